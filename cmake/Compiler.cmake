@@ -1,0 +1,36 @@
+# How our own code is compiled: warnings are errors, the fastest linker and the compiler cache where present.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+add_compile_options(-fPIC)  # everywhere alike, programs too: the precompiled header is shared
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+
+# Every target of ours links this, and only such targets are held to our warnings.
+add_library(tessera_flags INTERFACE)
+target_compile_options(tessera_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Werror>)
+
+if(TESSERA_SANITIZE)
+  # g++ 12 takes parts of std::regex for uninitialised when a sanitizer is on.
+  add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -Wno-error=maybe-uninitialized)
+  add_link_options(-fsanitize=${TESSERA_SANITIZE})
+endif()
+
+find_program(TESSERA_MOLD mold)
+find_program(TESSERA_LLD ld.lld)
+if(TESSERA_MOLD)
+  add_link_options(-fuse-ld=mold)
+elseif(TESSERA_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+# ccache can serve files that use a precompiled header only when told that their macros do not matter to it.
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TESSERA_CCACHE})
+endif()

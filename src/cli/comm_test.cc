@@ -1,0 +1,248 @@
+#include "cli/comm_test.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+#include "comm/bandwidth.h"
+#include "comm/bandwidth_report.h"
+#include "config/schema.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "monitor/host_info.h"
+#include "tessera/world.h"
+
+namespace tessera {
+namespace {
+
+struct CommTestSettings {
+  std::vector<std::string> words;
+  std::string operation, datatype, reduction;
+  std::int64_t min_bytes = 0, max_bytes = 0, step_bytes = 0, step_factor = 0;
+  int num_gpus = 1, num_threads = 1, average = 1;
+  double min_bus_bandwidth = 0;
+  BandwidthOptions options;
+  std::string log_ranks;
+  WorldOptions world;
+};
+
+void declare_measurement(Schema& schema, CommTestSettings& s) {
+  const std::string sizes = "Sizes", what = "What is measured", how = "How it is measured";
+  schema.bytes("minbytes", &s.min_bytes).short_name('b').preset("32M").at_least(1).group(sizes).help("smallest size");
+  schema.bytes("maxbytes", &s.max_bytes).short_name('e').preset("32M").at_least(1).group(sizes).help("largest size");
+  schema.bytes("stepbytes", &s.step_bytes)
+      .short_name('i')
+      .preset("1M")
+      .at_least(1)
+      .group(sizes)
+      .help("from one size to the next, unless -f is given");
+  schema.integer("stepfactor", &s.step_factor)
+      .short_name('f')
+      .preset("0")
+      .range(0, 1'000'000)
+      .group(sizes)
+      .help("each size is so many times the one before; 0 or 1: steps of -i bytes");
+
+  schema.text("operation", &s.operation)
+      .preset("all_reduce")
+      .choices(test_operation_names())
+      .group(what)
+      .help("also as the first word: tessera comm-test all_gather");
+  schema.text("datatype", &s.datatype).short_name('d').preset("float").choices(type_names()).group(what).help(
+      "type of the elements");
+  schema.text("op", &s.reduction)
+      .short_name('o')
+      .preset("sum")
+      .choices(reduction_names())
+      .group(what)
+      .help("the reduction, where the operation reduces");
+  schema.integer("root", &s.options.root).short_name('r').preset("0").at_least(0).group(what).help(
+      "root of broadcast and reduce");
+  schema.integer("ngpus", &s.num_gpus).short_name('g').preset("1").at_least(1).group(what).help(
+      "1: a rank has one GPU or none; more GPUs are more ranks");
+  schema.integer("nthreads", &s.num_threads).short_name('t').preset("1").at_least(1).group(what).help(
+      "1: ranks are processes");
+
+  schema.integer("iters", &s.options.num_iterations)
+      .short_name('n')
+      .preset("20")
+      .range(0, 1'000'000'000)
+      .group(how)
+      .help("timed calls; 0: data is checked, nothing is timed");
+  schema.integer("warmup_iters", &s.options.num_warmups)
+      .short_name('w')
+      .preset("5")
+      .range(0, 1'000'000'000)
+      .group(how)
+      .help("calls before the first row, with the largest and with the smallest size");
+  schema.integer("check", &s.options.num_checks)
+      .short_name('c')
+      .preset("1")
+      .range(0, 1'000'000)
+      .group(how)
+      .help("calls whose data is checked, for each row; 0: none");
+  schema.boolean("blocking", &s.options.blocking)
+      .short_name('z')
+      .preset("false")
+      .group(how)
+      .help("wait for the GPU after each call (CPU ranks always wait)");
+  schema.integer("average", &s.average)
+      .short_name('a')
+      .preset("1")
+      .range(0, 3)
+      .group(how)
+      .help("whose time counts: 0 rank 0's, 1 the mean, 2 the fastest, 3 the slowest rank's");
+  schema.real("min-busbw", &s.min_bus_bandwidth)
+      .at_least(0)
+      .group(how)
+      .help("GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44");
+}
+
+void declare_world(Schema& schema, CommTestSettings& s) {
+  const std::string ranks = "Ranks";
+  schema.text("backend", &s.world.backend)
+      .preset("auto")
+      .choices({"auto", "mpi", "nccl"})
+      .group(ranks)
+      .help("auto: nccl where every rank has a GPU of its own, else mpi");
+  schema.text("device", &s.world.device)
+      .preset("auto")
+      .choices({"auto", "cpu", "cuda"})
+      .group(ranks)
+      .help("where the buffers are; auto: cuda with nccl, else cpu");
+  schema.duration("comm_timeout", &s.world.comm_timeout)
+      .preset("10m")
+      .at_least(0.1)
+      .group(ranks)
+      .help("a collective that takes longer ends the run");
+  schema.duration("start_timeout", &s.world.start_timeout)
+      .preset("1m")
+      .at_least(0.1)
+      .group(ranks)
+      .help("until all ranks have met");
+  schema.integer("ranks_per_node", &s.world.ranks_per_node)
+      .preset("0")
+      .at_least(0)
+      .group(ranks)
+      .help("pretend that nodes have so many ranks; 0: as they are");
+  schema.text("log_ranks", &s.log_ranks).preset("0").choices({"0", "all"}).group(ranks).help(
+      "whose start is told of");
+}
+
+void complete(Schema& schema, CommTestSettings& s) {
+  s.options.operation = test_operation_named(s.operation);
+  if (s.words.size() > 1) throw UsageError(fmt::format("unexpected word '{}' after '{}'", s.words[1], s.words[0]));
+  if (!s.words.empty()) {
+    const TestOperation first = test_operation_named(s.words.front());
+    if (schema.at("operation").is_set() && first != s.options.operation) {
+      throw UsageError(
+          fmt::format("'{}' and --operation {} name two operations; give one", s.words.front(), s.operation));
+    }
+    s.options.operation = first;
+  }
+  if (s.num_gpus != 1) {
+    throw UsageError(fmt::format("-g {}: a rank of Tessera has one GPU; use -g 1 and start {} times as many ranks",
+                                 s.num_gpus, s.num_gpus));
+  }
+  if (s.num_threads != 1) {
+    throw UsageError(fmt::format("-t {}: a rank of Tessera is a process; use -t 1 and start {} times as many ranks",
+                                 s.num_threads, s.num_threads));
+  }
+  if (schema.at("stepbytes").is_set() && s.step_factor > 1) {
+    throw UsageError("-i and -f are both given: sizes grow by a step or by a factor; give one");
+  }
+  s.options.type = type_named(s.datatype);
+  s.options.reduce_op = reduction_named(s.reduction);
+  s.options.time_of = static_cast<TimeOf>(s.average);
+  const bool averages_integers = traits_of(s.options.operation).reduces && s.options.reduce_op == ReduceOp::AVG &&
+                                 c10::isIntegralType(s.options.type, /*includeBool=*/false);
+  if (averages_integers) throw UsageError(fmt::format("-o avg -d {}: integers have no exact average", s.datatype));
+  s.world.log_all_ranks = s.log_ranks == "all";
+  for (const auto& [name, value] : schema.to_json().items()) s.world.settings[name] = value.get<std::string>();
+  s.world.settings["operation"] = traits_of(s.options.operation).name;
+}
+
+// Rank 0's lines, at once: a job's log is read while it runs.
+void say(const World& world, const std::string& text) {
+  if (world.rank() != 0) return;
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+ReportHeader header_of(World& world, const CommTestSettings& s) {
+  ReportHeader header;
+  header.num_ranks = world.size();
+  header.min_bytes = s.min_bytes;
+  header.max_bytes = s.max_bytes;
+  header.step = s.step_factor > 1 ? fmt::format("{}(factor)", s.step_factor) : fmt::format("{}(bytes)", s.step_bytes);
+  header.backend = world.backend_name();
+  header.device = world.device().is_cuda() ? "GPUs" : "CPUs";
+  header.hosts = world.hosts();
+  return header;
+}
+
+int measure(World& world, const CommTestSettings& s, const std::vector<std::int64_t>& sizes,
+            std::optional<double> min_bus_bandwidth) {
+  const auto end_with = [](ExitStatus status) { return static_cast<int>(status); };
+  if (traits_of(s.options.operation).has_root && s.options.root >= world.size()) {
+    if (world.rank() == 0) log_error("-r {}: there is no such rank; the ranks are 0 to {}", s.options.root, world.size() - 1);
+    return end_with(ExitStatus::kUsage);
+  }
+  const std::int64_t available = read_memory_info().usable_bytes().value_or(std::numeric_limits<std::int64_t>::max());
+  const std::string refusal = memory_refusal(world, s.options, sizes.back(), available);
+  if (!refusal.empty()) {
+    if (world.rank() == 0) log_error("No bandwidth figure: {}", refusal);
+    return end_with(ExitStatus::kNoBandwidth);
+  }
+
+  BandwidthTest test(world, s.options, sizes.back());
+  say(world, report_header(header_of(world, s), s.options));
+  test.warm_up(sizes.back());
+  test.warm_up(sizes.front());
+  for (const std::int64_t size : sizes) say(world, report_row(test.measure(size), s.options));
+  const BandwidthTotals totals = test.totals();
+  say(world, report_footer(totals, s.options.num_checks > 0));
+
+  const BandwidthVerdict verdict = judge(totals, min_bus_bandwidth);
+  const bool has_figure = totals.average_bus_bandwidth && totals.num_ranks > 1;
+  if (min_bus_bandwidth && has_figure) {
+    say(world, fmt::format("Measured {} BW: {:g} GB/s\n", traits_of(s.options.operation).title,
+                           *totals.average_bus_bandwidth));
+  }
+  if (!verdict.message.empty()) say(world, verdict.message + "\n");
+  return end_with(verdict.status);
+}
+
+}  // namespace
+
+int run_comm_test(const std::vector<std::string>& args) {
+  CommTestSettings settings;
+  Schema schema("tessera comm-test", "measure how fast the ranks talk, with nccl-tests' arguments and columns");
+  declare_measurement(schema, settings);
+  declare_world(schema, settings);
+  schema.positionals("[OPERATION]", &settings.words);
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    fmt::print("{}", schema.config_text());
+    return 0;
+  }
+  complete(schema, settings);
+  const std::vector<std::int64_t> sizes =
+      sizes_to_scan(settings.min_bytes, settings.max_bytes, settings.step_bytes, settings.step_factor);
+  const std::optional<double> min_bus_bandwidth =
+      schema.at("min-busbw").is_set() ? std::optional(settings.min_bus_bandwidth) : std::nullopt;
+  return run_rank(settings.world, [&](World& world) {
+    try {
+      return measure(world, settings, sizes, min_bus_bandwidth);
+    } catch (const c10::OutOfMemoryError& error) {  // of a GPU
+      throw Error(fmt::format("No bandwidth figure: {}", error.what_without_backtrace()), ExitStatus::kNoBandwidth);
+    } catch (const std::bad_alloc&) {
+      throw Error("No bandwidth figure: the memory is used up", ExitStatus::kNoBandwidth);
+    }
+  });
+}
+
+}  // namespace tessera

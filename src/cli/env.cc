@@ -1,0 +1,239 @@
+#include "cli/env.h"
+
+#include <fmt/format.h>
+#include <link.h>
+#include <mpi.h>
+#include <netdb.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "comm/gpu_support.h"
+#include "comm/rank_env.h"
+#include "config/schema.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "launch/host.h"
+#include "monitor/host_info_advice.h"
+#include "monitor/host_info_print.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Variables that Tessera, torch or NCCL heed. Only these are ever shown: others may hold secrets.
+constexpr const char* kHeeded[] = {"CUDA_VISIBLE_DEVICES",
+                                   "OMP_NUM_THREADS",
+                                   "NCCL_DEBUG",
+                                   "NCCL_SOCKET_IFNAME",
+                                   "NCCL_IB_HCA",
+                                   "NCCL_ALGO",
+                                   "NCCL_NET_GDR_LEVEL",
+                                   "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+                                   "TORCH_NCCL_BLOCKING_WAIT",
+                                   "TESSERA_LOG",
+                                   "MASTER_ADDR",
+                                   "MASTER_PORT"};
+constexpr const char* kRankVariables[] = {"RANK",
+                                          "WORLD_SIZE",
+                                          "LOCAL_RANK",
+                                          "LOCAL_WORLD_SIZE",
+                                          "GROUP_RANK",
+                                          "NODE_RANK",
+                                          "TESSERA_LAUNCHED",
+                                          "OMPI_COMM_WORLD_RANK",
+                                          "OMPI_COMM_WORLD_SIZE",
+                                          "OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                          "PMIX_RANK",
+                                          "SLURM_PROCID",
+                                          "SLURM_LOCALID",
+                                          "SLURM_NODEID"};
+constexpr const char* kSlurmVariables[] = {"SLURM_JOB_ID",   "SLURM_JOB_NAME",       "SLURM_JOB_PARTITION",
+                                           "SLURM_NNODES",   "SLURM_NTASKS",         "SLURM_NTASKS_PER_NODE",
+                                           "SLURM_STEP_ID",  "SLURM_CPUS_PER_TASK",  "SLURM_MEM_PER_NODE",
+                                           "SLURM_GPUS",     "SLURM_GPUS_ON_NODE",   "SLURM_JOB_NODELIST"};
+
+using Variables = std::map<std::string, std::string>;
+
+template <std::size_t N>
+Variables those_set(const Environment& environment, const char* const (&names)[N]) {
+  Variables found;
+  for (const char* name : names) {
+    // CUDA_VISIBLE_DEVICES= hides every GPU: here, empty is not unset.
+    const auto entry = environment.all().find(name);
+    if (entry != environment.all().end()) found.emplace(entry->first, entry->second);
+  }
+  return found;
+}
+
+// The result of `question`, or what it threw, as text: a broken environment is shown, never died of.
+template <typename Question>
+std::string answer(const Question& question) {
+  try {
+    return question();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return fmt::format("unknown ({})", text.substr(0, text.find('\n')));
+  }
+}
+
+// Where a library of this process was loaded from; empty: it was not.
+fs::path folder_of_library(const std::string& name) {
+  struct Search {
+    std::string name;
+    fs::path folder;
+  } search{name, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        Search& wanted = *static_cast<Search*>(data);
+        const fs::path path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+        if (path.filename() != wanted.name) return 0;
+        wanted.folder = path.parent_path();
+        return 1;
+      },
+      &search);
+  return search.folder;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part says it.
+  return split(std::string(trim(text)), ',').front();
+}
+
+// Why a host name leads nowhere; empty where it leads somewhere. A name server that does not answer is not waited for
+// longer than people wait: the thread is left behind then.
+std::string resolution_mistake(const std::string& name) {
+  auto promise = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> result = promise->get_future();
+  std::thread([promise, name] {
+    addrinfo* addresses = nullptr;
+    const int code = getaddrinfo(name.c_str(), nullptr, nullptr, &addresses);
+    if (code == 0) freeaddrinfo(addresses);
+    promise->set_value(code == 0 ? "" : gai_strerror(code));
+  }).detach();
+  constexpr auto kPatience = std::chrono::seconds(5);
+  return result.wait_for(kPatience) == std::future_status::ready ? result.get() : "no name server answered within 5 s";
+}
+
+void gather_gpus(MachineFacts& facts) {
+  facts.torch_has_cuda = is_there(folder_of_library("libtorch_cpu.so") / "libtorch_cuda.so");
+  facts.has_nvidia_driver = is_there("/dev/nvidiactl");
+  facts.has_cuda_flavour = is_there(folder_of_library("libtessera.so") / "libtessera_cuda.so");
+  try {
+    const GpuSupport* gpus = gpu_support();
+    facts.no_gpu_reason = no_gpu_reason();
+    if (gpus == nullptr) return;
+    facts.cuda_runtime = answer([&] { return gpus->cuda_version(); });
+    facts.cuda_driver = answer([&] { return gpus->driver_version(); });
+    facts.nccl_version = answer([&] { return gpus->nccl_version(); });
+    const int num_gpus = gpus->num_gpus();
+    for (int i = 0; i < num_gpus; ++i) {
+      const GpuInfo info = gpus->info(i);
+      GpuFacts gpu{info.name, info.compute_capability, info.memory_bytes, {}};
+      for (int other = 0; other < num_gpus; ++other) gpu.can_access.push_back(other == i || gpus->can_access_peer(i, other));
+      facts.gpus.push_back(std::move(gpu));
+    }
+  } catch (const std::exception& error) {
+    facts.no_gpu_reason = error.what();
+  }
+}
+
+void gather_ranks(const Environment& environment, int nproc_per_node, MachineFacts& facts) {
+  facts.rank_variables = those_set(environment, kRankVariables);
+  std::optional<RankEnv> self;
+  try {
+    self = discover_rank(environment);
+    facts.rank_meaning = fmt::format("rank {} of {} ({})", self->rank, self->world_size, self->source);
+  } catch (const std::exception& error) {
+    facts.rank_mistake = error.what();
+  }
+  if (nproc_per_node > 0) {
+    facts.num_ranks_here = nproc_per_node;
+    facts.num_ranks_source = "--nproc_per_node";
+  } else if (const auto tasks = environment.find("SLURM_NTASKS_PER_NODE"); tasks && parse_integer(*tasks).value_or(0) > 0) {
+    facts.num_ranks_here = static_cast<int>(std::min<long long>(*parse_integer(*tasks), 1'000'000));
+    facts.num_ranks_source = "SLURM_NTASKS_PER_NODE";
+  } else if (self && self->world_size > 1) {
+    // Without word of nodes, all ranks may be here.
+    const int nodes = std::max(1, self->num_nodes.value_or(1));
+    facts.num_ranks_here = self->local_size.value_or((self->world_size + nodes - 1) / nodes);
+    facts.num_ranks_source = self->source;
+  }
+}
+
+void gather_slurm(const Environment& environment, MachineFacts& facts) {
+  facts.slurm = those_set(environment, kSlurmVariables);
+  const auto nodelist = environment.find("SLURM_JOB_NODELIST");
+  if (!nodelist) return;
+  try {
+    facts.slurm_hosts = expand_nodelist(*nodelist);
+  } catch (const std::exception& error) {
+    facts.slurm_mistake = error.what();
+  }
+}
+
+MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
+  MachineFacts facts;
+  facts.host = read_host_info();
+  const HostFacts cpus = examine_host(environment);
+  facts.num_usable_processors = static_cast<int>(cpus.cpus.size());
+  facts.num_usable_cores = num_cores(cpus.cpus);
+  facts.tessera_version = kVersion;
+  facts.torch_version = TORCH_VERSION;
+  gather_gpus(facts);
+  facts.mpi_version = answer([] { return mpi_version(); });
+  try {
+    facts.mpirun_path = find_program("mpirun", environment);
+  } catch (const Error&) {  // find_problems says so
+  }
+  gather_slurm(environment, facts);
+  gather_ranks(environment, nproc_per_node, facts);
+  facts.variables = those_set(environment, kHeeded);
+  if (const auto address = environment.find("MASTER_ADDR")) facts.master_addr_mistake = resolution_mistake(*address);
+  return facts;
+}
+
+}  // namespace
+
+int run_env(const std::vector<std::string>& args) {
+  bool as_json = false;
+  int nproc_per_node = 0;
+  Schema schema("tessera env", "show this machine as Tessera sees it, and advice for each problem found");
+  schema.boolean("json", &as_json).preset("false").help("one JSON object");
+  schema.integer("nproc_per_node", &nproc_per_node)
+      .preset("0")
+      .range(0, 1'000'000)
+      .help("judge the machine for so many ranks; 0: as many as the environment says");
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    fmt::print("{}", schema.config_text());
+    return 0;
+  }
+  const MachineFacts facts = gather_facts(Environment::of_process(), nproc_per_node);
+  const std::vector<Problem> problems = find_problems(facts);
+  // Variables may hold any bytes, JSON only UTF-8.
+  fmt::print("{}", as_json ? machine_json(facts, problems).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                           : machine_text(facts, problems));
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace tessera

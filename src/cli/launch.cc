@@ -1,0 +1,31 @@
+#include "cli/launch.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/environment.h"
+#include "launch/host.h"
+#include "launch/launcher.h"
+#include "launch/settings.h"
+
+namespace tessera {
+
+int run_launch(const std::vector<std::string>& args, const std::vector<std::string>& subcommands) {
+  LaunchSettings settings;
+  Schema schema("tessera launch", "start ranks, watch them, and end all when one fails");
+  declare(schema, settings);
+  if (!schema.read_command_line(args)) return 0;
+  const Environment environment = Environment::of_process();
+  // One node has rank 0 whatever an outer job calls it.
+  if (settings.nnodes != "1") schema.read_environment(environment);
+  if (schema.wants_print_config()) {
+    fmt::print("{}", schema.config_text());
+    return 0;
+  }
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const HostFacts host = examine_host(environment);
+  return run_launcher(make_plan(settings, host, environment, self, subcommands), host, environment, self);
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// What `tessera comm-test` measures, in numbers alone: sizes, formulas and the verdict, as nccl-tests defines them.
+//
+// A size S is the bytes of the larger of a rank's two buffers. All-gather, reduce-scatter and all-to-all cut it into
+// one part a rank, and their `count` is that of one part, as nccl-tests counts. Bandwidths are in 10^9 bytes a second.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace tessera {
+
+enum class TestOperation { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kAllToAll, kSendRecv };
+
+struct TestOperationTraits {
+  TestOperation operation;
+  const char* name;      // on the command line
+  const char* title;     // 'Measured AllReduce BW'
+  bool reduces;          // has a redop
+  bool has_root;
+  bool is_cut;           // into one part a rank
+  bool can_be_in_place;  // all-to-all and send/recv would overwrite what is still to be sent
+  bool copies_first;     // our operation is in place only: out of place is a copy and the operation
+};
+
+const TestOperationTraits& traits_of(TestOperation operation);
+std::vector<std::string> test_operation_names();
+// Also nccl-tests' own spellings: all_reduce_perf, alltoall. Throws UsageError with the nearest right name.
+TestOperation test_operation_named(std::string_view name);
+
+// From `min_bytes` to `max_bytes`, each `step_factor` times the one before; without a factor (0 or 1) `step_bytes`
+// more. Throws UsageError where min_bytes is the larger, and above 100,000 sizes, which nobody waits for.
+std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max_bytes, std::int64_t step_bytes,
+                                        std::int64_t step_factor);
+
+// The buffers that one size means.
+struct MessageShape {
+  std::int64_t bytes = 0;  // the size column: what `size_bytes` comes to in whole elements and equal parts
+  std::int64_t count = 0;  // the count column: elements of the whole, or of one part
+  std::int64_t send_numel = 0, receive_numel = 0;
+};
+MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int64_t item_bytes, int num_ranks);
+
+// What part of the data crosses the busiest link: 2(n-1)/n for all-reduce, (n-1)/n for the cut operations, 1 for the
+// others; 0 with one rank, which has no link (nccl-tests says 1 there for the last three).
+double bus_factor(TestOperation operation, int num_ranks);
+double algorithm_bandwidth(std::int64_t bytes, double seconds);
+
+// Bytes of memory that `num_ranks` ranks need on one host or GPU, and the largest -e that `available` allows.
+struct MemoryNeed {
+  double buffers_per_size = 2;  // send and receive buffer, in units of S
+  int num_ranks = 1;
+
+  static constexpr std::int64_t kWorkBytes = 64 << 20;  // a rank's: the check's blocks, the backend's chunks
+  static constexpr double kUsableShare = 0.9;           // of what is free: the rest is the system's
+
+  std::int64_t of(std::int64_t max_bytes) const;
+  bool fits(std::int64_t max_bytes, std::int64_t available) const;
+  std::int64_t largest_size(std::int64_t available) const;  // in whole MiB; 0 where nothing fits
+};
+
+// All that the verdict depends on; alike on all ranks.
+struct BandwidthTotals {
+  int num_ranks = 1;
+  std::optional<double> average_bus_bandwidth;  // nothing: no iteration was timed
+  std::int64_t num_wrong = 0;
+};
+
+struct BandwidthVerdict {
+  ExitStatus status = ExitStatus::kOk;
+  std::string message;  // empty where all is well
+};
+
+BandwidthVerdict judge(const BandwidthTotals& totals, std::optional<double> min_bus_bandwidth);
+
+}  // namespace tessera

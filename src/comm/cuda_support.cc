@@ -1,0 +1,63 @@
+// The CUDA flavour's side of gpu_support.h: compiled into libtessera_cuda.so alone.
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "comm/gpu_support.h"
+
+namespace tessera {
+namespace {
+
+std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+class CudaSupport : public GpuSupport {
+ public:
+  int num_gpus() const override { return c10::cuda::device_count(); }
+
+  GpuInfo info(int index) const override {
+    const cudaDeviceProp* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
+    return {properties->name, fmt::format("{}.{}", properties->major, properties->minor),
+            static_cast<std::int64_t>(properties->totalGlobalMem)};
+  }
+
+  std::string cuda_version() const override {
+    int version = 0;
+    C10_CUDA_CHECK(cudaRuntimeGetVersion(&version));
+    return cuda_text(version);
+  }
+
+  std::string driver_version() const override {
+    int version = 0;
+    C10_CUDA_CHECK(cudaDriverGetVersion(&version));
+    return cuda_text(version);
+  }
+
+  std::string nccl_version() const override { return c10d::getNcclVersion(); }
+
+  bool can_access_peer(int from, int to) const override {
+    int can = 0;
+    C10_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
+    return can != 0;
+  }
+
+  void set_device(int index) const override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+  void synchronize() const override { c10::cuda::device_synchronize(); }
+
+  c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                              std::chrono::milliseconds timeout) const override {
+    auto options = c10d::ProcessGroupNCCL::Options::create();
+    // Ours says who is to blame; NCCL's own watchdog comes after it, should ours be blind.
+    options->timeout = timeout + std::chrono::seconds(30);
+    return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), rank, size, options);
+  }
+};
+
+}  // namespace
+}  // namespace tessera
+
+extern "C" const tessera::GpuSupport* tessera_gpu_support() {
+  static const tessera::CudaSupport support;
+  return &support;
+}

@@ -1,0 +1,48 @@
+#include "comm/failure.h"
+
+#include <c10/util/Exception.h>
+
+#include <chrono>
+
+#include "core/environment.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace tessera {
+
+void record_failure(const Failure& failure) noexcept {
+  try {
+    const auto path = Environment::of_process().find("TESSERA_FAILURE_FILE");
+    if (!path || std::filesystem::exists(*path)) return;  // the first word counts
+    using namespace std::chrono;
+    const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+    const Json record = {{"rank", failure.rank},
+                         {"host", failure.host},
+                         {"message", failure.message},
+                         {"exit_status", failure.exit_status},
+                         {"time_ms", failure.time_ms != 0 ? failure.time_ms : now},
+                         {"is_consequence", failure.is_consequence}};
+    write_file_atomically(*path, record.dump(-1, ' ', false, Json::error_handler_t::replace));
+  } catch (...) {
+    // Nobody is left to tell: the exit status still says that it failed.
+  }
+}
+
+std::optional<Failure> read_failure(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const Json record = parse_json(read_file(path), path.string());
+  return Failure{.rank = record.at("rank"),
+                 .host = record.at("host"),
+                 .message = record.at("message"),
+                 .exit_status = record.at("exit_status"),
+                 .time_ms = record.at("time_ms"),
+                 .is_consequence = record.at("is_consequence")};
+}
+
+std::string message_of(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return std::string(trim(torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
+}
+
+}  // namespace tessera

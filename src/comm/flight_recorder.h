@@ -1,0 +1,74 @@
+// A ring of the last collectives of this rank: what was begun, with what, and whether it ended.
+//
+// Written by the threads that start operations and by those that complete them; read by the watchdog and by tests.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+
+namespace tessera {
+
+using Clock = std::chrono::steady_clock;
+
+struct FlightEntry {
+  std::uint64_t id = 0;         // of this rank, from 1
+  std::uint64_t sequence = 0;   // of the group, from 1, equal on all its ranks; 0 for send and recv
+  std::string group;            // name: equal on all its ranks
+  std::vector<int> ranks;       // of the group, world ranks
+  std::string operation;        // "all_reduce"
+  std::string unit;             // given by the caller: "block.3"
+  std::string detail;           // "float32 sum", "float32 to rank 2"
+  std::int64_t bytes = 0;       // of the larger of input and output
+  Clock::time_point start, end;
+  bool done = false;
+  std::string error;            // why it failed, if it did
+
+  // Equal on all ranks of a collective that was called alike.
+  std::string signature() const;
+};
+
+class FlightRecorder {
+ public:
+  explicit FlightRecorder(std::size_t capacity = 256) : capacity_(capacity) {}
+
+  // Fills in id, sequence and start; returns the id.
+  std::uint64_t begin(FlightEntry entry);
+  void finish(std::uint64_t id, const std::string& error = {});
+  // For work that cannot call back (NCCL's): `is_done` is asked at each poll(), by the watchdog, until it says yes.
+  void finish_when(std::uint64_t id, std::function<bool()> is_done);
+  void poll();
+
+  // The oldest that is not done, if it began before `limit`.
+  std::optional<FlightEntry> overdue(Clock::time_point limit) const;
+  std::optional<FlightEntry> first_failed() const;
+  std::vector<FlightEntry> entries() const;  // oldest first
+  void clear();
+
+  // The ring as text for the store, and back. Times travel as ages, since clocks of hosts differ.
+  std::string dump() const;
+  static std::vector<FlightEntry> parse_dump(const std::string& dump);
+
+ private:
+  mutable std::mutex mutex_;
+  std::size_t capacity_;
+  std::deque<FlightEntry> entries_;
+  std::map<std::string, std::uint64_t> sequence_of_group_;
+  std::uint64_t last_id_ = 0;
+  std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;
+};
+
+// Why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never entered it,
+// which entered another one, where each stands.
+std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+
+}  // namespace tessera

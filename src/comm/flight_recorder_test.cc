@@ -1,0 +1,101 @@
+#include "comm/flight_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace tessera {
+namespace {
+
+FlightEntry entry(const std::string& operation, std::int64_t bytes, const std::string& unit = "") {
+  FlightEntry e;
+  e.group = "world";
+  e.ranks = {0, 1, 2};
+  e.operation = operation;
+  e.unit = unit;
+  e.bytes = bytes;
+  e.detail = "Float sum";
+  return e;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(FlightRecorder, NumbersCollectivesByGroupAndMessagesNotAtAll) {
+  FlightRecorder recorder;
+  recorder.begin(entry("all_reduce", 4));
+  FlightEntry other = entry("all_gather", 8);
+  other.group = "node 0";
+  recorder.begin(other);
+  recorder.begin(entry("send", 4));
+  recorder.begin(entry("barrier", 0));
+  const auto entries = recorder.entries();
+  EXPECT_EQ(entries[0].sequence, 1u);
+  EXPECT_EQ(entries[1].sequence, 1u);
+  EXPECT_EQ(entries[2].sequence, 0u);
+  EXPECT_EQ(entries[3].sequence, 2u);
+}
+
+TEST(FlightRecorder, KeepsTheLastOnesAndNeverForgetsOneUnderWay) {
+  FlightRecorder recorder(4);
+  const auto stuck = recorder.begin(entry("all_reduce", 4, "stuck"));
+  for (int i = 0; i < 100; ++i) recorder.finish(recorder.begin(entry("barrier", 0)));
+  const auto entries = recorder.entries();
+  EXPECT_LE(entries.size(), 4u);
+  EXPECT_EQ(entries.front().id, stuck);
+  EXPECT_EQ(entries.back().sequence, 101u);
+}
+
+TEST(FlightRecorder, FindsWhatIsOverdueAndWhatFailed) {
+  FlightRecorder recorder;
+  recorder.finish(recorder.begin(entry("barrier", 0)));
+  EXPECT_FALSE(recorder.overdue(Clock::now()));
+  const auto id = recorder.begin(entry("all_reduce", 4, "x"));
+  EXPECT_TRUE(recorder.overdue(Clock::now() + std::chrono::seconds(1)));
+  EXPECT_FALSE(recorder.overdue(Clock::now() - std::chrono::seconds(1)));
+  EXPECT_FALSE(recorder.first_failed());
+  recorder.finish(id, "the sizes differ");
+  EXPECT_EQ(recorder.first_failed()->unit, "x");
+}
+
+TEST(FlightRecorder, PollsWorkThatCannotCallBack) {
+  FlightRecorder recorder;
+  bool done = false;
+  recorder.finish_when(recorder.begin(entry("all_reduce", 4)), [&] { return done; });
+  recorder.poll();
+  EXPECT_FALSE(recorder.entries().front().done);
+  done = true;
+  recorder.poll();
+  EXPECT_TRUE(recorder.entries().front().done);
+}
+
+TEST(FlightRecorder, SurvivesTheWayThroughTheStore) {
+  FlightRecorder recorder;
+  recorder.finish(recorder.begin(entry("all_reduce", 4, "a\"\n\xff")), "why");
+  recorder.begin(entry("barrier", 0));
+  const auto back = FlightRecorder::parse_dump(recorder.dump());
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].error, "why");
+  EXPECT_TRUE(back[0].done);
+  EXPECT_EQ(back[0].ranks, (std::vector<int>{0, 1, 2}));
+  EXPECT_FALSE(back[1].done);
+}
+
+TEST(Diagnose, SaysWhoNeverEnteredWhoEnteredAnotherAndWhoIsSilent) {
+  FlightRecorder rank0, rank1;
+  rank0.finish(rank0.begin(entry("barrier", 0)));
+  rank0.begin(entry("all_reduce", 4096, "block.3"));
+  rank1.finish(rank1.begin(entry("barrier", 0)));
+  const FlightEntry stuck = rank0.entries().back();
+  std::string text = diagnose(stuck, {{0, rank0.entries()}, {1, rank1.entries()}});
+  EXPECT_TRUE(contains(text, "#2 all_reduce of 'block.3' (4096 bytes, Float sum) on group world (3 ranks)")) << text;
+  EXPECT_TRUE(contains(text, "rank 1: last finished #1 barrier")) << text;
+  EXPECT_TRUE(contains(text, "rank 2: did not answer")) << text;
+  EXPECT_TRUE(contains(text, "rank 0: entered it and waits")) << text;
+
+  rank1.begin(entry("all_reduce", 8192, "block.3"));
+  text = diagnose(stuck, {{0, rank0.entries()}, {1, rank1.entries()}});
+  EXPECT_TRUE(contains(text, "entered another one instead:\n  rank 1: #2 all_reduce of 'block.3' (8192 bytes")) << text;
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// What only the CUDA flavour can do, behind one interface.
+//
+// The CPU flavour links torch_cpu and c10 alone. Where libtessera_cuda.so stands beside libtessera.so and the machine
+// has a GPU, it is loaded at the first call: it brings torch_cuda (which registers itself with torch) and this object.
+// So one program serves GPU nodes and nodes without, and everything above stays free of CUDA headers.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace tessera {
+
+struct GpuInfo {
+  std::string name;
+  std::string compute_capability;   // "9.0"
+  std::int64_t memory_bytes = 0;
+};
+
+class GpuSupport {
+ public:
+  virtual ~GpuSupport() = default;
+  virtual int num_gpus() const = 0;
+  virtual GpuInfo info(int index) const = 0;
+  virtual std::string cuda_version() const = 0;     // of the runtime
+  virtual std::string driver_version() const = 0;   // the newest CUDA that the driver serves
+  virtual std::string nccl_version() const = 0;
+  virtual bool can_access_peer(int from, int to) const = 0;
+  virtual void set_device(int index) const = 0;
+  virtual void synchronize() const = 0;             // the whole current device
+  virtual c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                                      std::chrono::milliseconds timeout) const = 0;
+};
+
+// Null where there is none; `no_gpu_reason()` then says why. Loads the library on the first call; thread-safe.
+const GpuSupport* gpu_support();
+const std::string& no_gpu_reason();
+
+// What libtessera_cuda.so exports under this name.
+inline constexpr const char* kGpuSupportSymbol = "tessera_gpu_support";
+using GpuSupportFunction = const GpuSupport* (*)();
+
+}  // namespace tessera

@@ -1,0 +1,238 @@
+#include "comm/host_backend.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "comm/failure.h"
+#include "comm/ordered_reduce.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+at::Tensor& only(std::vector<at::Tensor>& tensors, OpKind kind) {
+  if (tensors.size() != 1) {
+    throw Error(fmt::format("{} expects one tensor, got {}", name_of(kind), tensors.size()));
+  }
+  return tensors.front();
+}
+
+void check_multiple(OpKind kind, std::int64_t whole, std::int64_t part, int size, const char* names) {
+  if (whole == part * size) return;
+  throw Error(fmt::format("{}: expected {} with {} x {} = {} elements, got {}; pad it to a multiple of the {} ranks",
+                          name_of(kind), names, size, part, size * part, whole, size));
+}
+
+std::vector<std::int64_t> complete_splits(std::vector<std::int64_t> splits, const at::Tensor& tensor, int size,
+                                          const char* which) {
+  if (splits.empty()) {
+    if (tensor.numel() % size != 0) {
+      throw Error(fmt::format("all_to_all: {} of {} elements does not divide by {} ranks; give the splits", which,
+                              tensor.numel(), size));
+    }
+    splits.assign(static_cast<std::size_t>(size), tensor.numel() / size);
+  }
+  const std::int64_t total = std::accumulate(splits.begin(), splits.end(), std::int64_t{0});
+  if (static_cast<int>(splits.size()) != size || total != tensor.numel()) {
+    throw Error(fmt::format("all_to_all: {} splits must be {} numbers that add up to {} elements, got {} that add up to {}",
+                            which, size, tensor.numel(), splits.size(), total));
+  }
+  return splits;
+}
+
+// A pinned copy on the host, on its way; `ready` is recorded behind it on the current stream.
+at::Tensor stage(const at::Tensor& device_tensor, bool copy, std::optional<c10::Event>& ready) {
+  at::Tensor host = at::empty(device_tensor.sizes(), device_tensor.options().device(at::kCPU).pinned_memory(true));
+  if (!copy) return host;
+  host.copy_(device_tensor, /*non_blocking=*/true);
+  ready.emplace(device_tensor.device().type());
+  ready->record(c10::impl::VirtualGuardImpl(device_tensor.device().type()).getStream(device_tensor.device()));
+  return host;
+}
+
+}  // namespace
+
+const char* name_of(OpKind kind) {
+  constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
+                                    "all_to_all", "send",           "recv",       "barrier"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string HostOperation::signature() const {
+  const bool reduces = kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kReduce;
+  const bool rooted = kind == OpKind::kBroadcast || kind == OpKind::kReduce;
+  return fmt::format("{} of {} {} elements{}{}", name_of(kind), std::max(input_numel, output_numel),
+                     c10::toString(type), reduces ? fmt::format(", {}", name_of(reduce_op)) : "",
+                     rooted ? fmt::format(", root {}", peer) : "");
+}
+
+bool HostWork::wait(std::chrono::milliseconds timeout) {
+  c10d::Work::wait(timeout);
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  {
+    std::lock_guard lock(mutex_);
+    copies.swap(copies_to_device);
+  }
+  for (auto& [device, host] : copies) device.copy_(host, /*non_blocking=*/true);
+  return true;
+}
+
+void HostWork::on_end(std::function<void(const std::string&)> callback) {
+  std::string error;
+  {
+    std::lock_guard lock(mutex_);
+    if (!ended_) {
+      callback_ = std::move(callback);
+      return;
+    }
+    error = error_;
+  }
+  callback(error);
+}
+
+void HostWork::end(std::exception_ptr error) {
+  std::string message;
+  if (error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      message = message_of(e);
+    }
+  }
+  std::function<void(const std::string&)> callback;
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    error_ = message;
+    callback = std::move(callback_);
+  }
+  // The record is complete before anybody who waits goes on.
+  if (callback) callback(message);
+  finish(error);
+}
+
+void check_tensor(const char* operation, const at::Tensor& tensor) {
+  if (!tensor.defined()) throw Error(fmt::format("{} expects a tensor, got an undefined one", operation));
+  if (!tensor.is_contiguous()) {
+    throw Error(fmt::format("{} expects a contiguous tensor, got sizes {} with strides {}; call .contiguous() first",
+                            operation, c10::str(tensor.sizes()), c10::str(tensor.strides())));
+  }
+  try {
+    check_reducible(tensor.scalar_type(), c10d::ReduceOp::SUM);
+  } catch (const Error& error) {
+    throw error.in_context(operation);
+  }
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::allreduce(std::vector<at::Tensor>& tensors,
+                                                      const c10d::AllreduceOptions& options) {
+  at::Tensor& tensor = only(tensors, OpKind::kAllReduce);
+  check_tensor("all_reduce", tensor);
+  check_reducible(tensor.scalar_type(), options.reduceOp);
+  return start({.kind = OpKind::kAllReduce, .reduce_op = options.reduceOp}, tensor, tensor);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::broadcast(std::vector<at::Tensor>& tensors,
+                                                      const c10d::BroadcastOptions& options) {
+  at::Tensor& tensor = only(tensors, OpKind::kBroadcast);
+  check_tensor("broadcast", tensor);
+  check_peer(OpKind::kBroadcast, options.rootRank);
+  return start({.kind = OpKind::kBroadcast, .peer = static_cast<int>(options.rootRank)}, tensor, tensor);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::reduce(std::vector<at::Tensor>& tensors,
+                                                   const c10d::ReduceOptions& options) {
+  at::Tensor& tensor = only(tensors, OpKind::kReduce);
+  check_tensor("reduce", tensor);
+  check_reducible(tensor.scalar_type(), options.reduceOp);
+  check_peer(OpKind::kReduce, options.rootRank);
+  return start(
+      {.kind = OpKind::kReduce, .reduce_op = options.reduceOp, .peer = static_cast<int>(options.rootRank)}, tensor,
+      tensor);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                            const c10d::AllgatherOptions&) {
+  check_tensor("all_gather", output);
+  check_tensor("all_gather", input);
+  check_multiple(OpKind::kAllGather, output.numel(), input.numel(), size_, "an output");
+  return start({.kind = OpKind::kAllGather}, output, input);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                                 const c10d::ReduceScatterOptions& options) {
+  check_tensor("reduce_scatter", output);
+  check_tensor("reduce_scatter", input);
+  check_reducible(input.scalar_type(), options.reduceOp);
+  check_multiple(OpKind::kReduceScatter, input.numel(), output.numel(), size_, "an input");
+  return start({.kind = OpKind::kReduceScatter, .reduce_op = options.reduceOp}, output, input);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                          std::vector<std::int64_t>& output_splits,
+                                                          std::vector<std::int64_t>& input_splits,
+                                                          const c10d::AllToAllOptions&) {
+  check_tensor("all_to_all", output);
+  check_tensor("all_to_all", input);
+  return start({.kind = OpKind::kAllToAll,
+                .input_splits = complete_splits(input_splits, input, size_, "input"),
+                .output_splits = complete_splits(output_splits, output, size_, "output")},
+               output, input);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::send(std::vector<at::Tensor>& tensors, int destination, int tag) {
+  at::Tensor& tensor = only(tensors, OpKind::kSend);
+  check_tensor("send", tensor);
+  check_peer(OpKind::kSend, destination);
+  return start({.kind = OpKind::kSend, .peer = destination, .tag = tag}, tensor, tensor);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::recv(std::vector<at::Tensor>& tensors, int source, int tag) {
+  at::Tensor& tensor = only(tensors, OpKind::kRecv);
+  check_tensor("recv", tensor);
+  check_peer(OpKind::kRecv, source);
+  return start({.kind = OpKind::kRecv, .peer = source, .tag = tag}, tensor, tensor);
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::barrier(const c10d::BarrierOptions&) {
+  auto work = c10::make_intrusive<HostWork>(rank_);
+  submit({.kind = OpKind::kBarrier}, work);
+  return work;
+}
+
+c10::intrusive_ptr<c10d::Work> HostBackend::start(HostOperation operation, const at::Tensor& output,
+                                                  const at::Tensor& input) {
+  if (input.scalar_type() != output.scalar_type() || input.device() != output.device()) {
+    throw Error(fmt::format("{}: input is {} on {}, output is {} on {}; they must be alike", name_of(operation.kind),
+                            c10::toString(input.scalar_type()), input.device().str(),
+                            c10::toString(output.scalar_type()), output.device().str()));
+  }
+  auto work = c10::make_intrusive<HostWork>(rank_);
+  at::Tensor host_input = input, host_output = output;
+  if (!input.is_cpu()) {
+    const bool in_place = input.data_ptr() == output.data_ptr() && input.numel() == output.numel();
+    host_input = stage(input, /*copy=*/operation.kind != OpKind::kRecv, operation.ready);
+    host_output = in_place ? host_input : stage(output, /*copy=*/false, operation.ready);
+    if (operation.kind != OpKind::kSend) work->copies_to_device = {{output, host_output}};
+  }
+  operation.type = input.scalar_type();
+  operation.item_bytes = static_cast<std::int64_t>(input.element_size());
+  operation.input = static_cast<const std::byte*>(host_input.data_ptr());
+  operation.output = static_cast<std::byte*>(host_output.data_ptr());
+  operation.input_numel = input.numel();
+  operation.output_numel = output.numel();
+  operation.alive = {host_input, host_output};
+  submit(std::move(operation), work);
+  return work;
+}
+
+void HostBackend::check_peer(OpKind kind, std::int64_t peer) const {
+  if (peer >= 0 && peer < size_) return;
+  throw Error(fmt::format("{}: rank {} is not in this group of {}", name_of(kind), peer, size_));
+}
+
+}  // namespace tessera

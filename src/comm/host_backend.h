@@ -1,0 +1,94 @@
+// What our own backends (MPI, threads) share: c10d's interface on one side, one plain description of an operation on
+// the other.
+//
+// A subclass implements `submit`. Arguments have been checked by then. CUDA tensors are staged: their data is copied
+// to pinned host memory before the operation may start (`HostOperation::ready`), and back when the caller waits.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+enum class OpKind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kAllToAll, kSend, kRecv, kBarrier };
+const char* name_of(OpKind kind);
+
+// One operation in host memory. Which of the two buffers an operation uses is c10d's: in place operations
+// (all-reduce, broadcast, reduce, send, recv) have input == output.
+struct HostOperation {
+  OpKind kind = OpKind::kBarrier;
+  c10::ScalarType type = c10::kByte;
+  c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::SUM;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::int64_t input_numel = 0, output_numel = 0;
+  std::int64_t item_bytes = 1;
+  int peer = 0;                                          // root, destination or source: a group rank
+  int tag = 0;                                           // of send and recv
+  std::vector<std::int64_t> input_splits{}, output_splits{};  // of all-to-all
+  std::vector<at::Tensor> alive{};                       // keeps the buffers until the operation has ended
+  std::optional<c10::Event> ready{};                     // CUDA: the copy to the host is done
+
+  // What must be alike on all ranks.
+  std::string signature() const;
+};
+
+// Ended by the thread that carries the operation out; waited for by the caller.
+class HostWork : public c10d::Work {
+ public:
+  explicit HostWork(int rank) : c10d::Work(rank) {}
+
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  // Calls back when the operation ends, or at once if it has, from the thread that ends it: with the error, if any.
+  void on_end(std::function<void(const std::string& error)> callback);
+
+  void end(std::exception_ptr error = nullptr);
+
+  // CUDA: what remains to be copied to the device, by the first caller that waits, on its current stream.
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_to_device;  // (device, host)
+
+ private:
+  bool ended_ = false;  // set before the callback runs, completed_ after it
+  std::string error_;
+  std::function<void(const std::string&)> callback_;
+};
+
+class HostBackend : public c10d::Backend {
+ public:
+  using c10d::Backend::Backend;
+
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& output, at::Tensor& input,
+                                                 const c10d::AllgatherOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                      const c10d::ReduceScatterOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& output, at::Tensor& input,
+                                               std::vector<std::int64_t>& output_splits,
+                                               std::vector<std::int64_t>& input_splits,
+                                               const c10d::AllToAllOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int destination, int tag) override;
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int source, int tag) override;
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
+
+ protected:
+  // Starts the operation after all earlier ones of this backend (send and recv: at once) and ends `work` when done.
+  virtual void submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) = 0;
+
+ private:
+  c10::intrusive_ptr<c10d::Work> start(HostOperation operation, const at::Tensor& output, const at::Tensor& input);
+  void check_peer(OpKind kind, std::int64_t peer) const;
+};
+
+// Contiguous, one of the six types; throws Error naming operation and tensor. Shared with Group, for NCCL's tensors.
+void check_tensor(const char* operation, const at::Tensor& tensor);
+
+}  // namespace tessera

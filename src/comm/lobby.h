@@ -1,0 +1,69 @@
+// Where the ranks of a run meet.
+//
+// One process (the launcher, or rank 0) opens a `LobbyServer` on the port that everybody knows. Each rank sends one
+// line of JSON saying who it is and with which version and settings it runs, and waits. When all are there the
+// server compares them and answers all at once: with the roster and the port of a TCPStore, or with what is wrong
+// (who never came, who came twice, who differs and in what). A time limit of ours holds at every step, which
+// TCPStore's own connect does not (it ignores its time-out when something else listens on the port).
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+
+namespace tessera {
+
+struct Guest {
+  int rank = 0;
+  int world_size = 1;
+  std::string host{};
+  std::int64_t pid = 0;
+  std::string job_id{};
+  int restart_count = 0;
+  std::string version{};                         // of Tessera and torch: must be alike
+  std::map<std::string, std::string> settings{}; // must be alike
+  int local_rank = -1, node_rank = -1;           // -1: unknown, derived from the hosts
+};
+
+// What a guest learns: everybody, in rank order, and the store to go on with.
+struct Meeting {
+  std::vector<Guest> roster;
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+class LobbyServer {
+ public:
+  // Listens on `port` of all interfaces (0: any free one). Throws Error(kRendezvous) when the port is in use, with
+  // the port and what to do. Guests are served by a thread; `who` is what they are called in messages: "rank", "node".
+  // A guest of another job than `job_id` is turned away (empty: any job).
+  LobbyServer(int port, int num_guests, std::chrono::milliseconds timeout, std::string who = "rank",
+              std::string job_id = {});
+  ~LobbyServer();
+  LobbyServer(const LobbyServer&) = delete;
+  LobbyServer& operator=(const LobbyServer&) = delete;
+
+  int port() const;
+  // The server's own store; it lives as long as the server.
+  c10::intrusive_ptr<c10d::Store> store() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Throws Error(kRendezvous): the name does not resolve, nobody listens, something else listens, or the server's word.
+Meeting join_lobby(const std::string& host, int port, const Guest& self, std::chrono::milliseconds timeout,
+                   const std::string& who = "rank");
+
+// This host's name, as messages and rosters give it.
+std::string host_name();
+// Versions of Tessera and torch that must be alike on all ranks: "tessera 0.1.0, torch 2.11.0".
+std::string version_text();
+
+}  // namespace tessera

@@ -1,0 +1,219 @@
+#include "comm/mpi_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+namespace tessera {
+namespace {
+
+// Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
+constexpr std::int64_t kSmallBytes = 16 * 1024;
+// Large enough that a message's overhead is nothing, small enough that two of them a peer stay in the cache.
+constexpr std::int64_t kChunkBytes = 256 * 1024;
+
+// A buffer cut into one part a rank: all equal but the last ones, which may be short or empty.
+struct Parts {
+  std::int64_t numel;
+  int size;
+  std::int64_t stride() const { return (numel + size - 1) / size; }
+  std::int64_t begin(int rank) const { return std::min(numel, rank * stride()); }
+  std::int64_t length(int rank) const { return std::min(numel, (rank + 1) * stride()) - begin(rank); }
+};
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+// The `distance`-th peer behind or ahead: everybody starts with another one, so that no rank is overrun.
+int ahead(const MpiFlow& flow, int distance) { return (flow.rank + distance) % flow.size; }
+int behind(const MpiFlow& flow, int distance) { return (flow.rank + flow.size - distance) % flow.size; }
+
+// Reduces this rank's part of everybody's input into `output` (which may be that part of the own input), chunk by
+// chunk: while one chunk is added, the next is on its way.
+MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
+                        std::byte* output) {
+  const std::int64_t chunk = kChunkBytes / op.item_bytes;
+  const std::int64_t num_rounds = (parts.stride() + chunk - 1) / chunk;
+  const auto length_of = [&](int rank, std::int64_t round) {
+    return std::clamp<std::int64_t>(parts.length(rank) - round * chunk, 0, chunk);
+  };
+  const auto landing = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * flow.size * kChunkBytes));
+  const auto slot = [&](std::int64_t round, int rank) {
+    return landing.get() + ((round % 2) * flow.size + rank) * kChunkBytes;
+  };
+  std::array<MpiBatch, 2> receives{flow.batch(), flow.batch()}, sends{flow.batch(), flow.batch()};
+  const auto post = [&](std::int64_t round) {
+    for (int distance = 1; distance < flow.size; ++distance) {
+      const int from = behind(flow, distance), to = ahead(flow, distance);
+      receives[static_cast<std::size_t>(round % 2)].receive(slot(round, from),
+                                                            length_of(flow.rank, round) * op.item_bytes, from);
+      sends[static_cast<std::size_t>(round % 2)].send(op.input + (parts.begin(to) + round * chunk) * op.item_bytes,
+                                                      length_of(to, round) * op.item_bytes, to);
+    }
+  };
+
+  if (num_rounds > 0) post(0);
+  for (std::int64_t round = 0; round < num_rounds; ++round) {
+    if (round + 1 < num_rounds) {
+      co_await flow.all(sends[static_cast<std::size_t>((round + 1) % 2)]);
+      post(round + 1);
+    }
+    co_await flow.all(receives[static_cast<std::size_t>(round % 2)]);
+    std::vector<const void*> sources;
+    for (int rank = 0; rank < flow.size; ++rank) sources.push_back(slot(round, rank));
+    sources[static_cast<std::size_t>(flow.rank)] =
+        op.input + (parts.begin(flow.rank) + round * chunk) * op.item_bytes;
+    ordered_reduce(op.type, op.reduce_op, order, sources, output + round * chunk * op.item_bytes,
+                   length_of(flow.rank, round));
+  }
+  for (MpiBatch& batch : sends) co_await flow.all(batch);
+}
+
+// Everybody's part of `buffer` to everybody; the own part is in place.
+MpiTask gather_parts(MpiFlow& flow, std::byte* buffer, Parts parts, std::int64_t item_bytes) {
+  MpiBatch batch = flow.batch();
+  for (int distance = 1; distance < flow.size; ++distance) {
+    const int from = behind(flow, distance), to = ahead(flow, distance);
+    batch.receive(buffer + parts.begin(from) * item_bytes, parts.length(from) * item_bytes, from);
+    batch.send(buffer + parts.begin(flow.rank) * item_bytes, parts.length(flow.rank) * item_bytes, to);
+  }
+  co_await flow.all(batch);
+}
+
+// Everybody's whole buffer to everybody, added by each: one step.
+MpiTask all_reduce_small(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
+  const std::int64_t bytes = op.input_numel * op.item_bytes;
+  const auto landing = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(flow.size * bytes));
+  std::vector<const void*> sources(static_cast<std::size_t>(flow.size), op.input);
+  MpiBatch batch = flow.batch();
+  for (int distance = 1; distance < flow.size; ++distance) {
+    const int from = behind(flow, distance);
+    sources[static_cast<std::size_t>(from)] = landing.get() + from * bytes;
+    batch.receive(landing.get() + from * bytes, bytes, from);
+    batch.send(op.input, bytes, ahead(flow, distance));
+  }
+  co_await flow.all(batch);
+  ordered_reduce(op.type, op.reduce_op, order, sources, op.output, op.input_numel);
+}
+
+MpiTask all_reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
+  if (op.input_numel * op.item_bytes <= kSmallBytes) {
+    co_await all_reduce_small(flow, op, order);
+    co_return;
+  }
+  const Parts parts{op.input_numel, flow.size};
+  co_await reduce_own_part(flow, op, order, parts, op.output + parts.begin(flow.rank) * op.item_bytes);
+  co_await gather_parts(flow, op.output, parts, op.item_bytes);
+}
+
+// As all-reduce, but the parts go to the root alone, and the others keep their input as it is.
+MpiTask reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
+  const Parts parts{op.input_numel, flow.size};
+  const bool is_root = flow.rank == op.peer;
+  const std::int64_t own_bytes = parts.length(flow.rank) * op.item_bytes;
+  std::unique_ptr<std::byte[]> own_sum;
+  if (!is_root) own_sum = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes));
+  std::byte* target = is_root ? op.output + parts.begin(flow.rank) * op.item_bytes : own_sum.get();
+  co_await reduce_own_part(flow, op, order, parts, target);
+  MpiBatch batch = flow.batch();
+  if (!is_root) batch.send(own_sum.get(), own_bytes, op.peer);
+  for (int from = 0; is_root && from < flow.size; ++from) {
+    if (from == flow.rank) continue;
+    batch.receive(op.output + parts.begin(from) * op.item_bytes, parts.length(from) * op.item_bytes, from);
+  }
+  co_await flow.all(batch);
+}
+
+MpiTask all_gather(MpiFlow& flow, const HostOperation& op) {
+  const Parts parts{op.output_numel, flow.size};
+  copy_bytes(op.output + parts.begin(flow.rank) * op.item_bytes, op.input, op.input_numel * op.item_bytes);
+  co_await gather_parts(flow, op.output, parts, op.item_bytes);
+}
+
+// Large: the root hands out one part a rank and the ranks share them, so that no rank sends more than twice the data.
+MpiTask broadcast(MpiFlow& flow, const HostOperation& op) {
+  const bool whole = op.input_numel * op.item_bytes <= kSmallBytes;
+  const Parts parts{op.input_numel, flow.size};
+  const auto offset = [&](int rank) { return whole ? 0 : parts.begin(rank) * op.item_bytes; };
+  const auto bytes = [&](int rank) { return (whole ? op.input_numel : parts.length(rank)) * op.item_bytes; };
+  MpiBatch batch = flow.batch();
+  if (flow.rank == op.peer) {
+    for (int distance = 1; distance < flow.size; ++distance) {
+      const int to = ahead(flow, distance);
+      batch.send(op.input + offset(to), bytes(to), to);
+    }
+  } else {
+    batch.receive(op.output + offset(flow.rank), bytes(flow.rank), op.peer);
+  }
+  co_await flow.all(batch);
+  if (!whole) co_await gather_parts(flow, op.output, parts, op.item_bytes);
+}
+
+MpiTask all_to_all(MpiFlow& flow, const HostOperation& op) {
+  std::vector<std::int64_t> input_begin(op.input_splits.size()), output_begin(op.output_splits.size());
+  for (std::size_t i = 1; i < input_begin.size(); ++i) {
+    input_begin[i] = input_begin[i - 1] + op.input_splits[i - 1];
+    output_begin[i] = output_begin[i - 1] + op.output_splits[i - 1];
+  }
+  const auto own = static_cast<std::size_t>(flow.rank);
+  copy_bytes(op.output + output_begin[own] * op.item_bytes, op.input + input_begin[own] * op.item_bytes,
+             op.input_splits[own] * op.item_bytes);
+  MpiBatch batch = flow.batch();
+  for (int distance = 1; distance < flow.size; ++distance) {
+    const auto from = static_cast<std::size_t>(behind(flow, distance)), to = static_cast<std::size_t>(ahead(flow, distance));
+    batch.receive(op.output + output_begin[from] * op.item_bytes, op.output_splits[from] * op.item_bytes,
+                  static_cast<int>(from));
+    batch.send(op.input + input_begin[to] * op.item_bytes, op.input_splits[to] * op.item_bytes, static_cast<int>(to));
+  }
+  co_await flow.all(batch);
+}
+
+MpiTask point_to_point(MpiFlow& flow, const HostOperation& op) {
+  MpiBatch batch = flow.batch();
+  const std::int64_t bytes = op.input_numel * op.item_bytes;
+  if (op.kind == OpKind::kSend) {
+    batch.send(op.input, bytes, op.peer);
+  } else {
+    batch.receive(op.output, bytes, op.peer);
+  }
+  co_await flow.all(batch);
+}
+
+MpiTask barrier(MpiFlow& flow) {
+  MPI_Request request;
+  check_mpi(MPI_Ibarrier(flow.communicator, &request), "MPI_Ibarrier");
+  MpiBatch batch = flow.batch();
+  batch.add(request);
+  co_await flow.all(batch);
+}
+
+MpiTask reduce_scatter(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
+  co_await reduce_own_part(flow, op, order, Parts{op.input_numel, flow.size}, op.output);
+}
+
+}  // namespace
+
+MpiTask carry_out(MpiFlow& flow, const HostOperation& operation, const ReduceOrder& order) {
+  switch (operation.kind) {
+    case OpKind::kAllReduce:
+      return all_reduce(flow, operation, order);
+    case OpKind::kReduceScatter:
+      return reduce_scatter(flow, operation, order);
+    case OpKind::kAllGather:
+      return all_gather(flow, operation);
+    case OpKind::kBroadcast:
+      return broadcast(flow, operation);
+    case OpKind::kReduce:
+      return reduce(flow, operation, order);
+    case OpKind::kAllToAll:
+      return all_to_all(flow, operation);
+    case OpKind::kBarrier:
+      return barrier(flow);
+    default:
+      return point_to_point(flow, operation);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,163 @@
+#include "comm/ordered_reduce.h"
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+using c10d::ReduceOp;
+
+// Elements per block: the accumulators (two of 8 KiB) stay in the first-level cache while all sources pass by.
+constexpr std::int64_t kBlock = 2048;
+
+template <typename T>
+struct AccumulatorOf {
+  using type = T;
+};
+template <>
+struct AccumulatorOf<c10::Half> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<c10::BFloat16> {
+  using type = float;
+};
+
+template <ReduceOp::RedOpType op, typename A>
+A combine(A a, A b) {
+  if constexpr (op == ReduceOp::MAX) {
+    return (a != a || a > b) ? a : b;  // NaN wins, as in torch
+  } else if constexpr (op == ReduceOp::MIN) {
+    return (a != a || a < b) ? a : b;
+  } else {
+    return static_cast<A>(a + b);
+  }
+}
+
+template <typename T, ReduceOp::RedOpType op>
+void reduce_block(const ReduceOrder& order, std::span<const void* const> sources, std::int64_t begin, std::int64_t n,
+                  int divisor, T* output) {
+  using A = typename AccumulatorOf<T>::type;
+  A node_sum[kBlock], total[kBlock];
+  std::size_t next = 0;
+  for (std::size_t node = 0; node < order.node_sizes.size(); ++node) {
+    for (int k = 0; k < order.node_sizes[node]; ++k) {
+      const T* source = static_cast<const T*>(sources[static_cast<std::size_t>(order.members[next++])]) + begin;
+      if (k == 0) {
+        for (std::int64_t i = 0; i < n; ++i) node_sum[i] = static_cast<A>(source[i]);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) node_sum[i] = combine<op, A>(node_sum[i], static_cast<A>(source[i]));
+      }
+    }
+    if (node == 0) {
+      for (std::int64_t i = 0; i < n; ++i) total[i] = static_cast<A>(static_cast<T>(node_sum[i]));
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        total[i] = combine<op, A>(total[i], static_cast<A>(static_cast<T>(node_sum[i])));
+      }
+    }
+  }
+  // With one node nothing was rounded on the way: half types round once. AVG divides before that last rounding.
+  const A* sum = order.node_sizes.size() == 1 ? node_sum : total;
+  if (divisor == 1) {
+    for (std::int64_t i = 0; i < n; ++i) output[begin + i] = static_cast<T>(sum[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) output[begin + i] = static_cast<T>(sum[i] / static_cast<A>(divisor));
+  }
+}
+
+template <typename T>
+void reduce_typed(ReduceOp::RedOpType op, const ReduceOrder& order, std::span<const void* const> sources, T* output,
+                  std::int64_t numel) {
+  const int divisor = op == ReduceOp::AVG ? static_cast<int>(order.members.size()) : 1;
+  for (std::int64_t begin = 0; begin < numel; begin += kBlock) {
+    const std::int64_t n = std::min(kBlock, numel - begin);
+    switch (op) {
+      case ReduceOp::MAX:
+        reduce_block<T, ReduceOp::MAX>(order, sources, begin, n, 1, output);
+        break;
+      case ReduceOp::MIN:
+        reduce_block<T, ReduceOp::MIN>(order, sources, begin, n, 1, output);
+        break;
+      default:
+        reduce_block<T, ReduceOp::SUM>(order, sources, begin, n, divisor, output);
+    }
+  }
+}
+
+}  // namespace
+
+ReduceOrder ReduceOrder::by_node(const std::vector<int>& node_of_member) {
+  ReduceOrder order;
+  order.members.resize(node_of_member.size());
+  std::iota(order.members.begin(), order.members.end(), 0);
+  const auto node_of = [&](int member) { return node_of_member[static_cast<std::size_t>(member)]; };
+  std::stable_sort(order.members.begin(), order.members.end(), [&](int a, int b) { return node_of(a) < node_of(b); });
+  int last_node = -1;
+  for (int member : order.members) {
+    if (order.node_sizes.empty() || node_of(member) != last_node) order.node_sizes.push_back(0);
+    ++order.node_sizes.back();
+    last_node = node_of(member);
+  }
+  return order;
+}
+
+void ordered_reduce(c10::ScalarType type, ReduceOp::RedOpType op, const ReduceOrder& order,
+                    std::span<const void* const> sources, void* output, std::int64_t numel) {
+  switch (type) {
+    case c10::kFloat:
+      return reduce_typed(op, order, sources, static_cast<float*>(output), numel);
+    case c10::kHalf:
+      return reduce_typed(op, order, sources, static_cast<c10::Half*>(output), numel);
+    case c10::kBFloat16:
+      return reduce_typed(op, order, sources, static_cast<c10::BFloat16*>(output), numel);
+    case c10::kLong:
+      return reduce_typed(op, order, sources, static_cast<std::int64_t*>(output), numel);
+    case c10::kInt:
+      return reduce_typed(op, order, sources, static_cast<std::int32_t*>(output), numel);
+    case c10::kByte:
+      return reduce_typed(op, order, sources, static_cast<std::uint8_t*>(output), numel);
+    default:
+      check_reducible(type, op);
+  }
+}
+
+void check_reducible(c10::ScalarType type, ReduceOp::RedOpType op) {
+  constexpr c10::ScalarType kTypes[] = {c10::kFloat, c10::kHalf, c10::kBFloat16, c10::kLong, c10::kInt, c10::kByte};
+  if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) {
+    throw Error(fmt::format("cannot reduce {} tensors: expected float32, float16, bfloat16, int64, int32 or uint8",
+                            c10::toString(type)));
+  }
+  if (op != ReduceOp::SUM && op != ReduceOp::AVG && op != ReduceOp::MAX && op != ReduceOp::MIN) {
+    throw Error(fmt::format("cannot reduce by {}: expected sum, avg, max or min", name_of(op)));
+  }
+  if (op == ReduceOp::AVG && c10::isIntegralType(type, true)) {
+    throw Error(fmt::format("the average of {} tensors is not whole: reduce by sum and divide", c10::toString(type)));
+  }
+}
+
+const char* name_of(ReduceOp::RedOpType op) {
+  switch (op) {
+    case ReduceOp::SUM:
+      return "sum";
+    case ReduceOp::AVG:
+      return "avg";
+    case ReduceOp::MAX:
+      return "max";
+    case ReduceOp::MIN:
+      return "min";
+    case ReduceOp::PRODUCT:
+      return "product";
+    default:
+      return "a reduction outside c10d's SUM, AVG, MAX and MIN";
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// Ranks that are threads of one process: everything above the backends can be tested in milliseconds.
+//
+// The ranks of a group share a `ThreadHub`. The last rank to arrive carries the collective out for all, straight
+// between their buffers; so nothing is in flight but what still waits for a rank.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/host_backend.h"
+#include "comm/ordered_reduce.h"
+
+namespace tessera {
+
+class ThreadHub {
+ public:
+  explicit ThreadHub(ReduceOrder order) : order_(std::move(order)) {}
+
+  void submit_collective(int rank, HostOperation operation, c10::intrusive_ptr<HostWork> work);
+  void submit_point_to_point(int rank, HostOperation operation, c10::intrusive_ptr<HostWork> work);
+  // Every operation that waits, and every later one, ends with this message.
+  void abort(const std::string& message);
+
+ private:
+  struct Seat {
+    HostOperation operation;
+    c10::intrusive_ptr<HostWork> work;
+  };
+  using Table = std::vector<std::optional<Seat>>;  // one seat a rank
+  using Route = std::tuple<int, int, int>;         // source, destination, tag
+
+  void run(Table& table) const;
+
+  const ReduceOrder order_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Table> tables_;               // collectives that wait for a rank, by sequence number
+  std::map<int, std::uint64_t> sequence_of_rank_;
+  std::map<Route, std::vector<Seat>> sends_, receives_; // whichever came first waits here
+  std::string abort_message_;
+};
+
+class ThreadBackend : public HostBackend {
+ public:
+  ThreadBackend(int rank, int size, std::shared_ptr<ThreadHub> hub)
+      : HostBackend(rank, size), hub_(std::move(hub)) {}
+  const std::string getBackendName() const override { return "threads"; }
+
+ protected:
+  void submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) override;
+
+ private:
+  std::shared_ptr<ThreadHub> hub_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+// Ends a run whose collectives hang or fail, on all ranks, with a message that says who did what.
+//
+// A thread looks at the flight recorder a few times a second. When an operation is overdue or failed, or when another
+// rank has raised the alarm in the store, every rank publishes its recorder, waits a little for the others', and ends
+// with exit status 43; the lowest rank that answers prints the diagnosis. It needs nothing of the thread that hangs.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/flight_recorder.h"
+
+namespace tessera {
+
+struct WatchdogOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::vector<std::string> hosts;                         // by rank, for messages
+  std::chrono::milliseconds comm_timeout{600'000};
+  std::chrono::milliseconds answer_timeout{2'000};        // how long the others may take to publish
+  // Called once, on the watchdog's or the failing thread, with the message and the exit status; ends the process
+  // (tests: remembers). `is_consequence`: another rank is to blame. `speaks`: this rank tells the user.
+  std::function<void(const std::string& message, int status, bool is_consequence, bool speaks)> end;
+};
+
+class Watchdog {
+ public:
+  // `store` must not be used by others: TCPStore serves one call at a time, and a blocked one would blind us.
+  Watchdog(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<FlightRecorder> recorder, WatchdogOptions options);
+  ~Watchdog();
+
+  // This rank cannot go on: tells the others, gives a diagnosis where a collective is to blame, and ends.
+  void raise(const std::string& message, int status);
+
+ private:
+  struct Alarm {
+    int rank = 0;
+    int status = 0;
+    std::string message;               // what the raising rank says
+    std::optional<FlightEntry> stuck;  // the collective to diagnose, if one is to blame
+  };
+
+  void watch();
+  void check_own_operations();
+  void check_alarm_of_others();
+  void respond(const Alarm& alarm);
+  Alarm publish(const Alarm& alarm);
+  std::map<int, std::vector<FlightEntry>> collect();
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<FlightRecorder> recorder_;
+  WatchdogOptions options_;
+  std::mutex mutex_;                   // one response at a time, and store_
+  bool ended_ = false;                 // guarded by mutex_
+  std::chrono::steady_clock::time_point store_lost_since_{};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace tessera

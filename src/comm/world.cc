@@ -1,0 +1,157 @@
+#include "tessera/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "comm/failure.h"
+#include "comm/world_impl.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+NodeLayout NodeLayout::of(const std::vector<Guest>& roster, int ranks_per_node) {
+  NodeLayout layout;
+  std::map<std::string, int> node_of_name;  // in order of the lowest rank
+  std::map<int, int> num_on_node;
+  const bool told = std::all_of(roster.begin(), roster.end(), [](const Guest& g) { return g.node_rank >= 0; });
+  for (const Guest& guest : roster) {
+    int node = ranks_per_node > 0 ? guest.rank / ranks_per_node : guest.node_rank;
+    if (ranks_per_node <= 0 && !told) {
+      node = node_of_name.emplace(guest.host, static_cast<int>(node_of_name.size())).first->second;
+    }
+    layout.node_of_rank.push_back(node);
+    layout.local_rank_of_rank.push_back(num_on_node[node]++);
+  }
+  layout.num_nodes = static_cast<int>(num_on_node.size());
+  return layout;
+}
+
+int NodeLayout::uniform_ranks_per_node() const {
+  std::map<int, int> num_on_node;
+  for (int node : node_of_rank) ++num_on_node[node];
+  const int first = num_on_node.begin()->second;
+  const bool uniform = std::all_of(num_on_node.begin(), num_on_node.end(), [&](auto& n) { return n.second == first; });
+  return uniform ? first : 0;
+}
+
+Group& World::Impl::group(const std::vector<int>& ranks, const std::string& name) {
+  std::lock_guard lock(mutex);
+  auto& slot = groups[ranks];
+  if (!slot) {
+    // Making it may wait for its other members: the watchdog sees that too.
+    FlightEntry entry;
+    entry.group = name;
+    entry.ranks = ranks;
+    entry.operation = "make_group";
+    const std::uint64_t id = recorder->begin(std::move(entry));
+    slot = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
+    recorder->finish(id);
+  }
+  return *slot;
+}
+
+std::vector<int> World::Impl::ranks_of_node(int node) const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) {
+    if (layout.node_of_rank[static_cast<std::size_t>(r)] == node) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+std::vector<int> World::Impl::ranks_across(int local_rank) const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) {
+    if (layout.local_rank_of_rank[static_cast<std::size_t>(r)] == local_rank) ranks.push_back(r);
+  }
+  const auto node_of = [&](int r) { return layout.node_of_rank[static_cast<std::size_t>(r)]; };
+  std::sort(ranks.begin(), ranks.end(), [&](int a, int b) { return node_of(a) < node_of(b); });
+  return ranks;
+}
+
+std::vector<int> World::Impl::nodes_of(const std::vector<int>& ranks) const {
+  std::vector<int> nodes;
+  for (int r : ranks) nodes.push_back(layout.node_of_rank[static_cast<std::size_t>(r)]);
+  return nodes;
+}
+
+int World::Impl::place_in(const std::vector<int>& ranks) const {
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+World::~World() {
+  // On the way out of an exception the others are not at their end: nobody to wait for.
+  if (std::uncaught_exceptions() > 0 || !impl_->leave) return;
+  try {
+    impl_->leave();
+  } catch (const std::exception& error) {
+    std::cerr << "tessera: leaving the world failed: " << message_of(error) << '\n';
+  }
+}
+
+int World::rank() const { return impl_->rank; }
+int World::size() const { return impl_->size; }
+int World::local_rank() const { return impl_->layout.local_rank_of_rank[static_cast<std::size_t>(impl_->rank)]; }
+int World::node_rank() const { return impl_->layout.node_of_rank[static_cast<std::size_t>(impl_->rank)]; }
+int World::num_nodes() const { return impl_->layout.num_nodes; }
+const std::vector<int>& World::node_of_rank() const { return impl_->layout.node_of_rank; }
+const std::vector<std::string>& World::hosts() const { return impl_->hosts; }
+const std::string& World::backend_name() const { return impl_->backend_name; }
+at::Device World::device() const { return impl_->device; }
+const FlightRecorder& World::recorder() const { return *impl_->recorder; }
+
+Group& World::all() {
+  std::vector<int> ranks;
+  for (int r = 0; r < impl_->size; ++r) ranks.push_back(r);
+  return impl_->group(ranks, "world");
+}
+
+Group& World::node() {
+  if (num_nodes() == 1) return all();
+  return impl_->group(impl_->ranks_of_node(node_rank()), fmt::format("node {}", node_rank()));
+}
+
+Group& World::across() {
+  const std::vector<int> ranks = impl_->ranks_across(local_rank());
+  return static_cast<int>(ranks.size()) == size() ? all() : impl_->group(ranks, fmt::format("across {}", local_rank()));
+}
+
+Group& World::group(const std::vector<int>& ranks) {
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  const bool distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  if (ranks.empty() || !distinct || sorted.front() < 0 || sorted.back() >= size()) {
+    throw Error(fmt::format("a group needs distinct ranks from 0 to {}, got [{}]", size() - 1, fmt::join(ranks, ", ")));
+  }
+  if (!std::binary_search(sorted.begin(), sorted.end(), rank())) {
+    throw Error(fmt::format("rank {} is not in the group [{}]: only members make it", rank(), fmt::join(ranks, ", ")));
+  }
+  return impl_->group(ranks, fmt::format("ranks {}", fmt::join(ranks, ",")));
+}
+
+void World::fail(const std::string& message, int status) {
+  if (impl_->watchdog) impl_->watchdog->raise(message, status);
+  throw Error(message, static_cast<ExitStatus>(status));
+}
+
+int run_rank(const WorldOptions& options, const std::function<int(World&)>& body) {
+  std::unique_ptr<World> world = World::create(options);
+  try {
+    const int status = body(*world);
+    world.reset();
+    return status;
+  } catch (const Error& error) {
+    if (!world) throw;
+    world->fail(error.what(), static_cast<int>(error.status()));
+  } catch (const std::exception& error) {
+    if (!world) throw;
+    world->fail(message_of(error), static_cast<int>(ExitStatus::kFailure));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+// The inside of a World, shared by its makers: process_world.cc and thread_world.cc.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/flight_recorder.h"
+#include "comm/lobby.h"
+#include "comm/watchdog.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+// Which node each rank is on, and its place there.
+struct NodeLayout {
+  std::vector<int> node_of_rank, local_rank_of_rank;
+  int num_nodes = 1;
+
+  // By what the guests were told, else by their hosts; `ranks_per_node` > 0 pretends.
+  static NodeLayout of(const std::vector<Guest>& roster, int ranks_per_node);
+  // Nodes of equal size: that many ranks each. Otherwise 0.
+  int uniform_ranks_per_node() const;
+};
+
+struct World::Impl {
+  using BackendMaker =
+      std::function<c10::intrusive_ptr<c10d::Backend>(const std::vector<int>& ranks, const std::string& name)>;
+
+  int rank = 0, size = 1;
+  NodeLayout layout;
+  std::vector<std::string> hosts;
+  std::string backend_name;
+  at::Device device = at::kCPU;
+  std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
+  BackendMaker make_backend;
+  std::function<void()> leave;                        // the last words to the others, when the world ends in peace
+
+  // Destroyed in reverse: groups first, the lobby (and with it the store that others use) last.
+  std::unique_ptr<LobbyServer> lobby;
+  c10::intrusive_ptr<c10d::Store> store;
+  std::unique_ptr<Watchdog> watchdog;
+  std::mutex mutex;                                   // guards groups
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups;
+
+  Group& group(const std::vector<int>& ranks, const std::string& name);
+  std::vector<int> ranks_of_node(int node) const;
+  std::vector<int> ranks_across(int local_rank) const;
+  // Nodes of the members, for the order of sums.
+  std::vector<int> nodes_of(const std::vector<int>& ranks) const;
+  // This rank's place in a list of world ranks.
+  int place_in(const std::vector<int>& ranks) const;
+};
+
+// One rank alone: needs no MPI and no other process.
+std::unique_ptr<World> make_single_world(const WorldOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,220 @@
+#include "config/schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+std::string with_underscores(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// How messages call a setting: as the user wrote it where that can be told.
+std::string label(const Setting& setting, Source source) {
+  return (source == Source::kJson ? "" : "--") + setting.name();
+}
+
+const char* json_type(const Json& value) {
+  if (value.is_null()) return "null";
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "an array";
+  if (value.is_string()) return "a string";
+  return value.is_boolean() ? "true or false" : "a number";
+}
+
+// The JSON value as a user would write it on the command line, or nothing where its type is not the setting's. Strings
+// are taken for every kind: "32M", "True" and "5e-5" are what people write in such files.
+std::optional<std::string> text_of(const Json& value, Setting::Kind kind) {
+  if (value.is_string()) return value.get<std::string>();
+  if (kind == Setting::Kind::kBool && value.is_boolean()) return value.get<bool>() ? "true" : "false";
+  const bool takes_numbers = kind != Setting::Kind::kBool && kind != Setting::Kind::kText;
+  if (!value.is_number() || !takes_numbers) return std::nullopt;
+  // 5e8 is a whole number to people, though a float to JSON.
+  constexpr double kTwoTo63 = 9223372036854775808.0;
+  if (const double real = value.get<double>();
+      value.is_number_float() && std::trunc(real) == real && std::abs(real) < kTwoTo63) {
+    return fmt::format("{}", static_cast<std::int64_t>(real));
+  }
+  return value.dump();
+}
+
+// Command lines and variables may hold any bytes, JSON only UTF-8.
+Json as_json(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+Schema::Schema(std::string command, std::string summary) : command_(std::move(command)), summary_(std::move(summary)) {}
+
+Setting& Schema::boolean(const std::string& name, bool* value) {
+  return add(Setting::Kind::kBool, name, [value](const Setting::Value& v) { *value = std::get<bool>(v); });
+}
+
+Setting& Schema::integer(const std::string& name, int* value) {
+  return settings_.emplace_back(
+      Setting::Kind::kInteger, name,
+      [value](const Setting::Value& v) { *value = static_cast<int>(std::get<std::int64_t>(v)); },
+      std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
+}
+
+Setting& Schema::integer(const std::string& name, std::int64_t* value) {
+  return add(Setting::Kind::kInteger, name, [value](const Setting::Value& v) { *value = std::get<std::int64_t>(v); });
+}
+
+Setting& Schema::real(const std::string& name, double* value) {
+  return add(Setting::Kind::kReal, name, [value](const Setting::Value& v) { *value = std::get<double>(v); });
+}
+
+Setting& Schema::text(const std::string& name, std::string* value) {
+  return add(Setting::Kind::kText, name, [value](const Setting::Value& v) { *value = std::get<std::string>(v); });
+}
+
+Setting& Schema::bytes(const std::string& name, std::int64_t* value) {
+  return add(Setting::Kind::kBytes, name, [value](const Setting::Value& v) { *value = std::get<std::int64_t>(v); });
+}
+
+Setting& Schema::duration(const std::string& name, std::chrono::milliseconds* value) {
+  return add(Setting::Kind::kDuration, name,
+             [value](const Setting::Value& v) { *value = std::get<std::chrono::milliseconds>(v); });
+}
+
+void Schema::positionals(const std::string& description, std::vector<std::string>* words, bool rest) {
+  positional_description_ = description;
+  positionals_ = words;
+  positionals_take_rest_ = rest;
+  words->clear();
+}
+
+void Schema::read_json(const Json& object, const std::string& origin) {
+  check_names();
+  if (!object.is_object()) {
+    throw UsageError(fmt::format("{}: expected an object of settings, found {}", origin, json_type(object)));
+  }
+  std::vector<Mention> mentions;
+  for (const auto& [key, value] : object.items()) {
+    Setting* setting = find(key);
+    if (setting == nullptr) refuse_unknown(key, "", origin);
+    const std::optional<std::string> text = text_of(value, setting->kind_);
+    if (!text) {
+      throw UsageError(
+          fmt::format("{} ({}): expected {}, found {}", setting->name(), origin, setting->allowed(), json_type(value)));
+    }
+    mentions.push_back({setting, *text, origin});
+  }
+  assign(mentions, Source::kJson);
+}
+
+void Schema::read_environment(const Environment& environment) {
+  check_names();
+  std::vector<Mention> mentions;
+  for (Setting& setting : settings_) {
+    for (const std::string& name : setting.environment_names_) {
+      if (const std::optional<std::string> text = environment.find(name)) {
+        mentions.push_back({&setting, *text, name + " in the environment"});
+      }
+    }
+  }
+  assign(mentions, Source::kEnvironment);
+}
+
+Json Schema::to_json() const {
+  Json result = Json::object();
+  for (const Setting& setting : settings_) {
+    result[setting.name_] = as_json(setting.secret_ ? setting.shown_text() : setting.text_);
+  }
+  return result;
+}
+
+const Setting& Schema::at(const std::string& name) const {
+  const Setting* setting = const_cast<Schema*>(this)->find(name);
+  if (setting == nullptr) throw Error(fmt::format("{} has no setting {}", command_, name));
+  return *setting;
+}
+
+Setting& Schema::add(Setting::Kind kind, const std::string& name, Setting::Store store) {
+  return settings_.emplace_back(kind, name, std::move(store));
+}
+
+void Schema::assign(const std::vector<Mention>& mentions, Source source) {
+  struct Seen {
+    const Mention* mention;
+    std::string canonical;
+  };
+  std::map<const Setting*, Seen> seen;
+  for (const Mention& mention : mentions) {
+    Setting& setting = *mention.setting;
+    const auto shown = [&](const std::string& text) { return setting.secret_ ? "(secret)" : text; };
+    Setting::Value value;
+    try {
+      value = setting.parse(mention.text);
+    } catch (const UsageError& error) {
+      throw UsageError(
+          fmt::format("{}={} ({}): {}", label(setting, source), shown(mention.text), mention.origin, error.what()));
+    }
+    // Compared by value: '4G' and '4096M' do not contradict each other.
+    const std::string canonical = Setting::canonical(setting.kind_, value);
+    const auto [entry, is_first] = seen.try_emplace(&setting, Seen{&mention, canonical});
+    if (const Seen& first = entry->second; !is_first && first.canonical != canonical) {
+      throw UsageError(fmt::format("{} is given twice with different values: {} ({}) and {} ({})",
+                                   label(setting, source), shown(first.mention->text), first.mention->origin,
+                                   shown(mention.text), mention.origin));
+    }
+    // Checked all the same where it yields: a wrong value is refused, never overlooked.
+    if (is_first && source >= setting.source_) setting.set(value, source, mention.origin);
+  }
+}
+
+Setting* Schema::find(const std::string& name) {
+  const std::string wanted = with_underscores(name);
+  for (Setting& setting : settings_) {
+    if (with_underscores(setting.name_) == wanted) return &setting;
+    for (const std::string& alias : setting.aliases_) {
+      if (with_underscores(alias) == wanted) return &setting;
+    }
+  }
+  return nullptr;
+}
+
+void Schema::refuse_unknown(const std::string& shown, const std::string& dashes, const std::string& origin) const {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings_) {
+    names.push_back(setting.name_);
+    names.insert(names.end(), setting.aliases_.begin(), setting.aliases_.end());
+    if (setting.kind_ == Setting::Kind::kBool && !dashes.empty()) names.push_back("no_" + setting.name_);
+  }
+  if (!dashes.empty()) names.insert(names.end(), {"help", "print_config"});
+  const std::string word = with_underscores(shown.substr(std::min(shown.find_first_not_of('-'), shown.size())));
+  const std::optional<std::string> meant = nearest(word, names);
+  const std::string advice =
+      meant ? fmt::format("did you mean {}{}?", dashes, *meant) : fmt::format("see {} --help", command_);
+  throw UsageError(fmt::format("unknown setting {} ({}); {}", shown, origin, advice));
+}
+
+void Schema::check_names() const {
+  std::set<std::string> taken = {"help", "print_config", "-h"};
+  const auto take = [&](const std::string& name) {
+    if (name.empty() || !taken.insert(with_underscores(name)).second) {
+      throw Error(fmt::format("{}: the name '{}' is declared for two settings, or cannot be one", command_, name));
+    }
+  };
+  for (const Setting& setting : settings_) {
+    take(setting.name_);
+    for (const std::string& alias : setting.aliases_) take(alias);
+    if (setting.short_name_ != 0) take(std::string("-") + setting.short_name_);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,95 @@
+// Settings, each declared once.
+//
+// A component binds its settings to the members of a plain struct:
+//
+//   struct CommTestSettings { std::int64_t min_bytes; int num_iterations; };
+//   void declare(Schema& schema, CommTestSettings& s) {
+//     schema.bytes("minbytes", &s.min_bytes).short_name('b').preset("32M").at_least(1).help("smallest size");
+//     schema.integer("iters", &s.num_iterations).short_name('n').preset("20").range(1, 1'000'000).help("...");
+//   }
+//
+// From that declaration come the command line, JSON, the environment, env files, --help, --print_config with origins
+// and the docs table. Sources may be read in any order: a value yields only to one from a source of the same or a
+// higher rank (default < env file < environment < JSON < command line). Bound members must outlive the schema; they
+// hold their presets (zero, false or "" without one) from the moment of declaration, and after a source is read the
+// value that won so far.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "config/setting.h"
+#include "core/environment.h"
+#include "core/json.h"
+
+namespace tessera {
+
+class Schema {
+ public:
+  // `command` is what help and messages call the program: "tessera comm-test"; `summary` one line of what it does.
+  Schema(std::string command, std::string summary);
+
+  Setting& boolean(const std::string& name, bool* value);  // --fp16, --fp16 True|1|yes|on, --no_fp16
+  Setting& integer(const std::string& name, int* value);
+  Setting& integer(const std::string& name, std::int64_t* value);
+  Setting& real(const std::string& name, double* value);
+  Setting& text(const std::string& name, std::string* value);
+  Setting& bytes(const std::string& name, std::int64_t* value);                  // '4G'
+  Setting& duration(const std::string& name, std::chrono::milliseconds* value);  // '30s'
+
+  // Words that are not options, in order: `tessera launch ... PROGRAM ARGS...`. With `rest` everything from the first
+  // such word on is left alone, options too (as torchrun does).
+  void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
+
+  // Each throws UsageError on an unknown name (with the nearest right one), a value that its type, range or choices do
+  // not allow, a missing value, a setting given twice with different values, or two environment names of one setting
+  // that differ. The message names the setting, the value, what is allowed and where the value came from.
+  // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
+  // source's is checked all the same.
+  // Returns false when help was asked for (-h, --help) and has been printed: then the caller ends. --print_config only
+  // sets wants_print_config(), since other sources may still be read.
+  bool read_command_line(const std::vector<std::string>& arguments);
+  bool wants_print_config() const { return wants_print_config_; }
+  void read_json(const Json& object, const std::string& origin);  // unknown keys are refused
+  void read_environment(const Environment& environment);          // only the declared names are looked at
+
+  std::string help_text() const;
+  // One line a setting: name, value, origin, aligned.
+  std::string config_text() const;
+  std::string docs_table() const;  // Markdown: one table a group, under the group's title
+  // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)".
+  Json to_json() const;
+  const Setting& at(const std::string& name) const;
+
+ private:
+  class CommandLine;
+  // One mention of a setting in a source, as it was written.
+  struct Mention {
+    Setting* setting;
+    std::string text;
+    std::string origin;
+  };
+
+  Setting& add(Setting::Kind kind, const std::string& name, Setting::Store store);
+  // All that one reading of a source mentions. A setting mentioned twice must have one value.
+  void assign(const std::vector<Mention>& mentions, Source source);
+  Setting* find(const std::string& name);
+  // What a wrong name most likely meant, among the long names; `dashes` stands before each.
+  [[noreturn]] void refuse_unknown(const std::string& shown, const std::string& dashes,
+                                   const std::string& origin) const;
+  // Names that stand for two settings, or for none that can be written: a mistake of ours, found when a source is read.
+  void check_names() const;
+  std::vector<std::string> groups() const;
+
+  std::string command_, summary_;
+  std::list<Setting> settings_;  // stable addresses, order of declaration
+  std::string positional_description_;
+  std::vector<std::string>* positionals_ = nullptr;
+  bool positionals_take_rest_ = false;
+  bool wants_print_config_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,207 @@
+// What a Schema says about itself: --help, --print_config and the table of the docs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/schema.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::size_t kLineWidth = 100;
+constexpr std::size_t kMaxLeftWidth = 36;   // a longer left side has its text on the next line
+constexpr std::size_t kMaxValueWidth = 40;  // a longer value pushes its own origin out of line, not everybody's
+
+struct HelpEntry {
+  std::string left, right;
+};
+
+const char* type_name(Setting::Kind kind) {
+  switch (kind) {
+    case Setting::Kind::kBool:
+      return "boolean";
+    case Setting::Kind::kInteger:
+      return "integer";
+    case Setting::Kind::kReal:
+      return "number";
+    case Setting::Kind::kBytes:
+      return "size";
+    case Setting::Kind::kDuration:
+      return "duration";
+    case Setting::Kind::kText:
+      break;
+  }
+  return "text";
+}
+
+const char* placeholder(Setting::Kind kind) {
+  switch (kind) {
+    case Setting::Kind::kBool:
+      return "[BOOL]";
+    case Setting::Kind::kInteger:
+      return "N";
+    case Setting::Kind::kReal:
+      return "X";
+    case Setting::Kind::kBytes:
+      return "SIZE";
+    case Setting::Kind::kDuration:
+      return "TIME";
+    case Setting::Kind::kText:
+      break;
+  }
+  return "TEXT";
+}
+
+// The words of `text` in lines that end before kLineWidth, all but the first indented. A word is never cut.
+std::string wrap(const std::string& text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  for (const std::string& word : split(text, ' ')) {
+    if (word.empty()) continue;
+    if (column > indent && column + 1 + word.size() > kLineWidth) {
+      result += '\n';
+      result.append(indent, ' ');
+      column = indent;
+    }
+    if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+std::string format_entry(const HelpEntry& entry, std::size_t left_width) {
+  const std::size_t indent = left_width + 2;
+  const std::string right = wrap(entry.right, indent);
+  if (entry.left.size() <= left_width) return fmt::format("{:<{}}  {}\n", entry.left, left_width, right);
+  return fmt::format("{}\n{:{}}{}\n", entry.left, "", indent, right);
+}
+
+// One line, whatever the value holds; an empty one and one with odd ends are quoted, so that they can be seen.
+std::string on_one_line(const std::string& value) {
+  const bool is_plain = !value.empty() && trim(value).size() == value.size() &&
+                        std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  return is_plain ? value : Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string table_cell(const std::string& text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '|') result += '\\';  // it would end the cell, even inside backquotes
+    result += c == '\n' ? ' ' : c;
+  }
+  return result;
+}
+
+std::string code_cell(const std::string& text) {
+  return text.empty() ? "" : fmt::format("`{}`", table_cell(text));
+}
+
+std::string code_list(const std::vector<std::string>& items) {
+  std::vector<std::string> cells;
+  for (const std::string& item : items) cells.push_back(code_cell(item));
+  return join(cells, ", ");
+}
+
+}  // namespace
+
+std::string Setting::help_left() const {
+  const std::string short_form = short_name_ != 0 ? fmt::format("-{}, ", short_name_) : "    ";
+  return fmt::format("  {}--{} {}", short_form, name_, placeholder(kind_));
+}
+
+std::string Setting::help_right() const {
+  std::vector<std::string> facts;
+  if (!choices_.empty()) {
+    facts.push_back("one of " + join(choices_, ", "));
+  } else if (!bounds().empty()) {
+    facts.push_back(bounds());
+  }
+  if (!preset_.empty()) facts.push_back("default " + (secret_ ? "(set)" : preset_));
+  for (const std::string& other : aliases_) facts.push_back("also --" + other);
+  if (!environment_names_.empty()) facts.push_back("env " + join(environment_names_, ", "));
+  if (facts.empty()) return help_;
+  return fmt::format("{}{}[{}]", help_, help_.empty() ? "" : " ", join(facts, "; "));
+}
+
+std::string Setting::docs_row() const {
+  std::vector<std::string> names = {"--" + name_};
+  if (short_name_ != 0) names.push_back(std::string("-") + short_name_);
+  for (const std::string& other : aliases_) names.push_back("--" + other);
+  const std::string shown_preset = secret_ ? "" : preset_;
+  const std::string limits = choices_.empty() ? bounds() : code_list(choices_);
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code_list(names), type_name(kind_), code_cell(shown_preset),
+                     limits, code_list(environment_names_), table_cell(help_));
+}
+
+std::vector<std::string> Schema::groups() const {
+  std::vector<std::string> titles;
+  for (const Setting& setting : settings_) {
+    if (std::find(titles.begin(), titles.end(), setting.group_) == titles.end()) titles.push_back(setting.group_);
+  }
+  return titles;
+}
+
+std::string Schema::help_text() const {
+  std::size_t left_width = 0;
+  for (const Setting& setting : settings_) {
+    const std::size_t width = setting.help_left().size();
+    if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
+  }
+  const HelpEntry common[] = {{"  -h, --help", "this text"},
+                              {"      --print_config", "show every setting's value and where it came from"}};
+  for (const HelpEntry& entry : common) left_width = std::max(left_width, entry.left.size());
+
+  const std::string words = positional_description_.empty() ? "" : fmt::format(" {}", positional_description_);
+  std::string result =
+      fmt::format("{}: {}\n\nusage: {} [settings]{}\n", command_, wrap(summary_, command_.size() + 2), command_, words);
+  for (const std::string& title : groups()) {
+    result += fmt::format("\n{}:\n", title.empty() ? "Settings" : title);
+    for (const Setting& setting : settings_) {
+      if (setting.group_ == title) result += format_entry({setting.help_left(), setting.help_right()}, left_width);
+    }
+  }
+  result += "\nAlways:\n";
+  for (const HelpEntry& entry : common) result += format_entry(entry, left_width);
+  const bool has_bools =
+      std::any_of(settings_.begin(), settings_.end(), [](const Setting& s) { return s.kind_ == Setting::Kind::kBool; });
+  if (has_bools) result += "\n[BOOL]: --name alone means true, --no_name false.\n";
+  return result;
+}
+
+std::string Schema::config_text() const {
+  std::size_t name_width = 0, value_width = 0;
+  for (const Setting& setting : settings_) {
+    name_width = std::max(name_width, setting.name_.size());
+    const std::size_t width = on_one_line(setting.shown_text()).size();
+    if (width <= kMaxValueWidth) value_width = std::max(value_width, width);
+  }
+  std::string result;
+  for (const Setting& setting : settings_) {
+    result += fmt::format("{:<{}}  {:<{}}  {}\n", setting.name_, name_width, on_one_line(setting.shown_text()),
+                          value_width, setting.origin_);
+  }
+  return result;
+}
+
+std::string Schema::docs_table() const {
+  std::string result;
+  for (const std::string& title : groups()) {
+    if (!result.empty()) result += "\n";
+    if (!title.empty()) result += fmt::format("### {}\n\n", title);
+    result +=
+        "| setting | type | default | allowed | environment | meaning |\n"
+        "| --- | --- | --- | --- | --- | --- |\n";
+    for (const Setting& setting : settings_) {
+      if (setting.group_ == title) result += setting.docs_row();
+    }
+  }
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+#include "core/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <limits>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+Environment Environment::of_process() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    // Where a name stands twice, getenv() gives the first: so do we.
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return Environment(std::move(variables));
+}
+
+std::optional<std::string> Environment::find(const std::string& name) const {
+  const auto found = variables_.find(name);
+  if (found == variables_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<int> Environment::find_count(const std::string& name) const {
+  const std::optional<std::string> text = find(name);
+  if (!text) return std::nullopt;
+  const std::optional<long long> value = parse_integer(*text);
+  if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) {
+    throw UsageError(fmt::format("{}={} in the environment: expected a whole number of at least 0", name, *text));
+  }
+  return static_cast<int>(*value);
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+// Environment variables as a value, so that what depends on them can be tested without setting any.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tessera {
+
+class Environment {
+ public:
+  Environment() = default;
+  explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
+  // So that one pair is not ambiguous: Environment({{"RANK", "0"}}).
+  explicit Environment(std::initializer_list<std::pair<const std::string, std::string>> variables)
+      : variables_(variables) {}
+
+  static Environment of_process();
+
+  // Set and not empty: an empty variable counts as unset, as shells' users mean it.
+  std::optional<std::string> find(const std::string& name) const;
+  // As find, but a whole number of at least 0; anything else throws UsageError with name and value.
+  std::optional<int> find_count(const std::string& name) const;
+  void set(const std::string& name, const std::string& value) { variables_[name] = value; }
+  void unset(const std::string& name) { variables_.erase(name); }
+
+  const std::map<std::string, std::string>& all() const { return variables_; }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,164 @@
+#include "core/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class File : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "tessera_file_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::size_t num_files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  static mode_t mode(const fs::path& path) {
+    struct stat status {};
+    EXPECT_EQ(stat(path.c_str(), &status), 0);
+    return status.st_mode & 07777;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(File, ReadsBackEveryByteThatWasWritten) {
+  std::string content;
+  for (int i = 0; i < 100'000; ++i) content += static_cast<char>(i % 256);
+  write_file_atomically(folder_ / "a", content);
+  EXPECT_EQ(read_file(folder_ / "a"), content);
+  write_file_atomically(folder_ / "a", "");
+  EXPECT_EQ(read_file(folder_ / "a"), "");
+  EXPECT_EQ(num_files(), 1u);
+}
+
+TEST_F(File, ReadsFilesThatDoNotKnowTheirSize) {
+  EXPECT_FALSE(read_file("/proc/self/status").empty());
+}
+
+TEST_F(File, AMissingFileIsAUsageErrorWithPathAndReason) {
+  const fs::path path = folder_ / "ds.json";
+  try {
+    read_file(path);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), "cannot read " + path.string() + ": No such file or directory");
+  }
+  EXPECT_THROW(read_file(folder_), UsageError);
+}
+
+TEST_F(File, WritesWhereTheFolderIsNotNamed) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  write_file_atomically("plain", "x");
+  fs::current_path(before);
+  EXPECT_EQ(read_file(folder_ / "plain"), "x");
+}
+
+TEST_F(File, AnUnwritableFolderIsAnErrorWithPathAndReason) {
+  write_file_atomically(folder_ / "file", "x");
+  const fs::path path = folder_ / "file" / "below";
+  try {
+    write_file_atomically(path, "y");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), "cannot write " + path.string() + ": Not a directory");
+    EXPECT_EQ(error.status(), ExitStatus::kFailure);
+  }
+  EXPECT_THROW(write_file_atomically(folder_ / "absent" / "below", "y"), Error);
+}
+
+TEST_F(File, KeepsTheOldFileAndLeavesNothingWhenWritingFails) {
+  const fs::path path = folder_ / "a";
+  write_file_atomically(path, "old");
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{4096, limit.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);  // so that write(2) fails with EFBIG instead
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  try {
+    write_file_atomically(path, std::string(10'000, 'x'));
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(message, "cannot write " + path.string() + ": File too large");
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(num_files(), 1u);
+}
+
+TEST_F(File, NeverReplacesWhatIsNoFile) {
+  fs::create_directory(folder_ / "sub");
+  EXPECT_THROW(write_file_atomically(folder_ / "sub", "x"), Error);
+  EXPECT_THROW(write_file_atomically("/dev/null", "x"), Error);
+  EXPECT_TRUE(fs::is_directory(folder_ / "sub"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(File, ANewFileFollowsTheUmaskAndAnOldOneKeepsItsMode) {
+  const mode_t old_mask = umask(027);
+  write_file_atomically(folder_ / "a", "x");
+  umask(old_mask);
+  EXPECT_EQ(mode(folder_ / "a"), 0640u);
+  ASSERT_EQ(chmod((folder_ / "a").c_str(), 0600), 0);
+  write_file_atomically(folder_ / "a", "y");
+  EXPECT_EQ(mode(folder_ / "a"), 0600u);
+}
+
+TEST_F(File, ALinkStaysALink) {
+  write_file_atomically(folder_ / "a", "old");
+  fs::create_symlink("a", folder_ / "link");
+  write_file_atomically(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+}
+
+TEST_F(File, AcceptsTheLongestNameThatTheFileSystemAllows) {
+  const fs::path path = folder_ / std::string(255, 'n');
+  write_file_atomically(path, "x");
+  EXPECT_EQ(read_file(path), "x");
+}
+
+TEST_F(File, ReadersSeeWholeFilesWhileThreadsWrite) {
+  const fs::path path = folder_ / "a";
+  const auto content = [](int writer) { return std::string(50'000, static_cast<char>('a' + writer)); };
+  write_file_atomically(path, content(0));
+  std::atomic<int> num_running = 3;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 3; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < 10; ++i) write_file_atomically(path, content(writer));
+      --num_running;
+    });
+  }
+  while (num_running > 0) {
+    const std::string seen = read_file(path);
+    ASSERT_EQ(seen.size(), 50'000u);
+    ASSERT_EQ(seen.find_first_not_of(seen[0]), std::string::npos);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(num_files(), 1u);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// JSON text with mistakes named by line and column. The value type is nlohmann's, keys kept in the order of the file.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+using Json = nlohmann::ordered_json;
+
+// `origin` is what messages call the text, usually its path: "ds.json:3:14: expected ',' or '}', found \"lr\"".
+// Refused too: a key that stands twice in one object (by name), more than 256 levels of nesting, text that is not
+// UTF-8. Throws UsageError. Lookup by key is linear in the object's size (nlohmann's ordered_json): copy big ones into
+// a map.
+Json parse_json(std::string_view text, const std::string& origin);
+Json read_json_file(const std::filesystem::path& path);
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+#include "core/log.h"
+
+#include <fmt/chrono.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array kLevelNames = {"debug", "info", "warn", "error"};
+
+// Two plain numbers, so that asking and writing need no lock. A line that is written while the log is configured may
+// carry the old rank; nothing else can go wrong.
+std::atomic<LogLevel> lowest_shown = LogLevel::kInfo;
+std::atomic<int> own_rank = -1;
+
+[[noreturn]] void refuse_spec(std::string_view spec) {
+  throw UsageError(fmt::format(
+      "TESSERA_LOG={}: expected debug, info, warn or error, then optionally ranks: 'info', 'debug,all', 'info,0-3'",
+      spec));
+}
+
+std::optional<LogLevel> level_named(std::string_view name) {
+  for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (name == kLevelNames[i]) return static_cast<LogLevel>(i);
+  }
+  return std::nullopt;
+}
+
+// Whether 'all', '3' or '0-3' names the rank. A process without a rank (a launcher, a command of one process) is shown.
+bool selects(std::string_view ranks, int rank, std::string_view spec) {
+  if (ranks == "all") return true;
+  const std::size_t hyphen = ranks.find('-');
+  const std::optional<long long> low = parse_integer(ranks.substr(0, hyphen));
+  const std::optional<long long> high =
+      hyphen == std::string_view::npos ? low : parse_integer(ranks.substr(hyphen + 1));
+  if (!low || !high || *low < 0 || *high < *low) refuse_spec(spec);
+  return rank < 0 || (*low <= rank && rank <= *high);
+}
+
+std::string format_line(LogLevel level, std::string_view message) {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  const int rank = own_rank;
+  const std::string who = rank < 0 ? "" : fmt::format("rank {} ", rank);
+  const std::string_view end = message.ends_with('\n') ? "" : "\n";
+  return fmt::format("{:%H:%M:%S}.{:03} {}{:<5} {}{}", local, ms, who, kLevelNames[static_cast<std::size_t>(level)],
+                     message, end);
+}
+
+void write_to_stderr(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t num_written = ::write(STDERR_FILENO, line.data(), line.size());
+    if (num_written >= 0) {
+      line.remove_prefix(static_cast<std::size_t>(num_written));
+    } else if (errno == EAGAIN) {
+      // Somebody made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a run.
+      pollfd ready{STDERR_FILENO, POLLOUT, 0};
+      constexpr int kPatienceMs = 1000;
+      if (::poll(&ready, 1, kPatienceMs) <= 0) return;
+    } else if (errno != EINTR) {
+      return;  // nowhere left to complain
+    }
+  }
+}
+
+}  // namespace
+
+void configure_log(std::string_view spec, int rank) {
+  const std::vector<std::string> parts = split(spec.empty() ? "info" : lower_case(spec), ',');
+  const std::optional<LogLevel> level = level_named(trim(parts[0]));
+  if (!level) refuse_spec(spec);
+  bool selected = parts.size() == 1 && rank <= 0;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (selects(trim(parts[i]), rank, spec)) selected = true;
+  }
+  own_rank = rank;
+  lowest_shown = selected ? *level : LogLevel::kError;
+}
+
+bool log_enabled(LogLevel level) {
+  return level >= lowest_shown.load(std::memory_order_relaxed);
+}
+
+void write_log(LogLevel level, std::string_view message) {
+  const int caller_errno = errno;  // a log line between a failed call and the look at errno must not change it
+  write_to_stderr(format_line(level, message));
+  errno = caller_errno;
+}
+
+}  // namespace tessera

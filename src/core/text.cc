@@ -1,0 +1,105 @@
+#include "core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n\f\v";
+
+// Edits that turn `a` into `b`: insert, delete, replace, or swap two neighbours (the commonest slip of fast typing).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before_last, last);
+    std::swap(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find(separator, begin)) != std::string_view::npos; begin = end + 1) {
+    parts.emplace_back(text.substr(begin, end - begin));
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  // ASCII alone, whatever the locale: settings and suffixes are ASCII.
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+std::optional<long long> parse_integer(std::string_view text) {
+  return parse_whole<long long>(text);
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  const std::optional<double> value = parse_whole<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  std::optional<std::string> best;
+  std::size_t smallest = word.size() / 3 + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance >= smallest) continue;
+    smallest = distance;
+    best = candidate;
+  }
+  return best;
+}
+
+std::string format_ranges(const std::vector<int>& sorted_numbers) {
+  std::vector<std::string> ranges;
+  for (std::size_t i = 0; i < sorted_numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < sorted_numbers.size() && sorted_numbers[last + 1] - 1 <= sorted_numbers[last]) ++last;
+    const int low = sorted_numbers[i], high = sorted_numbers[last];
+    ranges.push_back(low == high ? fmt::format("{}", low) : fmt::format("{}-{}", low, high));
+    i = last + 1;
+  }
+  return join(ranges, ", ");
+}
+
+}  // namespace tessera

@@ -1,0 +1,26 @@
+// Small text functions that more than one layer needs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+std::string_view trim(std::string_view text);
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string lower_case(std::string_view text);
+
+// The whole text as a number, or nothing: "12" but not "12x", "" or " 12"; nor what does not fit, nan or inf.
+std::optional<long long> parse_integer(std::string_view text);
+std::optional<double> parse_real(std::string_view text);
+
+// The candidate that a user most likely meant (at most a third of the word's letters wrong), or nothing.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// {0,1,2,5} as "0-2, 5": how ranks are named in messages.
+std::string format_ranges(const std::vector<int>& sorted_numbers);
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+#include "core/text.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera {
+namespace {
+
+TEST(Text, TrimRemovesSpaceAtBothEndsOnly) {
+  EXPECT_EQ(trim("  a b\t\n"), "a b");
+  EXPECT_EQ(trim(" \n "), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(Text, SplitKeepsEmptyPartsAndJoinUndoesIt) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));
+  EXPECT_EQ(split("a,", ','), (std::vector<std::string>{"a", ""}));
+  EXPECT_EQ(join(split("a,,b,", ','), ","), "a,,b,");
+  EXPECT_EQ(join({}, ","), "");
+}
+
+TEST(Text, LowerCaseLeavesOtherBytesAlone) {
+  EXPECT_EQ(lower_case("FP16_\xc3\x84"), "fp16_\xc3\x84");
+}
+
+TEST(Text, NumbersAreTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_integer("-12"), -12);
+  EXPECT_EQ(parse_integer("9223372036854775807"), 9223372036854775807LL);
+  for (const char* text : {"", " 12", "12 ", "12x", "1.0", "0x10", "9223372036854775808", "-"}) {
+    EXPECT_FALSE(parse_integer(text)) << text;
+  }
+  EXPECT_EQ(parse_real("5e-5"), 5e-5);
+  EXPECT_EQ(parse_real("-1"), -1.0);
+  EXPECT_EQ(parse_real(".5"), 0.5);
+  for (const char* text : {"", " 1", "1 ", "1x", "1e", "1e999", "nan", "inf", "-inf"}) {
+    EXPECT_FALSE(parse_real(text)) << text;
+  }
+}
+
+TEST(Text, NearestAllowsAThirdOfTheWord) {
+  const std::vector<std::string> names = {"comm_timeout", "minbytes", "maxbytes", "fp16", "lr"};
+  EXPECT_EQ(nearest("comm_timout", names), "comm_timeout");
+  EXPECT_EQ(nearest("minbyte", names), "minbytes");
+  EXPECT_EQ(nearest("fp61", names), "fp16");  // two neighbours swapped are one slip
+  EXPECT_EQ(nearest("fp16", names), "fp16");
+  EXPECT_FALSE(nearest("ls", names));  // one of two letters is more than a third
+  EXPECT_FALSE(nearest("seed", names));
+  EXPECT_FALSE(nearest("", names));
+  EXPECT_FALSE(nearest("anything", {}));
+}
+
+TEST(Text, RangesAreJoinedWhereNumbersFollowEachOther) {
+  EXPECT_EQ(format_ranges({0, 1, 2, 5}), "0-2, 5");
+  EXPECT_EQ(format_ranges({3}), "3");
+  EXPECT_EQ(format_ranges({0, 2, 4, 5}), "0, 2, 4-5");
+  EXPECT_EQ(format_ranges({}), "");
+}
+
+}  // namespace
+}  // namespace tessera

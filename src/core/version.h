@@ -1,0 +1,6 @@
+// The version of Tessera. CMakeLists.txt reads it from here.
+#pragma once
+
+namespace tessera {
+inline constexpr const char* kVersion = "0.1.0";
+}

@@ -1,0 +1,321 @@
+#include "launch/crew.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "comm/failure.h"
+#include "core/error.h"
+#include "core/quantity.h"
+#include "core/text.h"
+#include "launch/say.h"
+
+namespace tessera {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kGrace{1000};       // between SIGTERM and SIGKILL when a rank has failed
+constexpr milliseconds kMinderGrace{400};  // what a minder gets beyond that before it is killed itself
+// One who fails because of another may be faster than the other: its own end, with its reason, is worth waiting for.
+constexpr milliseconds kCulpritGrace{300};
+constexpr milliseconds kStarterGrace{5000};
+constexpr milliseconds kPollInterval{100};
+
+}  // namespace
+
+// A minder on the line.
+struct Crew::Member {
+  Line line;
+  int local_rank = -1;  // -1: has not said hello
+  pid_t minder_pid = -1, rank_pid = -1;
+  bool is_open = true;
+};
+
+void add_last_words(RankEnd& end, const std::string& failure_file) {
+  try {
+    if (const auto failure = read_failure(failure_file)) {
+      end.message = failure->message;
+      end.says_consequence = failure->is_consequence;
+      if (failure->time_ms > 0) end.time_ms = std::min(end.time_ms, failure->time_ms);
+    }
+  } catch (const std::exception& error) {
+    end.note = fmt::format("its failure file cannot be read: {}", error.what());
+  }
+}
+
+Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options)
+    : order_(order),
+      inbox_(inbox),
+      options_(std::move(options)),
+      listener_(listen_at(socket_path(order.folder))),
+      by_mpirun_(request.starter == Starter::kMpirun),
+      ends_(static_cast<std::size_t>(order.num_local_ranks)),
+      has_begun_(ends_.size()),
+      has_ended_(ends_.size()) {
+  started_ = start_minders(request);
+  start_deadline_ = Clock::now() + options_.start_timeout;
+}
+
+Crew::~Crew() {
+  if (!all_gone()) kill_everything();  // an exception is on its way: leave nothing behind
+  unlink(socket_path(order_.folder).c_str());
+}
+
+CrewResult Crew::run() {
+  while (!all_gone()) {
+    wait_for_news();
+    welcome_minders();
+    // Before mpirun: a minder reports its rank's end before mpirun can have seen it.
+    for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
+    hear_mpirun();
+    reap();
+    hear_signals();
+    mind_the_clock();
+  }
+  hear_mpirun();
+  for (int local_rank = 0; local_rank < order_.num_local_ranks; ++local_rank) {
+    result_.ends.push_back(end_of(local_rank));
+  }
+  explain_by_mpirun();
+  return std::move(result_);
+}
+
+// mpirun itself ends all ranks when one breaks MPI's rules, as by ending well without MPI_Finalize: no rank has failed
+// then, and what mpirun said is the only explanation.
+void Crew::explain_by_mpirun() {
+  const RankEnd* failure = first_failure(result_.ends);
+  if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty()) return;
+  if (!result_.trouble.empty() || mpirun_words_.empty()) return;
+  result_.trouble = "mpirun has ended the ranks:\n" + std::string(trim(mpirun_words_));
+  result_.trouble_status = failure->exit_status;
+}
+
+void Crew::wait_for_news() {
+  std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
+  if (started_.mpirun_text) fds.push_back({started_.mpirun_text.get(), POLLIN, 0});
+  for (const Member& member : members_) {
+    if (member.is_open) fds.push_back({member.line.fd(), POLLIN, 0});
+  }
+  poll(fds.data(), fds.size(), static_cast<int>(kPollInterval.count()));
+}
+
+void Crew::welcome_minders() {
+  while (auto line = accept_line(listener_)) members_.push_back(Member{.line = std::move(*line)});
+}
+
+void Crew::hear(Member& member) {
+  Json packet;
+  while (member.is_open) {
+    switch (member.line.receive(&packet)) {
+      case Line::Got::kPacket:
+        take(member, packet);
+        break;
+      case Line::Got::kNothingYet:
+        return;
+      case Line::Got::kEnd:
+        member.is_open = false;
+        if (member.local_rank < 0 || has_ended_[static_cast<std::size_t>(member.local_rank)]) return;
+        // The minder is gone without a word about its rank, which the kernel has killed with it.
+        if (member.rank_pid > 0) kill(-member.rank_pid, SIGKILL);
+        take(member, {{"is", "ended"},
+                      {"exit_status", 128 + SIGKILL},
+                      {"signal", SIGKILL},
+                      {"time_ms", now_ms()},
+                      {"was_told_to_stop", stopping_ || by_mpirun_},
+                      {"note", "its minder process was killed"}});
+    }
+  }
+}
+
+void Crew::take(Member& member, const Json& packet) {
+  const std::string word = packet.at("is");
+  if (word == "hello") {
+    member.local_rank = std::clamp(packet.at("local_rank").get<int>(), 0, order_.num_local_ranks - 1);
+    member.minder_pid = packet.at("pid");
+    has_begun_[static_cast<std::size_t>(member.local_rank)] = true;
+    if (stopping_ || result_.signal != 0) {
+      member.line.send({{"do", "stop"}, {"grace_ms", 0}});
+    } else {
+      member.line.send_with_fds({{"do", "begin"}}, {STDOUT_FILENO, STDERR_FILENO});
+    }
+  } else if (word == "started") {
+    member.rank_pid = packet.at("pid");
+  } else if (word == "ended") {
+    RankEnd& end = ends_[static_cast<std::size_t>(member.local_rank)];
+    end.exit_status = packet.at("exit_status");
+    end.signal = packet.at("signal");
+    end.time_ms = packet.at("time_ms");
+    end.was_told_to_stop = packet.at("was_told_to_stop");
+    end.note = packet.at("note");
+    add_last_words(end, failure_path(order_, member.local_rank));
+    has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
+    // After SIGTERM ranks end as they like, within the time they were given.
+    if (end.failed() && result_.signal == 0) note_failure(is_consequence(end));
+  }
+}
+
+void Crew::hear_mpirun() {
+  if (!started_.mpirun_text) return;
+  std::array<char, 4096> buffer;
+  for (ssize_t count; (count = read(started_.mpirun_text.get(), buffer.data(), buffer.size())) > 0;) {
+    // After a failure it mostly tells at length that a process has ended, which the report does better.
+    const bool is_chatter = (failure_known_ || result_.signal != 0) && missing_ranks().empty();
+    const std::string_view text(buffer.data(), static_cast<std::size_t>(count));
+    if (is_chatter) {
+      mpirun_words_ += text;
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stderr);
+    }
+  }
+}
+
+void Crew::hear_signals() {
+  while (const auto signal = inbox_.next()) {
+    if (*signal != SIGCHLD) take_signal(*signal);
+  }
+}
+
+void Crew::take_signal(int signal) {
+  const bool ends = signal == SIGTERM || signal == SIGINT;
+  if (ends && result_.signal != 0) {
+    say("{} again: ending the ranks at once", signal_name(signal));
+    return stop(milliseconds(0));
+  }
+  for (const Member& member : members_) {
+    if (member.is_open) member.line.send({{"do", "signal"}, {"signal", signal}});
+  }
+  if (!ends || stopping_) return;
+  result_.signal = signal;
+  signal_deadline_ = Clock::now() + options_.stop_timeout;
+  say("{}: passed on to the ranks, which have {} to end", signal_name(signal), format_duration(options_.stop_timeout));
+}
+
+void Crew::reap() {
+  for (std::size_t i = 0; i < started_.pids.size(); ++i) {
+    int status = 0;
+    pid_t& pid = started_.pids[i];
+    if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid) continue;
+    pid = -1;
+    note_exit(i, status);
+  }
+}
+
+// Of mpirun, or of the minder of local rank `index`: a surprise if ranks have not begun or still run.
+void Crew::note_exit(std::size_t index, int wait_status) {
+  welcome_minders();  // its hello may still lie unread
+  for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
+  if (stopping_ || result_.signal != 0) return;
+  const bool killed = WIFSIGNALED(wait_status);
+  const int status = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  const std::string how = fmt::format("{} {}", by_mpirun_ ? "mpirun" : "a minder process",
+                                      killed ? "was killed by " + signal_name(WTERMSIG(wait_status))
+                                             : fmt::format("ended with exit status {}", status));
+  if (by_mpirun_ ? !missing_ranks().empty() : !has_begun_[index]) {
+    const std::vector<int> ranks = by_mpirun_ ? missing_ranks() : std::vector{order_.rank(static_cast<int>(index))};
+    note_trouble(fmt::format("{} before rank {} had started", how, format_ranges(ranks)), status);
+  } else if (by_mpirun_ && any_minder_left()) {
+    note_trouble(how + " while ranks were running", status);
+  }
+}
+
+void Crew::mind_the_clock() {
+  const auto now = Clock::now();
+  const auto is_due = [&](std::optional<Clock::time_point>& deadline) {
+    if (!deadline || now < *deadline) return false;
+    deadline.reset();
+    return true;
+  };
+  if (missing_ranks().empty()) start_deadline_.reset();
+  if (is_due(start_deadline_)) {
+    note_trouble(fmt::format("rank {} did not start within {}", format_ranges(missing_ranks()),
+                             format_duration(options_.start_timeout)),
+                 static_cast<int>(ExitStatus::kRendezvous));
+  }
+  if (!stopping_ && options_.must_stop && options_.must_stop()) stop(kGrace);
+  if (is_due(signal_deadline_)) {
+    say("ranks still run {} after {}: killed", format_duration(options_.stop_timeout), signal_name(result_.signal));
+    stop(milliseconds(0));
+  }
+  if (is_due(stop_at_)) stop(kGrace);
+  // All ranks have ended and only mpirun is left, which takes milliseconds to follow.
+  if (!kill_at_ && missing_ranks().empty() && !any_minder_left()) kill_at_ = now + kStarterGrace;
+  if (is_due(kill_at_)) kill_everything();
+}
+
+void Crew::note_failure(bool of_another) {
+  if (!failure_known_ && options_.on_failure) options_.on_failure();
+  failure_known_ = true;
+  if (!of_another) return stop(kGrace);
+  if (!stop_at_) stop_at_ = Clock::now() + kCulpritGrace;
+}
+
+void Crew::note_trouble(const std::string& trouble, int status) {
+  if (result_.trouble.empty()) {
+    result_.trouble = trouble;
+    result_.trouble_status = status != 0 ? status : static_cast<int>(ExitStatus::kFailure);
+  }
+  note_failure(false);
+}
+
+void Crew::stop(milliseconds grace) {
+  if (stopping_ && grace > milliseconds(0)) return;
+  stopping_ = true;
+  for (const Member& member : members_) {
+    if (member.is_open) member.line.send({{"do", "stop"}, {"grace_ms", grace.count()}});
+  }
+  kill_at_ = Clock::now() + grace + kMinderGrace;
+}
+
+// The last resort: for minders that do not answer, and for an mpirun that does not see that its processes are gone.
+void Crew::kill_everything() {
+  for (const Member& member : members_) {
+    if (!member.is_open) continue;
+    if (member.rank_pid > 0) kill(-member.rank_pid, SIGKILL);
+    if (member.minder_pid > 0) kill(member.minder_pid, SIGKILL);
+  }
+  // mpirun removes its folders and segments of shared memory when it ends by SIGTERM, but not by SIGKILL.
+  for (pid_t pid : started_.pids) {
+    if (pid > 0) kill(pid, by_mpirun_ && !killed_before_ ? SIGTERM : SIGKILL);
+  }
+  killed_before_ = true;
+  kill_at_ = Clock::now() + kMinderGrace;
+}
+
+bool Crew::any_minder_left() const {
+  return std::any_of(members_.begin(), members_.end(), [](const Member& member) { return member.is_open; });
+}
+
+bool Crew::all_gone() const {
+  return !any_minder_left() &&
+         std::all_of(started_.pids.begin(), started_.pids.end(), [](pid_t pid) { return pid <= 0; });
+}
+
+std::vector<int> Crew::missing_ranks() const {
+  std::vector<int> ranks;
+  for (int local_rank = 0; local_rank < order_.num_local_ranks; ++local_rank) {
+    if (!has_begun_[static_cast<std::size_t>(local_rank)]) ranks.push_back(order_.rank(local_rank));
+  }
+  return ranks;
+}
+
+RankEnd Crew::end_of(int local_rank) const {
+  RankEnd end = ends_[static_cast<std::size_t>(local_rank)];
+  end.rank = order_.rank(local_rank);
+  end.host = this_host();
+  end.log_file = log_path(order_, local_rank);
+  if (!has_ended_[static_cast<std::size_t>(local_rank)]) {
+    end.exit_status = 128 + SIGTERM;
+    end.signal = SIGTERM;
+    end.was_told_to_stop = true;
+    end.time_ms = now_ms();
+  }
+  return end;
+}
+
+}  // namespace tessera

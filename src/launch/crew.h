@@ -1,0 +1,86 @@
+// The ranks of this node during one attempt: started, watched, signalled and ended.
+//
+// Everything happens in run(), in one thread: it waits for minders, signals, mpirun and the clock, and returns when
+// every process that it started is gone. When a rank fails the others are ended: SIGTERM, SIGKILL one second later.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/exit_report.h"
+#include "launch/order.h"
+#include "launch/signals.h"
+#include "launch/starter.h"
+#include "launch/wire.h"
+
+namespace tessera {
+
+struct CrewResult {
+  std::vector<RankEnd> ends{};  // by local rank; a rank that never began counts as told to stop
+  int signal = 0;               // SIGINT or SIGTERM to the launcher: why the ranks ended
+  std::string trouble{};        // not the fault of a rank: they could not be started, mpirun died
+  int trouble_status = 0;
+};
+
+class Crew {
+ public:
+  struct Options {
+    std::chrono::milliseconds start_timeout{}, stop_timeout{};
+    // Asked ten times a second where given: true ends the ranks (another node has failed).
+    std::function<bool()> must_stop{};
+    // Told once, as soon as something has gone wrong here.
+    std::function<void()> on_failure{};
+  };
+
+  // The order has been written; the request names the same run folder. `inbox` holds the launcher's signals.
+  Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options);
+  ~Crew();
+
+  CrewResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Member;
+
+  void wait_for_news();
+  void welcome_minders();
+  void hear(Member& member);
+  void take(Member& member, const Json& packet);
+  void hear_mpirun();
+  void hear_signals();
+  void take_signal(int signal);
+  void reap();
+  void mind_the_clock();
+  void note_failure(bool is_consequence);
+  void note_trouble(const std::string& trouble, int status);
+  void note_exit(std::size_t index, int wait_status);
+  void stop(std::chrono::milliseconds grace);
+  void kill_everything();
+  bool all_gone() const;
+  bool any_minder_left() const;
+  std::vector<int> missing_ranks() const;
+  RankEnd end_of(int local_rank) const;
+  void explain_by_mpirun();
+
+  const RankOrder& order_;
+  SignalInbox& inbox_;
+  Options options_;
+  Fd listener_;
+  Started started_;
+  bool by_mpirun_;
+  std::vector<Member> members_;              // minders that have connected, in the order they came
+  std::vector<RankEnd> ends_;                // by local rank
+  std::vector<bool> has_begun_, has_ended_;  // by local rank
+  CrewResult result_;
+  std::string mpirun_words_;  // what it said when a failure was known already
+  bool failure_known_ = false, stopping_ = false, killed_before_ = false;
+  std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
+};
+
+// A rank's own last words, from the file that it was given.
+void add_last_words(RankEnd& end, const std::string& failure_file);
+
+}  // namespace tessera

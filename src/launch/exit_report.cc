@@ -1,0 +1,100 @@
+#include "launch/exit_report.h"
+
+#include <fmt/format.h>
+#include <string.h>  // sigabbrev_np
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <tuple>
+
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+bool is_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT ||
+         signal == SIGSYS || signal == SIGTRAP;
+}
+
+std::string status_text(const RankEnd& end) {
+  if (end.signal != 0) return "killed by " + signal_name(end.signal);
+  return fmt::format("exit status {}", end.exit_status);
+}
+
+}  // namespace
+
+bool is_consequence(const RankEnd& end) {
+  if (!end.message.empty()) return end.says_consequence;
+  return end.was_told_to_stop && !is_crash(end.signal);
+}
+
+const RankEnd* first_failure(const std::vector<RankEnd>& ends) {
+  const RankEnd* first = nullptr;
+  const auto order = [](const RankEnd& end) { return std::tuple(is_consequence(end), end.time_ms, end.rank); };
+  for (const RankEnd& end : ends) {
+    if (end.failed() && (first == nullptr || order(end) < order(*first))) first = &end;
+  }
+  return first;
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
+}
+
+std::string cause_of(const RankEnd& end) {
+  std::string cause = end.message.empty() ? status_text(end) : fmt::format("{} ({})", end.message, status_text(end));
+  if (!end.note.empty()) cause += "; " + end.note;
+  return cause;
+}
+
+std::string describe(const RankEnd& end) {
+  return fmt::format("rank {} on host {} failed: {}", end.rank, end.host, cause_of(end));
+}
+
+std::vector<std::string> last_lines(const std::string& path, std::int64_t start, int num_lines) {
+  constexpr std::int64_t kMostBytes = 8192;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const std::int64_t size = file.tellg();
+  const std::int64_t from = std::max(start, size - kMostBytes);
+  if (from >= size) return {};
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  file.seekg(from);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.ends_with('\n')) text.pop_back();
+  std::vector<std::string> lines = split(text, '\n');
+  if (static_cast<int>(lines.size()) > num_lines) lines.erase(lines.begin(), lines.end() - num_lines);
+  return lines;
+}
+
+Json to_json(const RankEnd& end) {
+  return {{"rank", end.rank},
+          {"host", end.host},
+          {"exit_status", end.exit_status},
+          {"signal", end.signal},
+          {"time_ms", end.time_ms},
+          {"was_told_to_stop", end.was_told_to_stop},
+          {"says_consequence", end.says_consequence},
+          {"message", end.message},
+          {"note", end.note},
+          {"log_file", end.log_file}};
+}
+
+RankEnd rank_end_from_json(const Json& json) {
+  return {.rank = json.at("rank"),
+          .host = json.at("host"),
+          .exit_status = json.at("exit_status"),
+          .signal = json.at("signal"),
+          .time_ms = json.at("time_ms"),
+          .was_told_to_stop = json.at("was_told_to_stop"),
+          .says_consequence = json.at("says_consequence"),
+          .message = json.at("message"),
+          .note = json.at("note"),
+          .log_file = json.at("log_file")};
+}
+
+}  // namespace tessera

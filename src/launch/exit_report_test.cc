@@ -1,0 +1,96 @@
+#include "launch/exit_report.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace tessera {
+namespace {
+
+RankEnd killed(int rank, int signal, std::int64_t time_ms) {
+  return {.rank = rank, .host = "node3", .exit_status = 128 + signal, .signal = signal, .time_ms = time_ms};
+}
+
+RankEnd exited(int rank, int status, std::int64_t time_ms) {
+  return {.rank = rank, .host = "node3", .exit_status = status, .time_ms = time_ms};
+}
+
+TEST(ExitReport, FindsNoFailureWhereAllEndedWell) {
+  EXPECT_EQ(first_failure({exited(0, 0, 5), exited(1, 0, 6)}), nullptr);
+}
+
+TEST(ExitReport, NamesTheEarliestFailure) {
+  const std::vector<RankEnd> ends = {exited(0, 1, 30), killed(1, SIGSEGV, 20), exited(2, 0, 10)};
+  EXPECT_EQ(first_failure(ends)->rank, 1);
+}
+
+TEST(ExitReport, PassesOverRanksThatFailedBecauseOfAnother) {
+  RankEnd follower = exited(0, 43, 10);
+  follower.message = "rank 1 is gone";
+  follower.says_consequence = true;
+  EXPECT_EQ(first_failure({follower, killed(1, SIGKILL, 20)})->rank, 1);
+}
+
+TEST(ExitReport, PassesOverRanksThatWereToldToStop) {
+  RankEnd stopped = killed(0, SIGTERM, 10);
+  stopped.was_told_to_stop = true;
+  EXPECT_EQ(first_failure({stopped, exited(1, 7, 20)})->rank, 1);
+}
+
+TEST(ExitReport, StillNamesARankThatCrashedWhileItWasToldToStop) {
+  // It was writing its core when the others had already noticed.
+  RankEnd follower = exited(0, 43, 10);
+  follower.message = "connection to rank 1 lost";
+  follower.says_consequence = true;
+  RankEnd crashed = killed(1, SIGSEGV, 900);
+  crashed.was_told_to_stop = true;
+  EXPECT_EQ(first_failure({follower, crashed})->rank, 1);
+}
+
+TEST(ExitReport, NamesAConsequenceWhereNothingElseIsKnown) {
+  RankEnd follower = exited(2, 43, 10);
+  follower.message = "timed out";
+  follower.says_consequence = true;
+  EXPECT_EQ(first_failure({exited(0, 0, 1), follower})->rank, 2);
+}
+
+TEST(ExitReport, SaysSignalsByName) {
+  EXPECT_EQ(describe(killed(2, SIGSEGV, 0)), "rank 2 on host node3 failed: killed by SIGSEGV");
+  EXPECT_EQ(signal_name(SIGKILL), "SIGKILL");
+  EXPECT_EQ(signal_name(40), "signal 40");
+}
+
+TEST(ExitReport, SaysTheRanksOwnWordAndTheMindersNote) {
+  RankEnd end = exited(1, 43, 0);
+  end.message = "all_reduce timed out";
+  EXPECT_EQ(cause_of(end), "all_reduce timed out (exit status 43)");
+  RankEnd starved = killed(1, SIGKILL, 0);
+  starved.note = "the kernel's out-of-memory killer ended it";
+  EXPECT_EQ(cause_of(starved), "killed by SIGKILL; the kernel's out-of-memory killer ended it");
+}
+
+TEST(ExitReport, SurvivesJson) {
+  RankEnd end = killed(3, SIGBUS, 17);
+  end.message = "m";
+  end.note = "n";
+  end.log_file = "l";
+  EXPECT_EQ(to_json(rank_end_from_json(to_json(end))), to_json(end));
+}
+
+TEST(ExitReport, ShowsOnlyTheLastLinesOfThisAttempt) {
+  std::string path = (std::filesystem::temp_directory_path() / "tessera-log-XXXXXX").string();
+  const int fd = mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  std::ofstream(path) << "old\none\ntwo\nthree\n";
+  EXPECT_EQ(last_lines(path, 4, 2), (std::vector<std::string>{"two", "three"}));
+  EXPECT_EQ(last_lines(path, 4, 9), (std::vector<std::string>{"one", "two", "three"}));
+  EXPECT_TRUE(last_lines(path, 18, 9).empty());
+  EXPECT_TRUE(last_lines(path + ".missing", 0, 9).empty());
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tessera

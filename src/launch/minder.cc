@@ -1,0 +1,262 @@
+#include "launch/minder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/oom.h"
+#include "launch/order.h"
+#include "launch/output.h"
+#include "launch/say.h"
+#include "launch/signals.h"
+#include "launch/wire.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
+  const int rank = order.rank(local_rank);
+  RankOutput::Choice choice;
+  choice.log_file = log_path(order, local_rank);
+  choice.show = choice.log_file.empty() || order.tee || rank == 0;
+  if (order.tee) choice.prefix = "[rank " + std::to_string(rank) + "] ";
+  return choice;
+}
+
+class Minder {
+ public:
+  Minder(RankOrder order, int local_rank)
+      : order_(std::move(order)), local_rank_(local_rank), line_(connect_to(socket_path(order_.folder))) {}
+
+  int run();
+
+ private:
+  void start(std::array<Fd, 2> console);
+  [[noreturn]] void become_rank(int error_fd);
+  void watch();
+  void hear_launcher();
+  void hear_signal();
+  void obey(const Json& packet, std::array<Fd, 2> fds);
+  void signal_rank(int signal) const;
+  void reap();
+  void end_leftovers() const;
+  int report();
+
+  RankOrder order_;
+  int local_rank_;
+  Line line_;
+  SignalInbox inbox_{{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}};
+  OomWatch oom_;
+  std::optional<RankOutput> output_;
+  const pid_t minder_pid_ = getpid();
+  pid_t rank_pid_ = -1;
+  std::optional<int> wait_status_;
+  std::optional<Clock::time_point> kill_at_;
+  bool was_told_to_stop_ = false;
+  bool launcher_gone_ = false;
+  std::string note_;
+};
+
+int Minder::run() {
+  // Orphans of the rank become children of this process, so that end_leftovers finds them.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+  line_.send({{"is", "hello"}, {"local_rank", local_rank_}, {"pid", minder_pid_}});
+  while (!wait_status_) watch();
+  end_leftovers();
+  if (output_) output_->drain();
+  return report();
+}
+
+void Minder::watch() {
+  std::vector<pollfd> fds = {{line_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
+  if (output_) {
+    for (int fd : output_->watched_fds()) fds.push_back({fd, POLLIN, 0});
+  }
+  int timeout_ms = -1;
+  if (kill_at_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
+    timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left));
+  }
+  poll(fds.data(), fds.size(), timeout_ms);
+  if (output_) output_->pump();
+  hear_launcher();
+  hear_signal();
+  reap();
+  if (kill_at_ && Clock::now() >= *kill_at_) {
+    kill_at_.reset();
+    signal_rank(SIGKILL);
+    if (rank_pid_ < 0) wait_status_ = SIGKILL;  // told to stop before it began
+  }
+}
+
+void Minder::hear_launcher() {
+  Json packet;
+  std::array<Fd, 2> fds;
+  for (;;) {
+    switch (line_.receive(&packet, &fds)) {
+      case Line::Got::kPacket:
+        obey(packet, std::move(fds));
+        break;
+      case Line::Got::kNothingYet:
+        return;
+      case Line::Got::kEnd:
+        // Nothing survives the launcher. The line stays readable at its end, so this is told once only.
+        if (!launcher_gone_) kill_at_ = Clock::now();
+        launcher_gone_ = true;
+        return;
+    }
+  }
+}
+
+void Minder::obey(const Json& packet, std::array<Fd, 2> fds) {
+  const std::string word = packet.at("do");
+  if (word == "begin") {
+    start(std::move(fds));
+  } else if (word == "signal") {
+    signal_rank(packet.at("signal"));
+  } else if (word == "stop") {
+    was_told_to_stop_ = true;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(packet.at("grace_ms").get<int>());
+    kill_at_ = kill_at_ ? std::min(*kill_at_, deadline) : deadline;
+    signal_rank(SIGTERM);
+    signal_rank(SIGCONT);  // a stopped rank could not act on it
+    if (rank_pid_ < 0) wait_status_ = SIGTERM;
+  }
+}
+
+// What reaches the minder itself comes from mpirun, or from somebody who means the rank.
+void Minder::hear_signal() {
+  while (const auto signal = inbox_.next()) {
+    if (*signal == SIGCHLD) continue;
+    if (*signal == SIGTERM || *signal == SIGINT) was_told_to_stop_ = true;
+    signal_rank(*signal);
+    if (rank_pid_ < 0) wait_status_ = *signal;
+  }
+}
+
+void Minder::signal_rank(int signal) const {
+  if (rank_pid_ > 0 && !wait_status_) kill(-rank_pid_, signal);
+}
+
+void Minder::start(std::array<Fd, 2> console) {
+  try {
+    output_.emplace(output_of(order_, local_rank_), std::move(console));
+  } catch (const Error& error) {
+    note_ = error.what();
+    wait_status_ = 1 << 8;
+    return;
+  }
+  Pipe error_pipe;
+  rank_pid_ = fork();
+  if (rank_pid_ == 0) become_rank(error_pipe.write_end.get());
+  if (rank_pid_ < 0) {
+    note_ = std::string("cannot fork: ") + std::strerror(errno);
+    wait_status_ = 1 << 8;
+    return;
+  }
+  setpgid(rank_pid_, rank_pid_);  // in both processes: whoever comes first
+  output_->close_rank_ends();
+  error_pipe.write_end.reset();
+  line_.send({{"is", "started"}, {"pid", rank_pid_}});
+  // Ends without a byte when exec has succeeded.
+  int error = 0;
+  if (read(error_pipe.read_end.get(), &error, sizeof error) == sizeof error) {
+    note_ = "cannot start '" + order_.command[0] + "': " + std::strerror(error);
+  }
+}
+
+void Minder::become_rank(int error_fd) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != minder_pid_) _exit(128 + SIGKILL);  // the minder was gone before this was set
+  if (!order_.cpus.empty()) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    for (int cpu : order_.cpus[static_cast<std::size_t>(local_rank_)]) CPU_SET(cpu, &mask);
+    sched_setaffinity(0, sizeof mask, &mask);  // a core that is gone meanwhile costs speed, not the run
+  }
+  for (const auto& [name, value] : rank_environment(order_, local_rank_)) setenv(name.c_str(), value.c_str(), 1);
+  // Ranks share no input: a terminal read by several would give each a part.
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  output_->attach();
+  std::signal(SIGPIPE, SIG_DFL);
+  inbox_.restore_mask();
+  std::vector<char*> words;
+  for (std::string& word : order_.command) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  const int error = errno;
+  (void)!write(error_fd, &error, sizeof error);
+  _exit(error == ENOENT ? 127 : 126);
+}
+
+void Minder::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid == rank_pid_) wait_status_ = status;
+  }
+}
+
+// The rank's process group, and what has left the group: by now children of this process.
+void Minder::end_leftovers() const {
+  if (rank_pid_ <= 0) return;
+  kill(-rank_pid_, SIGKILL);
+  const std::string self = std::to_string(minder_pid_);
+  for (int round = 0; round < 20; ++round) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::ifstream children("/proc/" + self + "/task/" + self + "/children");
+    bool any = false;
+    for (pid_t pid; children >> pid; any = true) kill(pid, SIGKILL);
+    if (!any) return;
+    usleep(5000);
+  }
+}
+
+int Minder::report() {
+  const int status = *wait_status_;
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const int exit_status = signal != 0 ? 128 + signal : WEXITSTATUS(status);
+  if (signal == SIGKILL && !was_told_to_stop_) note_ = oom_.verdict();
+  line_.send({{"is", "ended"},
+              {"exit_status", exit_status},
+              {"signal", signal},
+              {"time_ms", now_ms()},
+              {"was_told_to_stop", was_told_to_stop_},
+              {"note", note_}});
+  return exit_status;
+}
+
+}  // namespace
+
+int run_minder(const std::vector<std::string>& args) {
+  const auto environment = Environment::of_process();
+  const auto local_rank = args.size() == 2 ? parse_integer(args[1]).value_or(-1)
+                                           : environment.find_count("OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
+  if (args.empty() || args.size() > 2 || local_rank < 0) {
+    throw UsageError("a minder is started by tessera launch, not by hand");
+  }
+  return Minder(read_order(args[0]), static_cast<int>(local_rank)).run();
+}
+
+}  // namespace tessera

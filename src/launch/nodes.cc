@@ -1,0 +1,199 @@
+#include "launch/nodes.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/failure.h"
+#include "comm/lobby.h"
+#include "core/error.h"
+#include "core/quantity.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kExchangeInterval{100};
+constexpr milliseconds kFarewell{3000};
+
+Guest self_as_guest(const NodeCircle::Place& place) {
+  Guest self;
+  self.rank = place.node_rank;
+  self.world_size = place.num_nodes;
+  self.host = host_name();
+  self.pid = getpid();
+  self.job_id = place.run_id;
+  self.version = version_text();
+  self.settings = place.settings;
+  self.local_rank = 0;
+  self.node_rank = place.node_rank;
+  return self;
+}
+
+}  // namespace
+
+struct RankLobby::Impl {
+  LobbyServer server;
+};
+
+RankLobby::RankLobby(int port, int num_ranks, milliseconds timeout, const std::string& run_id)
+    : impl_(new Impl{LobbyServer(port, num_ranks, timeout, "rank", run_id)}) {}
+RankLobby::~RankLobby() = default;
+int RankLobby::port() const {
+  return impl_->server.port();
+}
+
+// What the launcher's thread and the exchanging thread share.
+struct NodeCircle::Shared {
+  Place place;
+  std::unique_ptr<LobbyServer> server;  // on node 0
+  Meeting meeting;
+
+  mutable std::mutex mutex;
+  std::condition_variable wake, done;
+  std::vector<std::pair<std::string, std::string>> to_send;
+  std::map<std::string, std::optional<std::string>> seen;  // every key that was asked for
+  std::map<int, std::pair<std::int64_t, Clock::time_point>>
+      beats;  // of the other nodes, on node 0: count, when it last grew
+  Clock::time_point last_exchange = Clock::now();
+  std::string error;
+  bool stopping = false, finished = false;
+
+  void exchange_loop();
+  void exchange();
+  void exchange_beats();
+  std::string head() const { return fmt::format("node 0 ({})", meeting.roster.at(0).host); }
+};
+
+NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>()) {
+  shared_->place = place;
+  if (place.node_rank == 0) {
+    shared_->server =
+        std::make_unique<LobbyServer>(place.port, place.num_nodes, place.meet_timeout, "node", place.run_id);
+  }
+  const std::string host = place.node_rank == 0 ? "127.0.0.1" : place.host;
+  shared_->meeting = join_lobby(host, place.port, self_as_guest(place), place.meet_timeout, "node");
+  std::thread([shared = shared_] { shared->exchange_loop(); }).detach();
+}
+
+NodeCircle::~NodeCircle() {
+  const bool is_head = shared_->place.node_rank == 0;
+  const auto until = Clock::now() + kFarewell;
+  put(fmt::format("bye/{}", shared_->place.node_rank), "bye");
+  for (int node = 1; is_head && node < shared_->place.num_nodes; ++node) {
+    while (!find(fmt::format("bye/{}", node)) && Clock::now() < until) std::this_thread::sleep_for(milliseconds(20));
+  }
+  std::unique_lock lock(shared_->mutex);
+  shared_->stopping = true;
+  shared_->wake.notify_all();
+  // A thread that hangs in the store of a dead head is left behind: this process is about to end.
+  shared_->done.wait_until(lock, until, [&] { return shared_->finished; });
+}
+
+void NodeCircle::put(const std::string& key, const std::string& text) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->to_send.emplace_back(key, text);
+  shared_->wake.notify_all();
+}
+
+std::optional<std::string> NodeCircle::find(const std::string& key) {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->seen[key];
+}
+
+std::optional<std::string> NodeCircle::loss() const {
+  const Shared& s = *shared_;
+  const std::lock_guard lock(s.mutex);
+  if (!s.error.empty()) return fmt::format("the launcher of {} is gone: {}", s.head(), s.error);
+  const auto limit = s.place.node_timeout;
+  if (Clock::now() - s.last_exchange > limit) {
+    return fmt::format("the launcher of {} has given no answer for {}", s.head(), format_duration(limit));
+  }
+  for (const auto& [node, beat] : s.beats) {
+    const auto bye = s.seen.find(fmt::format("bye/{}", node));
+    if (bye != s.seen.end() && bye->second) continue;
+    if (Clock::now() - beat.second > limit) {
+      return fmt::format("the launcher of node {} ({}) has given no sign for {}", node,
+                         s.meeting.roster.at(static_cast<std::size_t>(node)).host, format_duration(limit));
+    }
+  }
+  return std::nullopt;
+}
+
+std::string NodeCircle::host_of(int node) const {
+  return shared_->meeting.roster.at(static_cast<std::size_t>(node)).host;
+}
+
+void NodeCircle::Shared::exchange_loop() {
+  std::unique_lock lock(mutex);
+  try {
+    while (!stopping || !to_send.empty()) {
+      lock.unlock();
+      exchange();
+      lock.lock();
+      last_exchange = Clock::now();
+      wake.wait_for(lock, kExchangeInterval, [&] { return stopping || !to_send.empty(); });
+    }
+  } catch (const std::exception& failure) {
+    if (!lock.owns_lock()) lock.lock();
+    error = message_of(failure);
+  }
+  finished = true;
+  done.notify_all();
+}
+
+// The store is asked without the lock held: it may take long.
+void NodeCircle::Shared::exchange() {
+  std::vector<std::pair<std::string, std::string>> sending;
+  std::vector<std::string> wanted;
+  {
+    const std::lock_guard lock(mutex);
+    sending.swap(to_send);
+    for (const auto& [key, text] : seen) {
+      if (!text) wanted.push_back(key);
+    }
+  }
+  c10d::Store& store = *meeting.store;
+  for (const auto& [key, text] : sending) store.set(key, text);
+  for (const std::string& key : wanted) {
+    if (!store.check({key})) continue;
+    std::string text = store.get_to_str(key);
+    const std::lock_guard lock(mutex);
+    seen[key] = std::move(text);
+  }
+  exchange_beats();
+}
+
+void NodeCircle::Shared::exchange_beats() {
+  const auto name = [](int node) { return fmt::format("beat/{}", node); };
+  meeting.store->add(name(place.node_rank), 1);
+  for (int node = 1; place.node_rank == 0 && node < place.num_nodes; ++node) {
+    const std::int64_t count = meeting.store->add(name(node), 0);
+    const std::lock_guard lock(mutex);
+    const auto found = beats.find(node);
+    if (found == beats.end() || found->second.first != count) beats[node] = {count, Clock::now()};
+  }
+}
+
+void check_resolves(const std::string& host) {
+  addrinfo* addresses = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
+  if (addresses != nullptr) freeaddrinfo(addresses);
+  if (error != 0) {
+    throw Error(fmt::format("the host '{}' of --rdzv_endpoint or --master_addr leads to no address: {}", host,
+                            gai_strerror(error)),
+                ExitStatus::kRendezvous);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,66 @@
+// How the launchers of several nodes agree: they meet once, then share a store of texts that are written once each.
+//
+// Node 0 serves the meeting and the store. A thread of each launcher exchanges with the store ten times a second, so
+// that a head node that has gone silent cannot block the launcher, which only reads what the thread has seen. The
+// keys of attempt K: "K/lobby" (port of the ranks' lobby), "K/failed" (any text: end your ranks), "K/ended/N" (how node
+// N's ranks ended), "K/verdict" (node 0's word: what to report, and whether to try again); and "bye/N" at the end.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tessera {
+
+// The ranks' lobby, without libtorch's headers. Throws Error(kRendezvous) when the port is in use.
+class RankLobby {
+ public:
+  RankLobby(int port, int num_ranks, std::chrono::milliseconds timeout, const std::string& run_id);
+  ~RankLobby();
+  RankLobby(const RankLobby&) = delete;
+  RankLobby& operator=(const RankLobby&) = delete;
+
+  int port() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class NodeCircle {
+ public:
+  struct Place {
+    int node_rank = 0, num_nodes = 1;
+    std::string host;  // of node 0
+    int port = 0;
+    std::string run_id;
+    std::map<std::string, std::string> settings;  // must be the same on all nodes
+    std::chrono::milliseconds meet_timeout{}, node_timeout{};
+  };
+
+  // Returns when all nodes are there. Throws Error(kRendezvous): who is missing, or who differs in what.
+  explicit NodeCircle(const Place& place);
+  // What was put is still sent; node 0 then waits a moment for the others to have read it.
+  ~NodeCircle();
+  NodeCircle(const NodeCircle&) = delete;
+  NodeCircle& operator=(const NodeCircle&) = delete;
+
+  void put(const std::string& key, const std::string& text);
+  // What the store was last seen to hold: at most a fifth of a second old, from the second call for a key on.
+  std::optional<std::string> find(const std::string& key);
+  // A sentence when a node is gone: the head, or as node 0 sees it any other.
+  std::optional<std::string> loss() const;
+  // No more signs of life are expected of a node that has said how it ended for good.
+  std::string host_of(int node) const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;  // with the thread, which is left behind when it hangs in the store
+};
+
+// Throws Error(kRendezvous) when the name of a host leads to no address.
+void check_resolves(const std::string& host);
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+#include "launch/nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+
+NodeCircle::Place place_of(int node, int port, int num_nodes = 2) {
+  return {.node_rank = node,
+          .num_nodes = num_nodes,
+          .host = "127.0.0.1",
+          .port = port,
+          .run_id = "job",
+          .settings = {{"--nproc_per_node", "2"}},
+          .meet_timeout = 2s,
+          .node_timeout = 1s};
+}
+
+int free_port() {
+  return RankLobby(0, 1, 1s, "").port();
+}
+
+std::string wait_for(NodeCircle& circle, const std::string& key) {
+  for (int i = 0; i < 100; ++i) {
+    if (auto text = circle.find(key)) return *text;
+    std::this_thread::sleep_for(20ms);
+  }
+  return "never seen";
+}
+
+TEST(NodeCircle, ShowsEveryNodeWhatOthersHavePut) {
+  const int port = free_port();
+  auto other = std::async(std::launch::async, [&] {
+    NodeCircle circle(place_of(1, port));
+    circle.put("0/ended/1", "well");
+    return wait_for(circle, "0/verdict");
+  });
+  {
+    NodeCircle head(place_of(0, port));
+    EXPECT_EQ(wait_for(head, "0/ended/1"), "well");
+    EXPECT_EQ(head.loss(), std::nullopt);
+    head.put("0/verdict", "go home");
+  }
+  EXPECT_EQ(other.get(), "go home");
+}
+
+TEST(NodeCircle, NamesTheNodeThatNeverCame) {
+  try {
+    NodeCircle head(place_of(0, free_port()));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), ExitStatus::kRendezvous);
+    EXPECT_NE(std::string(error.what()).find("node 1"), std::string::npos) << error.what();
+  }
+}
+
+TEST(NodeCircle, NamesTheSettingInWhichNodesDiffer) {
+  const int port = free_port();
+  auto other = std::async(std::launch::async, [&]() -> std::string {
+    NodeCircle::Place place = place_of(1, port);
+    place.settings["--nproc_per_node"] = "4";
+    try {
+      NodeCircle circle(place);
+      return "met";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+  EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
+  EXPECT_NE(other.get().find("--nproc_per_node"), std::string::npos);
+}
+
+TEST(RankLobby, NamesThePortThatIsInUse) {
+  const RankLobby first(0, 1, 1s, "");
+  try {
+    RankLobby second(first.port(), 1, 1s, "");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), ExitStatus::kRendezvous);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(first.port())), std::string::npos);
+  }
+}
+
+TEST(NodeCircle, NamesAHostWithoutAddress) {
+  EXPECT_THROW(check_resolves("no-such-host.invalid"), Error);
+}
+
+}  // namespace
+}  // namespace tessera

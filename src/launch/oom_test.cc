@@ -1,0 +1,71 @@
+#include "launch/oom.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A root folder with just the files of the kernel that matter here.
+class OomTest : public testing::Test {
+ protected:
+  OomTest() {
+    std::string name = (fs::temp_directory_path() / "tessera-oom-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+  }
+  ~OomTest() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& content) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << content;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(OomTest, NamesTheLimitOfTheGroupInCgroup2) {
+  write("proc/self/cgroup", "0::/slice/job_7/step_0\n");
+  write("sys/fs/cgroup/slice/job_7/memory.max", "2147483648\n");
+  write("sys/fs/cgroup/slice/job_7/step_0/memory.max", "max\n");
+  write("sys/fs/cgroup/slice/job_7/step_0/memory.events", "low 0\noom 4\noom_kill 4\n");
+  const OomWatch watch(root_);
+  EXPECT_EQ(watch.verdict(), "");
+  write("sys/fs/cgroup/slice/job_7/step_0/memory.events", "low 0\noom 5\noom_kill 5\n");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it (memory limit 2 GiB of cgroup /slice/job_7)");
+}
+
+TEST_F(OomTest, ReadsCgroup1) {
+  write("proc/self/cgroup", "4:memory:/job\n3:cpuset:/\n0::/\n");
+  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "104857600\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
+  const OomWatch watch(root_);
+  write("sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it (memory limit 100 MiB of cgroup /job)");
+}
+
+TEST_F(OomTest, TakesTheMountWhereTheGroupIsTheHosts) {
+  write("proc/self/cgroup", "0::/docker/abc\n");
+  write("sys/fs/cgroup/memory.events", "oom_kill 0\n");
+  const OomWatch watch(root_);
+  write("sys/fs/cgroup/memory.events", "oom_kill 1\n");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it");
+}
+
+TEST_F(OomTest, FallsBackToTheHostsCount) {
+  write("proc/vmstat", "nr_free_pages 5\noom_kill 2\n");
+  const OomWatch watch(root_);
+  write("proc/vmstat", "nr_free_pages 5\noom_kill 3\n");
+  EXPECT_NE(watch.verdict().find("whole host"), std::string::npos);
+}
+
+TEST_F(OomTest, SaysNothingWithoutAnyCounter) {
+  EXPECT_EQ(OomWatch(root_).verdict(), "");
+}
+
+}  // namespace
+}  // namespace tessera

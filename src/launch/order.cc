@@ -1,0 +1,89 @@
+#include "launch/order.h"
+
+#include <filesystem>
+
+#include "core/file.h"
+
+namespace tessera {
+namespace {
+
+std::string order_path(const std::string& folder) {
+  return folder + "/order.json";
+}
+
+}  // namespace
+
+std::map<std::string, std::string> rank_environment(const RankOrder& order, int local_rank) {
+  const auto number = [](int value) { return std::to_string(value); };
+  std::map<std::string, std::string> variables = order.environment;
+  const std::map<std::string, std::string> ours = {
+      {"RANK", number(order.rank(local_rank))},
+      {"WORLD_SIZE", number(order.world_size())},
+      {"LOCAL_RANK", number(local_rank)},
+      {"LOCAL_WORLD_SIZE", number(order.num_local_ranks)},
+      {"GROUP_RANK", number(order.node_rank)},
+      {"GROUP_WORLD_SIZE", number(order.num_nodes)},
+      {"NODE_RANK", number(order.node_rank)},
+      {"MASTER_ADDR", order.master_addr},
+      {"MASTER_PORT", number(order.master_port)},
+      {"TORCHELASTIC_RESTART_COUNT", number(order.restart_count)},
+      {"TORCHELASTIC_MAX_RESTARTS", number(order.max_restarts)},
+      {"TORCHELASTIC_RUN_ID", order.run_id},
+      {"TESSERA_LAUNCHED", "1"},
+      {"TESSERA_FAILURE_FILE", failure_path(order, local_rank)},
+  };
+  for (const auto& [name, value] : ours) variables[name] = value;
+  return variables;
+}
+
+std::string socket_path(const std::string& folder) {
+  return folder + "/socket";
+}
+
+std::string failure_path(const RankOrder& order, int local_rank) {
+  return order.folder + "/failure-" + std::to_string(order.rank(local_rank)) + ".json";
+}
+
+std::string log_path(const RankOrder& order, int local_rank) {
+  if (order.log_dir.empty()) return "";
+  return (std::filesystem::path(order.log_dir) / ("rank-" + std::to_string(order.rank(local_rank)) + ".log")).string();
+}
+
+void write_order(const RankOrder& order) {
+  const Json json = {{"command", order.command},
+                     {"node_rank", order.node_rank},
+                     {"num_nodes", order.num_nodes},
+                     {"num_local_ranks", order.num_local_ranks},
+                     {"master_addr", order.master_addr},
+                     {"master_port", order.master_port},
+                     {"run_id", order.run_id},
+                     {"restart_count", order.restart_count},
+                     {"max_restarts", order.max_restarts},
+                     {"environment", order.environment},
+                     {"cpus", order.cpus},
+                     {"log_dir", order.log_dir},
+                     {"tee", order.tee}};
+  write_file_atomically(order_path(order.folder), json.dump());
+}
+
+RankOrder read_order(const std::string& folder) {
+  const Json json = read_json_file(order_path(folder));
+  RankOrder order;
+  order.folder = folder;
+  json.at("command").get_to(order.command);
+  json.at("node_rank").get_to(order.node_rank);
+  json.at("num_nodes").get_to(order.num_nodes);
+  json.at("num_local_ranks").get_to(order.num_local_ranks);
+  json.at("master_addr").get_to(order.master_addr);
+  json.at("master_port").get_to(order.master_port);
+  json.at("run_id").get_to(order.run_id);
+  json.at("restart_count").get_to(order.restart_count);
+  json.at("max_restarts").get_to(order.max_restarts);
+  json.at("environment").get_to(order.environment);
+  json.at("cpus").get_to(order.cpus);
+  json.at("log_dir").get_to(order.log_dir);
+  json.at("tee").get_to(order.tee);
+  return order;
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// Where the lines of one rank go: straight to the launcher's output, into a log file, or through the minder to both.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/wire.h"
+
+namespace tessera {
+
+// Cuts what arrives into lines and puts a prefix before each. A line is passed on whole, in one piece.
+class LinePrefixer {
+ public:
+  using Emit = std::function<void(std::string_view line)>;
+  LinePrefixer(std::string prefix, Emit emit) : prefix_(std::move(prefix)), emit_(std::move(emit)) {}
+
+  void add(std::string_view bytes);
+  void finish();  // a last line without its end gets one
+
+ private:
+  void emit_line();
+
+  std::string prefix_, line_;
+  Emit emit_;
+};
+
+// Made before the rank is forked. In the rank: attach(). In the minder: close_rank_ends(), then pump() whenever one of
+// watched_fds() can be read, and drain() when the rank has ended.
+class RankOutput {
+ public:
+  struct Choice {
+    std::string log_file;  // empty: none
+    bool show = true;      // on the launcher's output
+    std::string prefix;    // before each shown line; empty: bytes as they come
+  };
+  // `console` are the launcher's stdout and stderr. Throws Error when the log file cannot be opened.
+  RankOutput(Choice choice, std::array<Fd, 2> console);
+
+  void attach() const;
+  void close_rank_ends();
+  std::vector<int> watched_fds() const;
+  void pump();
+  // A grandchild may keep the pipe open for ever: what has been written is taken, no more is waited for.
+  void drain();
+
+ private:
+  bool pump(std::size_t stream);
+  void show(std::size_t stream, std::string_view bytes);
+
+  Choice choice_;
+  std::array<Fd, 2> console_, read_ends_, rank_ends_;  // stdout, stderr
+  std::vector<LinePrefixer> prefixers_;
+  Fd log_;
+};
+
+}  // namespace tessera

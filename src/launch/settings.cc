@@ -1,0 +1,272 @@
+#include "launch/settings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kDefaultPort = 29500;  // torchrun's --master_port
+
+struct Endpoint {
+  std::string host;
+  int port = 0;  // 0: not said
+};
+
+int resolve_num_nodes(const LaunchSettings& settings) {
+  if (settings.nnodes.find(':') != std::string::npos) {
+    throw UsageError(
+        fmt::format("--nnodes {}: a number of nodes that changes (MIN:MAX) is not supported; "
+                    "give one number",
+                    settings.nnodes));
+  }
+  const auto count = parse_integer(settings.nnodes);
+  if (!count || *count < 1 || *count > 100'000) {
+    throw UsageError(fmt::format("--nnodes '{}': expected a number of nodes, at least 1", settings.nnodes));
+  }
+  if (settings.standalone && *count != 1) {
+    throw UsageError(fmt::format("--standalone is for one node, but --nnodes is {}", settings.nnodes));
+  }
+  return static_cast<int>(*count);
+}
+
+int resolve_num_ranks(const std::string& text, const HostFacts& host) {
+  const int cpus = std::max<int>(1, static_cast<int>(host.cpus.size()));
+  if (text == "cpu") return cpus;
+  if (text == "gpu" && host.num_gpus == 0) {
+    throw UsageError(
+        "--nproc_per_node gpu: no NVIDIA GPU is visible here (no /dev/nvidia0, or CUDA_VISIBLE_DEVICES "
+        "hides them); use auto, cpu or a number");
+  }
+  if (text == "gpu") return host.num_gpus;
+  // Half the cores: each rank keeps one for its communication and its data.
+  if (text == "auto") return host.num_gpus > 0 ? host.num_gpus : std::max(1, num_cores(host.cpus) / 2);
+  const auto count = parse_integer(text);
+  if (!count || *count < 1 || *count > 10'000) {
+    throw UsageError(
+        fmt::format("--nproc_per_node '{}': expected auto, gpu, cpu or a number of ranks, at least 1", text));
+  }
+  return static_cast<int>(*count);
+}
+
+int resolve_node_rank(const LaunchSettings& settings, int num_nodes) {
+  if (settings.node_rank < 0 && num_nodes == 1) return 0;
+  if (settings.node_rank < 0) {
+    throw UsageError(
+        fmt::format("--nnodes {}: which of them this one is, is not known; give --node_rank 0..{}, or set "
+                    "NODE_RANK, or start by srun, one task a node",
+                    num_nodes, num_nodes - 1));
+  }
+  if (settings.node_rank >= num_nodes) {
+    throw UsageError(
+        fmt::format("--node_rank {}: with --nnodes {} it is 0 to {}", settings.node_rank, num_nodes, num_nodes - 1));
+  }
+  return settings.node_rank;
+}
+
+// "host", "host:29500", "[::1]:29500", "::1".
+Endpoint parse_endpoint(const std::string& text) {
+  std::string host = text, port;
+  if (const auto bracket = text.find(']'); text.starts_with('[') && bracket != std::string::npos) {
+    host = text.substr(1, bracket - 1);
+    port = text.substr(bracket + 1);
+    if (!port.empty() && port[0] != ':') host.clear();
+    if (!port.empty()) port.erase(0, 1);
+  } else if (std::count(text.begin(), text.end(), ':') == 1) {
+    host = text.substr(0, text.find(':'));
+    port = text.substr(text.find(':') + 1);
+    if (port.empty()) host.clear();
+  }
+  const auto number = port.empty() ? std::optional<long long>(0) : parse_integer(port);
+  if (host.empty() || !number || *number < 0 || *number > 65535) {
+    throw UsageError(fmt::format("--rdzv_endpoint '{}': expected host or host:port, port 1 to 65535", text));
+  }
+  return {host, static_cast<int>(*number)};
+}
+
+Endpoint resolve_head(const LaunchSettings& settings, int num_nodes) {
+  Endpoint head{settings.master_addr, settings.master_port};
+  if (!settings.rdzv_endpoint.empty() && !settings.standalone) {
+    const Endpoint other = parse_endpoint(settings.rdzv_endpoint);
+    if ((!head.host.empty() && head.host != other.host) ||
+        (head.port != 0 && other.port != 0 && head.port != other.port)) {
+      throw UsageError(
+          fmt::format("--rdzv_endpoint {} and --master_addr {} --master_port {} name two places to meet; "
+                      "give one",
+                      settings.rdzv_endpoint, head.host, head.port));
+    }
+    head = {other.host, other.port != 0 ? other.port : head.port};
+  }
+  if (num_nodes > 1 && head.host.empty()) {
+    throw UsageError(
+        fmt::format("--nnodes {}: where the nodes meet is not known; give --rdzv_endpoint HOST:PORT or "
+                    "--master_addr HOST, the address of node 0",
+                    num_nodes));
+  }
+  if (num_nodes > 1 && head.port == 0) head.port = kDefaultPort;
+  return head;
+}
+
+// Only for messages and to tell two jobs apart on one port: no secret.
+std::string new_run_id() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return fmt::format("{:x}-{:x}", static_cast<unsigned>(getpid()), static_cast<unsigned long long>(now) & 0xffffffff);
+}
+
+std::vector<std::string> resolve_command(const LaunchSettings& settings, const Environment& environment,
+                                         const std::string& self, const std::vector<std::string>& subcommands) {
+  std::vector<std::string> command = settings.command;
+  if (command.empty())
+    throw UsageError("nothing to launch: give a program, or a subcommand of tessera, after the flags");
+  if (std::find(subcommands.begin(), subcommands.end(), command[0]) != subcommands.end()) {
+    command.insert(command.begin(), self);
+    return command;
+  }
+  try {
+    command[0] = find_program(command[0], environment);
+  } catch (const UsageError& error) {
+    const auto meant = nearest(command[0], subcommands);
+    if (!meant) throw;
+    throw UsageError(fmt::format("{}; did you mean the subcommand '{}'?", error.what(), *meant));
+  }
+  return command;
+}
+
+Starter resolve_starter(const LaunchSettings& settings, const HostFacts& host, int num_nodes) {
+  if (settings.starter == "fork") return Starter::kFork;
+  if (settings.starter == "mpirun" && num_nodes > 1) {
+    throw UsageError(
+        fmt::format("--starter mpirun starts the ranks of one host, but --nnodes is {}; for MPI ranks on "
+                    "several hosts use srun --mpi=pmix or mpirun itself",
+                    num_nodes));
+  }
+  if (settings.starter == "mpirun") return Starter::kMpirun;
+  return host.num_gpus > 0 || num_nodes > 1 ? Starter::kFork : Starter::kMpirun;
+}
+
+}  // namespace
+
+void declare(Schema& schema, LaunchSettings& s) {
+  schema.text("nnodes", &s.nnodes).preset("1").group("Ranks").help("number of nodes, one launcher on each");
+  schema.text("nproc_per_node", &s.nproc_per_node)
+      .preset("auto")
+      .group("Ranks")
+      .help(
+          "ranks on this node: a number; gpu: one a GPU; cpu: one a processor; auto: one a GPU, else one for every "
+          "two cores");
+  schema.integer("node_rank", &s.node_rank)
+      .preset("-1")
+      .at_least(-1)
+      .group("Ranks")
+      .environment("NODE_RANK")
+      .environment("SLURM_NODEID")
+      .help("which of the nodes this one is; -1: taken from the environment");
+  schema.integer("max_restarts", &s.max_restarts)
+      .preset("0")
+      .range(0, 1'000'000)
+      .group("Ranks")
+      .help("how often all ranks are started again after one has failed");
+  schema.text("starter", &s.starter)
+      .preset("auto")
+      .choices({"auto", "mpirun", "fork"})
+      .group("Ranks")
+      .help(
+          "who starts the ranks: mpirun (CPU ranks that talk MPI), fork (GPU ranks, and programs that bring their "
+          "own communication); auto: fork with a GPU or several nodes, else mpirun");
+  schema.text("pin", &s.pin)
+      .preset("auto")
+      .choices({"auto", "yes", "no"})
+      .group("Ranks")
+      .help("give each rank cores of its own while there are enough; auto: only without GPUs");
+  schema.boolean("use_env", &s.use_env)
+      .preset("false")
+      .group("Ranks")
+      .help("accepted for old scripts; changes nothing");
+
+  schema.text("rdzv_endpoint", &s.rdzv_endpoint)
+      .preset("")
+      .group("Meeting")
+      .help("HOST[:PORT] of node 0, where the nodes meet");
+  schema.text("rdzv_backend", &s.rdzv_backend)
+      .preset("c10d")
+      .choices({"c10d", "static"})
+      .group("Meeting")
+      .help("both mean the same here");
+  schema.text("rdzv_id", &s.rdzv_id)
+      .preset("")
+      .group("Meeting")
+      .help("name of the job: two jobs that meet on one port are told apart by it");
+  schema.text("master_addr", &s.master_addr).preset("").group("Meeting").help("HOST of node 0, as in --rdzv_endpoint");
+  schema.integer("master_port", &s.master_port)
+      .preset("0")
+      .range(0, 65535)
+      .group("Meeting")
+      .help("port of node 0; 0: any free one on one node, 29500 on several");
+  schema.boolean("standalone", &s.standalone)
+      .preset("false")
+      .group("Meeting")
+      .help("one node, whatever else is said of meeting");
+
+  schema.text("log_dir", &s.log_dir)
+      .preset("")
+      .group("Output")
+      .help("one file a rank, rank-R.log, appended to; rank 0 is shown too, the others are not");
+  schema.boolean("tee", &s.tee)
+      .preset("false")
+      .group("Output")
+      .help("show every rank's lines, with '[rank R] ' before each");
+
+  schema.duration("start_timeout", &s.start_timeout)
+      .preset("5m")
+      .at_least(0.1)
+      .group("Time limits")
+      .help("until all nodes and ranks have met");
+  schema.duration("stop_timeout", &s.stop_timeout)
+      .preset("30s")
+      .at_least(0)
+      .group("Time limits")
+      .help(
+          "what ranks get to end by themselves after SIGTERM or SIGINT to the launcher; a second one ends them at "
+          "once");
+  schema.duration("node_timeout", &s.node_timeout)
+      .preset("15s")
+      .at_least(1)
+      .group("Time limits")
+      .help("a node that gives no sign for so long is gone");
+  schema.positionals("PROGRAM|SUBCOMMAND ARGS...", &s.command, true);
+}
+
+LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, const Environment& environment,
+                     const std::string& self, const std::vector<std::string>& subcommands) {
+  LaunchPlan plan;
+  plan.num_nodes = resolve_num_nodes(settings);
+  plan.num_local_ranks = resolve_num_ranks(settings.nproc_per_node, host);
+  plan.node_rank = resolve_node_rank(settings, plan.num_nodes);
+  const Endpoint head = resolve_head(settings, plan.num_nodes);
+  plan.head_host = head.host;
+  plan.head_port = head.port;
+  plan.run_id = settings.rdzv_id;
+  // Several nodes agree on the id only when it is given: a made-up one would tell them apart.
+  if (plan.run_id.empty() && plan.num_nodes == 1) plan.run_id = new_run_id();
+  plan.max_restarts = settings.max_restarts;
+  plan.starter = resolve_starter(settings, host, plan.num_nodes);
+  plan.pin = settings.pin == "yes" || (settings.pin == "auto" && host.num_gpus == 0);
+  plan.tee = settings.tee;
+  plan.log_dir = settings.log_dir;
+  plan.start_timeout = settings.start_timeout;
+  plan.stop_timeout = settings.stop_timeout;
+  plan.node_timeout = settings.node_timeout;
+  plan.command = resolve_command(settings, environment, self, subcommands);
+  return plan;
+}
+
+}  // namespace tessera

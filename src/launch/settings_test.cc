@@ -1,0 +1,123 @@
+#include "launch/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+HostFacts host_with(int num_cpus, int num_gpus = 0) {
+  HostFacts host;
+  host.num_gpus = num_gpus;
+  for (int i = 0; i < num_cpus; ++i) host.cpus.push_back({i, 0, i});
+  return host;
+}
+
+LaunchPlan plan_of(std::vector<std::string> arguments, const HostFacts& host = host_with(4)) {
+  LaunchSettings settings;
+  Schema schema("tessera launch", "test");
+  declare(schema, settings);
+  arguments.insert(arguments.end(), {"sh", "-c", "true"});
+  schema.read_command_line(arguments);
+  return make_plan(settings, host, Environment(), "/opt/tessera", {"comm-test", "env"});
+}
+
+std::string refusal(const std::vector<std::string>& arguments, const HostFacts& host = host_with(4)) {
+  try {
+    plan_of(arguments, host);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(LaunchSettings, CountsRanksByTheHost) {
+  EXPECT_EQ(plan_of({}, host_with(8)).num_local_ranks, 4);
+  EXPECT_EQ(plan_of({}, host_with(1)).num_local_ranks, 1);
+  EXPECT_EQ(plan_of({}, host_with(8, 2)).num_local_ranks, 2);
+  EXPECT_EQ(plan_of({"--nproc_per_node", "cpu"}, host_with(8, 2)).num_local_ranks, 8);
+  EXPECT_EQ(plan_of({"--nproc_per_node=gpu"}, host_with(8, 2)).num_local_ranks, 2);
+  EXPECT_EQ(plan_of({"--nproc-per-node", "3"}).num_local_ranks, 3);
+}
+
+TEST(LaunchSettings, RefusesNumbersOfRanksThatMeanNothing) {
+  EXPECT_TRUE(contains(refusal({"--nproc_per_node", "0"}), "at least 1"));
+  EXPECT_TRUE(contains(refusal({"--nproc_per_node", "two"}), "'two'"));
+  EXPECT_TRUE(contains(refusal({"--nproc_per_node", "gpu"}), "no NVIDIA GPU"));
+  EXPECT_TRUE(contains(refusal({"--nnodes", "0"}), "--nnodes"));
+  EXPECT_TRUE(contains(refusal({"--nnodes", "1:4"}), "MIN:MAX"));
+  EXPECT_TRUE(contains(refusal({"--nnodes", "2", "--standalone"}), "--standalone"));
+}
+
+TEST(LaunchSettings, RefusesWhatItDoesNotKnow) {
+  EXPECT_TRUE(contains(refusal({"--nproc_per_nod", "2"}), "nproc_per_node"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_backend", "etcd"}), "c10d"));
+}
+
+TEST(LaunchSettings, ChoosesTheStarter) {
+  EXPECT_EQ(plan_of({}).starter, Starter::kMpirun);
+  EXPECT_EQ(plan_of({}, host_with(4, 1)).starter, Starter::kFork);
+  EXPECT_EQ(plan_of({"--nnodes", "2", "--node_rank", "1", "--master_addr", "n0"}).starter, Starter::kFork);
+  EXPECT_TRUE(contains(refusal({"--nnodes", "2", "--node_rank", "1", "--master_addr", "n0", "--starter", "mpirun"}),
+                       "one host"));
+}
+
+TEST(LaunchSettings, FindsWhereNodesMeet) {
+  const LaunchPlan plan = plan_of({"--nnodes=2", "--node_rank=1", "--rdzv_endpoint=n0:1234"});
+  EXPECT_EQ(plan.head_host, "n0");
+  EXPECT_EQ(plan.head_port, 1234);
+  EXPECT_EQ(plan_of({"--nnodes=2", "--node_rank=1", "--rdzv_endpoint=n0"}).head_port, 29500);
+  EXPECT_EQ(plan_of({"--nnodes=2", "--node_rank=1", "--rdzv_endpoint=[::1]:7"}).head_host, "::1");
+  EXPECT_TRUE(contains(refusal({"--nnodes=2", "--node_rank=1"}), "--rdzv_endpoint"));
+  EXPECT_TRUE(contains(refusal({"--nnodes=2", "--rdzv_endpoint=n0"}), "--node_rank"));
+  EXPECT_TRUE(contains(refusal({"--nnodes=2", "--node_rank=2", "--rdzv_endpoint=n0"}), "0 to 1"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:99999"}), "65535"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_addr=n1"}), "two places"));
+}
+
+TEST(LaunchSettings, LeavesTheProgramsOwnFlagsAlone) {
+  const LaunchPlan plan = plan_of({"--nproc_per_node", "2"});
+  EXPECT_EQ(plan.command.size(), 3U);
+  EXPECT_TRUE(plan.command[0].ends_with("/sh"));
+  EXPECT_EQ(plan.command[1], "-c");
+}
+
+TEST(LaunchSettings, RunsItsOwnSubcommandsAndNamesMissingPrograms) {
+  LaunchSettings settings;
+  Schema schema("tessera launch", "test");
+  declare(schema, settings);
+  settings.command = {"comm-test", "-b", "1K"};
+  const auto make = [&] { return make_plan(settings, host_with(2), Environment(), "/opt/tessera", {"comm-test"}); };
+  EXPECT_EQ(make().command, (std::vector<std::string>{"/opt/tessera", "comm-test", "-b", "1K"}));
+  for (const auto& [word, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"com-test", "did you mean the subcommand 'comm-test'"}, {"./missing", "'./missing'"}, {"/tmp", "folder"}}) {
+    settings.command = {word};
+    try {
+      make();
+      FAIL() << word;
+    } catch (const UsageError& error) {
+      EXPECT_TRUE(contains(error.what(), expected)) << error.what();
+    }
+  }
+}
+
+TEST(HostFacts, ReadsCudaVisibleDevicesAsCudaDoes) {
+  const auto visible = [](const std::string& text) {
+    return num_visible_gpus(4, Environment({{"CUDA_VISIBLE_DEVICES", text}}));
+  };
+  EXPECT_EQ(num_visible_gpus(4, Environment()), 4);
+  EXPECT_EQ(visible("0,2"), 2);
+  EXPECT_EQ(visible(""), 0);
+  EXPECT_EQ(visible("-1"), 0);
+  EXPECT_EQ(visible("1,-1,2"), 1);
+  EXPECT_EQ(visible("GPU-8f3a,GPU-77aa"), 2);
+  EXPECT_EQ(num_visible_gpus(0, Environment({{"CUDA_VISIBLE_DEVICES", "0,1"}})), 0);
+}
+
+}  // namespace
+}  // namespace tessera

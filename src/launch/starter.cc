@@ -1,0 +1,158 @@
+#include "launch/starter.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.h"
+#include "launch/host.h"
+
+namespace tessera {
+namespace {
+
+bool starts_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+}
+
+bool is_mpi_job_variable(const std::string& name, bool inside_mpirun) {
+  if (name.starts_with("PMIX_MCA_")) return false;  // settings, not the job
+  if (starts_with_any(name, {"OMPI_COMM_", "OMPI_APP_", "OMPI_FILE_", "OMPI_FIRST_", "OMPI_NUM_", "OMPI_UNIVERSE",
+                             "OMPI_COMMAND", "OMPI_ARGV", "PMIX_", "PMI_"})) {
+    return true;
+  }
+  // mpirun passes these to its ranks as if they were a user's settings.
+  return inside_mpirun && starts_with_any(name, {"OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix",
+                                                 "OMPI_MCA_initial_wdir", "OMPI_MCA_shmem_RUNTIME"});
+}
+
+bool is_slurm_variable(const std::string& name) {
+  return starts_with_any(name, {"SLURM_", "SLURMD_", "SRUN_"});
+}
+
+// Forks and executes. Between the two only what is safe in a process that had threads: everything is built before.
+class Spawner {
+ public:
+  Spawner(const std::vector<std::string>& arguments, const Environment& environment, const sigset_t& mask)
+      : arguments_(arguments), mask_(mask) {
+    for (const auto& [name, value] : environment.all()) variables_.push_back(name + "=" + value);
+    for (std::string& word : arguments_) argv_.push_back(word.data());
+    for (std::string& variable : variables_) envp_.push_back(variable.data());
+    argv_.push_back(nullptr);
+    envp_.push_back(nullptr);
+  }
+
+  // `output` of -1: the launcher's own.
+  pid_t spawn(int output) {
+    const pid_t launcher = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) throw Error("cannot start " + arguments_[0] + ": " + std::strerror(errno));
+    if (pid > 0) return pid;
+    setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != launcher) _exit(128 + SIGTERM);
+    const int null = open("/dev/null", O_RDONLY);
+    dup2(null, STDIN_FILENO);
+    if (output >= 0) {
+      dup2(output, STDOUT_FILENO);
+      dup2(output, STDERR_FILENO);
+    }
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // the launcher's ports and lines are not for its children
+    sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    execve(argv_[0], argv_.data(), envp_.data());
+    _exit(127);
+  }
+
+ private:
+  std::vector<std::string> arguments_, variables_;
+  std::vector<char*> argv_, envp_;
+  sigset_t mask_;
+};
+
+std::string find_mpirun(const Environment& environment) {
+  // Debian's name for Open MPI's own comes first: plain `mpirun` may be another MPI's.
+  for (const char* name : {"mpirun.openmpi", "mpirun"}) {
+    try {
+      return find_program(name, environment);
+    } catch (const UsageError&) {
+    }
+  }
+  throw UsageError(
+      "--starter mpirun: no mpirun in PATH; install Open MPI (Debian: apt-get install openmpi-bin), or use "
+      "--starter fork for ranks that do not talk MPI");
+}
+
+Started start_by_fork(const StartRequest& request) {
+  const Environment environment = without_outer_job(request.environment, false);
+  Started started;
+  for (int local_rank = 0; local_rank < request.num_ranks; ++local_rank) {
+    std::vector<std::string> words = request.minder;
+    words.insert(words.end(), {request.run_folder, std::to_string(local_rank)});
+    Spawner spawner(words, environment, request.signal_mask);
+    started.pids.push_back(spawner.spawn(-1));
+  }
+  return started;
+}
+
+Started start_by_mpirun(const StartRequest& request) {
+  const auto arguments = mpirun_arguments(find_mpirun(request.environment), request, geteuid() == 0);
+  Pipe text;
+  fcntl(text.read_end.get(), F_SETFL, O_NONBLOCK);
+  Spawner spawner(arguments, without_outer_job(request.environment, true), request.signal_mask);
+  Started started;
+  started.pids.push_back(spawner.spawn(text.write_end.get()));
+  started.mpirun_text = std::move(text.read_end);
+  return started;
+}
+
+}  // namespace
+
+Environment without_outer_job(const Environment& environment, bool slurm_too) {
+  const bool inside_mpirun = environment.find("OMPI_MCA_orte_hnp_uri").has_value();
+  Environment kept = environment;
+  for (const auto& [name, value] : environment.all()) {
+    if (is_mpi_job_variable(name, inside_mpirun) || (slurm_too && is_slurm_variable(name))) kept.unset(name);
+  }
+  return kept;
+}
+
+std::map<std::string, std::string> variables_to_restore(const Environment& environment, Starter starter) {
+  std::map<std::string, std::string> hidden;
+  for (const auto& [name, value] : environment.all()) {
+    if (starter == Starter::kMpirun && is_slurm_variable(name)) hidden[name] = value;
+  }
+  return hidden;
+}
+
+std::vector<std::string> minder_command(const std::string& self) {
+  const std::string beside = (std::filesystem::path(self).parent_path() / "tessera-minder").string();
+  if (access(beside.c_str(), X_OK) == 0) return {beside};
+  return {self, "__minder"};
+}
+
+std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root) {
+  std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // pinning is the minders' work
+  if (is_root) words.push_back("--allow-run-as-root");
+  const auto parameter = [&](const char* name, const char* value) {
+    words.insert(words.end(), {"--mca", name, value});
+  };
+  parameter("plm", "isolated");                     // this host alone: no ssh, no srun is looked for
+  parameter("orte_abort_on_non_zero_status", "0");  // ending the others is the launcher's work
+  // Waiting ranks give their core to those that have work.
+  if (request.more_ranks_than_cpus) parameter("mpi_yield_when_idle", "1");
+  words.insert(words.end(), {"-np", std::to_string(request.num_ranks)});
+  words.insert(words.end(), request.minder.begin(), request.minder.end());
+  words.push_back(request.run_folder);
+  return words;
+}
+
+Started start_minders(const StartRequest& request) {
+  return request.starter == Starter::kFork ? start_by_fork(request) : start_by_mpirun(request);
+}
+
+}  // namespace tessera

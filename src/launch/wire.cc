@@ -1,0 +1,134 @@
+#include "launch/wire.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMostBytes = 16384;  // packets are a few hundred bytes; long texts are cut by their writers
+
+using FdBytes = std::array<char, CMSG_SPACE(2 * sizeof(int))>;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw Error(what + ": " + std::strerror(errno));
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) throw Error("the path of the launcher's socket is too long: " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+Fd make_socket(int flags) {
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+  if (!fd) fail("cannot make a Unix socket");
+  return fd;
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) close(release());
+}
+
+Pipe::Pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) fail("cannot make a pipe");
+  read_end = Fd(fds[0]);
+  write_end = Fd(fds[1]);
+}
+
+void Line::send(const Json& packet) const {
+  const std::string text = packet.dump(-1, ' ', false, Json::error_handler_t::replace);
+  (void)::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Line::send_with_fds(const Json& packet, const std::array<int, 2>& fds) const {
+  std::string text = packet.dump();
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) FdBytes control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
+  (void)sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Line::Got Line::receive(Json* packet, std::array<Fd, 2>* fds) const {
+  std::string text(kMostBytes, '\0');
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) FdBytes control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t count = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Got::kNothingYet;
+  if (count <= 0) return Got::kEnd;
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+    std::array<int, 2> numbers{-1, -1};
+    std::memcpy(numbers.data(), CMSG_DATA(header), sizeof numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      Fd fd(numbers[i]);
+      if (fds != nullptr) (*fds)[i] = std::move(fd);
+    }
+  }
+  text.resize(static_cast<std::size_t>(count));
+  *packet = parse_json(text, "the line between launcher and minder");
+  return Got::kPacket;
+}
+
+Fd listen_at(const std::string& path) {
+  Fd fd = make_socket(SOCK_NONBLOCK);
+  const sockaddr_un address = address_of(path);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("cannot bind " + path);
+  if (listen(fd.get(), SOMAXCONN) != 0) fail("cannot listen at " + path);
+  return fd;
+}
+
+std::optional<Line> accept_line(const Fd& listener) {
+  Fd fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) return std::nullopt;
+  return Line(std::move(fd));
+}
+
+Line connect_to(const std::string& path) {
+  Fd fd = make_socket(0);
+  const sockaddr_un address = address_of(path);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fail("cannot reach the launcher at " + path);
+  }
+  return Line(std::move(fd));
+}
+
+}  // namespace tessera

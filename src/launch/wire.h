@@ -1,0 +1,61 @@
+// The line between a launcher and its minders: a Unix socket in the run folder, one JSON object a packet.
+//
+// Either end sees the other's death at once, as the end of the line; a packet that was sent before is still read.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "core/json.h"
+
+namespace tessera {
+
+// A file descriptor that closes itself.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A pipe; throws Error.
+struct Pipe {
+  Pipe();
+  Fd read_end, write_end;
+};
+
+class Line {
+ public:
+  explicit Line(Fd fd) : fd_(std::move(fd)) {}
+
+  int fd() const { return fd_.get(); }
+  // Never blocks and never fails: a packet for one who is gone, or who has stopped reading, is lost.
+  void send(const Json& packet) const;
+  // With a packet two descriptors can be handed over: the receiver gets duplicates.
+  void send_with_fds(const Json& packet, const std::array<int, 2>& fds) const;
+
+  enum class Got { kPacket, kNothingYet, kEnd };
+  // Does not wait. `fds`, where given, receives descriptors that came along.
+  Got receive(Json* packet, std::array<Fd, 2>* fds = nullptr) const;
+
+ private:
+  Fd fd_;
+};
+
+// Throw Error with path and reason.
+Fd listen_at(const std::string& path);
+std::optional<Line> accept_line(const Fd& listener);  // nothing when nobody is waiting
+Line connect_to(const std::string& path);
+
+}  // namespace tessera

@@ -1,0 +1,162 @@
+#include "monitor/host_info_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/quantity.h"
+#include "core/text.h"
+#include "monitor/host_info_text.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+// NCCL's shared-memory transport takes about this much a rank; 64 MiB in all is Docker's preset.
+constexpr std::int64_t kShmPerRank = 32 * kMiB;
+constexpr std::int64_t kDockerShm = 64 * kMiB;
+
+using Problems = std::vector<Problem>;
+
+std::string counted(int number, const std::string& noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+const std::string* variable(const MachineFacts& facts, const std::string& name) {
+  const auto found = facts.variables.find(name);
+  return found == facts.variables.end() ? nullptr : &found->second;
+}
+
+void check_gpus(const MachineFacts& facts, Problems& problems) {
+  if (!facts.gpus.empty()) {
+    const int num_gpus = static_cast<int>(facts.gpus.size());
+    if (facts.num_ranks_here > num_gpus) {
+      problems.push_back({fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(num_gpus, "GPU")),
+                          "NCCL refuses that: start one rank a GPU, or use --backend mpi"});
+    }
+    return;
+  }
+  if (facts.has_nvidia_driver && !facts.has_cuda_flavour) {
+    problems.push_back({"the GPU is not used: this build is the CPU flavour",
+                        "install the CUDA toolkit (nvcc) and build again"});
+  } else if (facts.host.num_nvidia_devices > 0 && !facts.has_nvidia_driver) {
+    problems.push_back({fmt::format("{} on the PCI bus, but no driver: CPU flavour",
+                                    counted(facts.host.num_nvidia_devices, "NVIDIA GPU")),
+                        "install or load the NVIDIA driver (nvidia-smi must work); in a container, pass the GPUs in "
+                        "(docker run --gpus all)"});
+  } else {
+    problems.push_back({"no GPU: CPU flavour", facts.no_gpu_reason.empty() ? "ranks talk by MPI" : facts.no_gpu_reason});
+  }
+  if (facts.torch_has_cuda && facts.has_cuda_flavour && !facts.has_nvidia_driver) {
+    problems.push_back({"torch and this build can use CUDA, but there is no driver",
+                        "everything runs on the CPU; with a GPU in the machine, install its driver"});
+  }
+}
+
+void check_cores(const MachineFacts& facts, Problems& problems) {
+  const int cores = usable_cores(facts);
+  if (facts.num_ranks_here > cores && facts.gpus.empty()) {
+    problems.push_back({fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(cores, "core")),
+                        fmt::format("they take turns and are not pinned ({}); start at most {} for speed",
+                                    facts.num_ranks_source, cores)});
+  }
+  if (facts.host.cpu.quota && facts.num_usable_processors > 0 &&
+      std::ceil(*facts.host.cpu.quota) < facts.num_usable_processors) {
+    problems.push_back({fmt::format("the cgroup allows the time of {:g} cores, though {} processors are visible",
+                                    *facts.host.cpu.quota, facts.num_usable_processors),
+                        "count ranks and threads by the former"});
+  }
+  const std::string* threads = variable(facts, "OMP_NUM_THREADS");
+  if (threads == nullptr) return;
+  const auto number = parse_integer(std::string(trim(threads->substr(0, threads->find(',')))));
+  if (!number || *number < 1) {
+    problems.push_back({fmt::format("OMP_NUM_THREADS={} is no number of threads", *threads),
+                        "give a whole number of at least 1, or unset it"});
+  } else if (const long long total = *number * std::max(1, facts.num_ranks_here); total > cores) {
+    problems.push_back({fmt::format("OMP_NUM_THREADS={} with {} is {} threads on {}", *number,
+                                    counted(std::max(1, facts.num_ranks_here), "rank"), total, counted(cores, "core")),
+                        "threads that share a core slow each other down; unset it and Tessera divides the cores"});
+  }
+}
+
+void check_memory(const MachineFacts& facts, Problems& problems) {
+  const MemoryInfo& memory = facts.host.memory;
+  if (memory.cgroup_limit_bytes && memory.total_bytes && *memory.cgroup_limit_bytes < *memory.total_bytes) {
+    problems.push_back({fmt::format("the cgroup allows {} of the host's {}", human_bytes(*memory.cgroup_limit_bytes),
+                                    human_bytes(*memory.total_bytes)),
+                        "a run that needs more is killed by the kernel; ask for more (Slurm: --mem, Docker: --memory)"});
+  }
+  const std::int64_t need = std::max(kDockerShm, kShmPerRank * facts.num_ranks_here);
+  if (!memory.shm_total_bytes) {
+    problems.push_back({"there is no /dev/shm", "ranks of one host talk through it: mount a tmpfs there"});
+  } else if (*memory.shm_total_bytes <= kDockerShm || memory.shm_available_bytes.value_or(0) < need) {
+    problems.push_back({fmt::format("/dev/shm is small: {} of {} free", human_bytes(memory.shm_available_bytes.value_or(0)),
+                                    human_bytes(*memory.shm_total_bytes)),
+                        "ranks of one host talk through it: docker run --shm-size=1g, or mount a larger tmpfs"});
+  }
+}
+
+void check_interfaces(const MachineFacts& facts, Problems& problems) {
+  if (const std::string* pattern = variable(facts, "NCCL_SOCKET_IFNAME")) {
+    std::vector<std::string> all, up;
+    for (const NetworkInterface& each : facts.host.interfaces) {
+      all.push_back(each.name);
+      if (each.is_up) up.push_back(each.name);
+    }
+    const std::string here = all.empty() ? "none" : join(all, ", ");
+    const bool excludes = pattern->starts_with('^');
+    if (excludes && select_names(*pattern, all).empty()) {
+      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} leaves no interface here", *pattern),
+                          fmt::format("there are {}", here)});
+    } else if (!excludes && select_names(*pattern, all).empty()) {
+      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} names no interface here", *pattern),
+                          fmt::format("there are {}; name one that the other nodes reach, or unset it", here)});
+    } else if (select_names(*pattern, up).empty()) {
+      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} names interfaces that are down", *pattern),
+                          fmt::format("up are {}", up.empty() ? "none" : join(up, ", "))});
+    }
+  }
+  if (const std::string* pattern = variable(facts, "NCCL_IB_HCA");
+      pattern != nullptr && select_names(*pattern, facts.host.infiniband_devices).empty()) {
+    const auto& devices = facts.host.infiniband_devices;
+    problems.push_back({fmt::format("NCCL_IB_HCA={} names no InfiniBand device here", *pattern),
+                        devices.empty() ? "there is none: NCCL will use sockets" : "there are " + join(devices, ", ")});
+  }
+}
+
+void check_start(const MachineFacts& facts, Problems& problems) {
+  if (!facts.rank_mistake.empty()) {
+    problems.push_back({"the rank variables cannot be right", facts.rank_mistake});
+  }
+  if (!facts.slurm_mistake.empty()) problems.push_back({"Slurm's node list cannot be read", facts.slurm_mistake});
+  if (const std::string* address = variable(facts, "MASTER_ADDR");
+      address != nullptr && !facts.master_addr_mistake.empty()) {
+    problems.push_back({fmt::format("MASTER_ADDR={} cannot be resolved: {}", *address, facts.master_addr_mistake),
+                        "give a name or address that every node knows"});
+  }
+  if (facts.mpirun_path.empty()) {
+    problems.push_back({"no mpirun in PATH",
+                        "CPU ranks are started by it: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
+  }
+}
+
+}  // namespace
+
+int usable_cores(const MachineFacts& facts) {
+  int cores = facts.num_usable_cores > 0 ? facts.num_usable_cores : facts.host.cpu.num_processors;
+  if (facts.host.cpu.quota) cores = std::min(cores, static_cast<int>(std::ceil(std::min(*facts.host.cpu.quota, 1e6))));
+  return std::max(1, cores);
+}
+
+std::vector<Problem> find_problems(const MachineFacts& facts) {
+  Problems problems;
+  check_gpus(facts, problems);
+  check_cores(facts, problems);
+  check_memory(facts, problems);
+  check_interfaces(facts, problems);
+  check_start(facts, problems);
+  return problems;
+}
+
+}  // namespace tessera

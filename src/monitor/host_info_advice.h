@@ -1,0 +1,58 @@
+// What `tessera env` knows of a machine, and what it advises: facts in, problems out, nothing is asked of the system.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/host_info.h"
+
+namespace tessera {
+
+struct GpuFacts {
+  std::string name, compute_capability;
+  std::int64_t memory_bytes = 0;
+  std::vector<bool> can_access;  // by index of the other GPU
+};
+
+// Empty texts: unknown or not there.
+struct MachineFacts {
+  HostInfo host;
+  int num_usable_processors = 0, num_usable_cores = 0;  // by the affinity mask; 0: unknown
+
+  std::string tessera_version, torch_version;
+  bool torch_has_cuda = false;       // libtorch_cuda.so lies beside libtorch_cpu.so
+  bool has_nvidia_driver = false;    // /dev/nvidiactl
+  bool has_cuda_flavour = false;     // libtessera_cuda.so was built
+  std::string no_gpu_reason;
+  std::string cuda_runtime, cuda_driver, nccl_version;
+  std::vector<GpuFacts> gpus;        // visible to this process
+  std::string mpi_version, mpirun_path;
+
+  std::map<std::string, std::string> slurm;  // SLURM_JOB_ID, ...
+  std::vector<std::string> slurm_hosts;      // the node list, expanded
+  std::string slurm_mistake;                 // why the list cannot be read
+
+  std::map<std::string, std::string> rank_variables;  // RANK, OMPI_COMM_WORLD_SIZE, ... that are set
+  std::string rank_meaning;                           // "rank 0 of 4 (Open MPI)"
+  std::string rank_mistake;                           // the contradiction
+
+  std::map<std::string, std::string> variables;  // those that Tessera, torch and NCCL heed; only those that are set
+  std::string master_addr_mistake;               // why MASTER_ADDR leads nowhere
+
+  int num_ranks_here = 0;        // ranks that this host would get; 0: nobody said
+  std::string num_ranks_source;  // "--nproc_per_node", "Slurm"
+};
+
+struct Problem {
+  std::string what;    // "2 ranks would share 1 core"
+  std::string advice;  // what to do, or what it means
+};
+
+std::vector<Problem> find_problems(const MachineFacts& facts);
+
+// Processors that this process may use, with the cgroup's quota, in whole cores; at least 1.
+int usable_cores(const MachineFacts& facts);
+
+}  // namespace tessera

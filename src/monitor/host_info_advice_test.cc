@@ -1,0 +1,128 @@
+#include "monitor/host_info_advice.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera {
+namespace {
+
+// A machine with nothing to complain of: one GPU, eight cores.
+MachineFacts sound_machine() {
+  MachineFacts facts;
+  facts.host.cpu.num_processors = 8;
+  facts.num_usable_processors = facts.num_usable_cores = 8;
+  facts.host.memory.total_bytes = std::int64_t{64} << 30;
+  facts.host.memory.shm_total_bytes = facts.host.memory.shm_available_bytes = std::int64_t{32} << 30;
+  facts.host.interfaces = {{"lo", true, true, {}, {}}, {"eth0", true, false, {}, {}}, {"ib1", false, false, {}, {}}};
+  facts.gpus = {{"NVIDIA H200", "9.0", std::int64_t{140} << 30, {true}}};
+  facts.torch_has_cuda = facts.has_cuda_flavour = facts.has_nvidia_driver = true;
+  facts.mpirun_path = "/usr/bin/mpirun";
+  facts.rank_meaning = "rank 0 of 1";
+  return facts;
+}
+
+std::vector<std::string> found(const MachineFacts& facts) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : find_problems(facts)) {
+    EXPECT_FALSE(problem.advice.empty()) << problem.what;
+    texts.push_back(problem.what);
+  }
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Advice, ASoundMachineGetsNone) {
+  EXPECT_EQ(found(sound_machine()), Texts{});
+}
+
+TEST(Advice, NothingKnownIsNoFailure) {
+  EXPECT_EQ(found(MachineFacts{}), (Texts{"no GPU: CPU flavour", "there is no /dev/shm", "no mpirun in PATH"}));
+}
+
+TEST(Advice, SaysWhyThereIsNoGpu) {
+  MachineFacts facts = sound_machine();
+  facts.gpus.clear();
+  facts.has_cuda_flavour = false;
+  EXPECT_EQ(found(facts), Texts{"the GPU is not used: this build is the CPU flavour"});
+  facts.has_nvidia_driver = false;
+  EXPECT_EQ(found(facts), Texts{"no GPU: CPU flavour"});
+  facts.host.num_nvidia_devices = 2;
+  EXPECT_EQ(found(facts), Texts{"2 NVIDIA GPUs on the PCI bus, but no driver: CPU flavour"});
+  facts.host.num_nvidia_devices = 0;
+  facts.has_cuda_flavour = true;
+  EXPECT_EQ(found(facts), (Texts{"no GPU: CPU flavour", "torch and this build can use CUDA, but there is no driver"}));
+}
+
+TEST(Advice, RanksThatShareAreNamed) {
+  MachineFacts facts = sound_machine();
+  facts.num_ranks_here = 2;
+  EXPECT_EQ(found(facts), Texts{"2 ranks would share 1 GPU"});
+  facts.gpus.clear();
+  facts.num_usable_cores = 1;
+  EXPECT_EQ(found(facts), (Texts{"no GPU: CPU flavour", "2 ranks would share 1 core"}));
+  facts.num_usable_cores = 8;
+  facts.host.cpu.quota = 1.5;
+  EXPECT_EQ(usable_cores(facts), 2);
+  facts.num_ranks_here = 3;
+  EXPECT_EQ(found(facts), (Texts{"no GPU: CPU flavour", "3 ranks would share 2 cores",
+                                 "the cgroup allows the time of 1.5 cores, though 8 processors are visible"}));
+}
+
+TEST(Advice, ThreadsThatShareAreNamed) {
+  MachineFacts facts = sound_machine();
+  facts.variables["OMP_NUM_THREADS"] = "8";
+  EXPECT_EQ(found(facts), Texts{});
+  facts.variables["OMP_NUM_THREADS"] = "9";
+  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=9 with 1 rank is 9 threads on 8 cores"});
+  facts.variables["OMP_NUM_THREADS"] = "all";
+  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=all is no number of threads"});
+  facts.variables["OMP_NUM_THREADS"] = "4,2";  // nested levels: the first is ours
+  EXPECT_EQ(found(facts), Texts{});
+}
+
+TEST(Advice, SmallMemoryIsNamed) {
+  MachineFacts facts = sound_machine();
+  facts.host.memory.cgroup_limit_bytes = std::int64_t{8} << 30;
+  EXPECT_EQ(found(facts), Texts{"the cgroup allows 8 GiB of the host's 64 GiB"});
+  facts.host.memory.cgroup_limit_bytes.reset();
+  facts.host.memory.shm_total_bytes = facts.host.memory.shm_available_bytes = 64 << 20;
+  EXPECT_EQ(found(facts), Texts{"/dev/shm is small: 64 MiB of 64 MiB free"});
+}
+
+TEST(Advice, InterfacesThatAreNotHereAreNamed) {
+  MachineFacts facts = sound_machine();
+  for (const char* good : {"eth", "ib0,eth0", "=eth0", "^lo", "^=ib1", "eth0:2"}) {
+    facts.variables["NCCL_SOCKET_IFNAME"] = good;
+    EXPECT_EQ(found(facts), Texts{}) << good;
+  }
+  facts.variables["NCCL_SOCKET_IFNAME"] = "ib0";
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib0 names no interface here"});
+  EXPECT_EQ(find_problems(facts).front().advice,
+            "there are lo, eth0, ib1; name one that the other nodes reach, or unset it");
+  facts.variables["NCCL_SOCKET_IFNAME"] = "=eth";
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME==eth names no interface here"});
+  facts.variables["NCCL_SOCKET_IFNAME"] = "^lo,eth,ib";
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=^lo,eth,ib leaves no interface here"});
+  facts.variables["NCCL_SOCKET_IFNAME"] = "ib";
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib names interfaces that are down"});
+  facts.variables.clear();
+  facts.variables["NCCL_IB_HCA"] = "mlx5";
+  EXPECT_EQ(found(facts), Texts{"NCCL_IB_HCA=mlx5 names no InfiniBand device here"});
+  facts.host.infiniband_devices = {"mlx5_0"};
+  EXPECT_EQ(found(facts), Texts{});
+}
+
+TEST(Advice, MistakesOfTheEnvironmentAreNamed) {
+  MachineFacts facts = sound_machine();
+  facts.rank_mistake = "RANK=1, but OMPI_COMM_WORLD_RANK=0";
+  facts.slurm_mistake = "unbalanced brackets";
+  facts.variables["MASTER_ADDR"] = "nowhere";
+  facts.master_addr_mistake = "Name or service not known";
+  facts.mpirun_path.clear();
+  EXPECT_EQ(found(facts),
+            (Texts{"the rank variables cannot be right", "Slurm's node list cannot be read",
+                   "MASTER_ADDR=nowhere cannot be resolved: Name or service not known", "no mpirun in PATH"}));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// The facts of a machine, for people and for programs: the same facts in both.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "monitor/host_info_advice.h"
+
+namespace tessera {
+
+std::string machine_text(const MachineFacts& facts, const std::vector<Problem>& problems);
+// Unknown facts are null. Texts may hold any bytes: dump with error_handler_t::replace.
+Json machine_json(const MachineFacts& facts, const std::vector<Problem>& problems);
+
+}  // namespace tessera

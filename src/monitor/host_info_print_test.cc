@@ -1,0 +1,43 @@
+#include "monitor/host_info_print.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(MachineText, NothingKnownIsWrittenAsUnknown) {
+  const std::string text = machine_text({}, {});
+  EXPECT_TRUE(contains(text, "operating system   unknown")) << text;
+  EXPECT_TRUE(contains(text, "nothing to complain of")) << text;
+}
+
+TEST(MachineText, ShowsGpusAndWhichReachEachOther) {
+  MachineFacts facts;
+  facts.gpus = {{"NVIDIA A", "9.0", std::int64_t{80} << 30, {true, true}},
+                {"NVIDIA B", "8.0", std::int64_t{40} << 30, {false, true}}};
+  const std::string text = machine_text(facts, {{"a problem", "an advice"}});
+  EXPECT_TRUE(contains(text, "NVIDIA A, 80 GiB, compute capability 9.0")) << text;
+  EXPECT_TRUE(contains(text, "GPU 0       -   yes")) << text;
+  EXPECT_TRUE(contains(text, "GPU 1      no     -")) << text;
+  EXPECT_TRUE(contains(text, "a problem\n      an advice")) << text;
+}
+
+TEST(MachineJson, HasTheSameFactsAndNullsForTheUnknown) {
+  MachineFacts facts;
+  facts.host.memory.total_bytes = 1024;
+  facts.variables["NCCL_DEBUG"] = "INFO";
+  facts.rank_variables["RANK"] = "\xff";  // any bytes
+  const Json json = machine_json(facts, {{"a problem", "an advice"}});
+  EXPECT_EQ(json["host"]["memory"]["total_bytes"], 1024);
+  EXPECT_TRUE(json["host"]["kernel"].is_null());
+  EXPECT_EQ(json["variables"]["NCCL_DEBUG"], "INFO");
+  EXPECT_EQ(json["problems"][0]["advice"], "an advice");
+  EXPECT_NO_THROW(json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+}  // namespace tessera

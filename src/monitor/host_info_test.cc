@@ -1,0 +1,103 @@
+#include "monitor/host_info.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that stands for / and holds only what the test puts there.
+class FakeRoot : public testing::Test {
+ protected:
+  FakeRoot() : root_(fs::temp_directory_path() / ("tessera-host-info-" + std::to_string(getpid()))) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~FakeRoot() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  void put(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  fs::path root_;
+};
+
+using HostInfoOf = FakeRoot;
+
+TEST_F(HostInfoOf, AnEmptySystemIsUnknownAndNoFailure) {
+  const HostInfo host = read_host_info(root_);
+  EXPECT_EQ(host.os_name, std::nullopt);
+  EXPECT_EQ(host.cpu.model, std::nullopt);
+  EXPECT_EQ(host.cpu.num_processors, 0);
+  EXPECT_EQ(host.memory.total_bytes, std::nullopt);
+  EXPECT_EQ(host.memory.usable_bytes(), std::nullopt);
+  EXPECT_EQ(host.memory.shm_total_bytes, std::nullopt);
+  EXPECT_EQ(host.num_nvidia_devices, 0);
+}
+
+TEST_F(HostInfoOf, FoldersAndBytesInPlaceOfFilesAreNoFailure) {
+  fs::create_directories(root_ / "proc/meminfo");
+  fs::create_directories(root_ / "etc/os-release");
+  put("proc/self/cgroup", std::string("\0\xff:\n::::\n0::", 12));
+  put("proc/cpuinfo", std::string(1000, '\xff'));
+  EXPECT_EQ(read_host_info(root_).memory.total_bytes, std::nullopt);
+}
+
+TEST_F(HostInfoOf, TheLowestLimitOfCgroupVersion2Holds) {
+  put("proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 3145728 kB\n");
+  put("proc/self/cgroup", "0::/job/step\n");
+  put("sys/fs/cgroup/job/step/memory.max", "max\n");
+  put("sys/fs/cgroup/job/memory.max", "1073741824\n");
+  put("sys/fs/cgroup/job/memory.current", "536870912\n");
+  put("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 268435456\n");
+  put("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
+  const MemoryInfo memory = read_memory_info(root_);
+  EXPECT_EQ(memory.total_bytes, std::int64_t{4} << 30);
+  EXPECT_EQ(memory.cgroup_limit_bytes, 1 << 30);
+  EXPECT_EQ(memory.cgroup_available_bytes, 3 << 28);  // file cache counts as free
+  EXPECT_EQ(memory.usable_bytes(), 3 << 28);
+  EXPECT_EQ(read_cpu_info(root_).quota, 1.5);
+}
+
+TEST_F(HostInfoOf, TheLimitOfCgroupVersion1Holds) {
+  put("proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 3145728 kB\n");
+  put("proc/self/cgroup", "4:memory:/docker/1234\n1:cpu,cpuacct:/docker/1234\n0::/\n");
+  // In a container the folder of the host's path is not there, but the root is the container's own.
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "2147483649\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  const MemoryInfo memory = read_memory_info(root_);
+  EXPECT_EQ(memory.cgroup_limit_bytes, std::int64_t{2} << 30);
+  EXPECT_EQ(memory.usable_bytes(), 0);
+  EXPECT_EQ(read_cpu_info(root_).quota, 2);
+}
+
+TEST_F(HostInfoOf, NvidiaDevicesAreSeenWithoutADriver) {
+  put("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  put("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+  put("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // its sound device
+  put("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
+  put("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
+  put("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
+  EXPECT_EQ(read_host_info(root_).num_nvidia_devices, 1);
+}
+
+TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
+  const HostInfo host = read_host_info();
+  ASSERT_TRUE(host.memory.usable_bytes().has_value());
+  EXPECT_GT(*host.memory.usable_bytes(), 0);
+  EXPECT_LE(*host.memory.available_bytes, *host.memory.total_bytes);
+  EXPECT_GE(host.cpu.num_processors, 1);
+  EXPECT_TRUE(host.kernel.has_value());
+}
+
+}  // namespace
+}  // namespace tessera

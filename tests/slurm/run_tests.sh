@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Tessera on a real Slurm of four nodes (see ./lab). ctest calls this once a scenario:
+#   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | node_killed | down
+# TESSERA_BINARY is the program under test, TESSERA_SLURM_LAB a file that tells the scenarios where the lab is.
+# Exit status 77: skipped, for the reason printed.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LAB_FILE=${TESSERA_SLURM_LAB:?the file that holds the folder of the lab}
+LAB_NAME=tessera-slurm-lab
+# Four nodes share this machine's few cores: a rank that waits lets the others run (0.75 s become 0.09 s).
+export OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
+
+main() {
+  case ${1:-} in
+    up | down) "$1" ;;
+    nodes | bandwidth_gate | launch_without_mpi | node_killed)
+      [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
+      STATE=$(<"$LAB_FILE")
+      JOBS=$STATE/jobs/$1
+      rm -rf "$JOBS"
+      mkdir -p "$JOBS"
+      "$1"
+      echo "passed: $1"
+      ;;
+    *) fail "no scenario '${1:-}'" ;;
+  esac
+}
+
+# --- the lab --------------------------------------------------------------------------------------
+
+up() {
+  "$HERE/lab" check || exit
+  down  # of a run that crashed
+  # Folders that crashed runs of other build trees left; their labs have ended by themselves.
+  find "${TMPDIR:-/tmp}" -maxdepth 1 -name "$LAB_NAME.*" -mmin +60 -exec rm -rf {} +
+  STATE=$(mktemp -d "${TMPDIR:-/tmp}/$LAB_NAME.XXXXXX")
+  echo "$STATE" >"$LAB_FILE"
+  trap down EXIT INT TERM  # half a lab helps nobody
+  "$HERE/lab" up "$STATE"
+  trap - EXIT INT TERM
+}
+
+down() {
+  [ -s "$LAB_FILE" ] || return 0
+  "$HERE/lab" down "$(<"$LAB_FILE")"
+  rm -f "$LAB_FILE"
+}
+
+# --- scenarios ------------------------------------------------------------------------------------
+
+# The lab itself: four nodes, each with a name of its own.
+nodes() {
+  in_room 30 srun --nodes=4 hostname | sort >"$JOBS/out"
+  expect "$JOBS/out" '^node1$' '^node2$' '^node3$' '^node4$'
+}
+
+# 2 nodes x 2 ranks through sbatch and srun; the gate passes, then fails with its own status.
+bandwidth_gate() {
+  local arguments='comm-test -b 64K -e 1M -f 4 -n 5 --min-busbw'
+  run_job 0 2 "srun --mpi=pmix $TESSERA_BINARY $arguments 0.0001"
+  expect "$JOBS/out" 'Running on 2 nodes x 2 ranks = 4 total ranks' '^# Avg bus bandwidth' 'Measured AllReduce BW: '
+
+  run_job 46 2 "srun --mpi=pmix $TESSERA_BINARY $arguments 100000"
+  expect "$JOBS/out" 'Running on 2 nodes x 2 ranks = 4 total ranks' 'Bandwidth below threshold'
+}
+
+# One launcher a node, as for GPU ranks, and a program that knows nothing of MPI.
+launch_without_mpi() {
+  cat >"$JOBS/say_who" <<'END_OF_FILE'
+#!/bin/sh
+echo "rank $RANK of $WORLD_SIZE: node $NODE_RANK, local $LOCAL_RANK, host $(hostname), master $MASTER_ADDR:$MASTER_PORT"
+END_OF_FILE
+  chmod +x "$JOBS/say_who"
+  # shellcheck disable=SC2016 # the job's shell knows the node list
+  run_job 0 1 'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
+srun '"$TESSERA_BINARY"' launch --starter fork --nnodes 2 --nproc_per_node 2 --master_addr "$head" --master_port 29511 '"$JOBS/say_who"
+  expect "$JOBS/out" 'rank 0 of 4: node 0, local 0, host node1, master \S+:[0-9]+$' \
+    'rank 1 of 4: node 0, local 1, host node1,' 'rank 2 of 4: node 1, local 0, host node2,' \
+    'rank 3 of 4: node 1, local 1, host node2,'
+  [ "$(grep -o 'master .*' "$JOBS/out" | sort -u | wc -l)" = 1 ] || fail "the ranks do not agree on their master"
+}
+
+# A node loses its power in the middle of a run: the job ends, says so, and leaves nothing running.
+node_killed() {
+  write_job 2 "srun --mpi=pmix $TESSERA_BINARY comm-test -b 1M -e 1M -n 10000000"
+  local job killed_at
+  job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node3,node4 "$JOBS/job")
+  wait_for 60 'comm-test starts' grep -qs 'Running on 2 nodes x 2 ranks = 4 total ranks' "$JOBS/out"
+  sleep 2  # into the collectives
+  "$HERE/lab" kill "$STATE" node4
+  killed_at=$SECONDS
+  wait_for 90 'the job ends' job_has_ended "$job"
+  echo "job $job ended $((SECONDS - killed_at)) s after node4 lost its power"
+  job_state "$job" | grep -qx NODE_FAIL || fail "job $job ended as $(job_state "$job"), not as NODE_FAIL"
+  expect "$JOBS/out" 'Node failure on node4|DUE TO NODE FAILURE'
+  wait_for 20 'no rank is left on node3' no_rank_left node3
+  "$HERE/lab" start "$STATE" node4
+  wait_for 60 'node4 is back' node_is_idle node4
+}
+
+# --- helpers --------------------------------------------------------------------------------------
+
+# in_room SECONDS COMMAND...: Slurm's clients retry for long where something is down, so each has its limit,
+# set within the room: a signal to what enters it would not reach them.
+in_room() { "$HERE/lab" in "$STATE" room timeout "$@"; }
+
+# write_job RANKS_PER_NODE COMMANDS: two nodes, output in $JOBS/out, the status of the last command.
+write_job() {
+  # shellcheck disable=SC2016 # for the shell of the job
+  printf '%s\n' '#!/bin/bash' "#SBATCH --nodes=2 --ntasks-per-node=$1 --output=$JOBS/out --time=5" "$2" \
+    'status=$?' 'echo "status $status"' 'exit $status' >"$JOBS/job"
+}
+
+# run_job STATUS RANKS_PER_NODE COMMANDS: on the first two nodes, to its end, which must have that status.
+run_job() {
+  local expected=$1 status=0
+  shift
+  write_job "$@"
+  in_room 120 sbatch --wait --nodelist=node1,node2 "$JOBS/job" || status=$?
+  [ "$status" = "$expected" ] || fail "the job ended with status $status, expected $expected"
+  expect "$JOBS/out" "^status $expected\$"
+}
+
+job_state() { in_room 20 scontrol show job "$1" | sed -nE 's/^ *JobState=([A-Z_]+).*/\1/p'; }
+job_has_ended() { ! job_state "$1" | grep -qE '^(PENDING|RUNNING|COMPLETING|)$'; }
+node_is_idle() { in_room 20 sinfo -h -N -n "$1" -t idle -o %N | grep -qx "$1"; }
+no_rank_left() { ! "$HERE/lab" in "$STATE" "$1" pgrep -f "^$TESSERA_BINARY comm-test"; }
+
+wait_for() {
+  local deadline=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@"; do
+    ((SECONDS < deadline)) || fail "waited in vain: $what"
+    sleep 0.5
+  done
+}
+
+# expect FILE PATTERN...: each pattern occurs in the file.
+expect() {
+  local file=$1 pattern
+  shift
+  for pattern; do grep -qE -- "$pattern" "$file" || fail "expected in the output: $pattern"; done
+}
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+
+fail() {
+  echo "FAILED: $1" >&2
+  if [ -n "${JOBS:-}" ]; then
+    tail -n 40 "$JOBS"/* "$STATE"/log/slurm*.log >&2 2>/dev/null || true
+  fi
+  exit 1
+}
+
+main "$@"

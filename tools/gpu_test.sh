@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# `./x gpu-test` after its set-up: build what the GPU tests need, run every GPU test and GPU benchmark, and leave
+# all of it in one file, build/gpu-test.txt. The exit status is that of the build, the tests and the benchmarks.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/provenance.sh
+. tools/provenance.sh
+
+results=build/gpu-test.txt
+
+run_all() {
+  local started=$SECONDS status=0
+  provenance ./x gpu-test
+  # Not everything: from nothing to results in eight minutes is the aim.
+  ./x build cuda tessera tessera_cuda gpu_tests || return
+  echo "==> Built after $((SECONDS - started)) s"
+  # One GPU, so one test at a time: their timings and their memory must not meet.
+  ctest --test-dir build/release -L gpu --no-tests=error --output-on-failure --verbose || status=$?
+  if [ -x build/release/bin/gpu_bench ]; then
+    echo "==> gpu_bench"
+    build/release/bin/gpu_bench || status=$?
+  fi
+  echo "==> gpu-test: status $status after $((SECONDS - started)) s"
+  return "$status"
+}
+
+mkdir -p build
+status=0
+run_all 2>&1 | tee "$results" || status=$?
+echo "==> written: $results"
+exit "$status"

@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# Sourced: the lines that every published number carries: command, commit, hardware and date.
+
+commit_of_tree() {
+  local commit
+  commit=$(git rev-parse --short=12 HEAD 2>/dev/null) || commit=
+  if [ -z "$commit" ]; then
+    echo unknown
+  elif [ -n "$(git status --porcelain --untracked-files=no 2>/dev/null)" ]; then
+    echo "$commit with local changes"
+  else
+    echo "$commit"
+  fi
+}
+
+cpu_model() {
+  # ARM kernels name no model in /proc/cpuinfo; lscpu knows the core's name.
+  local model
+  model=$(LC_ALL=C lscpu 2>/dev/null | sed -n 's/^Model name: *//p' | grep -vx -- - | head -1)
+  echo "${model:-unknown CPU}"
+}
+
+# provenance COMMAND...
+provenance() {
+  echo "# command:  $*"
+  echo "# commit:   $(commit_of_tree)"
+  echo "# date:     $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  echo "# machine:  $(uname -m), $(nproc --all) cores ($(cpu_model)), $(awk '/^MemTotal/ {printf "%.0f", $2 / 1048576}' /proc/meminfo) GiB"
+  echo "# system:   $(. /etc/os-release && echo "$PRETTY_NAME"), kernel $(uname -r)"
+  if command -v nvidia-smi >/dev/null; then
+    nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null | sed 's/^/# GPU:      /'
+  fi
+}
+
+# For file names: hardware, not the host's name, which says nothing elsewhere.
+machine_name() { echo "$(uname -m)-$(nproc --all)cores"; }

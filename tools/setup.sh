@@ -1,0 +1,313 @@
+# shellcheck shell=bash
+# The set-up part of ./x, sourced by it: packages, then libtorch. `ensure GROUP...` may be called any
+# number of times; it looks first and touches only what is missing. Needs ROOT; leaves TORCH_DIR set.
+
+TORCH_MIN_MAJOR=2
+TORCH_MIN_MINOR=11
+# Without their dependencies: the CPU flavour needs two small NVIDIA libraries beside torch, not the 2 GB of them.
+TORCH_PACKAGES=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+DEPS=$ROOT/.deps
+# Optional packages are asked for once only, so that a machine without a network is not slow every time.
+OPTIONAL_TRIED=$DEPS/optional-tried
+
+say() { printf '==> %s\n' "$*"; }
+note() { printf '    %s\n' "$*" >&2; }
+die() {
+  printf 'x: %s\n' "$1" >&2
+  exit "${2:-1}"
+}
+
+# ensure GROUP...: build (and libtorch with it), slurm, format, lint.
+ensure() {
+  local started=$SECONDS group required=() optional=()
+  DID_SOMETHING=no
+  for group; do
+    case $group in
+      build)
+        required+=(build)
+        optional+=(comfort)
+        ;;
+      slurm) optional+=(slurm) ;;  # its tests are skipped, with the reason, where it is not there
+      *) required+=("$group") ;;
+    esac
+  done
+  ensure_packages "${required[*]}" "${optional[*]}"
+  case " $* " in *' build '*) ensure_torch ;; esac
+  if [ "$DID_SOMETHING" = no ]; then
+    say "Set-up: nothing to do${TORCH_FOUND:+ (torch $TORCH_FOUND)}"
+  else
+    say "Set-up: done in $((SECONDS - started)) s${TORCH_FOUND:+ (torch $TORCH_FOUND)}"
+  fi
+}
+
+# --- packages -------------------------------------------------------------------------------------
+
+# What each group needs: the Debian package, and what shows that it (or its like) is there. Machines get these
+# things in other ways too, so a package's name is what to install, never what to look for.
+needs() {
+  case $1 in
+    build)
+      cat <<'END_OF_LIST'
+g++ command g++
+cmake cmake_version 3.25
+ninja-build command ninja
+openmpi-bin command mpirun
+libopenmpi-dev mpi_header mpi.h
+nlohmann-json3-dev header nlohmann/json.hpp
+libfmt-dev header fmt/core.h
+libgtest-dev header gtest/gtest.h
+libbenchmark-dev header benchmark/benchmark.h
+END_OF_LIST
+      ;;
+    comfort) # the commit in results, faster second builds, faster links
+      printf '%s\n' 'git command git' 'ccache command ccache' 'mold command mold'
+      ;;
+    download) printf '%s\n' 'python3 command python3' 'python3-pip python_module pip' ;;
+    slurm)
+      printf '%s\n' 'slurm-wlm command slurmctld' 'slurm-wlm command slurmd' 'slurm-wlm command srun' \
+        'munge command munged' 'iproute2 command ip'
+      ;;
+    format) echo 'clang-format command clang-format' ;;
+    lint) printf '%s\n' 'shellcheck command shellcheck' 'clang-tidy command clang-tidy' ;;
+  esac
+}
+
+# missing GROUP...: the lines of `needs` that this machine does not satisfy.
+missing() {
+  local group
+  for group; do
+    needs "$group"
+  done | missing_of
+}
+# missing_of <LINES: those among them that this machine does not satisfy.
+missing_of() {
+  local package kind what
+  while read -r package kind what; do
+    "has_$kind" "$what" || echo "$package $kind $what"
+  done
+}
+
+has_command() { command -v "$1" >/dev/null; }
+has_cmake_version() {  # or newer
+  has_command cmake && printf '%s\n' "$1" "$(cmake --version | sed -n 's/^cmake version //p')" | sort -VC
+}
+has_python_module() {
+  has_command python3 && (cd / && python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))")
+}
+has_mpi_header() { has_command mpicc && can_include mpicc "$1"; }
+has_header() {
+  # The usual place first: asking the compiler takes 10 ms a header.
+  [ -f "/usr/include/$1" ] || { has_command g++ && can_include g++ "$1"; }
+}
+# can_include COMPILER HEADER: also looks where CMake would, in each CMAKE_PREFIX_PATH.
+can_include() {
+  local prefix flags=()
+  for prefix in $(tr ':;' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do flags+=("-I$prefix/include"); done
+  printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | "$1" "${flags[@]}" -x c++ -E -o /dev/null - 2>/dev/null
+}
+
+# ensure_packages "REQUIRED GROUPS" "OPTIONAL GROUPS"
+ensure_packages() {
+  local required optional
+  # shellcheck disable=SC2086 # lists of words
+  required=$(missing $1)
+  # shellcheck disable=SC2086
+  optional=$(missing $2)
+  [ -z "$required" ] || install_required "$required"
+  [ -z "$optional" ] || install_optional "$optional"
+}
+
+install_required() {
+  local packages
+  packages=$(package_names "$1")
+  has_command apt-get || die "this is no Debian or Ubuntu, so what is missing has to be installed by hand:
+$(describe "$1")"
+  may_be_root ask || die "no right to install packages (neither root nor sudo). Missing:
+$(describe "$1")
+Ask an administrator for: apt-get install --no-install-recommends $packages"
+  # shellcheck disable=SC2086 # a list of words
+  apt_install $packages || die "apt-get could not install: $packages"
+  local left
+  left=$(missing_of <<<"$1")
+  [ -z "$left" ] || die "still missing, though apt-get installed what it has:
+$(describe "$left")"
+}
+
+# Nothing fails for want of these: only a note, and only once.
+install_optional() {
+  local package packages=()
+  for package in $(package_names "$1"); do
+    grep -qsx "$package" "$OPTIONAL_TRIED" || packages+=("$package")
+  done
+  [ ${#packages[@]} -gt 0 ] || return 0
+  mkdir -p "$DEPS"
+  printf '%s\n' "${packages[@]}" >>"$OPTIONAL_TRIED"
+  if ! has_command apt-get || ! may_be_root quietly || ! apt_install "${packages[@]}"; then
+    note "going on without the optional ${packages[*]} (will not be tried again; remove .deps/optional-tried to try)"
+  fi
+}
+
+package_names() { cut -d' ' -f1 <<<"$1" | sort -u | xargs; }
+describe() { sed -E 's/^(\S+) (\S+) (\S+)$/  \2 \3 (Debian and Ubuntu: \1)/; s/_/ /' <<<"$1"; }
+
+# may_be_root ask|quietly: a password is worth asking for what is required only.
+may_be_root() {
+  [ "$(id -u)" = 0 ] && return
+  has_command sudo || return
+  if [ "$1" = ask ] && [ -t 0 ]; then return; fi
+  sudo -n true 2>/dev/null
+}
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# apt_install PACKAGE...: says what and how much, then shows that it moves. The whole output is in .deps/apt.log.
+apt_install() {
+  local log=$DEPS/apt.log plan
+  local options=(-q -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o Dpkg::Use-Pty=0)
+  mkdir -p "$DEPS"
+  DID_SOMETHING=yes
+  say "Packages to install: $*"
+  if [ "${APT_UPDATED:-no}" = no ]; then
+    as_root apt-get "${options[@]}" update >"$log" 2>&1 || note "apt-get update failed: $(grep -m1 '^[EW]:' "$log")"
+    APT_UPDATED=yes
+  fi
+  if ! plan=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "$@" 2>&1) && ! grep -q '^Need to get' <<<"$plan"; then
+    grep '^E:' <<<"$plan" | sed 's/^/    /' >&2
+    return 1
+  fi
+  note "$(grep -E 'newly installed' <<<"$plan")"
+  note "$(grep -E '^(Need to get|After this operation)' <<<"$plan" | xargs)"
+  as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get "${options[@]}" install -y --no-install-recommends "$@" 2>&1 |
+    tee "$log" | apt_progress "$(sed -nE 's/.* ([0-9]+) newly installed.*/\1/p' <<<"$plan")" || {
+    tail -5 "$log" >&2
+    return 1
+  }
+}
+
+# Each package is fetched, unpacked and set up: a line for every tenth of the way, if it is a long one.
+apt_progress() {
+  ((${1:-0} >= 20)) || {
+    cat >/dev/null
+    return
+  }
+  local steps=$((3 * $1)) done=0 shown=0 word doing
+  while read -r word _; do
+    case $word in
+      Get:*) doing=fetching ;;
+      Unpacking) doing=unpacking ;;
+      Setting) doing='setting up' ;;
+      *) continue ;;
+    esac
+    done=$((done + 1))
+    if ((done * 10 / steps > shown)); then
+      shown=$((done * 10 / steps))
+      note "$((shown * 10)) % ($doing)"
+    fi
+  done
+}
+
+# --- libtorch -------------------------------------------------------------------------------------
+
+# ensure_torch: TORCH_DIR if set, else the active Python's torch, else the one in .deps, fetched if need be.
+# Leaves TORCH_DIR (the folder with include/ and lib/) and TORCH_FOUND (version and place, for people).
+ensure_torch() {
+  local found problem
+  if [ -n "${TORCH_DIR:-}" ]; then
+    problem=$(torch_problem "$TORCH_DIR")
+    [ -z "$problem" ] || die "TORCH_DIR=$TORCH_DIR cannot be used: $problem"
+  elif found=$(python_torch) && [ -n "$found" ] && problem=$(torch_problem "$found") && [ -z "$problem" ]; then
+    TORCH_DIR=$found
+  else
+    [ -z "$found" ] || note "not using the active Python's torch in $found: $problem"
+    TORCH_DIR=$DEPS/torch/torch
+    [ -z "$(torch_problem "$TORCH_DIR")" ] || download_torch
+  fi
+  TORCH_DIR=$(cd "$TORCH_DIR" && pwd)
+  TORCH_FOUND="$(torch_version "$TORCH_DIR") in ${TORCH_DIR#"$ROOT/"}"
+}
+
+# Where `import torch` would find it, without importing it (seconds) and without the current folder's say.
+python_torch() {
+  has_command python3 || return 0
+  (cd / && python3 -c '
+import importlib.util, os
+spec = importlib.util.find_spec("torch")
+print(os.path.dirname(spec.origin) if spec and spec.origin else "")') 2>/dev/null || true
+}
+
+torch_version() {
+  local define name value major='' minor='' patch=''
+  while read -r define name value; do
+    case "$define $name" in
+      '#define TORCH_VERSION_MAJOR') major=$value ;;
+      '#define TORCH_VERSION_MINOR') minor=$value ;;
+      '#define TORCH_VERSION_PATCH') patch=$value ;;
+    esac
+  done <"$1/include/torch/headeronly/version.h"
+  echo "$major.$minor.$patch"
+}
+
+# torch_problem FOLDER: why this torch cannot be used; nothing when it can.
+torch_problem() {
+  local version major minor least=$TORCH_MIN_MAJOR.$TORCH_MIN_MINOR
+  if [ ! -f "$1/lib/libtorch_cpu.so" ]; then
+    echo "lib/libtorch_cpu.so is missing (expected: the folder 'torch' of site-packages, $least or newer)"
+  elif [ ! -f "$1/include/torch/headeronly/version.h" ]; then
+    echo "include/torch/headeronly/version.h is missing: it has no headers, or is older than $least"
+  else
+    version=$(torch_version "$1")
+    IFS=. read -r major minor _ <<<"$version"
+    ((major > TORCH_MIN_MAJOR || (major == TORCH_MIN_MAJOR && minor >= TORCH_MIN_MINOR))) ||
+      echo "it is torch $version, and $least or newer is needed"
+  fi
+}
+
+# Into a folder of another name, renamed when whole: an interrupted download is never taken for a finished one.
+download_torch() {
+  ensure_packages download ''
+  mkdir -p "$DEPS"
+  exec 9>"$DEPS/lock"
+  flock -n 9 || {
+    note "another ./x is fetching libtorch: waiting for it"
+    flock 9
+  }
+  if [ -n "$(torch_problem "$TORCH_DIR")" ]; then
+    DID_SOMETHING=yes
+    local partial=$DEPS/torch.partial free_mib
+    rm -rf "$partial" "$DEPS/torch"
+    free_mib=$(df -Pm "$DEPS" | awk 'NR == 2 {print $4}')
+    ((free_mib > 2500)) || die "libtorch needs 2.5 GB of free space in $DEPS while it unpacks; there are $free_mib MB"
+    say "Fetching libtorch into .deps/torch ($([ "$(uname -m)" = x86_64 ] && echo 545 || echo 435) MB): ${TORCH_PACKAGES[*]}"
+    # pip unpacks where TMPDIR says: beside the target, as /tmp may be small, and a rename is then free.
+    mkdir -p "$partial/tmp"
+    show_growth "$partial" &
+    local watcher=$!
+    # libtorch itself knows no Python, so the wheel of one version serves any. No cache: pip would hold the
+    # whole file in memory to write it there.
+    if TMPDIR=$partial/tmp PIP_ROOT_USER_ACTION=ignore python3 -m pip install --disable-pip-version-check --no-input --no-cache-dir --no-compile \
+      --no-deps --only-binary=:all: --python-version 3.11 --target "$partial/torch" "${TORCH_PACKAGES[@]}"; then
+      kill "$watcher" 2>/dev/null || true
+    else
+      kill "$watcher" 2>/dev/null || true
+      rm -rf "$partial"
+      die "pip could not fetch libtorch: see its message above. A torch that is already somewhere: TORCH_DIR=<folder> ./x ..."
+    fi
+    local problem
+    problem=$(torch_problem "$partial/torch/torch")
+    [ -z "$problem" ] || die "the torch that pip fetched cannot be used: $problem"
+    mv "$partial/torch" "$DEPS/torch"
+    rm -rf "$partial"
+  fi
+  exec 9>&-
+}
+
+# pip's progress bar is for terminals only; elsewhere say every few seconds how far it is. Ends with its parent.
+show_growth() {
+  exec 9>&-
+  [ ! -t 1 ] || return 0
+  while sleep 5 && kill -0 $$ 2>/dev/null; do
+    [ -d "$1" ] || return 0
+    note "$(du -sm "$1" 2>/dev/null | cut -f1) MB on disk so far"
+  done
+}
