@@ -56,7 +56,6 @@ libopenmpi-dev mpi_header mpi.h
 nlohmann-json3-dev header nlohmann/json.hpp
 libfmt-dev header fmt/core.h
 libgtest-dev header gtest/gtest.h
-libbenchmark-dev header benchmark/benchmark.h
 END_OF_LIST
       ;;
     comfort) # the commit in results, faster second builds, faster links

@@ -9,6 +9,7 @@
 
 #include "comm/bandwidth.h"
 #include "comm/bandwidth_report.h"
+#include "comm/failure.h"
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -51,20 +52,36 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .choices(test_operation_names())
       .group(what)
       .help("also as the first word: tessera comm-test all_gather");
-  schema.text("datatype", &s.datatype).short_name('d').preset("float").choices(type_names()).group(what).help(
-      "type of the elements");
+  schema.text("datatype", &s.datatype)
+      .short_name('d')
+      .preset("float")
+      .choices(type_names())
+      .group(what)
+      .help("type of the elements");
   schema.text("op", &s.reduction)
       .short_name('o')
       .preset("sum")
       .choices(reduction_names())
       .group(what)
       .help("the reduction, where the operation reduces");
-  schema.integer("root", &s.options.root).short_name('r').preset("0").at_least(0).group(what).help(
-      "root of broadcast and reduce");
-  schema.integer("ngpus", &s.num_gpus).short_name('g').preset("1").at_least(1).group(what).help(
-      "1: a rank has one GPU or none; more GPUs are more ranks");
-  schema.integer("nthreads", &s.num_threads).short_name('t').preset("1").at_least(1).group(what).help(
-      "1: ranks are processes");
+  schema.integer("root", &s.options.root)
+      .short_name('r')
+      .preset("0")
+      .at_least(0)
+      .group(what)
+      .help("root of broadcast and reduce");
+  schema.integer("ngpus", &s.num_gpus)
+      .short_name('g')
+      .preset("1")
+      .at_least(1)
+      .group(what)
+      .help("1: a rank has one GPU or none; more GPUs are more ranks");
+  schema.integer("nthreads", &s.num_threads)
+      .short_name('t')
+      .preset("1")
+      .at_least(1)
+      .group(what)
+      .help("1: ranks are processes");
 
   schema.integer("iters", &s.options.num_iterations)
       .short_name('n')
@@ -128,8 +145,7 @@ void declare_world(Schema& schema, CommTestSettings& s) {
       .at_least(0)
       .group(ranks)
       .help("pretend that nodes have so many ranks; 0: as they are");
-  schema.text("log_ranks", &s.log_ranks).preset("0").choices({"0", "all"}).group(ranks).help(
-      "whose start is told of");
+  schema.text("log_ranks", &s.log_ranks).preset("0").choices({"0", "all"}).group(ranks).help("whose start is told of");
 }
 
 void complete(Schema& schema, CommTestSettings& s) {
@@ -161,7 +177,8 @@ void complete(Schema& schema, CommTestSettings& s) {
                                  c10::isIntegralType(s.options.type, /*includeBool=*/false);
   if (averages_integers) throw UsageError(fmt::format("-o avg -d {}: integers have no exact average", s.datatype));
   s.world.log_all_ranks = s.log_ranks == "all";
-  for (const auto& [name, value] : schema.to_json().items()) s.world.settings[name] = value.get<std::string>();
+  const Json chosen = schema.to_json();
+  for (const auto& [name, value] : chosen.items()) s.world.settings[name] = value.get<std::string>();
   s.world.settings["operation"] = traits_of(s.options.operation).name;
 }
 
@@ -184,19 +201,33 @@ ReportHeader header_of(World& world, const CommTestSettings& s) {
   return header;
 }
 
+// Every rank ends alike; rank 0 says why, and the launcher is told by each.
+int end_with(const World& world, ExitStatus status, const std::string& message) {
+  if (status == ExitStatus::kOk) return 0;
+  Failure failure;
+  failure.rank = world.rank();
+  failure.host = world.hosts()[static_cast<std::size_t>(world.rank())];
+  failure.message = message;
+  failure.exit_status = static_cast<int>(status);
+  failure.is_consequence = world.rank() != 0;  // one name in the launcher's last lines is enough
+  record_failure(failure);
+  return static_cast<int>(status);
+}
+
+int refuse(const World& world, ExitStatus status, const std::string& message) {
+  if (world.rank() == 0) log_error("{}", message);
+  return end_with(world, status, message);
+}
+
 int measure(World& world, const CommTestSettings& s, const std::vector<std::int64_t>& sizes,
             std::optional<double> min_bus_bandwidth) {
-  const auto end_with = [](ExitStatus status) { return static_cast<int>(status); };
   if (traits_of(s.options.operation).has_root && s.options.root >= world.size()) {
-    if (world.rank() == 0) log_error("-r {}: there is no such rank; the ranks are 0 to {}", s.options.root, world.size() - 1);
-    return end_with(ExitStatus::kUsage);
+    return refuse(world, ExitStatus::kUsage,
+                  fmt::format("-r {}: there is no such rank; the ranks are 0 to {}", s.options.root, world.size() - 1));
   }
   const std::int64_t available = read_memory_info().usable_bytes().value_or(std::numeric_limits<std::int64_t>::max());
   const std::string refusal = memory_refusal(world, s.options, sizes.back(), available);
-  if (!refusal.empty()) {
-    if (world.rank() == 0) log_error("No bandwidth figure: {}", refusal);
-    return end_with(ExitStatus::kNoBandwidth);
-  }
+  if (!refusal.empty()) return refuse(world, ExitStatus::kNoBandwidth, "No bandwidth figure: " + refusal);
 
   BandwidthTest test(world, s.options, sizes.back());
   say(world, report_header(header_of(world, s), s.options));
@@ -213,7 +244,7 @@ int measure(World& world, const CommTestSettings& s, const std::vector<std::int6
                            *totals.average_bus_bandwidth));
   }
   if (!verdict.message.empty()) say(world, verdict.message + "\n");
-  return end_with(verdict.status);
+  return end_with(world, verdict.status, verdict.message);
 }
 
 }  // namespace

@@ -58,10 +58,10 @@ constexpr const char* kRankVariables[] = {"RANK",
                                           "SLURM_PROCID",
                                           "SLURM_LOCALID",
                                           "SLURM_NODEID"};
-constexpr const char* kSlurmVariables[] = {"SLURM_JOB_ID",   "SLURM_JOB_NAME",       "SLURM_JOB_PARTITION",
-                                           "SLURM_NNODES",   "SLURM_NTASKS",         "SLURM_NTASKS_PER_NODE",
-                                           "SLURM_STEP_ID",  "SLURM_CPUS_PER_TASK",  "SLURM_MEM_PER_NODE",
-                                           "SLURM_GPUS",     "SLURM_GPUS_ON_NODE",   "SLURM_JOB_NODELIST"};
+constexpr const char* kSlurmVariables[] = {"SLURM_JOB_ID",  "SLURM_JOB_NAME",      "SLURM_JOB_PARTITION",
+                                           "SLURM_NNODES",  "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
+                                           "SLURM_STEP_ID", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_NODE",
+                                           "SLURM_GPUS",    "SLURM_GPUS_ON_NODE",  "SLURM_JOB_NODELIST"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -148,7 +148,8 @@ void gather_gpus(MachineFacts& facts) {
     for (int i = 0; i < num_gpus; ++i) {
       const GpuInfo info = gpus->info(i);
       GpuFacts gpu{info.name, info.compute_capability, info.memory_bytes, {}};
-      for (int other = 0; other < num_gpus; ++other) gpu.can_access.push_back(other == i || gpus->can_access_peer(i, other));
+      for (int other = 0; other < num_gpus; ++other)
+        gpu.can_access.push_back(other == i || gpus->can_access_peer(i, other));
       facts.gpus.push_back(std::move(gpu));
     }
   } catch (const std::exception& error) {
@@ -168,7 +169,8 @@ void gather_ranks(const Environment& environment, int nproc_per_node, MachineFac
   if (nproc_per_node > 0) {
     facts.num_ranks_here = nproc_per_node;
     facts.num_ranks_source = "--nproc_per_node";
-  } else if (const auto tasks = environment.find("SLURM_NTASKS_PER_NODE"); tasks && parse_integer(*tasks).value_or(0) > 0) {
+  } else if (const auto tasks = environment.find("SLURM_NTASKS_PER_NODE");
+             tasks && parse_integer(*tasks).value_or(0) > 0) {
     facts.num_ranks_here = static_cast<int>(std::min<long long>(*parse_integer(*tasks), 1'000'000));
     facts.num_ranks_source = "SLURM_NTASKS_PER_NODE";
   } else if (self && self->world_size > 1) {

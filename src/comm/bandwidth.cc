@@ -54,6 +54,7 @@ double choose_time_ns(const std::vector<Numbers>& times, TimeOf time_of) {
 }
 
 std::int64_t free_gpu_bytes(at::Device device) {
+  at::empty({1}, at::TensorOptions().device(device));  // torch sets the device's allocator up with the first tensor
   return static_cast<std::int64_t>(at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
 }
 
@@ -296,8 +297,8 @@ std::string memory_refusal(World& world, const BandwidthOptions& options, std::i
   const double buffers = buffers_per_size(options, world.size());
   const double on_host = (on_gpu ? 0 : buffers) + backend_buffers_per_size(world, options);
   // Behind this gather everybody has looked and nobody has allocated yet.
-  const auto seen = gather_numbers(world, {available_host_bytes, on_gpu ? world.device().index() : -1,
-                                           on_gpu ? free_gpu_bytes(world.device()) : 0});
+  const auto seen = gather_numbers(
+      world, {available_host_bytes, on_gpu ? world.device().index() : -1, on_gpu ? free_gpu_bytes(world.device()) : 0});
   const bool may_share_gpus = world.backend_name() != "nccl";
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     const std::string& host = world.hosts()[rank];

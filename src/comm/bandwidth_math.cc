@@ -11,16 +11,42 @@
 namespace tessera {
 namespace {
 
-//                                                                              reduces  root   cut   in place copies
+// In the order of the enumerators.
 constexpr std::array kTraits = {
-    TestOperationTraits{TestOperation::kAllReduce, "all_reduce", "AllReduce", true, false, false, true, true},
-    TestOperationTraits{TestOperation::kAllGather, "all_gather", "AllGather", false, false, true, true, false},
-    TestOperationTraits{TestOperation::kReduceScatter, "reduce_scatter", "ReduceScatter", true, false, true, true,
-                        false},
-    TestOperationTraits{TestOperation::kBroadcast, "broadcast", "Broadcast", false, true, false, true, true},
-    TestOperationTraits{TestOperation::kReduce, "reduce", "Reduce", true, true, false, true, true},
-    TestOperationTraits{TestOperation::kAllToAll, "all_to_all", "AllToAll", false, false, true, false, false},
-    TestOperationTraits{TestOperation::kSendRecv, "sendrecv", "SendRecv", false, false, false, false, false}};
+    TestOperationTraits{.operation = TestOperation::kAllReduce,
+                        .name = "all_reduce",
+                        .title = "AllReduce",
+                        .reduces = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{.operation = TestOperation::kAllGather,
+                        .name = "all_gather",
+                        .title = "AllGather",
+                        .is_cut = true,
+                        .can_be_in_place = true},
+    TestOperationTraits{.operation = TestOperation::kReduceScatter,
+                        .name = "reduce_scatter",
+                        .title = "ReduceScatter",
+                        .reduces = true,
+                        .is_cut = true,
+                        .can_be_in_place = true},
+    TestOperationTraits{.operation = TestOperation::kBroadcast,
+                        .name = "broadcast",
+                        .title = "Broadcast",
+                        .has_root = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{.operation = TestOperation::kReduce,
+                        .name = "reduce",
+                        .title = "Reduce",
+                        .reduces = true,
+                        .has_root = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{
+        .operation = TestOperation::kAllToAll, .name = "all_to_all", .title = "AllToAll", .is_cut = true},
+    TestOperationTraits{.operation = TestOperation::kSendRecv, .name = "sendrecv", .title = "SendRecv"},
+};
 
 // nccl-tests aligns the parts of cut operations to this.
 constexpr std::int64_t kPartBytes = 16;
@@ -62,8 +88,9 @@ std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = min_bytes; size <= max_bytes;) {
     if (sizes.size() == kMaxSizes) {
-      throw UsageError(fmt::format("more than {} sizes from -b {} to -e {}: give a larger step (-i), or a factor (-f 2)",
-                                   kMaxSizes, format_bytes(min_bytes), format_bytes(max_bytes)));
+      throw UsageError(
+          fmt::format("more than {} sizes from -b {} to -e {}: give a larger step (-i), or a factor (-f 2)", kMaxSizes,
+                      format_bytes(min_bytes), format_bytes(max_bytes)));
     }
     sizes.push_back(size);
     const bool overflow = step_factor > 1 ? __builtin_mul_overflow(size, step_factor, &size)

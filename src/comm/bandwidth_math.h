@@ -20,11 +20,11 @@ struct TestOperationTraits {
   TestOperation operation;
   const char* name;      // on the command line
   const char* title;     // 'Measured AllReduce BW'
-  bool reduces;          // has a redop
-  bool has_root;
-  bool is_cut;           // into one part a rank
-  bool can_be_in_place;  // all-to-all and send/recv would overwrite what is still to be sent
-  bool copies_first;     // our operation is in place only: out of place is a copy and the operation
+  bool reduces = false;  // has a redop
+  bool has_root = false;
+  bool is_cut = false;           // into one part a rank
+  bool can_be_in_place = false;  // all-to-all and send/recv would overwrite what is still to be sent
+  bool copies_first = false;     // our operation is in place only: out of place is a copy and the operation
 };
 
 const TestOperationTraits& traits_of(TestOperation operation);

@@ -87,7 +87,9 @@ at::Tensor TestPattern::reduced(c10d::ReduceOp::RedOpType op) const {
     int result = value(0, i);
     for (int rank = 1; rank < num_ranks_; ++rank) {
       const int next = value(rank, i);
-      result = op == ReduceOp::MAX ? std::max(result, next) : op == ReduceOp::MIN ? std::min(result, next) : result + next;
+      result = op == ReduceOp::MAX   ? std::max(result, next)
+               : op == ReduceOp::MIN ? std::min(result, next)
+                                     : result + next;
     }
     values[static_cast<std::size_t>(i)] = op == ReduceOp::AVG ? static_cast<double>(result) / num_ranks_ : result;
   }

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <cstdint>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
 namespace tessera {

@@ -14,7 +14,7 @@ struct TypeName {
   const char* name;
   at::ScalarType type;
 };
-constexpr std::array kTypes = {TypeName{"float", at::kFloat},        TypeName{"half", at::kHalf},
+constexpr std::array kTypes = {TypeName{"float", at::kFloat},       TypeName{"half", at::kHalf},
                                TypeName{"bfloat16", at::kBFloat16}, TypeName{"int32", at::kInt},
                                TypeName{"int64", at::kLong},        TypeName{"uint8", at::kByte}};
 
@@ -70,8 +70,8 @@ std::string report_header(const ReportHeader& header, const BandwidthOptions& op
   }
   text += "#\n";
   if (traits.copies_first) {
-    text += fmt::format(
-        "# out-of-place: {} works in place here; the time includes the copy into the receive buffer\n", traits.name);
+    text += fmt::format("# out-of-place: {} works in place here; the time includes the copy into the receive buffer\n",
+                        traits.name);
   }
   if (!traits.can_be_in_place) text += fmt::format("# in-place: {} has no such form\n", traits.name);
   if (header.num_ranks == 1) text += "# one rank moves nothing: its bus bandwidth is 0\n";
@@ -80,7 +80,8 @@ std::string report_header(const ReportHeader& header, const BandwidthOptions& op
   const auto measured = [&](const char* a, const char* b, const char* c, const char* d) {
     return fmt::format(kMeasured, a, b, c, d);
   };
-  const std::string names = measured("time", "algbw", "busbw", "#wrong"), units = measured("(us)", "(GB/s)", "(GB/s)", "");
+  const std::string names = measured("time", "algbw", "busbw", "#wrong"),
+                    units = measured("(us)", "(GB/s)", "(GB/s)", "");
   text += "#" + fmt::format(kColumns, "size", "count", "type", "redop", "root").substr(1) + names + names + "\n";
   text += "#" + fmt::format(kColumns, "(B)", "(elements)", "", "", "").substr(1) + units + units + "\n";
   return text;
@@ -97,8 +98,7 @@ std::string report_row(const BandwidthRow& row, const BandwidthOptions& options)
 std::string report_footer(const BandwidthTotals& totals, bool checked) {
   const std::string wrong =
       checked ? fmt::format("{} {}", totals.num_wrong, totals.num_wrong == 0 ? "OK" : "FAILED") : "N/A (-c 0)";
-  const std::string average =
-      totals.average_bus_bandwidth ? fmt::format("{:g}", *totals.average_bus_bandwidth) : "N/A";
+  const std::string average = totals.average_bus_bandwidth ? fmt::format("{:g}", *totals.average_bus_bandwidth) : "N/A";
   return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {}\n", wrong, average);
 }
 

@@ -71,6 +71,7 @@ std::string HostOperation::signature() const {
 }
 
 bool HostWork::wait(std::chrono::milliseconds timeout) {
+  if (drive_ && timeout == kNoTimeout) drive_(*this);
   c10d::Work::wait(timeout);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   {

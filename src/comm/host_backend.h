@@ -51,6 +51,9 @@ class HostWork : public c10d::Work {
 
   void end(std::exception_ptr error = nullptr);
 
+  // Lets whoever waits help: called by wait(), returns when the operation has ended. Set before the work is shared.
+  void drive_while_waiting(std::function<void(HostWork&)> drive) { drive_ = std::move(drive); }
+
   // CUDA: what remains to be copied to the device, by the first caller that waits, on its current stream.
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_to_device;  // (device, host)
 
@@ -58,6 +61,7 @@ class HostWork : public c10d::Work {
   bool ended_ = false;  // set before the callback runs, completed_ after it
   std::string error_;
   std::function<void(const std::string&)> callback_;
+  std::function<void(HostWork&)> drive_;
 };
 
 class HostBackend : public c10d::Backend {

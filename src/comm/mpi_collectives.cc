@@ -31,44 +31,55 @@ int ahead(const MpiFlow& flow, int distance) { return (flow.rank + distance) % f
 int behind(const MpiFlow& flow, int distance) { return (flow.rank + flow.size - distance) % flow.size; }
 
 // Reduces this rank's part of everybody's input into `output` (which may be that part of the own input), chunk by
-// chunk: while one chunk is added, the next is on its way.
-MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
-                        std::byte* output) {
+// chunk: while one chunk is added, the next is on its way. With `share_into`, a whole buffer whose own part is
+// `output`, each chunk goes on to everybody as soon as it is added: that makes it an all-reduce.
+MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts, std::byte* output,
+                        std::byte* share_into = nullptr) {
   const std::int64_t chunk = kChunkBytes / op.item_bytes;
   const std::int64_t num_rounds = (parts.stride() + chunk - 1) / chunk;
   const auto length_of = [&](int rank, std::int64_t round) {
     return std::clamp<std::int64_t>(parts.length(rank) - round * chunk, 0, chunk);
   };
-  const auto landing = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * flow.size * kChunkBytes));
+  const auto bytes_of = [&](int rank, std::int64_t round) { return length_of(rank, round) * op.item_bytes; };
+  const auto offset_of = [&](int rank, std::int64_t round) { return (parts.begin(rank) + round * chunk) * op.item_bytes; };
+  std::byte* const landing = flow.scratch.at_least(2 * flow.size * kChunkBytes);
   const auto slot = [&](std::int64_t round, int rank) {
-    return landing.get() + ((round % 2) * flow.size + rank) * kChunkBytes;
+    return landing + ((round % 2) * flow.size + rank) * kChunkBytes;
   };
+  // Two rounds are under way at once; sums travel under a tag of their own.
   std::array<MpiBatch, 2> receives{flow.batch(), flow.batch()}, sends{flow.batch(), flow.batch()};
-  const auto post = [&](std::int64_t round) {
+  MpiBatch sums = flow.batch(MpiFlow::kSecondTag);
+  const auto post_inputs = [&](std::int64_t round) {
+    const auto turn = static_cast<std::size_t>(round % 2);
     for (int distance = 1; distance < flow.size; ++distance) {
       const int from = behind(flow, distance), to = ahead(flow, distance);
-      receives[static_cast<std::size_t>(round % 2)].receive(slot(round, from),
-                                                            length_of(flow.rank, round) * op.item_bytes, from);
-      sends[static_cast<std::size_t>(round % 2)].send(op.input + (parts.begin(to) + round * chunk) * op.item_bytes,
-                                                      length_of(to, round) * op.item_bytes, to);
+      receives[turn].receive(slot(round, from), bytes_of(flow.rank, round), from);
+      sends[turn].send(op.input + offset_of(to, round), bytes_of(to, round), to);
+    }
+  };
+  const auto post_sums = [&](std::int64_t round) {
+    for (int distance = 1; distance < flow.size; ++distance) {
+      const int from = behind(flow, distance), to = ahead(flow, distance);
+      sums.receive(share_into + offset_of(from, round), bytes_of(from, round), from);
+      sums.send(share_into + offset_of(flow.rank, round), bytes_of(flow.rank, round), to);
     }
   };
 
-  if (num_rounds > 0) post(0);
+  if (num_rounds > 0) post_inputs(0);
   for (std::int64_t round = 0; round < num_rounds; ++round) {
-    if (round + 1 < num_rounds) {
-      co_await flow.all(sends[static_cast<std::size_t>((round + 1) % 2)]);
-      post(round + 1);
-    }
-    co_await flow.all(receives[static_cast<std::size_t>(round % 2)]);
+    const auto turn = static_cast<std::size_t>(round % 2);
+    if (round + 1 < num_rounds) post_inputs(round + 1);
+    co_await flow.all(receives[turn]);
     std::vector<const void*> sources;
     for (int rank = 0; rank < flow.size; ++rank) sources.push_back(slot(round, rank));
-    sources[static_cast<std::size_t>(flow.rank)] =
-        op.input + (parts.begin(flow.rank) + round * chunk) * op.item_bytes;
+    sources[static_cast<std::size_t>(flow.rank)] = op.input + offset_of(flow.rank, round);
     ordered_reduce(op.type, op.reduce_op, order, sources, output + round * chunk * op.item_bytes,
                    length_of(flow.rank, round));
+    // The inputs have left before their place is taken by the sums.
+    co_await flow.all(sends[turn]);
+    if (share_into != nullptr) post_sums(round);
   }
-  for (MpiBatch& batch : sends) co_await flow.all(batch);
+  co_await flow.all(sums);
 }
 
 // Everybody's part of `buffer` to everybody; the own part is in place.
@@ -85,13 +96,13 @@ MpiTask gather_parts(MpiFlow& flow, std::byte* buffer, Parts parts, std::int64_t
 // Everybody's whole buffer to everybody, added by each: one step.
 MpiTask all_reduce_small(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
   const std::int64_t bytes = op.input_numel * op.item_bytes;
-  const auto landing = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(flow.size * bytes));
+  std::byte* const landing = flow.scratch.at_least(flow.size * bytes);
   std::vector<const void*> sources(static_cast<std::size_t>(flow.size), op.input);
   MpiBatch batch = flow.batch();
   for (int distance = 1; distance < flow.size; ++distance) {
     const int from = behind(flow, distance);
-    sources[static_cast<std::size_t>(from)] = landing.get() + from * bytes;
-    batch.receive(landing.get() + from * bytes, bytes, from);
+    sources[static_cast<std::size_t>(from)] = landing + from * bytes;
+    batch.receive(landing + from * bytes, bytes, from);
     batch.send(op.input, bytes, ahead(flow, distance));
   }
   co_await flow.all(batch);
@@ -104,8 +115,7 @@ MpiTask all_reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& or
     co_return;
   }
   const Parts parts{op.input_numel, flow.size};
-  co_await reduce_own_part(flow, op, order, parts, op.output + parts.begin(flow.rank) * op.item_bytes);
-  co_await gather_parts(flow, op.output, parts, op.item_bytes);
+  co_await reduce_own_part(flow, op, order, parts, op.output + parts.begin(flow.rank) * op.item_bytes, op.output);
 }
 
 // As all-reduce, but the parts go to the root alone, and the others keep their input as it is.

@@ -8,6 +8,9 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -40,17 +43,37 @@ class MpiBatch {
   std::vector<MPI_Status> statuses_;
 };
 
+// Memory where messages land, kept from one operation to the next: fresh pages would cost more than a small all-reduce.
+class MpiScratch {
+ public:
+  std::byte* at_least(std::int64_t bytes) {
+    if (bytes > bytes_) {
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+      bytes_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::int64_t bytes_ = 0;
+};
+
 // What a coroutine hands to the progress thread: itself, and the batch that it waits for.
 class MpiFlow {
  public:
-  MpiFlow(MPI_Comm comm, int message_tag, int group_rank, int group_size)
-      : communicator(comm), tag(message_tag), rank(group_rank), size(group_size) {}
+  // `landing` must outlive the flow; no other operation uses it meanwhile.
+  MpiFlow(MPI_Comm comm, int message_tag, int group_rank, int group_size, MpiScratch& landing)
+      : communicator(comm), tag(message_tag), rank(group_rank), size(group_size), scratch(landing) {}
 
   const MPI_Comm communicator;
   const int tag;
   const int rank, size;
+  MpiScratch& scratch;
 
-  MpiBatch batch() const { return MpiBatch(communicator, tag); }
+  // A second kind of message of the same operation; above every other tag (mpi_runtime.cc).
+  static constexpr int kSecondTag = 1 << 24;
+  MpiBatch batch(int more_tag = 0) const { return MpiBatch(communicator, tag | more_tag); }
 
   // co_await flow.all(batch): goes on when every message of it has ended.
   auto all(MpiBatch& batch) {

@@ -15,6 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 std::atomic<bool> running{false};
+constexpr std::chrono::milliseconds kNap{5};
 
 bool is_point_to_point(OpKind kind) { return kind == OpKind::kSend || kind == OpKind::kRecv; }
 
@@ -101,48 +102,88 @@ std::string MpiRuntime::broadcast_text(const std::string& text) {
 }
 
 void MpiRuntime::submit(std::shared_ptr<MpiLane> lane, HostOperation operation, c10::intrusive_ptr<HostWork> work) {
-  {
-    std::lock_guard lock(mutex_);
-    inbox_.push_back({std::move(lane), std::move(operation), std::move(work), nullptr, std::nullopt});
-  }
-  wake_.notify_one();
+  work->drive_while_waiting([this](HostWork& waited) { drive_until_ended(waited); });
+  std::lock_guard lock(mutex_);
+  inbox_.push_back({std::move(lane), std::move(operation), std::move(work), nullptr, std::nullopt});
+  if (asleep_) wake_.notify_one();
 }
 
 void MpiRuntime::progress() {
   Backoff backoff;
+  auto last_work = Clock::now();
   while (true) {
-    take_new_jobs(/*idle=*/jobs_.empty());
     {
-      std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      const auto has_work = [&] { return stopping_ || (num_drivers_ == 0 && (busy_ || !inbox_.empty())); };
+      if (!has_work() && Clock::now() - last_work < kNap) {
+        // Collectives come in bursts, and callers that wait at once do the work themselves: being woken for each of
+        // them would only take their core.
+        lock.unlock();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        continue;
+      }
+      if (!has_work()) {
+        asleep_ = true;
+        wake_.wait(lock, has_work);
+        asleep_ = false;
+        backoff.reset();
+      }
       if (stopping_) return;
     }
-    bool moved = false;
-    for (auto job = jobs_.begin(); job != jobs_.end();) {
-      auto current = job++;
-      if (!current->task) {
-        if (!may_start(*current)) continue;
-        start(*current);
-        moved = true;
-      } else {
-        moved |= current->flow->advance();
-      }
-      if (current->task->done()) {
-        const auto error = current->task->error();
-        auto work = current->work;
-        Jobs ended;
-        (error ? failed_ : ended).splice((error ? failed_ : ended).end(), jobs_, current);
-        ended.clear();  // buffers are released before the caller goes on
-        work->end(error);
-      }
+    last_work = Clock::now();
+    bool moved;
+    {
+      std::lock_guard lock(engine_mutex_);
+      moved = step();
     }
     moved ? backoff.reset() : backoff.pause();
   }
 }
 
-void MpiRuntime::take_new_jobs(bool idle) {
-  std::unique_lock lock(mutex_);
-  if (idle) wake_.wait(lock, [&] { return stopping_ || !inbox_.empty(); });
-  jobs_.splice(jobs_.end(), inbox_);
+void MpiRuntime::drive_until_ended(HostWork& work) {
+  {
+    std::lock_guard lock(mutex_);
+    ++num_drivers_;
+  }
+  Backoff backoff;
+  while (!work.isCompleted()) {
+    bool moved;
+    {
+      std::lock_guard lock(engine_mutex_);
+      moved = step();
+    }
+    moved ? backoff.reset() : backoff.pause();
+  }
+  std::lock_guard lock(mutex_);
+  --num_drivers_;
+  if (asleep_ && busy_) wake_.notify_one();
+}
+
+bool MpiRuntime::step() {
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.splice(jobs_.end(), inbox_);
+  }
+  bool moved = false;
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    const auto current = job++;
+    if (current->task) {
+      moved |= current->flow->advance();
+    } else if (may_start(*current)) {
+      start(*current);
+      moved = true;
+    }
+    if (!current->task || !current->task->done()) continue;
+    const auto error = current->task->error();
+    const auto work = current->work;
+    Jobs ended;
+    Jobs& target = error ? failed_ : ended;
+    target.splice(target.end(), jobs_, current);
+    ended.clear();  // buffers are released before the caller goes on
+    work->end(error);
+  }
+  busy_ = !jobs_.empty();
+  return moved;
 }
 
 bool MpiRuntime::may_start(const Job& job) const {
@@ -163,7 +204,7 @@ bool MpiRuntime::may_start(const Job& job) const {
 void MpiRuntime::start(Job& job) {
   const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : job.lane->sequence++;
   job.flow = std::make_unique<MpiFlow>(job.lane->communicator, tag_of(job.operation, sequence), job.lane->rank,
-                                       job.lane->size);
+                                       job.lane->size, job.lane->scratch);
   job.task.emplace(carry_out(*job.flow, job.operation, job.lane->order));
   job.task->start();
 }

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdio>
 
-#include "comm/failure.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "core/text.h"
@@ -36,18 +35,6 @@ struct Crew::Member {
   pid_t minder_pid = -1, rank_pid = -1;
   bool is_open = true;
 };
-
-void add_last_words(RankEnd& end, const std::string& failure_file) {
-  try {
-    if (const auto failure = read_failure(failure_file)) {
-      end.message = failure->message;
-      end.says_consequence = failure->is_consequence;
-      if (failure->time_ms > 0) end.time_ms = std::min(end.time_ms, failure->time_ms);
-    }
-  } catch (const std::exception& error) {
-    end.note = fmt::format("its failure file cannot be read: {}", error.what());
-  }
-}
 
 Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options)
     : order_(order),
@@ -161,9 +148,11 @@ void Crew::take(Member& member, const Json& packet) {
 }
 
 void Crew::hear_mpirun() {
-  if (!started_.mpirun_text) return;
   std::array<char, 4096> buffer;
-  for (ssize_t count; (count = read(started_.mpirun_text.get(), buffer.data(), buffer.size())) > 0;) {
+  while (started_.mpirun_text) {
+    const ssize_t count = read(started_.mpirun_text.get(), buffer.data(), buffer.size());
+    if (count < 0) return;
+    if (count == 0) started_.mpirun_text.reset();
     // After a failure it mostly tells at length that a process has ended, which the report does better.
     const bool is_chatter = (failure_known_ || result_.signal != 0) && missing_ranks().empty();
     const std::string_view text(buffer.data(), static_cast<std::size_t>(count));

@@ -80,7 +80,4 @@ class Crew {
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 
-// A rank's own last words, from the file that it was given.
-void add_last_words(RankEnd& end, const std::string& failure_file);
-
 }  // namespace tessera

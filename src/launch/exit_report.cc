@@ -8,6 +8,7 @@
 #include <fstream>
 #include <tuple>
 
+#include "comm/failure.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -24,6 +25,18 @@ std::string status_text(const RankEnd& end) {
 }
 
 }  // namespace
+
+void add_last_words(RankEnd& end, const std::string& failure_file) {
+  try {
+    if (const auto failure = read_failure(failure_file)) {
+      end.message = failure->message;
+      end.says_consequence = failure->is_consequence;
+      if (failure->time_ms > 0) end.time_ms = std::min(end.time_ms, failure->time_ms);
+    }
+  } catch (const std::exception& error) {
+    end.note = fmt::format("its failure file cannot be read: {}", error.what());
+  }
+}
 
 bool is_consequence(const RankEnd& end) {
   if (!end.message.empty()) return end.says_consequence;

@@ -24,6 +24,9 @@ struct RankEnd {
   bool failed() const { return exit_status != 0; }
 };
 
+// Adds a rank's own last words, from the file that it was given for them.
+void add_last_words(RankEnd& end, const std::string& failure_file);
+
 // The rank to name: the earliest of those that failed by themselves, else the earliest of all that failed, else
 // nullptr. A rank that was told to stop failed by itself only if it says so, or if it crashed.
 const RankEnd* first_failure(const std::vector<RankEnd>& ends);

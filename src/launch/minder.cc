@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -83,7 +84,10 @@ int Minder::run() {
   while (!wait_status_) watch();
   end_leftovers();
   if (output_) output_->drain();
-  return report();
+  const int status = report();
+  std::error_code ignored;
+  if (launcher_gone_) std::filesystem::remove_all(order_.folder, ignored);  // which it could not do itself
+  return status;
 }
 
 void Minder::watch() {

@@ -72,6 +72,7 @@ struct NodeCircle::Shared {
   void exchange_loop();
   void exchange();
   void exchange_beats();
+  bool is_silent(int node) const;  // with the lock held
   std::string head() const { return fmt::format("node 0 ({})", meeting.roster.at(0).host); }
 };
 
@@ -87,11 +88,16 @@ NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>())
 }
 
 NodeCircle::~NodeCircle() {
-  const bool is_head = shared_->place.node_rank == 0;
+  const int num_followers = shared_->place.node_rank == 0 ? shared_->place.num_nodes - 1 : 0;
   const auto until = Clock::now() + kFarewell;
   put(fmt::format("bye/{}", shared_->place.node_rank), "bye");
-  for (int node = 1; is_head && node < shared_->place.num_nodes; ++node) {
-    while (!find(fmt::format("bye/{}", node)) && Clock::now() < until) std::this_thread::sleep_for(milliseconds(20));
+  for (int node = 1; node <= num_followers; ++node) {
+    const auto is_expected = [&] {
+      const std::lock_guard lock(shared_->mutex);
+      return !shared_->is_silent(node);
+    };
+    const std::string bye = fmt::format("bye/{}", node);
+    while (!find(bye) && is_expected() && Clock::now() < until) std::this_thread::sleep_for(milliseconds(20));
   }
   std::unique_lock lock(shared_->mutex);
   shared_->stopping = true;
@@ -119,10 +125,10 @@ std::optional<std::string> NodeCircle::loss() const {
   if (Clock::now() - s.last_exchange > limit) {
     return fmt::format("the launcher of {} has given no answer for {}", s.head(), format_duration(limit));
   }
-  for (const auto& [node, beat] : s.beats) {
+  for (int node = 1; node < s.place.num_nodes; ++node) {
     const auto bye = s.seen.find(fmt::format("bye/{}", node));
-    if (bye != s.seen.end() && bye->second) continue;
-    if (Clock::now() - beat.second > limit) {
+    const bool has_left = bye != s.seen.end() && bye->second;
+    if (!has_left && s.is_silent(node)) {
       return fmt::format("the launcher of node {} ({}) has given no sign for {}", node,
                          s.meeting.roster.at(static_cast<std::size_t>(node)).host, format_duration(limit));
     }
@@ -130,8 +136,9 @@ std::optional<std::string> NodeCircle::loss() const {
   return std::nullopt;
 }
 
-std::string NodeCircle::host_of(int node) const {
-  return shared_->meeting.roster.at(static_cast<std::size_t>(node)).host;
+bool NodeCircle::Shared::is_silent(int node) const {
+  const auto beat = beats.find(node);
+  return beat != beats.end() && Clock::now() - beat->second.second > place.node_timeout;
 }
 
 void NodeCircle::Shared::exchange_loop() {

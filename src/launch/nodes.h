@@ -52,8 +52,6 @@ class NodeCircle {
   std::optional<std::string> find(const std::string& key);
   // A sentence when a node is gone: the head, or as node 0 sees it any other.
   std::optional<std::string> loss() const;
-  // No more signs of life are expected of a node that has said how it ended for good.
-  std::string host_of(int node) const;
 
  private:
   struct Shared;

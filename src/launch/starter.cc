@@ -47,14 +47,15 @@ class Spawner {
     envp_.push_back(nullptr);
   }
 
-  // `output` of -1: the launcher's own.
+  // `output` is mpirun's; -1, for a minder: the launcher's own.
   pid_t spawn(int output) {
     const pid_t launcher = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw Error("cannot start " + arguments_[0] + ": " + std::strerror(errno));
     if (pid > 0) return pid;
     setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    // mpirun must be told that the launcher is gone; a minder sees it by the end of its line.
+    if (output >= 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != launcher) _exit(128 + SIGTERM);
     const int null = open("/dev/null", O_RDONLY);
     dup2(null, STDIN_FILENO);

@@ -18,9 +18,9 @@ struct CpuInfo {
 };
 
 struct MemoryInfo {
-  std::optional<std::int64_t> total_bytes, available_bytes;         // of the host
-  std::optional<std::int64_t> cgroup_limit_bytes;                   // the lowest of the cgroup and those above it
-  std::optional<std::int64_t> cgroup_available_bytes;               // what is left of it; file cache counts as free
+  std::optional<std::int64_t> total_bytes, available_bytes;          // of the host
+  std::optional<std::int64_t> cgroup_limit_bytes;                    // the lowest of the cgroup and those above it
+  std::optional<std::int64_t> cgroup_available_bytes;                // what is left of it; file cache counts as free
   std::optional<std::int64_t> shm_total_bytes, shm_available_bytes;  // /dev/shm
 
   // What this process could allocate now, by both; nothing: unknown.

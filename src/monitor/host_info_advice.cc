@@ -32,21 +32,23 @@ void check_gpus(const MachineFacts& facts, Problems& problems) {
   if (!facts.gpus.empty()) {
     const int num_gpus = static_cast<int>(facts.gpus.size());
     if (facts.num_ranks_here > num_gpus) {
-      problems.push_back({fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(num_gpus, "GPU")),
-                          "NCCL refuses that: start one rank a GPU, or use --backend mpi"});
+      problems.push_back(
+          {fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(num_gpus, "GPU")),
+           "NCCL refuses that: start one rank a GPU, or use --backend mpi"});
     }
     return;
   }
   if (facts.has_nvidia_driver && !facts.has_cuda_flavour) {
-    problems.push_back({"the GPU is not used: this build is the CPU flavour",
-                        "install the CUDA toolkit (nvcc) and build again"});
+    problems.push_back(
+        {"the GPU is not used: this build is the CPU flavour", "install the CUDA toolkit (nvcc) and build again"});
   } else if (facts.host.num_nvidia_devices > 0 && !facts.has_nvidia_driver) {
     problems.push_back({fmt::format("{} on the PCI bus, but no driver: CPU flavour",
                                     counted(facts.host.num_nvidia_devices, "NVIDIA GPU")),
                         "install or load the NVIDIA driver (nvidia-smi must work); in a container, pass the GPUs in "
                         "(docker run --gpus all)"});
   } else {
-    problems.push_back({"no GPU: CPU flavour", facts.no_gpu_reason.empty() ? "ranks talk by MPI" : facts.no_gpu_reason});
+    problems.push_back(
+        {"no GPU: CPU flavour", facts.no_gpu_reason.empty() ? "ranks talk by MPI" : facts.no_gpu_reason});
   }
   if (facts.torch_has_cuda && facts.has_cuda_flavour && !facts.has_nvidia_driver) {
     problems.push_back({"torch and this build can use CUDA, but there is no driver",
@@ -73,7 +75,7 @@ void check_cores(const MachineFacts& facts, Problems& problems) {
   if (!number || *number < 1) {
     problems.push_back({fmt::format("OMP_NUM_THREADS={} is no number of threads", *threads),
                         "give a whole number of at least 1, or unset it"});
-  } else if (const long long total = *number * std::max(1, facts.num_ranks_here); total > cores) {
+  } else if (const long long total = *number * std::max(1, facts.num_ranks_here); *number > 1 && total > cores) {
     problems.push_back({fmt::format("OMP_NUM_THREADS={} with {} is {} threads on {}", *number,
                                     counted(std::max(1, facts.num_ranks_here), "rank"), total, counted(cores, "core")),
                         "threads that share a core slow each other down; unset it and Tessera divides the cores"});
@@ -83,17 +85,19 @@ void check_cores(const MachineFacts& facts, Problems& problems) {
 void check_memory(const MachineFacts& facts, Problems& problems) {
   const MemoryInfo& memory = facts.host.memory;
   if (memory.cgroup_limit_bytes && memory.total_bytes && *memory.cgroup_limit_bytes < *memory.total_bytes) {
-    problems.push_back({fmt::format("the cgroup allows {} of the host's {}", human_bytes(*memory.cgroup_limit_bytes),
-                                    human_bytes(*memory.total_bytes)),
-                        "a run that needs more is killed by the kernel; ask for more (Slurm: --mem, Docker: --memory)"});
+    problems.push_back(
+        {fmt::format("the cgroup allows {} of the host's {}", human_bytes(*memory.cgroup_limit_bytes),
+                     human_bytes(*memory.total_bytes)),
+         "a run that needs more is killed by the kernel; ask for more (Slurm: --mem, Docker: --memory)"});
   }
   const std::int64_t need = std::max(kDockerShm, kShmPerRank * facts.num_ranks_here);
   if (!memory.shm_total_bytes) {
     problems.push_back({"there is no /dev/shm", "ranks of one host talk through it: mount a tmpfs there"});
   } else if (*memory.shm_total_bytes <= kDockerShm || memory.shm_available_bytes.value_or(0) < need) {
-    problems.push_back({fmt::format("/dev/shm is small: {} of {} free", human_bytes(memory.shm_available_bytes.value_or(0)),
-                                    human_bytes(*memory.shm_total_bytes)),
-                        "ranks of one host talk through it: docker run --shm-size=1g, or mount a larger tmpfs"});
+    problems.push_back(
+        {fmt::format("/dev/shm is small: {} of {} free", human_bytes(memory.shm_available_bytes.value_or(0)),
+                     human_bytes(*memory.shm_total_bytes)),
+         "ranks of one host talk through it: docker run --shm-size=1g, or mount a larger tmpfs"});
   }
 }
 
@@ -107,8 +111,8 @@ void check_interfaces(const MachineFacts& facts, Problems& problems) {
     const std::string here = all.empty() ? "none" : join(all, ", ");
     const bool excludes = pattern->starts_with('^');
     if (excludes && select_names(*pattern, all).empty()) {
-      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} leaves no interface here", *pattern),
-                          fmt::format("there are {}", here)});
+      problems.push_back(
+          {fmt::format("NCCL_SOCKET_IFNAME={} leaves no interface here", *pattern), fmt::format("there are {}", here)});
     } else if (!excludes && select_names(*pattern, all).empty()) {
       problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} names no interface here", *pattern),
                           fmt::format("there are {}; name one that the other nodes reach, or unset it", here)});
@@ -136,8 +140,9 @@ void check_start(const MachineFacts& facts, Problems& problems) {
                         "give a name or address that every node knows"});
   }
   if (facts.mpirun_path.empty()) {
-    problems.push_back({"no mpirun in PATH",
-                        "CPU ranks are started by it: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
+    problems.push_back(
+        {"no mpirun in PATH",
+         "CPU ranks are started by it: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
   }
 }
 

@@ -22,12 +22,12 @@ struct MachineFacts {
   int num_usable_processors = 0, num_usable_cores = 0;  // by the affinity mask; 0: unknown
 
   std::string tessera_version, torch_version;
-  bool torch_has_cuda = false;       // libtorch_cuda.so lies beside libtorch_cpu.so
-  bool has_nvidia_driver = false;    // /dev/nvidiactl
-  bool has_cuda_flavour = false;     // libtessera_cuda.so was built
+  bool torch_has_cuda = false;     // libtorch_cuda.so lies beside libtorch_cpu.so
+  bool has_nvidia_driver = false;  // /dev/nvidiactl
+  bool has_cuda_flavour = false;   // libtessera_cuda.so was built
   std::string no_gpu_reason;
   std::string cuda_runtime, cuda_driver, nccl_version;
-  std::vector<GpuFacts> gpus;        // visible to this process
+  std::vector<GpuFacts> gpus;  // visible to this process
   std::string mpi_version, mpirun_path;
 
   std::map<std::string, std::string> slurm;  // SLURM_JOB_ID, ...

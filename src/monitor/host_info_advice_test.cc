@@ -78,6 +78,10 @@ TEST(Advice, ThreadsThatShareAreNamed) {
   EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=all is no number of threads"});
   facts.variables["OMP_NUM_THREADS"] = "4,2";  // nested levels: the first is ours
   EXPECT_EQ(found(facts), Texts{});
+  facts.variables["OMP_NUM_THREADS"] = "1";  // cannot be less
+  facts.num_usable_cores = 1;
+  facts.num_ranks_here = 2;
+  EXPECT_EQ(found(facts), Texts{"2 ranks would share 1 GPU"});
 }
 
 TEST(Advice, SmallMemoryIsNamed) {

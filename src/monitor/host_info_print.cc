@@ -73,8 +73,8 @@ void write_gpus(Page& page, const MachineFacts& facts) {
   if (facts.gpus.empty()) page.line("none");
   for (std::size_t i = 0; i < facts.gpus.size(); ++i) {
     const GpuFacts& gpu = facts.gpus[i];
-    page.line(fmt::format("GPU {}", i),
-              fmt::format("{}, {}, compute capability {}", gpu.name, human_bytes(gpu.memory_bytes), gpu.compute_capability));
+    page.line(fmt::format("GPU {}", i), fmt::format("{}, {}, compute capability {}", gpu.name,
+                                                    human_bytes(gpu.memory_bytes), gpu.compute_capability));
   }
   if (facts.gpus.size() < 2) return;
   page.line("memory of the other reached directly (peer access):");
@@ -203,7 +203,8 @@ Json machine_json(const MachineFacts& facts, const std::vector<Problem>& problem
                    {"here", or_null(facts.num_ranks_here)}};
   json["variables"] = facts.variables;
   json["problems"] = Json::array();
-  for (const Problem& problem : problems) json["problems"].push_back({{"problem", problem.what}, {"advice", problem.advice}});
+  for (const Problem& problem : problems)
+    json["problems"].push_back({{"problem", problem.what}, {"advice", problem.advice}});
   return json;
 }
 

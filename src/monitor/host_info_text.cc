@@ -30,7 +30,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 // The parts that servers have; a number that is not here is shown as it is.
 std::string arm_name(const std::string& implementer, const std::string& part) {
   static const std::map<std::string, std::string> kParts = {
-      {"0x41 0xd07", "Cortex-A57"}, {"0x41 0xd08", "Cortex-A72"},  {"0x41 0xd0c", "Neoverse-N1"},
+      {"0x41 0xd07", "Cortex-A57"},  {"0x41 0xd08", "Cortex-A72"},  {"0x41 0xd0c", "Neoverse-N1"},
       {"0x41 0xd40", "Neoverse-V1"}, {"0x41 0xd49", "Neoverse-N2"}, {"0x41 0xd4f", "Neoverse-V2"},
       {"0xc0 0xac3", "Ampere-1"},    {"0xc0 0xac4", "Ampere-1a"}};
   const auto known = kParts.find(implementer + " " + part);

@@ -1,0 +1,250 @@
+// `tessera comm-test` as users start it: real ranks under mpirun, the table read back line by line.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "comm/bandwidth_math.h"
+#include "comm_test/program.h"
+#include "core/text.h"
+#include "monitor/host_info.h"
+
+namespace tessera {
+namespace {
+
+struct Cells {
+  double time_us = 0, algorithm_bandwidth = 0, bus_bandwidth = 0;
+  std::string wrong;
+};
+
+struct Row {
+  std::int64_t bytes = 0, count = 0;
+  std::string type, reduction;
+  int root = 0;
+  std::optional<Cells> out_of_place, in_place;  // nothing: N/A
+};
+
+struct Table {
+  std::vector<Row> rows;
+  std::string average, out_of_bounds;
+};
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(line, ' ')) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
+std::optional<Cells> read_cells(const std::vector<std::string>& words, std::size_t first) {
+  if (words[first] == "N/A") return std::nullopt;
+  const auto number = [&](std::size_t i) { return parse_real(words[first + i]).value_or(-1); };
+  return Cells{number(0), number(1), number(2), words[first + 3]};
+}
+
+Table read_table(const std::string& output) {
+  Table table;
+  bool in_rows = false;
+  for (const std::string& line : split(output, '\n')) {
+    const std::vector<std::string> words = words_of(line);
+    if (line.starts_with("# Out of bounds values : ")) table.out_of_bounds = line.substr(25);
+    if (line.starts_with("# Avg bus bandwidth    : ")) table.average = line.substr(25);
+    if (line.starts_with("#")) {
+      in_rows = contains(line, "(elements)");
+      continue;
+    }
+    if (!in_rows) continue;
+    EXPECT_EQ(words.size(), 13U) << line;
+    if (words.size() != 13U) continue;
+    Row row;
+    row.bytes = parse_integer(words[0]).value_or(-1);
+    row.count = parse_integer(words[1]).value_or(-1);
+    row.type = words[2];
+    row.reduction = words[3];
+    row.root = static_cast<int>(parse_integer(words[4]).value_or(-99));
+    row.out_of_place = read_cells(words, 5);
+    row.in_place = read_cells(words, 9);
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+// What the columns say of each other, as far as their two decimals allow.
+void check_cells(const Cells& cells, const Row& row, double factor) {
+  EXPECT_GT(cells.time_us, 0);
+  const double expected = static_cast<double>(row.bytes) / cells.time_us / 1e3;
+  EXPECT_NEAR(cells.algorithm_bandwidth, expected, 0.006 + 0.01 * expected);
+  EXPECT_NEAR(cells.bus_bandwidth, cells.algorithm_bandwidth * factor, 0.014);
+  EXPECT_EQ(cells.wrong, "0");
+}
+
+class CommTestOf : public testing::TestWithParam<std::string> {};
+
+TEST_P(CommTestOf, PrintsNcclTestsTableOnOneToFourRanks) {
+  const TestOperationTraits& traits = traits_of(test_operation_named(GetParam()));
+  for (int num_ranks = 1; num_ranks <= 4; ++num_ranks) {
+    SCOPED_TRACE(fmt::format("{} on {} ranks", GetParam(), num_ranks));
+    const Ended ended = run_tessera(fmt::format("comm-test {} -b 1K -e 1M -f 32 -n 3 -w 1", GetParam()), num_ranks);
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    const Table table = read_table(ended.output);
+    ASSERT_EQ(table.rows.size(), 3U) << ended.output;
+    double sum = 0;
+    int num_measured = 0;
+    const double factor = bus_factor(traits.operation, num_ranks);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Row& row = table.rows[i];
+      const MessageShape shape = shape_of(traits.operation, std::int64_t{1024} << (5 * i), 4, num_ranks);
+      EXPECT_EQ(row.bytes, shape.bytes);
+      EXPECT_EQ(row.count, shape.count);
+      EXPECT_EQ(row.type, "float");
+      EXPECT_EQ(row.reduction, traits.reduces ? "sum" : "none");
+      EXPECT_EQ(row.root, traits.has_root ? 0 : -1);
+      ASSERT_TRUE(row.out_of_place.has_value()) << ended.output;
+      ASSERT_EQ(row.in_place.has_value(), traits.can_be_in_place) << ended.output;
+      for (const auto& cells : {row.out_of_place, row.in_place}) {
+        if (!cells) continue;
+        check_cells(*cells, row, factor);
+        sum += cells->bus_bandwidth;
+        ++num_measured;
+      }
+    }
+    EXPECT_EQ(table.out_of_bounds, "0 OK");
+    EXPECT_NEAR(parse_real(table.average).value_or(-1), sum / num_measured, 0.006) << table.average;
+    EXPECT_LT(ended.output.find("# Out of bounds"), ended.output.find("# Avg bus bandwidth"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, CommTestOf, testing::ValuesIn(test_operation_names()),
+                         [](const auto& each) { return each.param; });
+
+TEST(CommTest, TakesEveryTypeReductionAndRoot) {
+  for (const char* type : {"float", "half", "bfloat16", "int32", "int64", "uint8"}) {
+    const Ended ended = run_tessera(fmt::format("comm-test reduce -b 64K -e 64K -n 2 -d {} -o max -r 2", type), 3);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    const Table table = read_table(ended.output);
+    ASSERT_EQ(table.rows.size(), 1U) << ended.output;
+    EXPECT_EQ(table.rows[0].type, type);
+    EXPECT_EQ(table.rows[0].reduction, "max");
+    EXPECT_EQ(table.rows[0].root, 2);
+    EXPECT_EQ(table.out_of_bounds, "0 OK");
+  }
+  for (const char* reduction : {"sum", "avg", "min"}) {
+    const Ended ended = run_tessera(
+        fmt::format("comm-test --operation reduce_scatter -b 96K -e 96K -n 2 -d bfloat16 -o {} -z 1 -a 3", reduction),
+        3);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_EQ(read_table(ended.output).out_of_bounds, "0 OK") << ended.output;
+  }
+}
+
+TEST(CommTest, WithoutCheckNothingIsSaidOfTheData) {
+  const Ended ended = run_tessera("comm-test -b 64K -e 128K -i 32K -n 2 -c 0 -g 1", 2);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const Table table = read_table(ended.output);
+  ASSERT_EQ(table.rows.size(), 3U) << ended.output;
+  for (const Row& row : table.rows) EXPECT_EQ(row.out_of_place->wrong, "N/A");
+}
+
+TEST(CommTest, OnlyRankZeroPrints) {
+  const Ended ended = run_tessera("comm-test -b 64K -e 64K -n 2 --min-busbw 0", 4);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(ended.output.find("# Avg"), ended.output.rfind("# Avg")) << ended.output;
+  EXPECT_EQ(ended.output.find("Measured"), ended.output.rfind("Measured")) << ended.output;
+}
+
+TEST(BandwidthGate, PassesAtOrAboveTheThreshold) {
+  const Ended ended = run_tessera("comm-test -b 1M -e 1M -n 5 --min-busbw 0.0001", 2);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const std::string average = read_table(ended.output).average;
+  EXPECT_TRUE(contains(ended.output, fmt::format("\nMeasured AllReduce BW: {} GB/s\n", average))) << ended.output;
+  EXPECT_FALSE(contains(ended.output, "Bandwidth below threshold"));
+  EXPECT_TRUE(contains(run_tessera("comm-test all_gather -b 1M -e 1M -n 5 --min-busbw 0.0001", 2).output,
+                       "Measured AllGather BW: "));
+}
+
+TEST(BandwidthGate, EndsWith46BelowTheThreshold) {
+  const Ended ended = run_tessera("comm-test -b 1M -e 1M -n 5 --min-busbw 100000", 3);
+  EXPECT_EQ(ended.status, 46) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Measured AllReduce BW: ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Bandwidth below threshold")) << ended.output;
+}
+
+TEST(BandwidthGate, EndsWith44WithoutAFigure) {
+  const Ended untimed = run_tessera("comm-test -b 1M -e 1M -n 0 --min-busbw 1", 2);
+  EXPECT_EQ(untimed.status, 44) << untimed.output;
+  EXPECT_TRUE(contains(untimed.output, "no iteration was timed")) << untimed.output;
+  const Ended alone = run_tessera("comm-test -b 1M -e 1M --min-busbw 1");
+  EXPECT_EQ(alone.status, 44) << alone.output;
+  EXPECT_TRUE(contains(alone.output, "one rank moves nothing")) << alone.output;
+  EXPECT_EQ(run_tessera("comm-test -b 1M -e 1M").status, 0);  // nobody asked for a figure
+}
+
+TEST(DataCheck, SpoiltMessagesEndWith45) {
+  for (const char* operation : {"all_reduce", "sendrecv"}) {
+    const Ended ended = run_tessera(fmt::format("comm-test {} -b 1M -e 1M -n 1 --min-busbw 100000", operation), 2,
+                                    fmt::format("-x LD_PRELOAD={}", TESSERA_SPOILER));
+    EXPECT_EQ(ended.status, 45) << ended.output;
+    EXPECT_TRUE(contains(ended.output, "Wrong data: ")) << ended.output;
+    EXPECT_TRUE(contains(ended.output, " FAILED\n")) << ended.output;
+    EXPECT_TRUE(contains(ended.output, " and must be ")) << ended.output;
+  }
+}
+
+TEST(MemoryCheck, BuffersLargerThanTheMemoryAreRefusedAtOnce) {
+  const auto usable = read_memory_info().usable_bytes();
+  ASSERT_TRUE(usable.has_value());
+  // Four ranks with two buffers of 4G each: 32 GiB; where the memory holds that, so much that it does not.
+  const std::int64_t gib = *usable < (std::int64_t{35} << 30) ? 4 : (*usable >> 30) / 4;
+  const Ended ended = run_tessera(fmt::format("comm-test -b {}G -e {}G -f 2 --min-busbw 5", gib, gib), 4);
+  EXPECT_EQ(ended.status, 44) << ended.output;
+  EXPECT_LT(ended.seconds.count(), 20) << ended.output;
+  EXPECT_TRUE(contains(ended.output, fmt::format("-e {}G: the buffers do not fit the memory", gib))) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "4 ranks together need ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "the largest size that fits is -e ")) << ended.output;
+  EXPECT_TRUE(read_table(ended.output).rows.empty());
+}
+
+struct Refusal {
+  const char* arguments;
+  const char* message;
+};
+
+TEST(BadArguments, AreRefusedWithTheReason) {
+  const Refusal refusals[] = {
+      {"-b 64M -e 32M", "-b 64M is larger than -e 32M"},
+      {"-b 64M", "-b 64M is larger than -e 32M"},
+      {"-b much", "much"},
+      {"-b -4", "-4"},
+      {"-b 0", "at least 1"},
+      {"-e 4X", "4X"},
+      {"-g 2", "a rank of Tessera has one GPU"},
+      {"-t 2", "a rank of Tessera is a process"},
+      {"-f 2 -i 1M", "-i and -f are both given"},
+      {"-i 1 -b 1 -e 1G", "more than 100000 sizes"},
+      {"-o avg -d int32", "integers have no exact average"},
+      {"-o prod", "sum, avg, max, min"},
+      {"-d double", "float"},
+      {"-n -1", "-1"},
+      {"all_redcue", "did you mean all_reduce?"},
+      {"all_reduce again", "unexpected word 'again'"},
+      {"all_gather --operation reduce", "name two operations"},
+      {"--min-buswb 5", "--min-busbw"},
+      {"--min-busbw fast", "fast"},
+      {"broadcast -r 1", "the ranks are 0 to 0"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const Ended ended = run_tessera(fmt::format("comm-test {}", refusal.arguments));
+    EXPECT_EQ(ended.status, 2) << refusal.arguments << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, refusal.message)) << refusal.arguments << "\n" << ended.output;
+  }
+}
+
+TEST(BadArguments, ThatDifferBetweenRanksAreNamed) {
+  const Ended ended = run_tessera(fmt::format("comm-test -b 1M -e 1M : -np 1 {} comm-test -b 2M -e 2M", binary()), 1);
+  EXPECT_EQ(ended.status, 42) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "has maxbytes 2M, rank 0")) << ended.output;
+}
+
+}  // namespace
+}  // namespace tessera

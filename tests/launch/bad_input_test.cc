@@ -1,0 +1,102 @@
+// What a user can get wrong: each is refused in a moment, with a message that names it, before anything is started.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "run.h"
+
+namespace tessera::testing {
+namespace {
+
+struct Case {
+  const char* name;
+  Words arguments;
+  int status;
+  std::vector<std::string> said;
+};
+
+class BadInput : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BadInput, IsRefusedByName) {
+  Words arguments = GetParam().arguments;
+  LaunchRun run(arguments);
+  EXPECT_EQ(run.wait(), GetParam().status) << run.err();
+  for (const std::string& part : GetParam().said) EXPECT_TRUE(contains(run.err(), part)) << part << "\n" << run.err();
+  EXPECT_EQ(run.out(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Launch, BadInput,
+    ::testing::Values(Case{"NoRanks", {"--nproc_per_node", "0", "echo"}, 2, {"--nproc_per_node", "'0'", "at least 1"}},
+                      Case{"NegativeRanks", {"--nproc_per_node=-2", "echo"}, 2, {"--nproc_per_node", "-2"}},
+                      Case{"UnknownFlag", {"--nproc_per_nod", "2", "echo"}, 2, {"nproc_per_nod", "nproc_per_node"}},
+                      Case{"NoProgram", {"--nproc_per_node", "2"}, 2, {"nothing to launch"}},
+                      Case{"MissingProgram", {"no-such-program-here"}, 2, {"no-such-program-here", "PATH"}},
+                      Case{"MissingFile", {"./no/such/file"}, 2, {"./no/such/file", "no such file"}},
+                      Case{"NotExecutable", {"/etc/passwd"}, 2, {"/etc/passwd", "not executable"}},
+                      Case{"Elastic", {"--nnodes", "1:4", "echo"}, 2, {"1:4", "MIN:MAX"}},
+                      Case{"OtherBackend", {"--rdzv_backend", "etcd", "echo"}, 2, {"etcd", "c10d"}},
+                      Case{"NoHead", {"--nnodes", "2", "--node_rank", "0", "echo"}, 2, {"--rdzv_endpoint"}},
+                      Case{"NoNodeRank", {"--nnodes", "2", "--master_addr", "127.0.0.1", "echo"}, 2, {"--node_rank"}},
+                      Case{"BadPort", {"--rdzv_endpoint", "127.0.0.1:http", "echo"}, 2, {"127.0.0.1:http", "port"}},
+                      Case{"UnresolvableHost",
+                           {"--nnodes=2", "--node_rank=1", "--rdzv_endpoint=no-such-host.invalid:2950", "echo"},
+                           42,
+                           {"no-such-host.invalid"}},
+                      Case{
+                          "UnwritableLogs", {"--log_dir", "/proc/nowhere", "echo"}, 2, {"--log_dir", "/proc/nowhere"}}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+TEST(LaunchPort, InUseIsNamed) {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  socklen_t size = sizeof address;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) GTEST_SKIP() << "no IPv6 here";
+  listen(fd, 1);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const std::string port = std::to_string(ntohs(address.sin6_port));
+  LaunchRun run({"--nproc_per_node", "2", "--master_port", port, "echo", "started"});
+  EXPECT_EQ(run.wait(), 42);
+  EXPECT_TRUE(contains(run.err(), port)) << run.err();
+  EXPECT_EQ(run.out(), "");
+  close(fd);
+}
+
+TEST(LaunchStarter, SaysWhenThereIsNoMpirun) {
+  LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"}, {{"PATH", "/nowhere"}});
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_TRUE(contains(run.err(), "no mpirun in PATH")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "openmpi")) << run.err();
+}
+
+// An mpirun that fails by itself: what it said is shown.
+TEST(LaunchStarter, ShowsWhatMpirunSaysWhenItCannotStart) {
+  char name[] = "/tmp/tessera-mpirun-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(name);
+  std::ofstream(folder / "mpirun") << "#!/bin/sh\necho 'There are not enough slots available' >&2\nexit 1\n";
+  std::filesystem::permissions(folder / "mpirun", std::filesystem::perms::owner_all);
+  LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"}, {{"PATH", folder.string()}});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_TRUE(contains(run.err(), "not enough slots")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "mpirun ended with exit status 1 before rank 0-1 had started")) << run.err();
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LaunchProgram, ThatCannotBeStartedIsToldByItsRank) {
+  char name[] = "/tmp/tessera-program-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(name);
+  std::ofstream(folder / "program") << "#!/no/such/interpreter\n";
+  std::filesystem::permissions(folder / "program", std::filesystem::perms::owner_all);
+  LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", (folder / "program").string()});
+  EXPECT_EQ(run.wait(), 127);
+  EXPECT_TRUE(contains(run.err(), "cannot start '" + (folder / "program").string() + "'")) << run.err();
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,200 @@
+// Ranks of one host, by both starters: what they are given, how failures are told, that nothing is left behind.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "run.h"
+
+namespace tessera::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+// Where logs go: the launcher makes it, the test removes it.
+class LogFolder {
+ public:
+  LogFolder() {
+    std::string name = (fs::temp_directory_path() / "tessera-logs-XXXXXX").string();
+    parent_ = mkdtemp(name.data());
+  }
+  ~LogFolder() { fs::remove_all(parent_); }
+  std::string path() const { return (parent_ / "made" / "here").string(); }
+
+ private:
+  fs::path parent_;
+};
+
+class Launch : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "mpirun" && !has_mpirun()) GTEST_SKIP() << "no mpirun here";
+  }
+  Words ranks(int count, Words more = {}) const {
+    more.insert(more.end(), {"--starter", GetParam(), "--nproc_per_node", std::to_string(count)});
+    return more;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Starters, Launch, ::testing::Values("fork", "mpirun"),
+                         [](const auto& starter) { return starter.param; });
+
+TEST_P(Launch, GivesRanksTheirPlaceWhateverItInherits) {
+  LaunchRun run(shell(ranks(3),
+                      "echo r$RANK/$WORLD_SIZE l$LOCAL_RANK/$LOCAL_WORLD_SIZE g$GROUP_RANK $MASTER_ADDR "
+                      "$TESSERA_LAUNCHED $TORCHELASTIC_RESTART_COUNT t$OMP_NUM_THREADS"),
+                {{"RANK", "7"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "5"}, {"OMP_NUM_THREADS", "3"}});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_TRUE(contains(run.out(), std::string("r") + rank + "/3 l" + rank + "/3 g0 127.0.0.1 1 0 t3\n")) << run.out();
+  }
+}
+
+TEST_P(Launch, NamesASignalAndTakesTheOthersDownInTwoSeconds) {
+  LaunchRun run(shell(ranks(3),
+                      "[ $RANK = 1 ] || { echo up; exec sleep 60; }; sleep 1; date +%s%3N > $TEST_FOLDER/died; "
+                      "kill -9 $$"));
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), 2000);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  EXPECT_TRUE(
+      run.err().ends_with(std::string("tessera launch: rank 1 on host ") + host + " failed: killed by SIGKILL\n"))
+      << run.err();
+  EXPECT_TRUE(run.is_gone(0ms));
+}
+
+TEST_P(Launch, KillsRanksThatWillNotEndAndWhatTheyStarted) {
+  LaunchRun run(shell(ranks(3),
+                      "[ $RANK = 2 ] && { sleep 1; date +%s%3N > $TEST_FOLDER/died; exit 7; }; trap '' TERM; "
+                      "setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"));
+  EXPECT_EQ(run.wait(), 7);
+  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), 2000);
+  EXPECT_TRUE(contains(run.err(), "rank 2 on host ")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "failed: exit status 7\n")) << run.err();
+  EXPECT_TRUE(run.is_gone(100ms));
+}
+
+TEST_P(Launch, EndsWhatARankThatEndedWellLeftRunning) {
+  LaunchRun run(shell(ranks(2), "setsid sleep 60 & sleep 60 & exit 0"));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(run.is_gone(100ms));
+}
+
+TEST_P(Launch, NamesTheRankThatCausedTheFailureByItsOwnWord) {
+  // Rank 0 fails first, but says that it does so because of another.
+  const std::string record =
+      R"(printf '{"rank":%s,"host":"h","message":"%s","exit_status":1,"time_ms":%s,"is_consequence":%s}' )";
+  LaunchRun run(shell(
+      ranks(3), "case $RANK in 0) " + record + "0 'rank 1 is gone' 5 true > $TESSERA_FAILURE_FILE; exit 43;; 1) " +
+                    record + "1 'loss is NaN' 6 false > $TESSERA_FAILURE_FILE; sleep 0.2; exit 9;; esac; sleep 60"));
+  EXPECT_EQ(run.wait(), 9);
+  EXPECT_TRUE(contains(run.err(), "rank 1 on host ")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "failed: loss is NaN (exit status 9)\n")) << run.err();
+}
+
+TEST_P(Launch, WritesLogsAndShowsTheLastLinesOfTheOneThatFailed) {
+  const LogFolder logs;
+  LaunchRun run(shell(ranks(3, {"--log_dir", logs.path()}),
+                      "echo from $RANK; echo why $RANK >&2; [ $RANK = 2 ] && exit 3; sleep 60"));
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_TRUE(run.err().ends_with("its last lines:\n  | from 2\n  | why 2\nlog: " + logs.path() + "/rank-2.log\n"))
+      << run.err();
+  EXPECT_FALSE(contains(run.out(), "from 2"));
+}
+
+TEST_P(Launch, PrefixesLinesWithTheRank) {
+  LaunchRun run(shell(ranks(2, {"--tee"}), "echo one; printf two; echo bad >&2"));
+  EXPECT_EQ(run.wait(), 0);
+  for (const char* line : {"[rank 0] one\n", "[rank 0] two\n", "[rank 1] one\n", "[rank 1] two\n"}) {
+    EXPECT_TRUE(contains(run.out(), line)) << run.out();
+  }
+  EXPECT_TRUE(contains(run.err(), "[rank 1] bad\n")) << run.err();
+}
+
+TEST_P(Launch, KeepsLogsOfAllRanksBesideTheTee) {
+  const LogFolder logs;
+  LaunchRun run(shell(ranks(2, {"--tee", "--log_dir=" + logs.path()}), "echo hello $RANK"));
+  EXPECT_EQ(run.wait(), 0);
+  for (const std::string rank : {"0", "1"}) {
+    std::ifstream log(logs.path() + "/rank-" + rank + ".log");
+    std::string line;
+    std::getline(log, line);
+    EXPECT_EQ(line, "hello " + rank);
+    EXPECT_TRUE(contains(run.out(), "[rank " + rank + "] hello " + rank + "\n")) << run.out();
+  }
+}
+
+TEST_P(Launch, RestartsAllRanks) {
+  LaunchRun run(shell(ranks(2, {"--max_restarts", "3"}),
+                      "echo attempt $TORCHELASTIC_RESTART_COUNT rank $RANK; "
+                      "[ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && exit 5; sleep 0.5"));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(contains(run.err(), "restart 1 of 3 after rank 1 failed: exit status 5\n")) << run.err();
+  EXPECT_TRUE(contains(run.out(), "attempt 1 rank 0\n"));
+  EXPECT_TRUE(contains(run.out(), "attempt 1 rank 1\n"));
+}
+
+TEST_P(Launch, GivesUpAfterTheLastRestart) {
+  LaunchRun run(shell(ranks(2, {"--max_restarts", "1"}), "[ $RANK = 1 ] && exit 5; sleep 60"));
+  EXPECT_EQ(run.wait(), 5);
+  EXPECT_TRUE(contains(run.err(), "restart 1 of 1 after rank 1")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "failed: exit status 5\n")) << run.err();
+  EXPECT_TRUE(run.is_gone(0ms));
+}
+
+TEST_P(Launch, PinsRanksToDisjointCoresWhileThereAreEnough) {
+  cpu_set_t mask;
+  sched_getaffinity(0, sizeof mask, &mask);
+  if (CPU_COUNT(&mask) < 2) GTEST_SKIP() << "one processor only";
+  LaunchRun run(shell(ranks(2, {"--pin", "yes"}), "taskset -cp $$ | sed 's/.*: /cpus /'"));
+  EXPECT_EQ(run.wait(), 0);
+  std::istringstream lines(run.out());
+  std::set<std::string> lists;
+  for (std::string line; std::getline(lines, line);) lists.insert(line);
+  EXPECT_EQ(lists.size(), 2U) << run.out();
+  EXPECT_FALSE(contains(run.err(), "pinned"));
+}
+
+TEST_P(Launch, SaysOnceThatMoreRanksThanCoresShareThem) {
+  cpu_set_t mask;
+  sched_getaffinity(0, sizeof mask, &mask);
+  LaunchRun run(shell(ranks(CPU_COUNT(&mask) + 1, {"--pin", "yes"}), "echo $OMP_NUM_THREADS"));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(contains(run.err(), "none is pinned")) << run.err();
+  EXPECT_EQ(run.err().find("pinned"), run.err().rfind("pinned"));
+}
+
+TEST_P(Launch, WorksInsideASlurmStepAndPassesItsVariablesOn) {
+  LaunchRun run(shell(ranks(2), "echo job $SLURM_JOB_ID of rank $RANK"), {{"SLURM_JOB_ID", "77"},
+                                                                          {"SLURM_JOBID", "77"},
+                                                                          {"SLURM_NNODES", "2"},
+                                                                          {"SLURM_NODEID", "1"},
+                                                                          {"SLURM_JOB_NODELIST", "node[1-2]"},
+                                                                          {"SLURM_NODELIST", "node[1-2]"},
+                                                                          {"SLURM_TASKS_PER_NODE", "1(x2)"},
+                                                                          {"SLURM_PROCID", "1"},
+                                                                          {"SLURM_STEP_ID", "0"},
+                                                                          {"SLURM_STEPID", "0"},
+                                                                          {"PMIX_RANK", "1"}});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_TRUE(contains(run.out(), "job 77 of rank 0\n")) << run.err();
+  EXPECT_TRUE(contains(run.out(), "job 77 of rank 1\n")) << run.err();
+}
+
+TEST_P(Launch, LeavesNothingWhenItIsKilledItself) {
+  LaunchRun run(shell(ranks(2), "trap '' TERM; echo up; setsid sleep 60 & sleep 60"));
+  run.wait_for_output("up", 2);
+  run.signal(SIGKILL);
+  EXPECT_EQ(run.wait(), 137);
+  EXPECT_TRUE(run.is_gone(2s));
+}
+
+}  // namespace
+}  // namespace tessera::testing
