@@ -48,7 +48,8 @@ bool compare_all_reduce(World& world, std::int64_t bytes) {
   at::Tensor ours = at::zeros({bytes / 4}, at::kFloat), theirs = at::zeros({bytes / 4}, at::kFloat);
   const auto run_ours = [&] { world.all().all_reduce(ours)->wait(); };
   const auto run_theirs = [&] {
-    MPI_Allreduce(MPI_IN_PLACE, theirs.data_ptr(), static_cast<int>(theirs.numel()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, theirs.data_ptr(), static_cast<int>(theirs.numel()), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
   };
   const int rounds = bytes >= (std::int64_t{64} << 20) ? 9 : bytes >= (1 << 20) ? 101 : 501;
   for (int i = 0; i < 3; ++i) {
@@ -65,7 +66,9 @@ bool compare_all_reduce(World& world, std::int64_t bytes) {
   if (world.rank() == 0) {
     fmt::print("{:>12} {:>12.1f} {:>12.1f} {:>10.2f} {:>10.2f} {:>8.2f}  {}\n", bytes, our_time * 1e6, their_time * 1e6,
                static_cast<double>(bytes) / our_time / 1e9, static_cast<double>(bytes) / their_time / 1e9, ratio,
-               !counts ? "(latency: no mark)" : ratio >= kLeastRatio ? "ok" : "BELOW 0.9");
+               !counts                ? "(latency: no mark)"
+               : ratio >= kLeastRatio ? "ok"
+                                      : "BELOW 0.9");
   }
   return !counts || ratio >= kLeastRatio;
 }
@@ -99,11 +102,12 @@ bool measure_overlap(World& world) {
   const unsigned cores = std::thread::hardware_concurrency();
   const bool has_free_core = cores >= 2 * static_cast<unsigned>(world.size());
   if (world.rank() == 0) {
-    fmt::print("\nOverlap: 64 MB all-reduce {:.1f} ms, {} products {:.1f} ms, together {:.1f} ms = {:.2f} x the longer  {}\n",
-               alone * 1e3, count, computing * 1e3, together * 1e3, ratio,
-               !has_free_core ? fmt::format("(no mark: {} ranks leave no free core of {})", world.size(), cores)
-               : ratio <= kMostOverlap ? "ok"
-                                       : "ABOVE 1.25");
+    fmt::print(
+        "\nOverlap: 64 MB all-reduce {:.1f} ms, {} products {:.1f} ms, together {:.1f} ms = {:.2f} x the longer  {}\n",
+        alone * 1e3, count, computing * 1e3, together * 1e3, ratio,
+        !has_free_core          ? fmt::format("(no mark: {} ranks leave no free core of {})", world.size(), cores)
+        : ratio <= kMostOverlap ? "ok"
+                                : "ABOVE 1.25");
   }
   return !has_free_core || ratio <= kMostOverlap;
 }
@@ -115,14 +119,15 @@ int main() {
   options.backend = "mpi";
   return tessera::run_rank(options, [](World& world) {
     if (world.rank() == 0) {
-      fmt::print("\nall_reduce, in place, float32, {} ranks; medians, both in turn in this run; ratio = MPI's time / ours\n",
-                 world.size());
-      fmt::print("{:>12} {:>12} {:>12} {:>10} {:>10} {:>8}\n", "bytes", "ours (us)", "MPI (us)", "ours GB/s", "MPI GB/s",
-                 "ratio");
+      fmt::print(
+          "\nall_reduce, in place, float32, {} ranks; medians, both in turn in this run; ratio = MPI's time / ours\n",
+          world.size());
+      fmt::print("{:>12} {:>12} {:>12} {:>10} {:>10} {:>8}\n", "bytes", "ours (us)", "MPI (us)", "ours GB/s",
+                 "MPI GB/s", "ratio");
     }
     bool good = true;
-    for (const std::int64_t bytes : {std::int64_t{4} << 10, std::int64_t{1} << 20, std::int64_t{64} << 20,
-                                     std::int64_t{256} << 20}) {
+    for (const std::int64_t bytes :
+         {std::int64_t{4} << 10, std::int64_t{1} << 20, std::int64_t{64} << 20, std::int64_t{256} << 20}) {
       good &= compare_all_reduce(world, bytes);
     }
     good &= measure_overlap(world);

@@ -8,18 +8,13 @@ find_program(TESSERA_MPIRUN NAMES mpirun.openmpi mpirun REQUIRED)
 set(TESSERA_MPI_TEST_COMMAND ${TESSERA_MPIRUN} --allow-run-as-root --oversubscribe --bind-to none
     -x OMP_NUM_THREADS=1 --mca mpi_yield_when_idle 1)
 
-set(TESSERA_TEST_ENVIRONMENT
-    "ASAN_OPTIONS=detect_leaks=0"   # Open MPI leaks thousands of blocks by design
-    "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
-
 # tessera_test(name SOURCES ... LIBRARIES ...): every TEST is a test of ctest.
 function(tessera_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tessera_flags ${arg_LIBRARIES} GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 120 ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}")
+    PROPERTIES TIMEOUT 120)
 endfunction()
 
 # tessera_mpi_test(name RANKS 2 3 4 SOURCES ... LIBRARIES ...): the program under mpirun, one test a number of ranks.
@@ -29,7 +24,6 @@ function(tessera_mpi_test name)
   target_link_libraries(${name} PRIVATE tessera_flags ${arg_LIBRARIES} GTest::gtest)
   foreach(ranks ${arg_RANKS})
     add_test(NAME ${name}.${ranks}_ranks COMMAND ${TESSERA_MPI_TEST_COMMAND} -np ${ranks} $<TARGET_FILE:${name}>)
-    set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT 300 PROCESSORS 2
-      ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}")
+    set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT 300 PROCESSORS 2)
   endforeach()
 endfunction()

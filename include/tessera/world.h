@@ -16,7 +16,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <chrono>
 #include <functional>
@@ -24,6 +23,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 namespace tessera {
@@ -44,7 +44,7 @@ class Group {
         std::shared_ptr<FlightRecorder> recorder);
 
   const std::string& name() const { return name_; }
-  int rank() const { return backend_->getRank(); }          // within the group
+  int rank() const { return backend_->getRank(); }  // within the group
   int size() const { return backend_->getSize(); }
   const std::vector<int>& ranks() const { return ranks_; }  // world ranks of the members, in group order
   c10d::Backend& backend() const { return *backend_; }
@@ -77,14 +77,14 @@ class Group {
 };
 
 struct WorldOptions {
-  std::string backend = "auto";                       // auto: nccl where every rank has a GPU of its own, else mpi
-  std::chrono::milliseconds comm_timeout{600'000};    // a collective that takes longer ends the run
-  std::chrono::milliseconds start_timeout{60'000};    // ranks that have not all come by then never will
-  std::string device = "auto";                        // cpu, cuda; auto: cuda with nccl, else cpu
-  int ranks_per_node = 0;                             // > 0: pretend that nodes have this many ranks
-  bool banner = true;                                 // rank 0 prints 'Running on N nodes x ...'
-  bool log_all_ranks = false;                         // every rank tells of its start, not only rank 0
-  std::map<std::string, std::string> settings;        // must be alike on all ranks; a difference is named
+  std::string backend = "auto";                     // auto: nccl where every rank has a GPU of its own, else mpi
+  std::chrono::milliseconds comm_timeout{600'000};  // a collective that takes longer ends the run
+  std::chrono::milliseconds start_timeout{60'000};  // ranks that have not all come by then never will
+  std::string device = "auto";                      // cpu, cuda; auto: cuda with nccl, else cpu
+  int ranks_per_node = 0;                           // > 0: pretend that nodes have this many ranks
+  bool banner = true;                               // rank 0 prints 'Running on N nodes x ...'
+  bool log_all_ranks = false;                       // every rank tells of its start, not only rank 0
+  std::map<std::string, std::string> settings;      // must be alike on all ranks; a difference is named
 };
 
 class World {
@@ -102,13 +102,13 @@ class World {
   int node_rank() const;
   int num_nodes() const;
   const std::vector<int>& node_of_rank() const;
-  const std::vector<std::string>& hosts() const;        // by rank
-  const std::string& backend_name() const;              // "mpi", "nccl", "threads"
-  at::Device device() const;                            // where this rank's tensors live
+  const std::vector<std::string>& hosts() const;  // by rank
+  const std::string& backend_name() const;        // "mpi", "nccl", "threads"
+  at::Device device() const;                      // where this rank's tensors live
 
-  Group& all();                                         // every rank
-  Group& node();                                        // the ranks of this node
-  Group& across();                                      // the ranks with this local rank, one of each node
+  Group& all();     // every rank
+  Group& node();    // the ranks of this node
+  Group& across();  // the ranks with this local rank, one of each node
   // Any list of world ranks, in the order given. Every member calls this with the same list, others do not.
   // Made once: the same list gives the same group again.
   Group& group(const std::vector<int>& ranks);

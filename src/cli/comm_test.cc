@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "cli/world_settings.h"
 #include "comm/bandwidth.h"
 #include "comm/bandwidth_report.h"
 #include "comm/failure.h"
@@ -26,8 +27,7 @@ struct CommTestSettings {
   int num_gpus = 1, num_threads = 1, average = 1;
   double min_bus_bandwidth = 0;
   BandwidthOptions options;
-  std::string log_ranks;
-  WorldOptions world;
+  WorldSettings world;
 };
 
 void declare_measurement(Schema& schema, CommTestSettings& s) {
@@ -118,36 +118,6 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .help("GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44");
 }
 
-void declare_world(Schema& schema, CommTestSettings& s) {
-  const std::string ranks = "Ranks";
-  schema.text("backend", &s.world.backend)
-      .preset("auto")
-      .choices({"auto", "mpi", "nccl"})
-      .group(ranks)
-      .help("auto: nccl where every rank has a GPU of its own, else mpi");
-  schema.text("device", &s.world.device)
-      .preset("auto")
-      .choices({"auto", "cpu", "cuda"})
-      .group(ranks)
-      .help("where the buffers are; auto: cuda with nccl, else cpu");
-  schema.duration("comm_timeout", &s.world.comm_timeout)
-      .preset("10m")
-      .at_least(0.1)
-      .group(ranks)
-      .help("a collective that takes longer ends the run");
-  schema.duration("start_timeout", &s.world.start_timeout)
-      .preset("1m")
-      .at_least(0.1)
-      .group(ranks)
-      .help("until all ranks have met");
-  schema.integer("ranks_per_node", &s.world.ranks_per_node)
-      .preset("0")
-      .at_least(0)
-      .group(ranks)
-      .help("pretend that nodes have so many ranks; 0: as they are");
-  schema.text("log_ranks", &s.log_ranks).preset("0").choices({"0", "all"}).group(ranks).help("whose start is told of");
-}
-
 void complete(Schema& schema, CommTestSettings& s) {
   s.options.operation = test_operation_named(s.operation);
   if (s.words.size() > 1) throw UsageError(fmt::format("unexpected word '{}' after '{}'", s.words[1], s.words[0]));
@@ -176,10 +146,6 @@ void complete(Schema& schema, CommTestSettings& s) {
   const bool averages_integers = traits_of(s.options.operation).reduces && s.options.reduce_op == ReduceOp::AVG &&
                                  c10::isIntegralType(s.options.type, /*includeBool=*/false);
   if (averages_integers) throw UsageError(fmt::format("-o avg -d {}: integers have no exact average", s.datatype));
-  s.world.log_all_ranks = s.log_ranks == "all";
-  const Json chosen = schema.to_json();
-  for (const auto& [name, value] : chosen.items()) s.world.settings[name] = value.get<std::string>();
-  s.world.settings["operation"] = traits_of(s.options.operation).name;
 }
 
 // Rank 0's lines, at once: a job's log is read while it runs.
@@ -253,7 +219,7 @@ int run_comm_test(const std::vector<std::string>& args) {
   CommTestSettings settings;
   Schema schema("tessera comm-test", "measure how fast the ranks talk, with nccl-tests' arguments and columns");
   declare_measurement(schema, settings);
-  declare_world(schema, settings);
+  declare(schema, settings.world);
   schema.positionals("[OPERATION]", &settings.words);
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
@@ -265,7 +231,9 @@ int run_comm_test(const std::vector<std::string>& args) {
       sizes_to_scan(settings.min_bytes, settings.max_bytes, settings.step_bytes, settings.step_factor);
   const std::optional<double> min_bus_bandwidth =
       schema.at("min-busbw").is_set() ? std::optional(settings.min_bus_bandwidth) : std::nullopt;
-  return run_rank(settings.world, [&](World& world) {
+  WorldOptions world_options = options_of(settings.world, schema);
+  world_options.settings["operation"] = traits_of(settings.options.operation).name;
+  return run_rank(world_options, [&](World& world) {
     try {
       return measure(world, settings, sizes, min_bus_bandwidth);
     } catch (const c10::OutOfMemoryError& error) {  // of a GPU

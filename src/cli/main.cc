@@ -1,15 +1,18 @@
 // The program: one subcommand a file, chosen here.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/comm_test.h"
 #include "cli/env.h"
 #include "cli/launch.h"
 #include "comm/failure.h"
+#include "comm/lobby.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -77,13 +80,22 @@ int run(const Arguments& arguments) {
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
 }
 
+// This rank by whoever started it, without a check: an error is being told already.
+int rank_for_messages() {
+  const Environment environment = Environment::of_process();
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    if (const auto value = environment.find(name)) return static_cast<int>(parse_integer(*value).value_or(0));
+  }
+  return 0;
+}
+
 // One clear message, and the same message for the launcher.
 int report(const std::string& message, int status) {
+  const int rank = rank_for_messages();
+  // All ranks see a wrong flag: rank 0 says so first, and whoever started them then ends the others.
+  if (rank > 0 && status == static_cast<int>(ExitStatus::kUsage)) std::this_thread::sleep_for(std::chrono::seconds(1));
   fmt::print(stderr, "tessera: error: {}\n", message);
-  const auto rank = Environment::of_process().find("RANK");
-  record_failure({.rank = rank ? static_cast<int>(parse_integer(*rank).value_or(0)) : 0,
-                  .message = message,
-                  .exit_status = status});
+  record_failure({.rank = rank, .host = host_name(), .message = message, .exit_status = status});
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "comm/gpu_support.h"
@@ -10,7 +11,9 @@
 namespace tessera {
 namespace {
 
-std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+std::string cuda_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
 
 class CudaSupport : public GpuSupport {
  public:

@@ -16,8 +16,8 @@ struct Failure {
   std::string host{};
   std::string message{};
   int exit_status = 1;
-  std::int64_t time_ms = 0;      // since the epoch: the earliest failure is the one to report
-  bool is_consequence = false;   // this rank ended because another one had failed
+  std::int64_t time_ms = 0;     // since the epoch: the earliest failure is the one to report
+  bool is_consequence = false;  // this rank ended because another one had failed
 };
 
 // Does nothing where TESSERA_FAILURE_FILE is not set; never throws (it runs when all else has failed).

@@ -10,7 +10,9 @@
 namespace tessera {
 namespace {
 
-double seconds_since(Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); }
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
 
 Clock::time_point seconds_ago(double seconds) {
   return Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

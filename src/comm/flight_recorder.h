@@ -21,17 +21,17 @@ namespace tessera {
 using Clock = std::chrono::steady_clock;
 
 struct FlightEntry {
-  std::uint64_t id = 0;         // of this rank, from 1
-  std::uint64_t sequence = 0;   // of the group, from 1, equal on all its ranks; 0 for send and recv
-  std::string group;            // name: equal on all its ranks
-  std::vector<int> ranks;       // of the group, world ranks
-  std::string operation;        // "all_reduce"
-  std::string unit;             // given by the caller: "block.3"
-  std::string detail;           // "float32 sum", "float32 to rank 2"
-  std::int64_t bytes = 0;       // of the larger of input and output
+  std::uint64_t id = 0;        // of this rank, from 1
+  std::uint64_t sequence = 0;  // of the group, from 1, equal on all its ranks; 0 for send and recv
+  std::string group;           // name: equal on all its ranks
+  std::vector<int> ranks;      // of the group, world ranks
+  std::string operation;       // "all_reduce"
+  std::string unit;            // given by the caller: "block.3"
+  std::string detail;          // "float32 sum", "float32 to rank 2"
+  std::int64_t bytes = 0;      // of the larger of input and output
   Clock::time_point start, end;
   bool done = false;
-  std::string error;            // why it failed, if it did
+  std::string error;  // why it failed, if it did
 
   // Equal on all ranks of a collective that was called alike.
   std::string signature() const;

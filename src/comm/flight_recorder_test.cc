@@ -18,7 +18,9 @@ FlightEntry entry(const std::string& operation, std::int64_t bytes, const std::s
   return e;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(FlightRecorder, NumbersCollectivesByGroupAndMessagesNotAtAll) {
   FlightRecorder recorder;

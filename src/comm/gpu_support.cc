@@ -21,7 +21,8 @@ struct Loaded {
 };
 
 Loaded load() {
-  if (!std::filesystem::exists("/dev/nvidiactl")) return {nullptr, "this machine has no NVIDIA GPU (or no driver for it)"};
+  if (!std::filesystem::exists("/dev/nvidiactl"))
+    return {nullptr, "this machine has no NVIDIA GPU (or no driver for it)"};
   const auto path = own_folder() / "libtessera_cuda.so";
   if (!std::filesystem::exists(path)) {
     return {nullptr, "this is the CPU flavour: build with the CUDA toolkit (nvcc) installed to use the GPU"};
@@ -43,7 +44,11 @@ const Loaded& loaded() {
 
 }  // namespace
 
-const GpuSupport* gpu_support() { return loaded().support; }
-const std::string& no_gpu_reason() { return loaded().reason; }
+const GpuSupport* gpu_support() {
+  return loaded().support;
+}
+const std::string& no_gpu_reason() {
+  return loaded().reason;
+}
 
 }  // namespace tessera

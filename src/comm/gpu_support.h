@@ -5,16 +5,15 @@
 // So one program serves GPU nodes and nodes without, and everything above stays free of CUDA headers.
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-
 #include <chrono>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace tessera {
 
 struct GpuInfo {
   std::string name;
-  std::string compute_capability;   // "9.0"
+  std::string compute_capability;  // "9.0"
   std::int64_t memory_bytes = 0;
 };
 
@@ -23,12 +22,12 @@ class GpuSupport {
   virtual ~GpuSupport() = default;
   virtual int num_gpus() const = 0;
   virtual GpuInfo info(int index) const = 0;
-  virtual std::string cuda_version() const = 0;     // of the runtime
-  virtual std::string driver_version() const = 0;   // the newest CUDA that the driver serves
+  virtual std::string cuda_version() const = 0;    // of the runtime
+  virtual std::string driver_version() const = 0;  // the newest CUDA that the driver serves
   virtual std::string nccl_version() const = 0;
   virtual bool can_access_peer(int from, int to) const = 0;
   virtual void set_device(int index) const = 0;
-  virtual void synchronize() const = 0;             // the whole current device
+  virtual void synchronize() const = 0;  // the whole current device
   virtual c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                                       std::chrono::milliseconds timeout) const = 0;
 };

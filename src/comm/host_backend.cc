@@ -38,8 +38,9 @@ std::vector<std::int64_t> complete_splits(std::vector<std::int64_t> splits, cons
   }
   const std::int64_t total = std::accumulate(splits.begin(), splits.end(), std::int64_t{0});
   if (static_cast<int>(splits.size()) != size || total != tensor.numel()) {
-    throw Error(fmt::format("all_to_all: {} splits must be {} numbers that add up to {} elements, got {} that add up to {}",
-                            which, size, tensor.numel(), splits.size(), total));
+    throw Error(
+        fmt::format("all_to_all: {} splits must be {} numbers that add up to {} elements, got {} that add up to {}",
+                    which, size, tensor.numel(), splits.size(), total));
   }
   return splits;
 }
@@ -151,9 +152,8 @@ c10::intrusive_ptr<c10d::Work> HostBackend::reduce(std::vector<at::Tensor>& tens
   check_tensor("reduce", tensor);
   check_reducible(tensor.scalar_type(), options.reduceOp);
   check_peer(OpKind::kReduce, options.rootRank);
-  return start(
-      {.kind = OpKind::kReduce, .reduce_op = options.reduceOp, .peer = static_cast<int>(options.rootRank)}, tensor,
-      tensor);
+  return start({.kind = OpKind::kReduce, .reduce_op = options.reduceOp, .peer = static_cast<int>(options.rootRank)},
+               tensor, tensor);
 }
 
 c10::intrusive_ptr<c10d::Work> HostBackend::_allgather_base(at::Tensor& output, at::Tensor& input,

@@ -7,12 +7,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 namespace tessera {
@@ -30,11 +30,11 @@ struct HostOperation {
   std::byte* output = nullptr;
   std::int64_t input_numel = 0, output_numel = 0;
   std::int64_t item_bytes = 1;
-  int peer = 0;                                          // root, destination or source: a group rank
-  int tag = 0;                                           // of send and recv
+  int peer = 0;                                               // root, destination or source: a group rank
+  int tag = 0;                                                // of send and recv
   std::vector<std::int64_t> input_splits{}, output_splits{};  // of all-to-all
-  std::vector<at::Tensor> alive{};                       // keeps the buffers until the operation has ended
-  std::optional<c10::Event> ready{};                     // CUDA: the copy to the host is done
+  std::vector<at::Tensor> alive{};                            // keeps the buffers until the operation has ended
+  std::optional<c10::Event> ready{};                          // CUDA: the copy to the host is done
 
   // What must be alike on all ranks.
   std::string signature() const;
@@ -68,8 +68,10 @@ class HostBackend : public c10d::Backend {
  public:
   using c10d::Backend::Backend;
 
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override;
   c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
   c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& output, at::Tensor& input,
                                                  const c10d::AllgatherOptions& options) override;

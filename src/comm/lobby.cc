@@ -1,13 +1,13 @@
 #include "comm/lobby.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/version.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <list>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "comm/failure.h"
 #include "comm/socket.h"
@@ -81,7 +81,9 @@ std::string host_name() {
   return name;
 }
 
-std::string version_text() { return fmt::format("tessera {}, torch {}", kVersion, TORCH_VERSION); }
+std::string version_text() {
+  return fmt::format("tessera {}, torch {}", kVersion, TORCH_VERSION);
+}
 
 struct LobbyServer::Impl {
   struct Visitor {
@@ -160,15 +162,17 @@ struct LobbyServer::Impl {
       return {};  // no rank of any job: a port scanner, say
     }
     if (!job_id.empty() && guest.job_id != job_id) {
-      turn_away(socket, fmt::format("port {} is the meeting place of job '{}', and {} is of job '{}': two jobs share one "
-                                    "port; give one of them another (MASTER_PORT, --master_port)",
-                                    port, job_id, name_of(guest, who), guest.job_id));
+      turn_away(socket,
+                fmt::format("port {} is the meeting place of job '{}', and {} is of job '{}': two jobs share one "
+                            "port; give one of them another (MASTER_PORT, --master_port)",
+                            port, job_id, name_of(guest, who), guest.job_id));
       return {};
     }
     std::string why;
     if (guest.world_size != num_guests) {
-      why = fmt::format("{} expects {} {}s, but {} are to meet on port {}: WORLD_SIZE differs, or two jobs share one port",
-                        name_of(guest, who), guest.world_size, who, num_guests, port);
+      why = fmt::format(
+          "{} expects {} {}s, but {} are to meet on port {}: WORLD_SIZE differs, or two jobs share one port",
+          name_of(guest, who), guest.world_size, who, num_guests, port);
     } else if (const auto twin = seated.find(guest.rank); twin != seated.end()) {
       why = fmt::format("{} {} came twice to port {}: {} and {}; two jobs share one port, or RANK is set wrongly", who,
                         guest.rank, port, name_of(twin->second.guest, who), name_of(guest, who));
@@ -188,7 +192,8 @@ struct LobbyServer::Impl {
 
   std::string departed_text() const {
     for (const auto& [rank, seat] : seated) {
-      if (seat.socket.is_closed()) return fmt::format("{} ended before all {}s had come", name_of(seat.guest, who), who);
+      if (seat.socket.is_closed())
+        return fmt::format("{} ended before all {}s had come", name_of(seat.guest, who), who);
     }
     return {};
   }
@@ -245,8 +250,12 @@ struct LobbyServer::Impl {
 LobbyServer::LobbyServer(int port, int num_guests, milliseconds timeout, std::string who, std::string job_id)
     : impl_(std::make_unique<Impl>(port, num_guests, timeout, std::move(who), std::move(job_id))) {}
 LobbyServer::~LobbyServer() = default;
-int LobbyServer::port() const { return impl_->port; }
-c10::intrusive_ptr<c10d::Store> LobbyServer::store() const { return impl_->store; }
+int LobbyServer::port() const {
+  return impl_->port;
+}
+c10::intrusive_ptr<c10d::Store> LobbyServer::store() const {
+  return impl_->store;
+}
 
 Meeting join_lobby(const std::string& host, int port, const Guest& self, milliseconds timeout, const std::string& who) {
   const auto fail = [](const std::string& message) -> Error { return Error(message, ExitStatus::kRendezvous); };
@@ -254,9 +263,10 @@ Meeting join_lobby(const std::string& host, int port, const Guest& self, millise
   Socket socket = Socket::connect(host, port, deadline);
   const auto greeting = socket.read_line(std::min(deadline, steady_clock::now() + kGreetingTimeout), 256);
   if (greeting != kGreeting) {
-    throw fail(fmt::format("something else than a Tessera run listens on {}:{}: choose another port (MASTER_PORT, "
-                           "--master_port)",
-                           host, port));
+    throw fail(
+        fmt::format("something else than a Tessera run listens on {}:{}: choose another port (MASTER_PORT, "
+                    "--master_port)",
+                    host, port));
   }
   socket.write_line(to_json(self).dump());
   // The server's own time limit began earlier and its answer says who is missing: leave it the time to say so.

@@ -7,12 +7,11 @@
 // TCPStore's own connect does not (it ignores its time-out when something else listens on the port).
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "core/json.h"
@@ -26,9 +25,9 @@ struct Guest {
   std::int64_t pid = 0;
   std::string job_id{};
   int restart_count = 0;
-  std::string version{};                         // of Tessera and torch: must be alike
-  std::map<std::string, std::string> settings{}; // must be alike
-  int local_rank = -1, node_rank = -1;           // -1: unknown, derived from the hosts
+  std::string version{};                          // of Tessera and torch: must be alike
+  std::map<std::string, std::string> settings{};  // must be alike
+  int local_rank = -1, node_rank = -1;            // -1: unknown, derived from the hosts
 };
 
 // What a guest learns: everybody, in rank order, and the store to go on with.

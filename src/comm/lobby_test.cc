@@ -13,7 +13,11 @@ namespace {
 using namespace std::chrono_literals;
 
 Guest guest(int rank, int world_size) {
-  return {.rank = rank, .world_size = world_size, .host = "host" + std::to_string(rank), .pid = 100 + rank, .version = "v1"};
+  return {.rank = rank,
+          .world_size = world_size,
+          .host = "host" + std::to_string(rank),
+          .pid = 100 + rank,
+          .version = "v1"};
 }
 
 // Each guest joins in a thread of its own; what each was told: "" or the error.
@@ -37,7 +41,9 @@ std::vector<std::string> meet(LobbyServer& server, const std::vector<Guest>& gue
   return errors;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 double seconds_of(const std::function<void()>& action) {
   const auto start = std::chrono::steady_clock::now();
@@ -54,7 +60,8 @@ TEST(Lobby, BringsRanksTogetherAndGivesThemAStore) {
 TEST(Lobby, NamesTheRanksThatNeverCame) {
   LobbyServer server(0, 4, 300ms);
   const auto errors = meet(server, {guest(1, 4)});
-  EXPECT_TRUE(contains(errors[0], "ranks 0, 2-3 of 4 never came") && contains(errors[0], "came: 1 on host1")) << errors[0];
+  EXPECT_TRUE(contains(errors[0], "ranks 0, 2-3 of 4 never came") && contains(errors[0], "came: 1 on host1"))
+      << errors[0];
 }
 
 TEST(Lobby, NamesTheSettingAndTheRankThatDiffers) {
@@ -71,14 +78,16 @@ TEST(Lobby, NamesTheVersionThatDiffers) {
   LobbyServer server(0, 2, 10s);
   Guest other = guest(1, 2);
   other.version = "v2";
-  for (const std::string& error : meet(server, {guest(0, 2), other})) EXPECT_TRUE(contains(error, "has version v2")) << error;
+  for (const std::string& error : meet(server, {guest(0, 2), other}))
+    EXPECT_TRUE(contains(error, "has version v2")) << error;
 }
 
 TEST(Lobby, RefusesARankThatComesTwice) {
   LobbyServer server(0, 3, 10s);
   Guest twin = guest(1, 3);
   twin.pid = 999;
-  for (const std::string& error : meet(server, {guest(1, 3), twin})) EXPECT_TRUE(contains(error, "rank 1 came twice")) << error;
+  for (const std::string& error : meet(server, {guest(1, 3), twin}))
+    EXPECT_TRUE(contains(error, "rank 1 came twice")) << error;
 }
 
 TEST(Lobby, RefusesAnotherNumberOfRanks) {
@@ -99,7 +108,8 @@ TEST(Lobby, TurnsAwayAnotherJobAndGoesOn) {
   } catch (const Error& error) {
     stranger_error = error.what();
   }
-  EXPECT_TRUE(contains(stranger_error, "job 'job-b'") && contains(stranger_error, "two jobs share one port")) << stranger_error;
+  EXPECT_TRUE(contains(stranger_error, "job 'job-b'") && contains(stranger_error, "two jobs share one port"))
+      << stranger_error;
   for (const std::string& error : meet(server, {a, b})) EXPECT_EQ(error, "");
 }
 
@@ -143,9 +153,7 @@ TEST(Lobby, FindsOutInSecondsThatSomethingElseListens) {
 
 TEST(Lobby, SaysThatNobodyListensOrThatAHostIsUnknown) {
   int free_port;
-  {
-    free_port = Socket::listen(0).local_port();
-  }
+  { free_port = Socket::listen(0).local_port(); }
   const auto error_of = [&](const std::string& host, int port) -> std::string {
     try {
       join_lobby(host, port, guest(0, 2), 200ms);

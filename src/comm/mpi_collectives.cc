@@ -10,8 +10,9 @@ namespace {
 
 // Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
 constexpr std::int64_t kSmallBytes = 16 * 1024;
-// Large enough that a message's overhead is nothing, small enough that two of them a peer stay in the cache.
-constexpr std::int64_t kChunkBytes = 256 * 1024;
+// Large enough that a message's overhead is nothing, small enough that two of them a peer stay in the cache. (Two ranks
+// on two cores, 64 MB: 6.5 GB/s with 128 KiB, 7.3 with 256, 8.0 with 512, 8.3 with 1024.)
+constexpr std::int64_t kChunkBytes = 512 * 1024;
 
 // A buffer cut into one part a rank: all equal but the last ones, which may be short or empty.
 struct Parts {
@@ -27,21 +28,27 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 }
 
 // The `distance`-th peer behind or ahead: everybody starts with another one, so that no rank is overrun.
-int ahead(const MpiFlow& flow, int distance) { return (flow.rank + distance) % flow.size; }
-int behind(const MpiFlow& flow, int distance) { return (flow.rank + flow.size - distance) % flow.size; }
+int ahead(const MpiFlow& flow, int distance) {
+  return (flow.rank + distance) % flow.size;
+}
+int behind(const MpiFlow& flow, int distance) {
+  return (flow.rank + flow.size - distance) % flow.size;
+}
 
 // Reduces this rank's part of everybody's input into `output` (which may be that part of the own input), chunk by
 // chunk: while one chunk is added, the next is on its way. With `share_into`, a whole buffer whose own part is
 // `output`, each chunk goes on to everybody as soon as it is added: that makes it an all-reduce.
-MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts, std::byte* output,
-                        std::byte* share_into = nullptr) {
+MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
+                        std::byte* output, std::byte* share_into = nullptr) {
   const std::int64_t chunk = kChunkBytes / op.item_bytes;
   const std::int64_t num_rounds = (parts.stride() + chunk - 1) / chunk;
   const auto length_of = [&](int rank, std::int64_t round) {
     return std::clamp<std::int64_t>(parts.length(rank) - round * chunk, 0, chunk);
   };
   const auto bytes_of = [&](int rank, std::int64_t round) { return length_of(rank, round) * op.item_bytes; };
-  const auto offset_of = [&](int rank, std::int64_t round) { return (parts.begin(rank) + round * chunk) * op.item_bytes; };
+  const auto offset_of = [&](int rank, std::int64_t round) {
+    return (parts.begin(rank) + round * chunk) * op.item_bytes;
+  };
   std::byte* const landing = flow.scratch.at_least(2 * flow.size * kChunkBytes);
   const auto slot = [&](std::int64_t round, int rank) {
     return landing + ((round % 2) * flow.size + rank) * kChunkBytes;
@@ -172,7 +179,8 @@ MpiTask all_to_all(MpiFlow& flow, const HostOperation& op) {
              op.input_splits[own] * op.item_bytes);
   MpiBatch batch = flow.batch();
   for (int distance = 1; distance < flow.size; ++distance) {
-    const auto from = static_cast<std::size_t>(behind(flow, distance)), to = static_cast<std::size_t>(ahead(flow, distance));
+    const auto from = static_cast<std::size_t>(behind(flow, distance)),
+               to = static_cast<std::size_t>(ahead(flow, distance));
     batch.receive(op.output + output_begin[from] * op.item_bytes, op.output_splits[from] * op.item_bytes,
                   static_cast<int>(from));
     batch.send(op.input + input_begin[to] * op.item_bytes, op.input_splits[to] * op.item_bytes, static_cast<int>(to));

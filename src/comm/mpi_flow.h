@@ -33,7 +33,7 @@ class MpiBatch {
 
  private:
   struct Expected {
-    int from;   // -1: nothing to check
+    int from;  // -1: nothing to check
     int bytes;
   };
   MPI_Comm communicator_;

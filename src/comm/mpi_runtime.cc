@@ -17,7 +17,9 @@ using Clock = std::chrono::steady_clock;
 std::atomic<bool> running{false};
 constexpr std::chrono::milliseconds kNap{5};
 
-bool is_point_to_point(OpKind kind) { return kind == OpKind::kSend || kind == OpKind::kRecv; }
+bool is_point_to_point(OpKind kind) {
+  return kind == OpKind::kSend || kind == OpKind::kRecv;
+}
 
 // Messages of operations that were called differently never match: the watchdog then sees both sides wait and names
 // them, instead of one taking the other's data. 10 bits of sequence, 13 of what was called; users' tags apart.
@@ -54,7 +56,9 @@ MpiRuntime& MpiRuntime::instance() {
   return runtime;
 }
 
-bool MpiRuntime::is_running() { return running; }
+bool MpiRuntime::is_running() {
+  return running;
+}
 
 MpiRuntime::MpiRuntime() {
   int granted = MPI_THREAD_SINGLE;
@@ -193,7 +197,8 @@ bool MpiRuntime::may_start(const Job& job) const {
     if (&other == &job) return true;
     if (other.lane != job.lane) continue;
     if (is_point_to_point(job.operation.kind)) {
-      if (!other.task && other.operation.kind == job.operation.kind && other.operation.peer == job.operation.peer) return false;
+      if (!other.task && other.operation.kind == job.operation.kind && other.operation.peer == job.operation.peer)
+        return false;
     } else if (!is_point_to_point(other.operation.kind)) {
       return false;
     }

@@ -62,8 +62,8 @@ class MpiRuntime {
   using Jobs = std::list<Job>;
 
   MpiRuntime();
-  void progress();                          // the thread
-  void drive_until_ended(HostWork& work);   // a waiting caller
+  void progress();                         // the thread
+  void drive_until_ended(HostWork& work);  // a waiting caller
   // One pass over the operations; true when one of them went on. Called with engine_mutex_ held.
   bool step();
   bool may_start(const Job& job) const;
@@ -72,14 +72,14 @@ class MpiRuntime {
   int rank_ = 0, size_ = 1;
   std::mutex mutex_;
   std::condition_variable wake_;
-  Jobs inbox_;                    // guarded by mutex_
-  bool stopping_ = false;         // guarded by mutex_
-  bool asleep_ = false;           // the progress thread waits for wake_; guarded by mutex_
-  int num_drivers_ = 0;           // callers that do the work; guarded by mutex_
-  std::mutex engine_mutex_;       // whoever carries operations out
-  Jobs jobs_;                     // guarded by engine_mutex_
-  Jobs failed_;                   // likewise; kept, since MPI may still write into their buffers
-  std::atomic<bool> busy_{false}; // jobs_ is not empty
+  Jobs inbox_;                     // guarded by mutex_
+  bool stopping_ = false;          // guarded by mutex_
+  bool asleep_ = false;            // the progress thread waits for wake_; guarded by mutex_
+  int num_drivers_ = 0;            // callers that do the work; guarded by mutex_
+  std::mutex engine_mutex_;        // whoever carries operations out
+  Jobs jobs_;                      // guarded by engine_mutex_
+  Jobs failed_;                    // likewise; kept, since MPI may still write into their buffers
+  std::atomic<bool> busy_{false};  // jobs_ is not empty
   std::thread thread_;
 };
 

@@ -41,15 +41,32 @@ A combine(A a, A b) {
   }
 }
 
+// Two sources need no accumulator, and each sum is rounded once whether they share a node or not.
+template <typename T, ReduceOp::RedOpType op>
+void reduce_two(const T* a, const T* b, std::int64_t n, T* output) {
+  using A = typename AccumulatorOf<T>::type;
+  // The output may be one of the sources, but never a shifted one: no iteration reads what another wrote.
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) {
+    output[i] = static_cast<T>(combine<op, A>(static_cast<A>(a[i]), static_cast<A>(b[i])));
+  }
+}
+
 template <typename T, ReduceOp::RedOpType op>
 void reduce_block(const ReduceOrder& order, std::span<const void* const> sources, std::int64_t begin, std::int64_t n,
                   int divisor, T* output) {
   using A = typename AccumulatorOf<T>::type;
+  const auto source_of = [&](int member) {
+    return static_cast<const T*>(sources[static_cast<std::size_t>(member)]) + begin;
+  };
+  if (order.members.size() == 2 && divisor == 1) {
+    return reduce_two<T, op>(source_of(order.members[0]), source_of(order.members[1]), n, output + begin);
+  }
   A node_sum[kBlock], total[kBlock];
   std::size_t next = 0;
   for (std::size_t node = 0; node < order.node_sizes.size(); ++node) {
     for (int k = 0; k < order.node_sizes[node]; ++k) {
-      const T* source = static_cast<const T*>(sources[static_cast<std::size_t>(order.members[next++])]) + begin;
+      const T* source = source_of(order.members[next++]);
       if (k == 0) {
         for (std::int64_t i = 0; i < n; ++i) node_sum[i] = static_cast<A>(source[i]);
       } else {

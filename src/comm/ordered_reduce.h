@@ -6,18 +6,18 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
-#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <cstdint>
 #include <span>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
 namespace tessera {
 
 // The members of a group by node: group ranks in the order in which they are added, and how many each node has.
 struct ReduceOrder {
-  std::vector<int> members;      // group ranks, node by node
-  std::vector<int> node_sizes;   // sum = members.size()
+  std::vector<int> members;     // group ranks, node by node
+  std::vector<int> node_sizes;  // sum = members.size()
 
   // `node_of_member[r]` is the node of group rank r. Nodes come in the order of their numbers.
   static ReduceOrder by_node(const std::vector<int>& node_of_member);

@@ -1,12 +1,13 @@
 // A world whose ranks are processes: finding them, meeting them, and the backend they talk by.
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "comm/announce.h"
 #include "comm/failure.h"
 #include "comm/gpu_support.h"
 #include "comm/mpi_runtime.h"
@@ -21,7 +22,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Error rendezvous_error(const std::string& message) { return Error(message, ExitStatus::kRendezvous); }
+Error rendezvous_error(const std::string& message) {
+  return Error(message, ExitStatus::kRendezvous);
+}
 
 std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
   if (options.backend == "mpi") return "mpi";
@@ -54,18 +57,14 @@ void check_mpi_agrees(const RankEnv& self) {
   const MpiRuntime& mpi = MpiRuntime::instance();
   if (mpi.size() == self.world_size && mpi.rank() == self.rank) return;
   if (mpi.size() == 1) {
-    throw rendezvous_error(fmt::format("rank {} of {} was started without MPI, which CPU ranks talk by: start them with "
-                                       "`tessera launch`, mpirun, or srun --mpi=pmix",
-                                       self.rank, self.world_size));
+    throw rendezvous_error(
+        fmt::format("rank {} of {} was started without MPI, which CPU ranks talk by: start them with "
+                    "`tessera launch`, mpirun, or srun --mpi=pmix",
+                    self.rank, self.world_size));
   }
-  throw rendezvous_error(fmt::format("this is rank {} of {} by {}, but rank {} of {} by MPI", self.rank, self.world_size,
-                                     self.source, mpi.rank(), mpi.size()));
+  throw rendezvous_error(fmt::format("this is rank {} of {} by {}, but rank {} of {} by MPI", self.rank,
+                                     self.world_size, self.source, mpi.rank(), mpi.size()));
 }
-
-struct Address {
-  std::string host;
-  int port = 0;
-};
 
 // Where the ranks meet. Opens the lobby on rank 0 where no launcher serves it.
 Address find_lobby(const RankEnv& self, const std::string& backend, const WorldOptions& options,
@@ -167,25 +166,6 @@ void leave_together(World::Impl& self) {
   }
 }
 
-void print_banner(const World::Impl& self, const Address& address) {
-  const bool on_gpus = self.device.is_cuda();
-  const std::string what = on_gpus ? "GPUs" : "ranks";
-  const int per_node = self.layout.uniform_ranks_per_node();
-  if (per_node > 0) {
-    fmt::print("Running on {} nodes x {} {} = {} total {}\n", self.layout.num_nodes, per_node, what, self.size, what);
-  } else {
-    fmt::print("Running on {} nodes, {} total {} (not the same number on each)\n", self.layout.num_nodes, self.size, what);
-  }
-  fmt::print("Head: {} port {}; backend {}\n", address.host, address.port, self.backend_name);
-  std::fflush(stdout);
-}
-
-void print_devices(const World::Impl& self) {
-  if (!self.device.is_cuda()) return;
-  fmt::print("Device of rank {}: {} ({})\n", self.rank, gpu_support()->info(self.device.index()).name, self.device.str());
-  std::fflush(stdout);
-}
-
 void start_watchdog(World::Impl& self, const WorldOptions& options) {
   WatchdogOptions watch;
   watch.rank = self.rank;
@@ -198,13 +178,6 @@ void start_watchdog(World::Impl& self, const WorldOptions& options) {
   self.watchdog = std::make_unique<Watchdog>(self.store->clone(), self.recorder, std::move(watch));
 }
 
-void print_start(const WorldOptions& options, const RankEnv& self, const Address& address) {
-  if (!options.log_all_ranks) return;
-  fmt::print("Initializing process group for rank {}\nMASTER_ADDR: {}\nMASTER_PORT: {}\n", self.rank, address.host,
-             address.port);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 std::unique_ptr<World> World::create(const WorldOptions& options) {
@@ -212,7 +185,13 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   const RankEnv self = discover_rank(environment);
   configure_log(environment.find("TESSERA_LOG").value_or("info"), self.rank);
   const std::string backend = choose_backend(options, self);
-  if (backend == "single") return make_single_world(options);
+  if (backend == "single") {
+    const Address alone{host_name(), 0};
+    announce_start(options, 0, alone);
+    auto world = make_single_world(options);
+    announce_world(options, *world, alone);
+    return world;
+  }
   if (backend == "mpi") check_mpi_agrees(self);
 
   auto impl = std::make_unique<Impl>();
@@ -220,7 +199,7 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->size = self.world_size;
   impl->backend_name = backend;
   const Address address = find_lobby(self, backend, options, impl->lobby);
-  print_start(options, self, address);
+  announce_start(options, self.rank, address);
   Meeting meeting = join_lobby(address.host, address.port, introduce(self, backend, options), options.start_timeout);
   impl->store = meeting.store;
   impl->layout = NodeLayout::of(meeting.roster, options.ranks_per_node);
@@ -229,15 +208,10 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->device = choose_device(options, backend, local_rank);
   impl->make_backend = backend == "mpi" ? mpi_maker(impl.get()) : nccl_maker(impl.get(), options.comm_timeout);
   impl->leave = [raw = impl.get()] { leave_together(*raw); };
-  if (options.banner && self.rank == 0) print_banner(*impl, address);
-  if (options.log_all_ranks || (options.banner && self.rank == 0)) print_devices(*impl);
   start_watchdog(*impl, options);
   auto world = std::make_unique<World>(std::move(impl));
   world->all().barrier("start")->wait();
-  if (options.log_all_ranks) {
-    fmt::print("initialized: rank {} / world size {}\n", self.rank, self.world_size);
-    std::fflush(stdout);
-  }
+  announce_world(options, *world, address);
   return world;
 }
 

@@ -25,8 +25,13 @@ Claim claim(const Environment& environment, const std::string& variable) {
 }
 
 Family torchrun_family(const Environment& e) {
-  return {"torchrun's variables",      claim(e, "RANK"),       claim(e, "WORLD_SIZE"), claim(e, "LOCAL_RANK"),
-          claim(e, "LOCAL_WORLD_SIZE"), claim(e, "GROUP_RANK"), Claim{}};
+  return {"torchrun's variables",
+          claim(e, "RANK"),
+          claim(e, "WORLD_SIZE"),
+          claim(e, "LOCAL_RANK"),
+          claim(e, "LOCAL_WORLD_SIZE"),
+          claim(e, "GROUP_RANK"),
+          Claim{}};
 }
 
 Family open_mpi_family(const Environment& e) {
@@ -43,7 +48,8 @@ Family open_mpi_family(const Environment& e) {
 // apart by SLURM_STEP_ID, which is absent (or the batch step's huge number) there.
 Family slurm_family(const Environment& e) {
   const auto step = e.find("SLURM_STEP_ID");
-  const bool is_task = step && parse_integer(*step).value_or(-1) >= 0 && parse_integer(*step).value_or(-1) < 0xFFFFFFF0LL;
+  const bool is_task =
+      step && parse_integer(*step).value_or(-1) >= 0 && parse_integer(*step).value_or(-1) < 0xFFFFFFF0LL;
   if (!is_task) return {"Slurm", {}, {}, {}, {}, {}, {}};
   Claim size = claim(e, "SLURM_STEP_NUM_TASKS");
   if (!size.value) size = claim(e, "SLURM_NTASKS");
@@ -54,9 +60,10 @@ Family slurm_family(const Environment& e) {
 
 void check_agree(const Family& chosen, const Claim& a, const Claim& b) {
   if (!a.value || !b.value || *a.value == *b.value) return;
-  throw UsageError(fmt::format("{}={}, but {}={} in the environment: which holds for this rank? {} started it; unset {} "
-                               "(or start the ranks with `tessera launch`, which sets these variables itself)",
-                               b.variable, *b.value, a.variable, *a.value, chosen.name, b.variable));
+  throw UsageError(
+      fmt::format("{}={}, but {}={} in the environment: which holds for this rank? {} started it; unset {} "
+                  "(or start the ranks with `tessera launch`, which sets these variables itself)",
+                  b.variable, *b.value, a.variable, *a.value, chosen.name, b.variable));
 }
 
 void check_agree(const Family& chosen, const Family& other) {
@@ -75,7 +82,8 @@ void fill_address(const Environment& environment, RankEnv& self) {
   self.master_addr = environment.find("MASTER_ADDR");
   self.master_port = environment.find_count("MASTER_PORT");
   if (self.master_port && (*self.master_port < 1 || *self.master_port > 65535)) {
-    throw UsageError(fmt::format("MASTER_PORT={} in the environment is no port: expected 1 to 65535", *self.master_port));
+    throw UsageError(
+        fmt::format("MASTER_PORT={} in the environment is no port: expected 1 to 65535", *self.master_port));
   }
   self.restart_count = environment.find_count("TORCHELASTIC_RESTART_COUNT").value_or(0);
   self.job_id = environment.find("TORCHELASTIC_RUN_ID").value_or("");
@@ -93,12 +101,12 @@ void fill_slurm_address(const Environment& environment, RankEnv& self) {
 
 void check_ranges(const RankEnv& self) {
   if (self.world_size < 1 || self.rank >= self.world_size) {
-    throw UsageError(fmt::format("rank {} of {} ranks ({}): the rank must be from 0 to the number of ranks - 1", self.rank,
-                                 self.world_size, self.source));
+    throw UsageError(fmt::format("rank {} of {} ranks ({}): the rank must be from 0 to the number of ranks - 1",
+                                 self.rank, self.world_size, self.source));
   }
   if (self.local_size && self.local_rank && *self.local_rank >= *self.local_size) {
-    throw UsageError(fmt::format("local rank {} of {} ranks on this host ({})", *self.local_rank, *self.local_size,
-                                 self.source));
+    throw UsageError(
+        fmt::format("local rank {} of {} ranks on this host ({})", *self.local_rank, *self.local_size, self.source));
   }
 }
 
@@ -140,10 +148,10 @@ RankEnv discover_rank(const Environment& environment) {
     check_pmix(environment, torchrun);
     self = from_family(environment, torchrun);
   } else if (torchrun.rank.value || torchrun.world_size.value.value_or(1) > 1) {
-    throw UsageError(fmt::format("{} is set in the environment, but {} is not: set RANK, WORLD_SIZE, LOCAL_RANK, "
-                                 "MASTER_ADDR and MASTER_PORT, or start the ranks with `tessera launch`, mpirun or srun",
-                                 torchrun.rank.value ? "RANK" : "WORLD_SIZE",
-                                 torchrun.rank.value ? "WORLD_SIZE" : "RANK"));
+    throw UsageError(
+        fmt::format("{} is set in the environment, but {} is not: set RANK, WORLD_SIZE, LOCAL_RANK, "
+                    "MASTER_ADDR and MASTER_PORT, or start the ranks with `tessera launch`, mpirun or srun",
+                    torchrun.rank.value ? "RANK" : "WORLD_SIZE", torchrun.rank.value ? "WORLD_SIZE" : "RANK"));
   } else {
     self.local_rank = self.node_rank = 0;
     self.local_size = self.num_nodes = 1;
@@ -162,7 +170,8 @@ void expand_range(const std::string& nodelist, const std::string& prefix, const 
   const auto first = parse_integer(ends.front()), last = parse_integer(ends.back());
   constexpr long long kMostHosts = 100'000;  // a typing mistake, not a cluster
   if (ends.size() > 2 || !first || !last || *first > *last || *last - *first >= kMostHosts) {
-    throw UsageError(fmt::format("cannot read '{}' in the node list '{}': expected numbers like 1-4 or 007", range, nodelist));
+    throw UsageError(
+        fmt::format("cannot read '{}' in the node list '{}': expected numbers like 1-4 or 007", range, nodelist));
   }
   for (long long number = *first; number <= *last; ++number) {
     hosts.push_back(fmt::format("{}{:0{}}", prefix, number, ends.front().size()));

@@ -16,17 +16,18 @@ struct RankEnv {
   std::optional<int> local_rank, local_size, node_rank, num_nodes;
   std::optional<std::string> master_addr;
   std::optional<int> master_port;
-  std::string job_id;        // tells two jobs apart that meet on one port; may be empty
-  int restart_count = 0;     // how often the launcher has restarted the ranks
-  std::string source;        // "torchrun's variables", "Slurm", "Open MPI", "none: one rank"
-  bool launched = false;     // by `tessera launch`: it serves the lobby, rank 0 need not
+  std::string job_id;     // tells two jobs apart that meet on one port; may be empty
+  int restart_count = 0;  // how often the launcher has restarted the ranks
+  std::string source;     // "torchrun's variables", "Slurm", "Open MPI", "none: one rank"
+  bool launched = false;  // by `tessera launch`: it serves the lobby, rank 0 need not
 };
 
 // Variables set by `tessera launch` (TESSERA_LAUNCHED=1) beat Slurm's and MPI's. Otherwise every family that is
 // present must agree; a contradiction throws UsageError that shows both sides and how to solve it.
 RankEnv discover_rank(const Environment& environment);
 
-// Slurm's compressed form: "gpu[001-003,7],login" -> gpu001 gpu002 gpu003 gpu7 login. Throws UsageError where malformed.
+// Slurm's compressed form: "gpu[001-003,7],login" -> gpu001 gpu002 gpu003 gpu7 login. Throws UsageError where
+// malformed.
 std::vector<std::string> expand_nodelist(const std::string& nodelist);
 
 }  // namespace tessera

@@ -9,7 +9,9 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-RankEnv discover(Variables variables) { return discover_rank(Environment(std::move(variables))); }
+RankEnv discover(Variables variables) {
+  return discover_rank(Environment(std::move(variables)));
+}
 
 std::string refusal(Variables variables) {
   try {
@@ -20,7 +22,9 @@ std::string refusal(Variables variables) {
   return "nothing was refused";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(RankEnv, IsOneRankAloneWhereNobodySaysOtherwise) {
   const RankEnv self = discover({});
@@ -30,8 +34,13 @@ TEST(RankEnv, IsOneRankAloneWhereNobodySaysOtherwise) {
 }
 
 TEST(RankEnv, ReadsTorchrunsVariables) {
-  const RankEnv self = discover({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"},
-                                 {"GROUP_RANK", "1"}, {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}});
+  const RankEnv self = discover({{"RANK", "3"},
+                                 {"WORLD_SIZE", "4"},
+                                 {"LOCAL_RANK", "1"},
+                                 {"LOCAL_WORLD_SIZE", "2"},
+                                 {"GROUP_RANK", "1"},
+                                 {"MASTER_ADDR", "head"},
+                                 {"MASTER_PORT", "29500"}});
   EXPECT_EQ(self.rank, 3);
   EXPECT_EQ(self.world_size, 4);
   EXPECT_EQ(self.local_rank, 1);
@@ -41,10 +50,15 @@ TEST(RankEnv, ReadsTorchrunsVariables) {
 }
 
 TEST(RankEnv, ReadsSlurmsVariablesOfATask) {
-  const RankEnv self =
-      discover({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "1"},
-                {"SLURM_NNODES", "2"}, {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "77"},
-                {"SLURM_JOB_NODELIST", "gpu[03-04]"}, {"PMIX_RANK", "2"}});
+  const RankEnv self = discover({{"SLURM_PROCID", "2"},
+                                 {"SLURM_NTASKS", "4"},
+                                 {"SLURM_LOCALID", "0"},
+                                 {"SLURM_NODEID", "1"},
+                                 {"SLURM_NNODES", "2"},
+                                 {"SLURM_STEP_ID", "0"},
+                                 {"SLURM_JOB_ID", "77"},
+                                 {"SLURM_JOB_NODELIST", "gpu[03-04]"},
+                                 {"PMIX_RANK", "2"}});
   EXPECT_EQ(self.rank, 2);
   EXPECT_EQ(self.node_rank, 1);
   EXPECT_EQ(self.num_nodes, 2);
@@ -58,17 +72,27 @@ TEST(RankEnv, TakesABatchScriptForNoRank) {
 }
 
 TEST(RankEnv, ReadsOpenMpisVariablesEvenInsideAnAllocation) {
-  const RankEnv self = discover({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"},
-                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                                 {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "3"}});
+  const RankEnv self = discover({{"OMPI_COMM_WORLD_RANK", "1"},
+                                 {"OMPI_COMM_WORLD_SIZE", "2"},
+                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                 {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_NTASKS", "1"},
+                                 {"SLURM_STEP_ID", "3"}});
   EXPECT_EQ(self.rank, 1);
   EXPECT_EQ(self.local_size, 2);
 }
 
 TEST(RankEnv, LaunchersVariablesBeatSlurmsAndMpis) {
-  const RankEnv self = discover({{"TESSERA_LAUNCHED", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"},
-                                 {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"},
-                                 {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "5"}});
+  const RankEnv self = discover({{"TESSERA_LAUNCHED", "1"},
+                                 {"RANK", "1"},
+                                 {"WORLD_SIZE", "2"},
+                                 {"LOCAL_RANK", "1"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_NTASKS", "8"},
+                                 {"SLURM_STEP_ID", "0"},
+                                 {"OMPI_COMM_WORLD_RANK", "0"},
+                                 {"OMPI_COMM_WORLD_SIZE", "5"}});
   EXPECT_EQ(self.rank, 1);
   EXPECT_EQ(self.world_size, 2);
   EXPECT_TRUE(self.launched);
@@ -76,14 +100,15 @@ TEST(RankEnv, LaunchersVariablesBeatSlurmsAndMpis) {
 
 TEST(RankEnv, RefusesContradictionsShowingBothSides) {
   // The users' habit: WORLD_SIZE exported as the number of nodes.
-  const std::string text = refusal({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"},
-                                    {"WORLD_SIZE", "2"}});
+  const std::string text =
+      refusal({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"WORLD_SIZE", "2"}});
   EXPECT_TRUE(contains(text, "WORLD_SIZE=2") && contains(text, "SLURM_NTASKS=4") && contains(text, "unset WORLD_SIZE"))
       << text;
-  EXPECT_TRUE(contains(refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "0"}}), "RANK=0"));
-  EXPECT_TRUE(contains(refusal({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"},
-                                {"PMIX_RANK", "0"}}),
-                       "PMIX_RANK=0"));
+  EXPECT_TRUE(
+      contains(refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "0"}}), "RANK=0"));
+  EXPECT_TRUE(
+      contains(refusal({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "0"}}),
+               "PMIX_RANK=0"));
 }
 
 TEST(RankEnv, RefusesHalfOfTorchrunsVariablesAndValuesThatAreNoRanks) {
@@ -104,7 +129,8 @@ TEST(Nodelist, ExpandsSlurmsForms) {
 }
 
 TEST(Nodelist, RefusesWhatSlurmNeverWrites) {
-  for (const char* broken : {"gpu[1-", "gpu1]", "gpu[3-1]", "gpu[a]", "", "a,,b", "gpu[1-2-3]", "gpu[[1]]", "n[0-999999]"}) {
+  for (const char* broken :
+       {"gpu[1-", "gpu1]", "gpu[3-1]", "gpu[a]", "", "a,,b", "gpu[1-2-3]", "gpu[[1]]", "n[0-999999]"}) {
     EXPECT_THROW(expand_nodelist(broken), UsageError) << broken;
   }
 }

@@ -23,7 +23,9 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-Error rendezvous_error(const std::string& message) { return Error(message, ExitStatus::kRendezvous); }
+Error rendezvous_error(const std::string& message) {
+  return Error(message, ExitStatus::kRendezvous);
+}
 
 int milliseconds_left(Deadline deadline) {
   const auto left = duration_cast<milliseconds>(deadline - steady_clock::now()).count();
@@ -48,8 +50,8 @@ AddressList resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) {
-    throw rendezvous_error(fmt::format("the host name '{}' cannot be resolved ({}): check MASTER_ADDR or --rdzv_endpoint",
-                                       host, gai_strerror(code)));
+    throw rendezvous_error(fmt::format(
+        "the host name '{}' cannot be resolved ({}): check MASTER_ADDR or --rdzv_endpoint", host, gai_strerror(code)));
   }
   return {found, freeaddrinfo};
 }
@@ -99,9 +101,10 @@ Socket Socket::listen(int port) {
                            : bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&v4), sizeof(v4)) == 0;
     if (bound && ::listen(socket.descriptor(), SOMAXCONN) == 0) return socket;
     if (errno == EADDRINUSE) {
-      throw rendezvous_error(fmt::format("port {} is in use on this host, by another job or program: choose another one "
-                                         "(MASTER_PORT, --master_port), or leave it out to get a free one",
-                                         port));
+      throw rendezvous_error(
+          fmt::format("port {} is in use on this host, by another job or program: choose another one "
+                      "(MASTER_PORT, --master_port), or leave it out to get a free one",
+                      port));
     }
   }
   throw rendezvous_error(fmt::format("cannot listen on port {}: {}", port, std::strerror(errno)));
@@ -133,9 +136,10 @@ Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
     }
     std::this_thread::sleep_for(milliseconds(20));  // rank 0 may still be starting
   } while (milliseconds_left(deadline) > 0);
-  throw rendezvous_error(fmt::format("nobody answers at {}:{} ({}): is rank 0 started there, and is the port open between "
-                                     "the hosts?",
-                                     host, port, std::strerror(reason)));
+  throw rendezvous_error(
+      fmt::format("nobody answers at {}:{} ({}): is rank 0 started there, and is the port open between "
+                  "the hosts?",
+                  host, port, std::strerror(reason)));
 }
 
 std::optional<std::string> Socket::read_line(Deadline deadline, std::size_t most_bytes) {

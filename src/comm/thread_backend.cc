@@ -168,9 +168,9 @@ void ThreadHub::submit_point_to_point(int rank, HostOperation operation, c10::in
     if (from.operation.ready) from.operation.ready->synchronize();
     copy_bytes(to.operation.output, from.operation.input, bytes);
   } else {
-    error = collective_error(fmt::format("rank {} sends {} bytes to rank {}, which expects {}", std::get<0>(route),
-                                         bytes, std::get<1>(route),
-                                         to.operation.output_numel * to.operation.item_bytes));
+    error =
+        collective_error(fmt::format("rank {} sends {} bytes to rank {}, which expects {}", std::get<0>(route), bytes,
+                                     std::get<1>(route), to.operation.output_numel * to.operation.item_bytes));
   }
   own.work->end(error);
   other->work->end(error);

@@ -36,16 +36,15 @@ class ThreadHub {
 
   const ReduceOrder order_;
   std::mutex mutex_;
-  std::map<std::uint64_t, Table> tables_;               // collectives that wait for a rank, by sequence number
+  std::map<std::uint64_t, Table> tables_;  // collectives that wait for a rank, by sequence number
   std::map<int, std::uint64_t> sequence_of_rank_;
-  std::map<Route, std::vector<Seat>> sends_, receives_; // whichever came first waits here
+  std::map<Route, std::vector<Seat>> sends_, receives_;  // whichever came first waits here
   std::string abort_message_;
 };
 
 class ThreadBackend : public HostBackend {
  public:
-  ThreadBackend(int rank, int size, std::shared_ptr<ThreadHub> hub)
-      : HostBackend(rank, size), hub_(std::move(hub)) {}
+  ThreadBackend(int rank, int size, std::shared_ptr<ThreadHub> hub) : HostBackend(rank, size), hub_(std::move(hub)) {}
   const std::string getBackendName() const override { return "threads"; }
 
  protected:

@@ -1,9 +1,9 @@
 // A world whose ranks are threads of this process.
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <exception>
 #include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "comm/thread_backend.h"
 #include "comm/world_impl.h"
@@ -36,7 +36,8 @@ class ThreadHubs {
 };
 
 std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& options,
-                                  const std::shared_ptr<ThreadHubs>& hubs, const c10::intrusive_ptr<c10d::Store>& store) {
+                                  const std::shared_ptr<ThreadHubs>& hubs,
+                                  const c10::intrusive_ptr<c10d::Store>& store) {
   auto impl = std::make_unique<World::Impl>();
   std::vector<Guest> roster;
   for (int r = 0; r < size; ++r) roster.push_back({.rank = r, .world_size = size, .host = host_name()});

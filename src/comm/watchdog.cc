@@ -19,9 +19,13 @@ using std::chrono::steady_clock;
 constexpr milliseconds kLookEvery{100};
 const std::string kAlarmKey = "tessera/alarm";
 
-std::string flight_key(int rank) { return fmt::format("tessera/flight/{}", rank); }
+std::string flight_key(int rank) {
+  return fmt::format("tessera/flight/{}", rank);
+}
 
-std::vector<std::uint8_t> to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
+std::vector<std::uint8_t> to_bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 std::string to_text(const std::vector<std::uint8_t>& bytes) {
   std::string text(bytes.size(), ' ');
   std::copy(bytes.begin(), bytes.end(), text.begin());
@@ -29,7 +33,7 @@ std::string to_text(const std::vector<std::uint8_t>& bytes) {
 }
 
 Json entry_to_json(const FlightEntry& e) {
-  return {{"sequence", e.sequence}, {"group", e.group}, {"ranks", e.ranks}, {"operation", e.operation},
+  return {{"sequence", e.sequence}, {"group", e.group},   {"ranks", e.ranks}, {"operation", e.operation},
           {"unit", e.unit},         {"detail", e.detail}, {"bytes", e.bytes}};
 }
 
@@ -115,14 +119,15 @@ void Watchdog::respond(const Alarm& own) {
     log_debug("the store does not answer: {}", message_of(error));
   }
   const auto host_of = [&](int rank) {
-    return static_cast<std::size_t>(rank) < options_.hosts.size() ? options_.hosts[static_cast<std::size_t>(rank)] : "?";
+    return static_cast<std::size_t>(rank) < options_.hosts.size() ? options_.hosts[static_cast<std::size_t>(rank)]
+                                                                  : "?";
   };
   std::string message = fmt::format("rank {} on {}: {}", alarm.rank, host_of(alarm.rank), alarm.message);
   if (alarm.stuck) message += fmt::format("\n{}", diagnose(*alarm.stuck, entries_of_rank));
   const bool is_own = alarm.rank == options_.rank;
   // A plain failure is told by the rank that failed; a diagnosis by the lowest rank that still can.
   const bool speaks = alarm.stuck ? entries_of_rank.begin()->first == options_.rank : is_own;
-  options_.end(message, alarm.status, !is_own, speaks);
+  options_.end(message, alarm.status, /*is_consequence=*/!speaks, speaks);
 }
 
 // The first alarm in the store is everybody's: of two ranks that time out together, one is right for all.

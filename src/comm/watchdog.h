@@ -5,8 +5,6 @@
 // with exit status 43; the lowest rank that answers prints the diagnosis. It needs nothing of the thread that hangs.
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -15,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "comm/flight_recorder.h"
@@ -24,9 +23,9 @@ namespace tessera {
 struct WatchdogOptions {
   int rank = 0;
   int world_size = 1;
-  std::vector<std::string> hosts;                         // by rank, for messages
+  std::vector<std::string> hosts;  // by rank, for messages
   std::chrono::milliseconds comm_timeout{600'000};
-  std::chrono::milliseconds answer_timeout{2'000};        // how long the others may take to publish
+  std::chrono::milliseconds answer_timeout{2'000};  // how long the others may take to publish
   // Called once, on the watchdog's or the failing thread, with the message and the exit status; ends the process
   // (tests: remembers). `is_consequence`: another rank is to blame. `speaks`: this rank tells the user.
   std::function<void(const std::string& message, int status, bool is_consequence, bool speaks)> end;
@@ -59,8 +58,8 @@ class Watchdog {
   c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<FlightRecorder> recorder_;
   WatchdogOptions options_;
-  std::mutex mutex_;                   // one response at a time, and store_
-  bool ended_ = false;                 // guarded by mutex_
+  std::mutex mutex_;    // one response at a time, and store_
+  bool ended_ = false;  // guarded by mutex_
   std::chrono::steady_clock::time_point store_lost_since_{};
   std::atomic<bool> stopping_{false};
   std::thread thread_;

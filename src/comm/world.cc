@@ -30,14 +30,6 @@ NodeLayout NodeLayout::of(const std::vector<Guest>& roster, int ranks_per_node) 
   return layout;
 }
 
-int NodeLayout::uniform_ranks_per_node() const {
-  std::map<int, int> num_on_node;
-  for (int node : node_of_rank) ++num_on_node[node];
-  const int first = num_on_node.begin()->second;
-  const bool uniform = std::all_of(num_on_node.begin(), num_on_node.end(), [&](auto& n) { return n.second == first; });
-  return uniform ? first : 0;
-}
-
 Group& World::Impl::group(const std::vector<int>& ranks, const std::string& name) {
   std::lock_guard lock(mutex);
   auto& slot = groups[ranks];
@@ -94,16 +86,36 @@ World::~World() {
   }
 }
 
-int World::rank() const { return impl_->rank; }
-int World::size() const { return impl_->size; }
-int World::local_rank() const { return impl_->layout.local_rank_of_rank[static_cast<std::size_t>(impl_->rank)]; }
-int World::node_rank() const { return impl_->layout.node_of_rank[static_cast<std::size_t>(impl_->rank)]; }
-int World::num_nodes() const { return impl_->layout.num_nodes; }
-const std::vector<int>& World::node_of_rank() const { return impl_->layout.node_of_rank; }
-const std::vector<std::string>& World::hosts() const { return impl_->hosts; }
-const std::string& World::backend_name() const { return impl_->backend_name; }
-at::Device World::device() const { return impl_->device; }
-const FlightRecorder& World::recorder() const { return *impl_->recorder; }
+int World::rank() const {
+  return impl_->rank;
+}
+int World::size() const {
+  return impl_->size;
+}
+int World::local_rank() const {
+  return impl_->layout.local_rank_of_rank[static_cast<std::size_t>(impl_->rank)];
+}
+int World::node_rank() const {
+  return impl_->layout.node_of_rank[static_cast<std::size_t>(impl_->rank)];
+}
+int World::num_nodes() const {
+  return impl_->layout.num_nodes;
+}
+const std::vector<int>& World::node_of_rank() const {
+  return impl_->layout.node_of_rank;
+}
+const std::vector<std::string>& World::hosts() const {
+  return impl_->hosts;
+}
+const std::string& World::backend_name() const {
+  return impl_->backend_name;
+}
+at::Device World::device() const {
+  return impl_->device;
+}
+const FlightRecorder& World::recorder() const {
+  return *impl_->recorder;
+}
 
 Group& World::all() {
   std::vector<int> ranks;

@@ -22,8 +22,6 @@ struct NodeLayout {
 
   // By what the guests were told, else by their hosts; `ranks_per_node` > 0 pretends.
   static NodeLayout of(const std::vector<Guest>& roster, int ranks_per_node);
-  // Nodes of equal size: that many ranks each. Otherwise 0.
-  int uniform_ranks_per_node() const;
 };
 
 struct World::Impl {
@@ -37,13 +35,13 @@ struct World::Impl {
   at::Device device = at::kCPU;
   std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
   BackendMaker make_backend;
-  std::function<void()> leave;                        // the last words to the others, when the world ends in peace
+  std::function<void()> leave;  // the last words to the others, when the world ends in peace
 
   // Destroyed in reverse: groups first, the lobby (and with it the store that others use) last.
   std::unique_ptr<LobbyServer> lobby;
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Watchdog> watchdog;
-  std::mutex mutex;                                   // guards groups
+  std::mutex mutex;  // guards groups
   std::map<std::vector<int>, std::unique_ptr<Group>> groups;
 
   Group& group(const std::vector<int>& ranks, const std::string& name);

@@ -194,6 +194,12 @@ TEST_F(CommandLine, HelpIsPrintedAndEndsTheReading) {
   }
 }
 
+TEST_F(CommandLine, HelpAsMarkdownIsTheTableOfTheDocs) {
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(schema_.read_command_line({"--help=markdown"}));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), schema_.docs_table());
+}
+
 TEST_F(CommandLine, PrintConfigIsOnlyNoted) {
   read({"--print-config", "--iters", "7"});
   EXPECT_TRUE(schema_.wants_print_config());

@@ -49,8 +49,8 @@ class Schema {
   // that differ. The message names the setting, the value, what is allowed and where the value came from.
   // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
   // source's is checked all the same.
-  // Returns false when help was asked for (-h, --help) and has been printed: then the caller ends. --print_config only
-  // sets wants_print_config(), since other sources may still be read.
+  // Returns false when help was asked for (-h, --help, --help=markdown) and has been printed: then the caller ends.
+  // --print_config only sets wants_print_config(), since other sources may still be read.
   bool read_command_line(const std::vector<std::string>& arguments);
   bool wants_print_config() const { return wants_print_config_; }
   void read_json(const Json& object, const std::string& origin);  // unknown keys are refused

@@ -51,7 +51,7 @@ class Schema::CommandLine {
 
   std::vector<Mention> mentions;
   std::vector<std::string> words;
-  bool wants_help = false, wants_print_config = false;
+  bool wants_help = false, wants_docs = false, wants_print_config = false;
 
  private:
   void take_long_option(const std::string& word) {
@@ -65,8 +65,8 @@ class Schema::CommandLine {
       refuse_value("--" + name, attached);
       mentions.push_back({negated, "false", kOrigin});
     } else if (name == "help") {
-      refuse_value("--help", attached);
-      wants_help = true;
+      if (attached != "markdown") refuse_value("--help", attached);
+      (attached ? wants_docs : wants_help) = true;
     } else if (name == "print_config" || name == "print-config") {
       refuse_value("--print_config", attached);
       wants_print_config = true;
@@ -160,8 +160,8 @@ bool Schema::read_command_line(const std::vector<std::string>& arguments) {
   check_names();
   CommandLine line(*this, arguments);
   line.scan();
-  if (line.wants_help) {
-    std::fputs(help_text().c_str(), stdout);
+  if (line.wants_help || line.wants_docs) {
+    std::fputs(line.wants_docs ? docs_table().c_str() : help_text().c_str(), stdout);
     return false;
   }
   assign(line.mentions, Source::kCommandLine);

@@ -17,7 +17,7 @@ constexpr at::ScalarType kTypes[] = {at::kFloat, at::kHalf, at::kBFloat16, at::k
 constexpr std::int64_t kSizes[] = {0, 1, 3, 1000, 5001, 300'007};
 
 // The tensor that `rank` contributes to the case `seed`: every rank can compute everybody's.
-at::Tensor contribution(int rank, std::int64_t numel, at::ScalarType type, std::uint64_t seed) {
+at::Tensor contribution_of(int rank, std::int64_t numel, at::ScalarType type, std::uint64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(seed * 1000 + static_cast<std::uint64_t>(rank));
   if (at::isIntegralType(type, true)) return at::randint(0, 40, {numel}, generator, at::kLong).to(type);
   return (at::randn({numel}, generator, at::kFloat) * 3).to(type);
@@ -25,8 +25,13 @@ at::Tensor contribution(int rank, std::int64_t numel, at::ScalarType type, std::
 
 std::vector<at::Tensor> contributions(World& world, std::int64_t numel, at::ScalarType type, std::uint64_t seed) {
   std::vector<at::Tensor> tensors;
-  for (int r = 0; r < world.size(); ++r) tensors.push_back(contribution(r, numel, type, seed));
+  for (int r = 0; r < world.size(); ++r) tensors.push_back(contribution_of(r, numel, type, seed));
   return tensors;
+}
+
+// Bit for bit, wherever they are.
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  return at::equal(a.cpu(), b.cpu());
 }
 
 at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp::RedOpType op) {
@@ -69,16 +74,16 @@ void check_one_reduction(World& world, at::ScalarType type, ReduceOp::RedOpType 
   SCOPED_TRACE(testing::Message() << type << " op " << static_cast<int>(op) << " numel " << numel);
   const auto inputs = contributions(world, numel, type, 7);
   const at::Tensor expected = expected_reduction(world, inputs, op);
-  const at::Tensor own = inputs[static_cast<std::size_t>(world.rank())];
+  const at::Tensor own = inputs[static_cast<std::size_t>(world.rank())].to(world.device());
 
   at::Tensor reduced = own.clone();
   world.all().all_reduce(reduced, op)->wait();
-  EXPECT_TRUE(at::equal(reduced, expected)) << "all_reduce";
+  EXPECT_TRUE(same(reduced, expected)) << "all_reduce";
 
   for (int root = 0; root < world.size(); ++root) {
     at::Tensor at_root = own.clone();
     world.all().reduce(at_root, root, op)->wait();
-    EXPECT_TRUE(at::equal(at_root, world.rank() == root ? expected : own)) << "reduce to " << root;
+    EXPECT_TRUE(same(at_root, world.rank() == root ? expected : own)) << "reduce to " << root;
   }
 }
 
@@ -99,21 +104,21 @@ void check_moves(World& world) {
     for (std::int64_t numel : kSizes) {
       SCOPED_TRACE(testing::Message() << type << " numel " << numel);
       const auto inputs = contributions(world, numel, type, 9);
-      const at::Tensor own = inputs[static_cast<std::size_t>(rank)];
+      const at::Tensor own = inputs[static_cast<std::size_t>(rank)].to(world.device());
 
       at::Tensor gathered = at::empty({numel * size}, own.options());
       all.all_gather(gathered, own)->wait();
-      EXPECT_TRUE(at::equal(gathered, at::cat(inputs))) << "all_gather";
+      EXPECT_TRUE(same(gathered, at::cat(inputs))) << "all_gather";
       at::Tensor in_place = at::empty({numel * size}, own.options());
       at::Tensor part = in_place.narrow(0, rank * numel, numel);
       part.copy_(own);
       all.all_gather(in_place, part)->wait();
-      EXPECT_TRUE(at::equal(in_place, gathered)) << "all_gather in place";
+      EXPECT_TRUE(same(in_place, gathered)) << "all_gather in place";
 
       for (int root = 0; root < size; ++root) {
         at::Tensor received = own.clone();
         all.broadcast(received, root)->wait();
-        EXPECT_TRUE(at::equal(received, inputs[static_cast<std::size_t>(root)])) << "broadcast from " << root;
+        EXPECT_TRUE(same(received, inputs[static_cast<std::size_t>(root)])) << "broadcast from " << root;
       }
 
       // Everybody sends before anybody receives: messages do not wait for one another.
@@ -121,7 +126,7 @@ void check_moves(World& world) {
       WorkHandle sent = all.send(own, (rank + 1) % size);
       all.recv(from_left, (rank + size - 1) % size)->wait();
       sent->wait();
-      EXPECT_TRUE(at::equal(from_left, inputs[static_cast<std::size_t>((rank + size - 1) % size)])) << "send, recv";
+      EXPECT_TRUE(same(from_left, inputs[static_cast<std::size_t>((rank + size - 1) % size)])) << "send, recv";
     }
   }
 
@@ -131,8 +136,12 @@ void check_moves(World& world) {
     to.push_back(rank + 2 * k);
     from.push_back(k + 2 * rank);
   }
-  const auto total = [](const std::vector<std::int64_t>& v) { return std::accumulate(v.begin(), v.end(), std::int64_t{0}); };
-  at::Tensor input = at::empty({total(to)}, at::kInt), output = at::full({total(from)}, -1, at::kInt);
+  const auto total = [](const std::vector<std::int64_t>& v) {
+    return std::accumulate(v.begin(), v.end(), std::int64_t{0});
+  };
+  const at::TensorOptions ints = at::TensorOptions(at::kInt).device(world.device());
+  const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(world.device());
+  at::Tensor input = at::empty({total(to)}, ints), output = at::full({total(from)}, -1, ints);
   std::int64_t at_element = 0;
   for (int k = 0; k < size; ++k) {
     input.narrow(0, at_element, to[static_cast<std::size_t>(k)]).fill_(100 * rank + k);
@@ -145,10 +154,10 @@ void check_moves(World& world) {
     EXPECT_TRUE(output.narrow(0, at_element, n).eq(100 * k + rank).all().item<bool>()) << "all_to_all from " << k;
     at_element += n;
   }
-  at::Tensor equal_in = at::arange(size * 5, at::kFloat) + 1000 * rank, equal_out = at::empty({size * 5}, at::kFloat);
+  at::Tensor equal_in = at::arange(size * 5, floats) + 1000 * rank, equal_out = at::empty({size * 5}, floats);
   all.all_to_all(equal_out, equal_in)->wait();
   for (int k = 0; k < size; ++k) {
-    EXPECT_TRUE(at::equal(equal_out.narrow(0, 5 * k, 5), at::arange(5 * rank, 5 * rank + 5, at::kFloat) + 1000 * k));
+    EXPECT_TRUE(same(equal_out.narrow(0, 5 * k, 5), at::arange(5 * rank, 5 * rank + 5, at::kFloat) + 1000 * k));
   }
 }
 
@@ -156,30 +165,30 @@ void check_same_bits_by_every_way(World& world) {
   for (at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     for (std::int64_t part : {std::int64_t{1}, std::int64_t{11}, std::int64_t{70'001}}) {
       SCOPED_TRACE(testing::Message() << type << " part " << part);
-      const at::Tensor own = contribution(world.rank(), part * world.size(), type, 11);
+      const at::Tensor own = contribution_of(world.rank(), part * world.size(), type, 11).to(world.device());
       at::Tensor whole = own.clone();
       world.all().all_reduce(whole)->wait();
 
       at::Tensor scattered = at::empty({part}, own.options());
       world.all().reduce_scatter(scattered, own)->wait();
-      EXPECT_TRUE(at::equal(scattered, own_part(whole, world))) << "reduce_scatter";
+      EXPECT_TRUE(same(scattered, own_part(whole, world))) << "reduce_scatter";
       at::Tensor copy = own.clone();
       at::Tensor in_place = copy.narrow(0, world.rank() * part, part);
       world.all().reduce_scatter(in_place, copy)->wait();
-      EXPECT_TRUE(at::equal(in_place, scattered)) << "reduce_scatter in place";
+      EXPECT_TRUE(same(in_place, scattered)) << "reduce_scatter in place";
 
       // Within the nodes, then across them: what HYBRID_SHARD does, on nodes of equal size.
       if (world.size() % world.num_nodes() == 0) {
         at::Tensor two_steps = own.clone();
         world.node().all_reduce(two_steps)->wait();
         world.across().all_reduce(two_steps)->wait();
-        EXPECT_TRUE(at::equal(two_steps, whole)) << "node, then across";
+        EXPECT_TRUE(same(two_steps, whole)) << "node, then across";
       }
 
       // A piece of the buffer alone has the same bits as within the whole.
       at::Tensor piece = own.narrow(0, own.numel() / 2, own.numel() - own.numel() / 2).clone();
       world.all().all_reduce(piece)->wait();
-      EXPECT_TRUE(at::equal(piece, whole.narrow(0, own.numel() / 2, piece.numel()))) << "a piece alone";
+      EXPECT_TRUE(same(piece, whole.narrow(0, own.numel() / 2, piece.numel()))) << "a piece alone";
     }
   }
 }
@@ -196,8 +205,9 @@ void check_many_in_flight(World& world) {
   std::vector<at::Tensor> first, second;
   std::vector<WorkHandle> works;
   for (int i = 0; i < kRounds; ++i) {
-    first.push_back(at::full({100'000}, world.rank() + i, at::kFloat));
-    second.push_back(at::full({i % 2 == 0 ? 10 : 50'000}, world.rank(), at::kInt));
+    first.push_back(at::full({100'000}, world.rank() + i, at::TensorOptions(at::kFloat).device(world.device())));
+    second.push_back(
+        at::full({i % 2 == 0 ? 10 : 50'000}, world.rank(), at::TensorOptions(at::kInt).device(world.device())));
     // Even ranks start on one group, odd ranks on the other: groups do not wait for each other.
     if (world.rank() % 2 == 0) works.push_back(all.all_reduce(first.back()));
     works.push_back(backwards.broadcast(second.back(), 0));
@@ -221,7 +231,9 @@ void check_refusals(World& world) {
     }
     return "nothing was thrown";
   };
-  const auto has = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
   std::string text = message([&] { all.all_reduce(at::zeros({4, 4}).t()); });
   EXPECT_TRUE(has(text, "contiguous") && has(text, "[1, 4]")) << text;
   text = message([&] { all.all_reduce(at::zeros({4}, at::kDouble)); });
@@ -251,7 +263,9 @@ void check_layout(World& world, int ranks_per_node) {
 }
 
 void check_recorded(World& world) {
-  world.all().all_reduce(at::zeros({256}), ReduceOp::SUM, "block.3")->wait();
+  world.all()
+      .all_reduce(at::zeros({256}, at::TensorOptions().device(world.device())), ReduceOp::SUM, "block.3")
+      ->wait();
   const auto entries = world.recorder().entries();
   const FlightEntry& last = entries.back();
   EXPECT_EQ(last.operation, "all_reduce");

@@ -1,15 +1,16 @@
-// What every backend must do, checked on whatever world it is given: the thread world and MPI run the same checks.
+// What every backend must do, checked on whatever world it is given: threads, MPI, and MPI with CUDA tensors run the
+// same checks.
 #pragma once
 
 #include "tessera/world.h"
 
 namespace tessera {
 
-void check_reductions(World& world);            // every type, operation and size; the order of sums
-void check_moves(World& world);                 // all-gather, broadcast, all-to-all, send and recv
+void check_reductions(World& world);  // every type, operation and size; the order of sums
+void check_moves(World& world);       // all-gather, broadcast, all-to-all, send and recv
 void check_same_bits_by_every_way(World& world);
-void check_many_in_flight(World& world);        // several groups at once, in another order on each rank
-void check_refusals(World& world);              // strided, unknown type, sizes that do not divide
+void check_many_in_flight(World& world);  // several groups at once, in another order on each rank
+void check_refusals(World& world);        // strided, unknown type, sizes that do not divide
 void check_layout(World& world, int ranks_per_node);
 void check_recorded(World& world);
 

@@ -1,4 +1,5 @@
-// The same checks as for threads, on MPI ranks: run under mpirun with any number of ranks.
+// The same checks as for threads, on MPI ranks: run under mpirun with any number of ranks. With TEST_DEVICE=cuda all
+// ranks share the GPUs of this host, their tensors staged through pinned memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,10 +15,13 @@ WorldOptions options(int ranks_per_node) {
   options.ranks_per_node = ranks_per_node;
   options.comm_timeout = std::chrono::seconds(120);
   options.banner = false;
+  if (const char* device = std::getenv("TEST_DEVICE")) options.device = device;
   return options;
 }
 
-TEST(MpiWorld, DoesEverythingThatABackendMust) { check_everything(*World::create(options(0)), 0); }
+TEST(MpiWorld, DoesEverythingThatABackendMust) {
+  check_everything(*World::create(options(0)), 0);
+}
 
 TEST(MpiWorld, AddsWithinNodesFirstWhereThereAreSeveral) {
   const auto world = World::create(options(2));

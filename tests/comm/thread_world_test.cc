@@ -29,7 +29,8 @@ class ThreadWorld : public testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(ThreadWorld, DoesEverythingThatABackendMust) {
   const auto [num_ranks, ranks_per_node] = GetParam();
-  run_thread_ranks(num_ranks, options(ranks_per_node), [&](World& world) { check_everything(world, GetParam().second); });
+  run_thread_ranks(num_ranks, options(ranks_per_node),
+                   [&](World& world) { check_everything(world, GetParam().second); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadWorld,
@@ -44,17 +45,18 @@ TEST(ThreadWorldFaults, NamesTheRankThatNeverEnteredACollective) {
     world.all().all_reduce(at::zeros({8}), ReduceOp::SUM, "block.7")->wait();
   });
   EXPECT_NE(message.find("longer than 300ms (--comm_timeout)"), std::string::npos) << message;
-  EXPECT_NE(message.find("never entered it:\n  rank 1: last finished #2 barrier of 'warm-up'"), std::string::npos) << message;
+  EXPECT_NE(message.find("never entered it:\n  rank 1: last finished #2 barrier of 'warm-up'"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("#3 all_reduce of 'block.7' (32 bytes, Float sum)"), std::string::npos) << message;
   EXPECT_NE(message.find("ranks 0, 2: entered it and waits"), std::string::npos) << message;
 }
 
 TEST(ThreadWorldFaults, NamesTheRankThatCalledWithAnotherSize) {
-  const std::string message = failure_of(3, options(), [](World& world) {
-    world.all().all_reduce(at::zeros({world.rank() == 2 ? 5 : 4}))->wait();
-  });
-  EXPECT_NE(message.find("rank 0 calls all_reduce of 4 Float elements, sum, rank 2 calls all_reduce of 5 Float elements"),
-            std::string::npos)
+  const std::string message = failure_of(
+      3, options(), [](World& world) { world.all().all_reduce(at::zeros({world.rank() == 2 ? 5 : 4}))->wait(); });
+  EXPECT_NE(
+      message.find("rank 0 calls all_reduce of 4 Float elements, sum, rank 2 calls all_reduce of 5 Float elements"),
+      std::string::npos)
       << message;
 }
 

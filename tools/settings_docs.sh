@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# docs/settings.md, from the program's own declarations: settings_docs.sh TESSERA > docs/settings.md
+# With --check FILE it says whether FILE is as the program would write it.
+set -euo pipefail
+tessera=$1
+
+write() {
+  cat <<'END_OF_TEXT'
+# Settings
+
+Written by `tools/settings_docs.sh` from the declarations in the code; a test holds this page against them.
+Hyphens and underscores in names are the same. A value comes from the command line, else from the environment,
+else it is the default; `--print_config` shows each with where it came from.
+END_OF_TEXT
+  local command
+  for command in launch comm-test env; do
+    printf '\n## tessera %s\n\n' "$command"
+    "$tessera" "$command" --help=markdown
+  done
+}
+
+if [ "${2:-}" = --check ]; then
+  diff "$3" <(write) || { echo "run: tools/settings_docs.sh $tessera > docs/settings.md" >&2; exit 1; }
+else
+  write
+fi
