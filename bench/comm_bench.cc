@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -90,9 +91,12 @@ bool measure_overlap(World& world) {
   collective()->wait();
   products(10);
   const double alone = median_of([&] { collective()->wait(); });
-  const double one_product = median_of([&] { products(20); }) / 20;
-  const int count = std::max(1, static_cast<int>(alone / one_product));
-  const double computing = median_of([&] { products(count); });
+  int count = 20;
+  double computing = 0;
+  for (int round = 0; round < 4; ++round) {  // closer each time to the collective's length
+    computing = median_of([&] { products(count); });
+    if (round < 3) count = std::max(1, static_cast<int>(std::lround(count * alone / computing)));
+  }
   const double together = median_of([&] {
     auto work = collective();
     products(count);

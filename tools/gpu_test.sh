@@ -16,10 +16,8 @@ run_all() {
   echo "==> Built after $((SECONDS - started)) s"
   # One GPU, so one test at a time: their timings and their memory must not meet.
   ctest --test-dir build/release -L gpu --no-tests=error --output-on-failure --verbose || status=$?
-  if [ -x build/release/bin/gpu_bench ]; then
-    echo "==> gpu_bench"
-    build/release/bin/gpu_bench || status=$?
-  fi
+  # Where there are cores to spare: how well collectives and computing overlap.
+  tools/bench.sh || status=$?
   echo "==> gpu-test: status $status after $((SECONDS - started)) s"
   return "$status"
 }

@@ -3,6 +3,11 @@
 
 commit_of_tree() {
   local commit
+  # A copy without its history says by TESSERA_COMMIT what it is a copy of.
+  if [ -n "${TESSERA_COMMIT:-}" ]; then
+    echo "$TESSERA_COMMIT"
+    return
+  fi
   commit=$(git rev-parse --short=12 HEAD 2>/dev/null) || commit=
   if [ -z "$commit" ]; then
     echo unknown

@@ -48,12 +48,14 @@ class CudaSupport : public GpuSupport {
   void set_device(int index) const override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
   void synchronize() const override { c10::cuda::device_synchronize(); }
 
-  c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+  c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size, int device,
                                               std::chrono::milliseconds timeout) const override {
     auto options = c10d::ProcessGroupNCCL::Options::create();
     // Ours says who is to blame; NCCL's own watchdog comes after it, should ours be blind.
     options->timeout = timeout + std::chrono::seconds(30);
-    return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), rank, size, options);
+    auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), rank, size, options);
+    backend->setBoundDeviceId(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device)));
+    return backend;
   }
 };
 

@@ -21,7 +21,7 @@ Clock::time_point seconds_ago(double seconds) {
 std::string describe(const FlightEntry& entry) {
   std::string text = entry.sequence > 0 ? fmt::format("#{} {}", entry.sequence, entry.operation) : entry.operation;
   if (!entry.unit.empty()) text += fmt::format(" of '{}'", entry.unit);
-  if (entry.operation != "barrier") text += fmt::format(" ({} bytes, {})", entry.bytes, entry.detail);
+  if (!entry.detail.empty()) text += fmt::format(" ({} bytes, {})", entry.bytes, entry.detail);
   return text;
 }
 

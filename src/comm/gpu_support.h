@@ -28,8 +28,9 @@ class GpuSupport {
   virtual bool can_access_peer(int from, int to) const = 0;
   virtual void set_device(int index) const = 0;
   virtual void synchronize() const = 0;  // the whole current device
+  // `device` is this rank's GPU, by its index.
   virtual c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                                                      std::chrono::milliseconds timeout) const = 0;
+                                                      int device, std::chrono::milliseconds timeout) const = 0;
 };
 
 // Null where there is none; `no_gpu_reason()` then says why. Loads the library on the first call; thread-safe.

@@ -151,19 +151,23 @@ World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
 World::Impl::BackendMaker nccl_maker(const World::Impl* self, milliseconds timeout) {
   return [self, timeout](const std::vector<int>& ranks, const std::string& name) {
     auto store = c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, self->store);
-    return gpu_support()->make_nccl(store, self->place_in(ranks), static_cast<int>(ranks.size()), timeout);
+    return gpu_support()->make_nccl(store, self->place_in(ranks), static_cast<int>(ranks.size()),
+                                    self->device.index(), timeout);
   };
 }
 
-// Nobody leaves while another still needs the store that rank 0 may hold.
+// Whoever holds the store stays until all have left: the others' watchdogs need it. What this rank did last stays in it.
 void leave_together(World::Impl& self) {
-  self.watchdog.reset();
+  for (auto& [ranks, group] : self.groups) group->backend().shutdown();
+  FlightEntry entry;
+  entry.group = "world";
+  entry.operation = "leave_world";
+  self.recorder->finish(self.recorder->begin(std::move(entry)));
+  self.watchdog->publish_last_words();
   const std::string key = "tessera/left";
   self.store->add(key, 1);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (self.lobby && self.store->add(key, 0) < self.size && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+  while (self.lobby && self.store->add(key, 0) < self.size) std::this_thread::sleep_for(milliseconds(5));
+  self.watchdog.reset();
 }
 
 void start_watchdog(World::Impl& self, const WorldOptions& options) {

@@ -58,18 +58,25 @@ Watchdog::Watchdog(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<Flight
 }
 
 Watchdog::~Watchdog() {
-  stopping_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
   thread_.join();
 }
 
 void Watchdog::watch() {
-  while (!stopping_) {
-    std::this_thread::sleep_for(kLookEvery);
-    std::lock_guard lock(mutex_);
-    if (ended_ || stopping_) return;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kLookEvery, [this] { return stopping_ || ended_; })) {
     check_own_operations();
     if (!ended_) check_alarm_of_others();
   }
+}
+
+void Watchdog::publish_last_words() {
+  std::lock_guard lock(mutex_);
+  store_->set(flight_key(options_.rank), to_bytes(recorder_->dump()));
 }
 
 void Watchdog::check_own_operations() {

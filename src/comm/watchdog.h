@@ -5,8 +5,8 @@
 // with exit status 43; the lowest rank that answers prints the diagnosis. It needs nothing of the thread that hangs.
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +40,9 @@ class Watchdog {
   // This rank cannot go on: tells the others, gives a diagnosis where a collective is to blame, and ends.
   void raise(const std::string& message, int status);
 
+  // This rank is done: its recorder stays in the store, for a diagnosis of those that go on without it.
+  void publish_last_words();
+
  private:
   struct Alarm {
     int rank = 0;
@@ -61,7 +64,8 @@ class Watchdog {
   std::mutex mutex_;    // one response at a time, and store_
   bool ended_ = false;  // guarded by mutex_
   std::chrono::steady_clock::time_point store_lost_since_{};
-  std::atomic<bool> stopping_{false};
+  std::condition_variable wake_;
+  bool stopping_ = false;              // guarded by mutex_
   std::thread thread_;
 };
 

@@ -40,8 +40,13 @@ Group& World::Impl::group(const std::vector<int>& ranks, const std::string& name
     entry.ranks = ranks;
     entry.operation = "make_group";
     const std::uint64_t id = recorder->begin(std::move(entry));
-    slot = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
-    recorder->finish(id);
+    try {
+      slot = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
+      recorder->finish(id);
+    } catch (const std::exception& error) {
+      recorder->finish(id, message_of(error));
+      throw;
+    }
   }
   return *slot;
 }
