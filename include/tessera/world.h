@@ -8,7 +8,8 @@
 //     });
 //   }
 //
-// Order: one World a process (the thread world of tests aside), made before any group is used, destroyed last.
+// Order: one World at a time in a process (the thread world of tests aside; one in all under `tessera launch`), made
+// before any group is used, destroyed last. Its end waits for the operations that are still under way.
 // Every rank of a group calls the same operations on it in the same order. An operation returns at once; its tensors
 // must not be touched until `wait()` on the returned work has come back. wait() throws what went wrong. For CUDA
 // tensors wait() orders the current stream after the operation, as c10d does.
@@ -109,8 +110,9 @@ class World {
   Group& all();     // every rank
   Group& node();    // the ranks of this node
   Group& across();  // the ranks with this local rank, one of each node
-  // Any list of world ranks, in the order given. Every member calls this with the same list, others do not.
-  // Made once: the same list gives the same group again.
+  // Any list of world ranks, in the order given (sums within a node follow it). Every member calls this with the same
+  // list, others do not; ranks that make several groups make them in the same order. Made once: the same list gives the
+  // same group again.
   Group& group(const std::vector<int>& ranks);
 
   const FlightRecorder& recorder() const;
@@ -123,11 +125,12 @@ class World {
   explicit World(std::unique_ptr<Impl> impl);
 
  private:
+  friend int run_rank(const WorldOptions& options, const std::function<int(World&)>& body);
   std::unique_ptr<Impl> impl_;
 };
 
-// A rank's whole life: make the world, run `body`, and on an exception take all ranks down with one message.
-// Returns the exit status for main.
+// A rank's whole life: make the world, run `body`, and on an exception take all ranks down with one message. Nothing is
+// thrown. Returns the exit status for main. A status other than 0 that the other ranks do not return too ends them.
 int run_rank(const WorldOptions& options, const std::function<int(World&)>& body);
 
 // `num_ranks` ranks as threads of this process, for fast tests of everything that is built on groups. `body` runs

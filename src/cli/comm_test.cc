@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <limits>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/output.h"
 #include "monitor/host_info.h"
 #include "tessera/world.h"
 
@@ -26,6 +26,8 @@ struct CommTestSettings {
   std::int64_t min_bytes = 0, max_bytes = 0, step_bytes = 0, step_factor = 0;
   int num_gpus = 1, num_threads = 1, average = 1;
   double min_bus_bandwidth = 0;
+  int parallel_init = 0, aggregated = 1, graphs = 0, cpu_time = 0, null_stream = 0, registers = 0, timeout_s = 0;
+  std::vector<std::string> idle;  // of these, the ones that were given
   BandwidthOptions options;
   WorldSettings world;
 };
@@ -118,7 +120,47 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .help("GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44");
 }
 
+// Flags of nccl-tests that scripts pass by habit: taken where they ask for what happens anyway.
+void declare_idle(Schema& schema, CommTestSettings& s) {
+  const auto flag = [&](const char* name, char letter, int* value, const char* preset, const char* help) {
+    schema.integer(name, value).short_name(letter).preset(preset).at_least(0).group("As in nccl-tests").help(help);
+  };
+  flag("parallel_init", 'p', &s.parallel_init, "0", "0 or 1: ranks are processes and always start in parallel");
+  flag("agg_iters", 'm', &s.aggregated, "1", "1: calls are not aggregated");
+  flag("cudagraph", 'G', &s.graphs, "0", "0: calls are not captured in CUDA graphs");
+  flag("report_cputime", 'C', &s.cpu_time, "0", "0: the time is that of the whole call");
+  flag("stream_null", 'y', &s.null_stream, "0", "0: the default stream is not used");
+  flag("local_register", 'R', &s.registers, "0", "0 or 1: whether buffers are registered is the backend's choice");
+  flag("timeout", 'T', &s.timeout_s, "0", "seconds: changes nothing, --comm_timeout ends a collective that hangs");
+}
+
+void complete_idle(const Schema& schema, CommTestSettings& s) {
+  struct IdleFlag {
+    const char* name;
+    char letter;
+    int value, low, high;
+    const char* reason;
+  };
+  constexpr int kAny = std::numeric_limits<int>::max();
+  const IdleFlag flags[] = {
+      {"parallel_init", 'p', s.parallel_init, 0, 1, "ranks start in parallel, or they do not; give 0 or 1"},
+      {"agg_iters", 'm', s.aggregated, 1, 1, "Tessera does not aggregate calls; give 1"},
+      {"cudagraph", 'G', s.graphs, 0, 0, "Tessera does not capture calls in CUDA graphs; give 0"},
+      {"report_cputime", 'C', s.cpu_time, 0, 0, "Tessera reports the time of the whole call; give 0"},
+      {"stream_null", 'y', s.null_stream, 0, 0, "Tessera does not use the default stream; give 0"},
+      {"local_register", 'R', s.registers, 0, 1, "Tessera has no symmetric buffers; give 0 or 1"},
+      {"timeout", 'T', s.timeout_s, 0, kAny, ""},
+  };
+  for (const IdleFlag& flag : flags) {
+    if (flag.value < flag.low || flag.value > flag.high) {
+      throw UsageError(fmt::format("-{} {}: {}", flag.letter, flag.value, flag.reason));
+    }
+    if (schema.at(flag.name).is_set()) s.idle.push_back(fmt::format("-{}", flag.letter));
+  }
+}
+
 void complete(Schema& schema, CommTestSettings& s) {
+  complete_idle(schema, s);
   s.options.operation = test_operation_named(s.operation);
   if (s.words.size() > 1) throw UsageError(fmt::format("unexpected word '{}' after '{}'", s.words[1], s.words[0]));
   if (!s.words.empty()) {
@@ -150,9 +192,7 @@ void complete(Schema& schema, CommTestSettings& s) {
 
 // Rank 0's lines, at once: a job's log is read while it runs.
 void say(const World& world, const std::string& text) {
-  if (world.rank() != 0) return;
-  fmt::print("{}", text);
-  std::fflush(stdout);
+  if (world.rank() == 0) print_out(text);
 }
 
 ReportHeader header_of(World& world, const CommTestSettings& s) {
@@ -164,6 +204,7 @@ ReportHeader header_of(World& world, const CommTestSettings& s) {
   header.backend = world.backend_name();
   header.device = world.device().is_cuda() ? "GPUs" : "CPUs";
   header.hosts = world.hosts();
+  header.idle = s.idle;
   return header;
 }
 
@@ -185,12 +226,14 @@ int refuse(const World& world, ExitStatus status, const std::string& message) {
   return end_with(world, status, message);
 }
 
-int measure(World& world, const CommTestSettings& s, const std::vector<std::int64_t>& sizes,
+int measure(World& world, const CommTestSettings& s, const std::vector<std::int64_t>& all_sizes,
             std::optional<double> min_bus_bandwidth) {
   if (traits_of(s.options.operation).has_root && s.options.root >= world.size()) {
     return refuse(world, ExitStatus::kUsage,
                   fmt::format("-r {}: there is no such rank; the ranks are 0 to {}", s.options.root, world.size() - 1));
   }
+  const std::vector<std::int64_t> sizes = without_repeats(
+      all_sizes, s.options.operation, static_cast<std::int64_t>(c10::elementSize(s.options.type)), world.size());
   const std::int64_t available = read_memory_info().usable_bytes().value_or(std::numeric_limits<std::int64_t>::max());
   const std::string refusal = memory_refusal(world, s.options, sizes.back(), available);
   if (!refusal.empty()) return refuse(world, ExitStatus::kNoBandwidth, "No bandwidth figure: " + refusal);
@@ -198,7 +241,7 @@ int measure(World& world, const CommTestSettings& s, const std::vector<std::int6
   BandwidthTest test(world, s.options, sizes.back());
   say(world, report_header(header_of(world, s), s.options));
   test.warm_up(sizes.back());
-  test.warm_up(sizes.front());
+  if (sizes.front() != sizes.back()) test.warm_up(sizes.front());
   for (const std::int64_t size : sizes) say(world, report_row(test.measure(size), s.options));
   const BandwidthTotals totals = test.totals();
   say(world, report_footer(totals, s.options.num_checks > 0));
@@ -219,11 +262,12 @@ int run_comm_test(const std::vector<std::string>& args) {
   CommTestSettings settings;
   Schema schema("tessera comm-test", "measure how fast the ranks talk, with nccl-tests' arguments and columns");
   declare_measurement(schema, settings);
+  declare_idle(schema, settings);
   declare(schema, settings.world);
   schema.positionals("[OPERATION]", &settings.words);
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
-    fmt::print("{}", schema.config_text());
+    print_out(schema.config_text());
     return 0;
   }
   complete(schema, settings);
@@ -238,6 +282,9 @@ int run_comm_test(const std::vector<std::string>& args) {
       return measure(world, settings, sizes, min_bus_bandwidth);
     } catch (const c10::OutOfMemoryError& error) {  // of a GPU
       throw Error(fmt::format("No bandwidth figure: {}", error.what_without_backtrace()), ExitStatus::kNoBandwidth);
+    } catch (const OutputError& error) {  // a gate whose figure nobody can read has none
+      if (!min_bus_bandwidth) throw;
+      throw Error(fmt::format("No bandwidth figure: {}", error.what()), ExitStatus::kNoBandwidth);
     } catch (const std::bad_alloc&) {
       throw Error("No bandwidth figure: the memory is used up", ExitStatus::kNoBandwidth);
     }

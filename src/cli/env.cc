@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <torch/version.h>
 
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <future>
@@ -19,30 +18,20 @@
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/output.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "launch/host.h"
 #include "monitor/host_info_advice.h"
 #include "monitor/host_info_print.h"
+#include "monitor/variables.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Variables that Tessera, torch or NCCL heed. Only these are ever shown: others may hold secrets.
-constexpr const char* kHeeded[] = {"CUDA_VISIBLE_DEVICES",
-                                   "OMP_NUM_THREADS",
-                                   "NCCL_DEBUG",
-                                   "NCCL_SOCKET_IFNAME",
-                                   "NCCL_IB_HCA",
-                                   "NCCL_ALGO",
-                                   "NCCL_NET_GDR_LEVEL",
-                                   "TORCH_NCCL_ASYNC_ERROR_HANDLING",
-                                   "TORCH_NCCL_BLOCKING_WAIT",
-                                   "TESSERA_LOG",
-                                   "MASTER_ADDR",
-                                   "MASTER_PORT"};
+// Only these and the heeded ones (monitor/variables.h) are ever shown: others may hold secrets.
 constexpr const char* kRankVariables[] = {"RANK",
                                           "WORLD_SIZE",
                                           "LOCAL_RANK",
@@ -63,13 +52,11 @@ constexpr const char* kSlurmVariables[] = {"SLURM_JOB_ID",  "SLURM_JOB_NAME",   
                                            "SLURM_STEP_ID", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_NODE",
                                            "SLURM_GPUS",    "SLURM_GPUS_ON_NODE",  "SLURM_JOB_NODELIST"};
 
-using Variables = std::map<std::string, std::string>;
-
 template <std::size_t N>
 Variables those_set(const Environment& environment, const char* const (&names)[N]) {
   Variables found;
   for (const char* name : names) {
-    // CUDA_VISIBLE_DEVICES= hides every GPU: here, empty is not unset.
+    // To people who look for a mistake, empty is not unset.
     const auto entry = environment.all().find(name);
     if (entry != environment.all().end()) found.emplace(entry->first, entry->second);
   }
@@ -208,7 +195,8 @@ MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
   }
   gather_slurm(environment, facts);
   gather_ranks(environment, nproc_per_node, facts);
-  facts.variables = those_set(environment, kHeeded);
+  facts.variables = heeded_variables(environment.all());
+  facts.misspelt_variables = misspelt_variables(environment.all());
   if (const auto address = environment.find("MASTER_ADDR")) facts.master_addr_mistake = resolution_mistake(*address);
   return facts;
 }
@@ -226,15 +214,14 @@ int run_env(const std::vector<std::string>& args) {
       .help("judge the machine for so many ranks; 0: as many as the environment says");
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
-    fmt::print("{}", schema.config_text());
+    print_out(schema.config_text());
     return 0;
   }
   const MachineFacts facts = gather_facts(Environment::of_process(), nproc_per_node);
   const std::vector<Problem> problems = find_problems(facts);
   // Variables may hold any bytes, JSON only UTF-8.
-  fmt::print("{}", as_json ? machine_json(facts, problems).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                           : machine_text(facts, problems));
-  std::fflush(stdout);
+  print_out(as_json ? machine_json(facts, problems).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                    : machine_text(facts, problems));
   return 0;
 }
 

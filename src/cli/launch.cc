@@ -8,6 +8,7 @@
 #include "launch/host.h"
 #include "launch/launcher.h"
 #include "launch/settings.h"
+#include "launch/torchrun_habits.h"
 
 namespace tessera {
 
@@ -16,9 +17,10 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   Schema schema("tessera launch", "start ranks, watch them, and end all when one fails");
   declare(schema, settings);
   if (!schema.read_command_line(args)) return 0;
+  if (const auto plain = with_plain_tee(args, settings)) return run_launch(*plain, subcommands);
   const Environment environment = Environment::of_process();
   // One node has rank 0 whatever an outer job calls it.
-  if (settings.nnodes != "1") schema.read_environment(environment);
+  if (settings.nnodes != "1" && settings.nnodes != "1:1") schema.read_environment(environment);
   if (schema.wants_print_config()) {
     fmt::print("{}", schema.config_text());
     return 0;

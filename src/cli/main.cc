@@ -1,21 +1,20 @@
 // The program: one subcommand a file, chosen here.
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstdio>
+#include <algorithm>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli/comm_test.h"
 #include "cli/env.h"
 #include "cli/launch.h"
 #include "comm/failure.h"
-#include "comm/lobby.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/output.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -61,15 +60,16 @@ std::string usage() {
 }
 
 int run(const Arguments& arguments) {
-  const std::string name = arguments.empty() ? "--help" : arguments.front();
+  std::string name = arguments.empty() ? "--help" : arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
-    fmt::print("{}", usage());
+    print_out(usage());
     return arguments.empty() ? static_cast<int>(ExitStatus::kUsage) : 0;
   }
-  if (name == "--version") {
-    fmt::print("tessera {}\n", kVersion);
+  if (name == "--version" || name == "version") {
+    print_out(fmt::format("tessera {}\n", kVersion));
     return 0;
   }
+  if (!name.starts_with("__")) std::replace(name.begin(), name.end(), '_', '-');  // the same, as in settings
   std::vector<std::string> names;
   for (const Command& command : commands()) {
     if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
@@ -80,36 +80,24 @@ int run(const Arguments& arguments) {
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
 }
 
-// This rank by whoever started it, without a check: an error is being told already.
-int rank_for_messages() {
-  const Environment environment = Environment::of_process();
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
-    if (const auto value = environment.find(name)) return static_cast<int>(parse_integer(*value).value_or(0));
-  }
-  return 0;
-}
-
-// One clear message, and the same message for the launcher.
-int report(const std::string& message, int status) {
-  const int rank = rank_for_messages();
-  // All ranks see a wrong flag: rank 0 says so first, and whoever started them then ends the others.
-  if (rank > 0 && status == static_cast<int>(ExitStatus::kUsage)) std::this_thread::sleep_for(std::chrono::seconds(1));
-  fmt::print(stderr, "tessera: error: {}\n", message);
-  record_failure({.rank = rank, .host = host_name(), .message = message, .exit_status = status});
-  return status;
-}
-
 }  // namespace
 }  // namespace tessera
 
 int main(int argc, char** argv) {
   using namespace tessera;
+  open_missing_standard_streams();
   try {
-    configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), 0);
-    return run({argv + 1, argv + argc});
+    const Arguments arguments(argv + 1, argv + argc);
+    // `tessera env` tells of a wrong TESSERA_LOG; everything else refuses it.
+    if (arguments.empty() || arguments.front() != "env") {
+      configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), 0);
+    }
+    return run(arguments);
   } catch (const Error& error) {
-    return report(error.what(), static_cast<int>(error.status()));
+    report_failure(error.what(), static_cast<int>(error.status()));
+    return static_cast<int>(error.status());
   } catch (const std::exception& error) {
-    return report(message_of(error), static_cast<int>(ExitStatus::kFailure));
+    report_failure(message_of(error), static_cast<int>(ExitStatus::kFailure));
+    return static_cast<int>(ExitStatus::kFailure);
   }
 }

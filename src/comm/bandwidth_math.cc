@@ -101,14 +101,28 @@ std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max
 }
 
 MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int64_t item_bytes, int num_ranks) {
-  const std::int64_t whole = size_bytes / item_bytes;
+  const std::int64_t whole = std::max<std::int64_t>(1, size_bytes / item_bytes);
   if (!traits_of(operation).is_cut) return {whole * item_bytes, whole, whole, whole};
   const std::int64_t unit = std::max<std::int64_t>(1, kPartBytes / item_bytes);
-  const std::int64_t part = whole / num_ranks / unit * unit;
+  // Less than one unit a rank stays unaligned: nccl-tests makes it 0 and measures nothing.
+  const std::int64_t unaligned = std::max<std::int64_t>(1, whole / num_ranks);
+  const std::int64_t part = unaligned < unit ? unaligned : unaligned / unit * unit;
   MessageShape shape{part * num_ranks * item_bytes, part, part * num_ranks, part * num_ranks};
   if (operation == TestOperation::kAllGather) shape.send_numel = part;
   if (operation == TestOperation::kReduceScatter) shape.receive_numel = part;
   return shape;
+}
+
+std::vector<std::int64_t> without_repeats(const std::vector<std::int64_t>& sizes, TestOperation operation,
+                                          std::int64_t item_bytes, int num_ranks) {
+  std::vector<std::int64_t> result;
+  std::int64_t last_bytes = -1;
+  for (const std::int64_t size : sizes) {
+    const std::int64_t bytes = shape_of(operation, size, item_bytes, num_ranks).bytes;
+    if (bytes != last_bytes) result.push_back(size);
+    last_bytes = bytes;
+  }
+  return result;
 }
 
 double bus_factor(TestOperation operation, int num_ranks) {

@@ -43,7 +43,11 @@ struct MessageShape {
   std::int64_t count = 0;  // the count column: elements of the whole, or of one part
   std::int64_t send_numel = 0, receive_numel = 0;
 };
+// At least one element, and one for each rank where the size is cut: what moves nothing has no speed.
 MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int64_t item_bytes, int num_ranks);
+// `sizes` without those that come to the same buffers as the one before: -b 1 -e 3 -i 1 is one row of floats.
+std::vector<std::int64_t> without_repeats(const std::vector<std::int64_t>& sizes, TestOperation operation,
+                                          std::int64_t item_bytes, int num_ranks);
 
 // What part of the data crosses the busiest link: 2(n-1)/n for all-reduce, (n-1)/n for the cut operations, 1 for the
 // others; 0 with one rank, which has no link (nccl-tests says 1 there for the last three).

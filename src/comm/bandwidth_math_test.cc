@@ -70,8 +70,34 @@ TEST(MessageShape, CountsAsNcclTestsDoes) {
   EXPECT_EQ(exchanged.count, 42);
   EXPECT_EQ(exchanged.send_numel, 42 * 3);
   EXPECT_EQ(exchanged.receive_numel, 42 * 3);
+}
 
-  EXPECT_EQ(shape_of(TestOperation::kAllReduce, 3, 4, 2).bytes, 0);  // less than an element
+TEST(MessageShape, HasAnElementForEachRankAtLeast) {
+  for (TestOperation operation : kAll) {
+    for (std::int64_t item_bytes : {1, 2, 4, 8}) {
+      for (int num_ranks : {1, 2, 3, 4}) {
+        for (std::int64_t size = 1; size < 300; ++size) {
+          const MessageShape shape = shape_of(operation, size, item_bytes, num_ranks);
+          ASSERT_GE(shape.count, 1) << traits_of(operation).name << " " << size;
+          ASSERT_GE(shape.send_numel, 1);
+          ASSERT_GE(shape.receive_numel, 1);
+          const std::int64_t least = item_bytes * (traits_of(operation).is_cut ? num_ranks : 1);
+          ASSERT_LE(shape.bytes, std::max(size, least)) << traits_of(operation).name << " " << size;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(shape_of(TestOperation::kAllReduce, 3, 4, 2).bytes, 4);
+  EXPECT_EQ(shape_of(TestOperation::kAllGather, 3, 4, 2).bytes, 8);
+  EXPECT_EQ(shape_of(TestOperation::kAllGather, 24, 4, 2).bytes, 24);  // 3 floats a rank are not yet 16 bytes
+  EXPECT_EQ(shape_of(TestOperation::kAllGather, 56, 4, 2).bytes, 32);
+}
+
+TEST(MessageShape, SizesThatComeToTheSameAreOneRow) {
+  EXPECT_EQ(without_repeats({1, 2, 3}, TestOperation::kAllReduce, 4, 2), Sizes{1});
+  EXPECT_EQ(without_repeats({3, 4, 7, 8, 9, 12}, TestOperation::kAllReduce, 4, 2), (Sizes{3, 8, 12}));
+  EXPECT_EQ(without_repeats({8, 16, 32, 64}, TestOperation::kAllGather, 4, 4), (Sizes{8, 32, 64}));
+  EXPECT_EQ(without_repeats({8, 16, 32}, TestOperation::kAllReduce, 4, 4), (Sizes{8, 16, 32}));
 }
 
 TEST(BusFactor, IsNcclTests) {

@@ -69,6 +69,9 @@ std::string report_header(const ReportHeader& header, const BandwidthOptions& op
     text += fmt::format("#  Rank {:>3} on {}\n", rank, header.hosts[rank]);
   }
   text += "#\n";
+  if (!header.idle.empty()) {
+    text += fmt::format("# {} change{} nothing here\n", join(header.idle, ", "), header.idle.size() == 1 ? "s" : "");
+  }
   if (traits.copies_first) {
     text += fmt::format("# out-of-place: {} works in place here; the time includes the copy into the receive buffer\n",
                         traits.name);

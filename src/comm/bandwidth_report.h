@@ -14,6 +14,7 @@ struct ReportHeader {
   std::string step;  // "2(factor)", "1048576(bytes)"
   std::string backend, device;
   std::vector<std::string> hosts;  // by rank
+  std::vector<std::string> idle;   // flags of nccl-tests that were given and change nothing: "-p", "-G"
 };
 
 // Every line of these ends with a newline and begins with '#', but for the row.

@@ -3,9 +3,12 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <cstdio>
+#include <thread>
 
 #include "core/environment.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/text.h"
 
@@ -27,6 +30,26 @@ void record_failure(const Failure& failure) noexcept {
   } catch (...) {
     // Nobody is left to tell: the exit status still says that it failed.
   }
+}
+
+namespace {
+
+// This rank by whoever started it, without a check: an error is being told already.
+int rank_for_messages() {
+  const Environment environment = Environment::of_process();
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const auto value = environment.find(name)) return static_cast<int>(parse_integer(*value).value_or(0));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void report_failure(const std::string& message, int status) noexcept {
+  const int rank = rank_for_messages();
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  record_failure({.rank = rank, .host = host_name(), .message = message, .exit_status = status});
+  std::fprintf(stderr, "tessera: error: %s\n", message.c_str());
 }
 
 std::optional<Failure> read_failure(const std::filesystem::path& path) {

@@ -22,6 +22,10 @@ struct Failure {
 
 // Does nothing where TESSERA_FAILURE_FILE is not set; never throws (it runs when all else has failed).
 void record_failure(const Failure& failure) noexcept;
+// The end of a rank that cannot go on: one clear message on standard error, and the record for the launcher. Ranks
+// above 0 wait a second first: what all see is said by rank 0, and whoever started the ranks then ends the others.
+void report_failure(const std::string& message, int status) noexcept;
+
 std::optional<Failure> read_failure(const std::filesystem::path& path);
 
 // What an exception says to a user: libtorch's errors lose their C++ backtrace.

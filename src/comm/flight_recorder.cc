@@ -57,10 +57,49 @@ const FlightEntry* find_collective(const std::vector<FlightEntry>& entries, cons
   return nullptr;
 }
 
+// A rank that is further on has done it, though its ring has forgotten it.
+bool has_passed(const std::vector<FlightEntry>& entries, const FlightEntry& wanted) {
+  return std::any_of(entries.begin(), entries.end(), [&](const FlightEntry& entry) {
+    return entry.group == wanted.group && entry.sequence > wanted.sequence;
+  });
+}
+
 }  // namespace
 
 std::string FlightEntry::signature() const {
-  return fmt::format("{} of '{}' ({} bytes, {})", operation, unit, bytes, detail);
+  return fmt::format("{} of '{}' ({} bytes, {})", operation, unit, operation == "all_to_all" ? 0 : bytes, detail);
+}
+
+Json FlightEntry::to_json() const {
+  return {{"id", id},
+          {"sequence", sequence},
+          {"group", group},
+          {"ranks", ranks},
+          {"operation", operation},
+          {"unit", unit},
+          {"detail", detail},
+          {"bytes", bytes},
+          {"start_age", seconds_since(start)},
+          {"end_age", done ? seconds_since(end) : 0.0},
+          {"done", done},
+          {"error", error}};
+}
+
+FlightEntry FlightEntry::from_json(const Json& json) {
+  FlightEntry entry;
+  entry.id = json.at("id");
+  entry.sequence = json.at("sequence");
+  entry.group = json.at("group");
+  entry.ranks = json.at("ranks").get<std::vector<int>>();
+  entry.operation = json.at("operation");
+  entry.unit = json.at("unit");
+  entry.detail = json.at("detail");
+  entry.bytes = json.at("bytes");
+  entry.start = seconds_ago(json.at("start_age"));
+  entry.done = json.at("done");
+  if (entry.done) entry.end = seconds_ago(json.at("end_age"));
+  entry.error = json.at("error");
+  return entry;
 }
 
 std::uint64_t FlightRecorder::begin(FlightEntry entry) {
@@ -70,23 +109,36 @@ std::uint64_t FlightRecorder::begin(FlightEntry entry) {
   entry.sequence = is_point_to_point ? 0 : ++sequence_of_group_[entry.group];
   entry.start = Clock::now();
   // The oldest finished entry makes room; one that is still under way is what the watchdog needs.
-  if (entries_.size() >= capacity_) {
+  while (entries_.size() >= capacity_) {
     auto finished = std::find_if(entries_.begin(), entries_.end(), [](const FlightEntry& e) { return e.done; });
-    if (finished != entries_.end()) entries_.erase(finished);
+    if (finished == entries_.end()) break;
+    entries_.erase(finished);
   }
   entries_.push_back(std::move(entry));
   return last_id_;
 }
 
+std::deque<FlightEntry>::iterator FlightRecorder::find(std::uint64_t id) {
+  const auto found = std::lower_bound(entries_.begin(), entries_.end(), id,
+                                      [](const FlightEntry& entry, std::uint64_t wanted) { return entry.id < wanted; });
+  return found != entries_.end() && found->id == id ? found : entries_.end();
+}
+
 void FlightRecorder::finish(std::uint64_t id, const std::string& error) {
   std::lock_guard lock(mutex_);
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (entry->id != id) continue;
-    entry->end = Clock::now();
-    entry->done = true;
-    entry->error = error;
-    return;
-  }
+  const auto entry = find(id);
+  if (entry == entries_.end()) return;
+  entry->end = Clock::now();
+  entry->done = true;
+  entry->error = error;
+}
+
+void FlightRecorder::cancel(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto entry = find(id);
+  if (entry == entries_.end()) return;
+  if (entry->sequence > 0) --sequence_of_group_[entry->group];
+  entries_.erase(entry);
 }
 
 void FlightRecorder::finish_when(std::uint64_t id, std::function<bool()> is_done) {
@@ -136,54 +188,26 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
   return {entries_.begin(), entries_.end()};
 }
 
-void FlightRecorder::clear() {
+bool FlightRecorder::is_idle() const {
   std::lock_guard lock(mutex_);
-  entries_.clear();
+  return std::all_of(entries_.begin(), entries_.end(), [](const FlightEntry& entry) { return entry.done; });
 }
 
 std::string FlightRecorder::dump() const {
   Json list = Json::array();
-  for (const FlightEntry& e : entries()) {
-    list.push_back({{"id", e.id},
-                    {"sequence", e.sequence},
-                    {"group", e.group},
-                    {"ranks", e.ranks},
-                    {"operation", e.operation},
-                    {"unit", e.unit},
-                    {"detail", e.detail},
-                    {"bytes", e.bytes},
-                    {"start_age", seconds_since(e.start)},
-                    {"end_age", e.done ? seconds_since(e.end) : 0.0},
-                    {"done", e.done},
-                    {"error", e.error}});
-  }
+  for (const FlightEntry& entry : entries()) list.push_back(entry.to_json());
   return list.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::vector<FlightEntry> FlightRecorder::parse_dump(const std::string& dump) {
   std::vector<FlightEntry> entries;
-  for (const Json& e : parse_json(dump, "flight recorder")) {
-    FlightEntry entry;
-    entry.id = e.at("id");
-    entry.sequence = e.at("sequence");
-    entry.group = e.at("group");
-    entry.ranks = e.at("ranks").get<std::vector<int>>();
-    entry.operation = e.at("operation");
-    entry.unit = e.at("unit");
-    entry.detail = e.at("detail");
-    entry.bytes = e.at("bytes");
-    entry.start = seconds_ago(e.at("start_age"));
-    entry.done = e.at("done");
-    if (entry.done) entry.end = seconds_ago(e.at("end_age"));
-    entry.error = e.at("error");
-    entries.push_back(std::move(entry));
-  }
+  for (const Json& entry : parse_json(dump, "flight recorder")) entries.push_back(FlightEntry::from_json(entry));
   return entries;
 }
 
 std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
   std::string text = fmt::format("{} on group {} ({} ranks)", describe(stuck), stuck.group, stuck.ranks.size());
-  std::vector<std::pair<int, std::string>> missing, different, waiting;
+  std::vector<std::pair<int, std::string>> missing, different, waiting, elsewhere;
   for (int rank : stuck.ranks) {
     const auto found = entries_of_rank.find(rank);
     if (found == entries_of_rank.end()) {
@@ -192,19 +216,21 @@ std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<F
     }
     const FlightEntry* entry = find_collective(found->second, stuck);
     if (stuck.sequence == 0) {
-      waiting.emplace_back(rank, standing(found->second));
+      elsewhere.emplace_back(rank, standing(found->second));
+    } else if (entry == nullptr && has_passed(found->second, stuck)) {
+      elsewhere.emplace_back(rank, fmt::format("has done it; {}", standing(found->second)));
     } else if (entry == nullptr) {
       missing.emplace_back(rank, standing(found->second));
     } else if (entry->signature() != stuck.signature()) {
       different.emplace_back(rank, describe(*entry));
     } else {
-      waiting.emplace_back(rank, entry->error.empty() ? (entry->done ? "finished it" : "entered it and waits")
-                                                      : "entered it; " + entry->error);
+      waiting.emplace_back(rank, entry->error.empty() ? (entry->done ? "has done it" : "waits in it") : entry->error);
     }
   }
   if (!missing.empty()) text += "\n never entered it:" + list_by_remark(missing);
   if (!different.empty()) text += "\n entered another one instead:" + list_by_remark(different);
-  if (!waiting.empty()) text += "\n entered it, or stand elsewhere:" + list_by_remark(waiting);
+  if (!waiting.empty()) text += "\n entered it:" + list_by_remark(waiting);
+  if (!elsewhere.empty()) text += "\n where the ranks stand:" + list_by_remark(elsewhere);
   return text;
 }
 

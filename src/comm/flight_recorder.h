@@ -33,8 +33,10 @@ struct FlightEntry {
   bool done = false;
   std::string error;  // why it failed, if it did
 
-  // Equal on all ranks of a collective that was called alike.
+  // Equal on all ranks of a collective that was called alike. (In an all-to-all ranks may send different amounts.)
   std::string signature() const;
+  Json to_json() const;  // times as ages, since the clocks of hosts differ
+  static FlightEntry from_json(const Json& json);
 };
 
 class FlightRecorder {
@@ -44,6 +46,8 @@ class FlightRecorder {
   // Fills in id, sequence and start; returns the id.
   std::uint64_t begin(FlightEntry entry);
   void finish(std::uint64_t id, const std::string& error = {});
+  // It never began: its arguments were refused. The latest entry of its group only.
+  void cancel(std::uint64_t id);
   // For work that cannot call back (NCCL's): `is_done` is asked at each poll(), by the watchdog, until it says yes.
   void finish_when(std::uint64_t id, std::function<bool()> is_done);
   void poll();
@@ -52,13 +56,15 @@ class FlightRecorder {
   std::optional<FlightEntry> overdue(Clock::time_point limit) const;
   std::optional<FlightEntry> first_failed() const;
   std::vector<FlightEntry> entries() const;  // oldest first
-  void clear();
+  bool is_idle() const;                      // nothing is under way
 
-  // The ring as text for the store, and back. Times travel as ages, since clocks of hosts differ.
+  // The ring as text for the store, and back.
   std::string dump() const;
   static std::vector<FlightEntry> parse_dump(const std::string& dump);
 
  private:
+  std::deque<FlightEntry>::iterator find(std::uint64_t id);  // ids ascend
+
   mutable std::mutex mutex_;
   std::size_t capacity_;
   std::deque<FlightEntry> entries_;

@@ -47,6 +47,25 @@ TEST(FlightRecorder, KeepsTheLastOnesAndNeverForgetsOneUnderWay) {
   EXPECT_EQ(entries.back().sequence, 101u);
 }
 
+TEST(FlightRecorder, ShrinksAgainAfterManyAtOnce) {
+  FlightRecorder recorder(4);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(recorder.begin(entry("barrier", 0)));
+  for (std::uint64_t id : ids) recorder.finish(id);
+  EXPECT_TRUE(recorder.is_idle());
+  recorder.begin(entry("barrier", 0));
+  EXPECT_LE(recorder.entries().size(), 4u);
+}
+
+TEST(FlightRecorder, ForgetsWhatWasRefusedWithItsNumber) {
+  FlightRecorder recorder;
+  recorder.finish(recorder.begin(entry("barrier", 0)));
+  recorder.cancel(recorder.begin(entry("broadcast", 4)));
+  recorder.begin(entry("all_reduce", 4));
+  EXPECT_EQ(recorder.entries().size(), 2u);
+  EXPECT_EQ(recorder.entries().back().sequence, 2u);
+}
+
 TEST(FlightRecorder, FindsWhatIsOverdueAndWhatFailed) {
   FlightRecorder recorder;
   recorder.finish(recorder.begin(entry("barrier", 0)));
@@ -92,7 +111,12 @@ TEST(Diagnose, SaysWhoNeverEnteredWhoEnteredAnotherAndWhoIsSilent) {
   EXPECT_TRUE(contains(text, "#2 all_reduce of 'block.3' (4096 bytes, Float sum) on group world (3 ranks)")) << text;
   EXPECT_TRUE(contains(text, "rank 1: last finished #1 barrier")) << text;
   EXPECT_TRUE(contains(text, "rank 2: did not answer")) << text;
-  EXPECT_TRUE(contains(text, "rank 0: entered it and waits")) << text;
+  EXPECT_TRUE(contains(text, "entered it:\n  rank 0: waits in it")) << text;
+
+  FlightRecorder far(2);
+  for (int i = 0; i < 9; ++i) far.finish(far.begin(entry("barrier", 0)));
+  text = diagnose(stuck, {{0, rank0.entries()}, {1, far.entries()}, {2, far.entries()}});
+  EXPECT_TRUE(contains(text, "ranks 1-2: has done it; last finished #9 barrier")) << text;
 
   rank1.begin(entry("all_reduce", 8192, "block.3"));
   text = diagnose(stuck, {{0, rank0.entries()}, {1, rank1.entries()}});

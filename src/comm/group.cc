@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include "comm/failure.h"
 #include "comm/flight_recorder.h"
 #include "comm/host_backend.h"
 #include "comm/ordered_reduce.h"
-#include "core/error.h"
 #include "tessera/world.h"
 
 namespace tessera {
@@ -31,8 +29,8 @@ WorkHandle Group::recorded(FlightEntry entry, const std::function<WorkHandle()>&
   WorkHandle work;
   try {
     work = call();
-  } catch (const std::exception& error) {
-    recorder_->finish(id, message_of(error));
+  } catch (...) {
+    recorder_->cancel(id);  // refused before it began, and the caller may go on
     throw;
   }
   if (auto host_work = c10::dynamic_intrusive_pointer_cast<HostWork>(work)) {
@@ -44,6 +42,7 @@ WorkHandle Group::recorded(FlightEntry entry, const std::function<WorkHandle()>&
 }
 
 WorkHandle Group::all_reduce(at::Tensor tensor, ReduceOp::RedOpType op, std::string_view unit) {
+  check_reducible(tensor.scalar_type(), op);
   return recorded(entry("all_reduce", unit, tensor, name_of(op)), [&] {
     std::vector<at::Tensor> tensors{tensor};
     return backend_->allreduce(tensors, {.reduceOp = op});
@@ -56,6 +55,7 @@ WorkHandle Group::all_gather(at::Tensor output, at::Tensor input, std::string_vi
 }
 
 WorkHandle Group::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp::RedOpType op, std::string_view unit) {
+  check_reducible(input.scalar_type(), op);
   check_tensor("reduce_scatter", output);
   return recorded(entry("reduce_scatter", unit, input, name_of(op)),
                   [&] { return backend_->_reduce_scatter_base(output, input, {.reduceOp = op}); });
@@ -69,6 +69,7 @@ WorkHandle Group::broadcast(at::Tensor tensor, int root, std::string_view unit) 
 }
 
 WorkHandle Group::reduce(at::Tensor tensor, int root, ReduceOp::RedOpType op, std::string_view unit) {
+  check_reducible(tensor.scalar_type(), op);
   return recorded(entry("reduce", unit, tensor, fmt::format("{} to rank {}", name_of(op), root)), [&] {
     std::vector<at::Tensor> tensors{tensor};
     return backend_->reduce(tensors, {.reduceOp = op, .rootRank = root});
@@ -78,10 +79,7 @@ WorkHandle Group::reduce(at::Tensor tensor, int root, ReduceOp::RedOpType op, st
 WorkHandle Group::all_to_all(at::Tensor output, at::Tensor input, std::vector<std::int64_t> output_splits,
                              std::vector<std::int64_t> input_splits, std::string_view unit) {
   check_tensor("all_to_all", output);
-  FlightEntry record = entry("all_to_all", unit, input, "");
-  // Ranks may send other totals: the bytes are no part of what must be alike.
-  record.bytes = input_splits.empty() ? record.bytes : 0;
-  return recorded(std::move(record),
+  return recorded(entry("all_to_all", unit, input, ""),
                   [&] { return backend_->alltoall_base(output, input, output_splits, input_splits); });
 }
 

@@ -205,6 +205,23 @@ c10::intrusive_ptr<c10d::Work> HostBackend::barrier(const c10d::BarrierOptions&)
   return work;
 }
 
+// Input and output may be apart, or the same (in place), or the one the own part of the other where the operation says
+// so.
+void HostBackend::check_overlap(OpKind kind, const at::Tensor& output, const at::Tensor& input) const {
+  const auto* in = static_cast<const std::byte*>(input.data_ptr());
+  const auto* out = static_cast<const std::byte*>(output.data_ptr());
+  const auto in_bytes = static_cast<std::int64_t>(input.nbytes()),
+             out_bytes = static_cast<std::int64_t>(output.nbytes());
+  if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
+  if (kind == OpKind::kAllGather && in == out + rank_ * in_bytes) return;
+  if (kind == OpKind::kReduceScatter && out == in + rank_ * out_bytes) return;
+  if (in == out && in_bytes == out_bytes && kind != OpKind::kAllToAll) return;
+  throw Error(
+      fmt::format("{}: input and output share memory in a way that would change the input while it is read; give "
+                  "them memory of their own",
+                  name_of(kind)));
+}
+
 c10::intrusive_ptr<c10d::Work> HostBackend::start(HostOperation operation, const at::Tensor& output,
                                                   const at::Tensor& input) {
   if (input.scalar_type() != output.scalar_type() || input.device() != output.device()) {
@@ -212,6 +229,7 @@ c10::intrusive_ptr<c10d::Work> HostBackend::start(HostOperation operation, const
                             c10::toString(input.scalar_type()), input.device().str(),
                             c10::toString(output.scalar_type()), output.device().str()));
   }
+  check_overlap(operation.kind, output, input);
   auto work = c10::make_intrusive<HostWork>(rank_);
   at::Tensor host_input = input, host_output = output;
   if (!input.is_cpu()) {

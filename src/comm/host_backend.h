@@ -91,6 +91,7 @@ class HostBackend : public c10d::Backend {
 
  private:
   c10::intrusive_ptr<c10d::Work> start(HostOperation operation, const at::Tensor& output, const at::Tensor& input);
+  void check_overlap(OpKind kind, const at::Tensor& output, const at::Tensor& input) const;
   void check_peer(OpKind kind, std::int64_t peer) const;
 };
 

@@ -4,6 +4,7 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <thread>
@@ -27,16 +28,9 @@ const std::string kGreeting = "TESSERA LOBBY 1";
 constexpr milliseconds kGreetingTimeout{3000};
 
 Json to_json(const Guest& guest) {
-  return {{"rank", guest.rank},
-          {"world_size", guest.world_size},
-          {"host", guest.host},
-          {"pid", guest.pid},
-          {"job_id", guest.job_id},
-          {"restart_count", guest.restart_count},
-          {"version", guest.version},
-          {"settings", guest.settings},
-          {"local_rank", guest.local_rank},
-          {"node_rank", guest.node_rank}};
+  return {{"rank", guest.rank},         {"world_size", guest.world_size}, {"host", guest.host},
+          {"pid", guest.pid},           {"job_id", guest.job_id},         {"version", guest.version},
+          {"settings", guest.settings}, {"node_rank", guest.node_rank}};
 }
 
 Guest guest_from_json(const Json& json) {
@@ -45,10 +39,8 @@ Guest guest_from_json(const Json& json) {
           .host = json.at("host"),
           .pid = json.at("pid"),
           .job_id = json.at("job_id"),
-          .restart_count = json.at("restart_count"),
           .version = json.at("version"),
           .settings = json.at("settings").get<std::map<std::string, std::string>>(),
-          .local_rank = json.at("local_rank"),
           .node_rank = json.at("node_rank")};
 }
 
@@ -75,12 +67,6 @@ std::string difference(const Guest& a, const Guest& b, const std::string& who) {
 
 }  // namespace
 
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
-
 std::string version_text() {
   return fmt::format("tessera {}, torch {}", kVersion, TORCH_VERSION);
 }
@@ -93,6 +79,8 @@ struct LobbyServer::Impl {
   struct Seated {
     Guest guest;
     Socket socket;
+    Deadline until;  // it waits no longer: then nobody need
+    milliseconds patience;
   };
 
   Impl(int wanted_port, int guests, milliseconds timeout, std::string who_, std::string job)
@@ -120,13 +108,14 @@ struct LobbyServer::Impl {
     std::string why;
     try {
       while (why.empty() && static_cast<int>(seated.size()) < num_guests && !stopping) {
-        if (steady_clock::now() > deadline) {
-          why = absent_text();
-          break;
-        }
-        if (auto visitor = listener.accept(steady_clock::now() + milliseconds(20))) {
+        why = absent_text();
+        if (!why.empty()) break;
+        // Everybody who is at the door, so that none of a thousand waits long for the greeting.
+        auto patience_at_door = milliseconds(20);
+        while (auto visitor = listener.accept(steady_clock::now() + patience_at_door)) {
           visitor->write_line(kGreeting);
           visitors.push_back({std::move(*visitor), steady_clock::now() + std::chrono::seconds(5)});
+          patience_at_door = milliseconds(0);
         }
         why = hear_visitors();
         if (why.empty()) why = departed_text();
@@ -156,8 +145,11 @@ struct LobbyServer::Impl {
 
   std::string seat(const std::string& line, Socket& socket) {
     Guest guest;
+    milliseconds its_patience{};
     try {
-      guest = guest_from_json(parse_json(line, "hello"));
+      const Json hello = parse_json(line, "hello");
+      guest = guest_from_json(hello);
+      its_patience = milliseconds(hello.at("patience_ms").get<std::int64_t>());
     } catch (const std::exception&) {
       return {};  // no rank of any job: a port scanner, say
     }
@@ -182,7 +174,7 @@ struct LobbyServer::Impl {
       return why;
     }
     const int rank = guest.rank;
-    seated.emplace(rank, Seated{std::move(guest), std::move(socket)});
+    seated.emplace(rank, Seated{std::move(guest), std::move(socket), steady_clock::now() + its_patience, its_patience});
     return {};
   }
 
@@ -198,7 +190,12 @@ struct LobbyServer::Impl {
     return {};
   }
 
+  // Who is missing when the time is up, the server's or that of the first guest whose patience ends.
   std::string absent_text() const {
+    const auto now = steady_clock::now();
+    const auto left = std::find_if(seated.begin(), seated.end(), [&](const auto& s) { return s.second.until < now; });
+    if (now < deadline && left == seated.end()) return {};
+    const milliseconds waited = left != seated.end() ? left->second.patience : patience;
     std::vector<int> absent;
     for (int rank = 0; rank < num_guests; ++rank) {
       if (seated.count(rank) == 0) absent.push_back(rank);
@@ -206,7 +203,7 @@ struct LobbyServer::Impl {
     std::vector<std::string> came;
     for (const auto& [rank, seat] : seated) came.push_back(fmt::format("{} on {}", rank, seat.guest.host));
     return fmt::format("{}{} {} of {} never came to port {} within {}; came: {}", who, absent.size() == 1 ? "" : "s",
-                       format_ranges(absent), num_guests, port, format_duration(patience),
+                       format_ranges(absent), num_guests, port, format_duration(waited),
                        came.empty() ? "none" : join(came, ", "));
   }
 
@@ -229,7 +226,10 @@ struct LobbyServer::Impl {
     Json answer = {{"ok", why.empty()}, {"why", why}, {"store_port", store->getPort()}};
     if (why.empty()) {
       answer["roster"] = Json::array();
-      for (const auto& [rank, seat] : seated) answer["roster"].push_back(to_json(seat.guest));
+      for (auto& [rank, seat] : seated) {
+        seat.guest.settings.clear();  // alike, and long
+        answer["roster"].push_back(to_json(seat.guest));
+      }
     }
     for (auto& [rank, seat] : seated) seat.socket.write_line(answer.dump());
   }
@@ -268,8 +268,10 @@ Meeting join_lobby(const std::string& host, int port, const Guest& self, millise
                     "--master_port)",
                     host, port));
   }
-  socket.write_line(to_json(self).dump());
-  // The server's own time limit began earlier and its answer says who is missing: leave it the time to say so.
+  Json hello = to_json(self);
+  hello["patience_ms"] = timeout.count();
+  socket.write_line(hello.dump(-1, ' ', false, Json::error_handler_t::replace));
+  // The server's answer says who is missing: leave it the time to say so.
   deadline += std::chrono::seconds(5);
   const auto line = socket.read_line(deadline, 1 << 26);
   if (!line) {

@@ -1,8 +1,8 @@
 // Where the ranks of a run meet.
 //
 // One process (the launcher, or rank 0) opens a `LobbyServer` on the port that everybody knows. Each rank sends one
-// line of JSON saying who it is and with which version and settings it runs, and waits. When all are there the
-// server compares them and answers all at once: with the roster and the port of a TCPStore, or with what is wrong
+// line of JSON saying who it is, with which version and settings it runs and how long it will wait. When all are there
+// the server compares them and answers all at once: with the roster and the port of a TCPStore, or with what is wrong
 // (who never came, who came twice, who differs and in what). A time limit of ours holds at every step, which
 // TCPStore's own connect does not (it ignores its time-out when something else listens on the port).
 #pragma once
@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "core/host.h"
 #include "core/json.h"
 
 namespace tessera {
@@ -24,10 +25,9 @@ struct Guest {
   std::string host{};
   std::int64_t pid = 0;
   std::string job_id{};
-  int restart_count = 0;
   std::string version{};                          // of Tessera and torch: must be alike
   std::map<std::string, std::string> settings{};  // must be alike
-  int local_rank = -1, node_rank = -1;            // -1: unknown, derived from the hosts
+  int node_rank = -1;                             // -1: unknown, derived from the hosts
 };
 
 // What a guest learns: everybody, in rank order, and the store to go on with.
@@ -60,8 +60,6 @@ class LobbyServer {
 Meeting join_lobby(const std::string& host, int port, const Guest& self, std::chrono::milliseconds timeout,
                    const std::string& who = "rank");
 
-// This host's name, as messages and rosters give it.
-std::string host_name();
 // Versions of Tessera and torch that must be alike on all ranks: "tessera 0.1.0, torch 2.11.0".
 std::string version_text();
 

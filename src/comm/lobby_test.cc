@@ -64,6 +64,17 @@ TEST(Lobby, NamesTheRanksThatNeverCame) {
       << errors[0];
 }
 
+TEST(Lobby, GivesUpWhenTheFirstGuestDoes) {
+  LobbyServer server(0, 2, 60s);
+  std::string message;
+  try {
+    join_lobby("127.0.0.1", server.port(), guest(0, 2), 300ms);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  EXPECT_TRUE(contains(message, "rank 1 of 2 never came") && contains(message, "within 300ms")) << message;
+}
+
 TEST(Lobby, NamesTheSettingAndTheRankThatDiffers) {
   LobbyServer server(0, 2, 10s);
   Guest a = guest(0, 2), b = guest(1, 2);
@@ -113,17 +124,20 @@ TEST(Lobby, TurnsAwayAnotherJobAndGoesOn) {
   for (const std::string& error : meet(server, {a, b})) EXPECT_EQ(error, "");
 }
 
-TEST(Lobby, TellsTheOthersWhenOneLeavesBeforeAllHaveCome) {
-  LobbyServer server(0, 2, 10s);
-  {
+TEST(Lobby, TellsTheOthersAtOnceWhenOneLeavesBeforeAllHaveCome) {
+  LobbyServer server(0, 3, 60s);
+  std::thread leaver([&] {
     Socket socket = Socket::connect("127.0.0.1", server.port(), std::chrono::steady_clock::now() + 2s);
-    socket.write_line(R"({"rank":1,"world_size":2,"host":"h","pid":5,"job_id":"","restart_count":0,"version":"v1",)"
-                      R"("settings":{},"local_rank":-1,"node_rank":-1})");
-    std::this_thread::sleep_for(200ms);
-  }
-  std::this_thread::sleep_for(100ms);
-  const auto errors = meet(server, {guest(0, 3)});
-  EXPECT_FALSE(errors[0].empty());
+    socket.write_line(
+        R"({"rank":1,"world_size":3,"host":"h","pid":5,"job_id":"","version":"v1","settings":{},"patience_ms":60000,)"
+        R"("node_rank":-1})");
+    std::this_thread::sleep_for(300ms);
+  });
+  std::vector<std::string> errors;
+  const double seconds = seconds_of([&] { errors = meet(server, {guest(0, 3)}); });
+  leaver.join();
+  EXPECT_TRUE(contains(errors[0], "rank 1 on h (process 5) ended before all ranks had come")) << errors[0];
+  EXPECT_LT(seconds, 5.0);
 }
 
 TEST(Lobby, SaysThatAPortIsInUse) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 
 namespace tessera {
 namespace {
@@ -55,7 +54,7 @@ MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrde
   };
   // Two rounds are under way at once; sums travel under a tag of their own.
   std::array<MpiBatch, 2> receives{flow.batch(), flow.batch()}, sends{flow.batch(), flow.batch()};
-  MpiBatch sums = flow.batch(MpiFlow::kSecondTag);
+  MpiBatch sums = flow.batch(MpiMark::kSecond);
   const auto post_inputs = [&](std::int64_t round) {
     const auto turn = static_cast<std::size_t>(round % 2);
     for (int distance = 1; distance < flow.size; ++distance) {
@@ -130,12 +129,10 @@ MpiTask reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order)
   const Parts parts{op.input_numel, flow.size};
   const bool is_root = flow.rank == op.peer;
   const std::int64_t own_bytes = parts.length(flow.rank) * op.item_bytes;
-  std::unique_ptr<std::byte[]> own_sum;
-  if (!is_root) own_sum = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes));
-  std::byte* target = is_root ? op.output + parts.begin(flow.rank) * op.item_bytes : own_sum.get();
+  std::byte* target = is_root ? op.output + parts.begin(flow.rank) * op.item_bytes : flow.allocate(own_bytes);
   co_await reduce_own_part(flow, op, order, parts, target);
   MpiBatch batch = flow.batch();
-  if (!is_root) batch.send(own_sum.get(), own_bytes, op.peer);
+  if (!is_root) batch.send(target, own_bytes, op.peer);
   for (int from = 0; is_root && from < flow.size; ++from) {
     if (from == flow.rank) continue;
     batch.receive(op.output + parts.begin(from) * op.item_bytes, parts.length(from) * op.item_bytes, from);
@@ -151,21 +148,26 @@ MpiTask all_gather(MpiFlow& flow, const HostOperation& op) {
 
 // Large: the root hands out one part a rank and the ranks share them, so that no rank sends more than twice the data.
 MpiTask broadcast(MpiFlow& flow, const HostOperation& op) {
+  const bool is_root = flow.rank == op.peer;
   const bool whole = op.input_numel * op.item_bytes <= kSmallBytes;
   const Parts parts{op.input_numel, flow.size};
   const auto offset = [&](int rank) { return whole ? 0 : parts.begin(rank) * op.item_bytes; };
   const auto bytes = [&](int rank) { return (whole ? op.input_numel : parts.length(rank)) * op.item_bytes; };
-  MpiBatch batch = flow.batch();
-  if (flow.rank == op.peer) {
-    for (int distance = 1; distance < flow.size; ++distance) {
-      const int to = ahead(flow, distance);
-      batch.send(op.input + offset(to), bytes(to), to);
-    }
-  } else {
-    batch.receive(op.output + offset(flow.rank), bytes(flow.rank), op.peer);
+  MpiBatch parts_of_root = flow.batch();
+  for (int distance = 1; is_root && distance < flow.size; ++distance) {
+    const int to = ahead(flow, distance);
+    parts_of_root.send(op.input + offset(to), bytes(to), to);
   }
-  co_await flow.all(batch);
-  if (!whole) co_await gather_parts(flow, op.output, parts, op.item_bytes);
+  if (!is_root) parts_of_root.receive(op.output + offset(flow.rank), bytes(flow.rank), op.peer);
+  co_await flow.all(parts_of_root);
+  if (whole) co_return;
+  MpiBatch shared = flow.batch(MpiMark::kSecond);
+  for (int distance = 1; distance < flow.size; ++distance) {
+    const int from = behind(flow, distance), to = ahead(flow, distance);
+    if (!is_root) shared.receive(op.output + offset(from), bytes(from), from);
+    if (to != op.peer) shared.send(op.input + offset(flow.rank), bytes(flow.rank), to);
+  }
+  co_await flow.all(shared);
 }
 
 MpiTask all_to_all(MpiFlow& flow, const HostOperation& op) {

@@ -1,6 +1,6 @@
 // The messages of one operation: what it sends and receives, and what its coroutine waits for.
 //
-// Used by the progress thread alone.
+// Used by whoever carries operations out (mpi_runtime.h), one thread at a time.
 #pragma once
 
 #include <mpi.h>
@@ -18,28 +18,35 @@ namespace tessera {
 // Throws Error(kCollective) with MPI's own words unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
+// What an operation's messages are marked with. The tag of each message is a hash of the operation, its number and the
+// message's size: ranks that disagree about any of them never take each other's data (Open MPI 4.1 writes beyond the
+// end of a buffer that is too small), but wait, until the watchdog tells them apart.
+struct MpiMark {
+  std::uint64_t key = 0;
+  // Messages of users (send, recv), and a second kind of message of one operation, have tags of their own.
+  static constexpr int kPointToPoint = 1 << 23, kSecond = 1 << 24;
+  int flags = 0;
+
+  int tag_of(int bytes) const;
+};
+
 // A number of messages that are waited for together.
 class MpiBatch {
  public:
-  MpiBatch(MPI_Comm communicator, int tag) : communicator_(communicator), tag_(tag) {}
+  MpiBatch(MPI_Comm communicator, MpiMark mark) : communicator_(communicator), mark_(mark) {}
 
   // Messages above 1 GiB are cut: MPI counts in int. Empty ones are not sent.
   void send(const void* data, std::int64_t bytes, int to);
   void receive(void* data, std::int64_t bytes, int from);
-  void add(MPI_Request request, int from = -1, int bytes = 0);
+  void add(MPI_Request request) { requests_.push_back(request); }
 
-  // All have ended. Throws when one failed, or brought fewer bytes than expected: the ranks disagree about the size.
+  // All have ended. Throws when one failed.
   bool test();
 
  private:
-  struct Expected {
-    int from;  // -1: nothing to check
-    int bytes;
-  };
   MPI_Comm communicator_;
-  int tag_;
+  MpiMark mark_;
   std::vector<MPI_Request> requests_;
-  std::vector<Expected> expected_;
   std::vector<MPI_Status> statuses_;
 };
 
@@ -63,17 +70,21 @@ class MpiScratch {
 class MpiFlow {
  public:
   // `landing` must outlive the flow; no other operation uses it meanwhile.
-  MpiFlow(MPI_Comm comm, int message_tag, int group_rank, int group_size, MpiScratch& landing)
-      : communicator(comm), tag(message_tag), rank(group_rank), size(group_size), scratch(landing) {}
+  MpiFlow(MPI_Comm comm, MpiMark message_mark, int group_rank, int group_size, MpiScratch& landing)
+      : communicator(comm), mark(message_mark), rank(group_rank), size(group_size), scratch(landing) {}
 
   const MPI_Comm communicator;
-  const int tag;
+  const MpiMark mark;
   const int rank, size;
   MpiScratch& scratch;
 
-  // A second kind of message of the same operation; above every other tag (mpi_runtime.cc).
-  static constexpr int kSecondTag = 1 << 24;
-  MpiBatch batch(int more_tag = 0) const { return MpiBatch(communicator, tag | more_tag); }
+  MpiBatch batch(int more_flags = 0) const { return MpiBatch(communicator, {mark.key, mark.flags | more_flags}); }
+
+  // Memory for one operation, kept as long as messages may still come and go: beyond the coroutine, if that fails.
+  std::byte* allocate(std::int64_t bytes) {
+    memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
+    return memory_.back().get();
+  }
 
   // co_await flow.all(batch): goes on when every message of it has ended.
   auto all(MpiBatch& batch) {
@@ -99,6 +110,7 @@ class MpiFlow {
   std::coroutine_handle<> waiting_;
   MpiBatch* awaited_ = nullptr;
   std::exception_ptr error_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
 }  // namespace tessera

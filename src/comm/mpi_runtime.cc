@@ -2,33 +2,63 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 
+#include "comm/failure.h"
 #include "comm/mpi_collectives.h"
 #include "core/error.h"
+#include "core/quantity.h"
 
 namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-std::atomic<bool> running{false};
 constexpr std::chrono::milliseconds kNap{5};
 
 bool is_point_to_point(OpKind kind) {
   return kind == OpKind::kSend || kind == OpKind::kRecv;
 }
 
-// Messages of operations that were called differently never match: the watchdog then sees both sides wait and names
-// them, instead of one taking the other's data. 10 bits of sequence, 13 of what was called; users' tags apart.
-int tag_of(const HostOperation& op, std::uint64_t sequence) {
-  constexpr int kPointToPoint = 1 << 23;
-  if (is_point_to_point(op.kind)) return kPointToPoint | (op.tag & (kPointToPoint - 1));
-  const int called = static_cast<int>(op.kind) << 9 | static_cast<int>(op.type) << 3 | static_cast<int>(op.reduce_op);
-  return static_cast<int>(sequence % 1024) << 13 | (called & 0x1FFF);
+MpiMark mark_of(const HostOperation& op, std::uint64_t sequence) {
+  if (is_point_to_point(op.kind)) return {static_cast<std::uint64_t>(op.tag), MpiMark::kPointToPoint};
+  std::uint64_t key = sequence;
+  for (int part : {static_cast<int>(op.kind), static_cast<int>(op.type), static_cast<int>(op.reduce_op), op.peer}) {
+    key = key * 1'000'003 + static_cast<std::uint64_t>(part);
+  }
+  return {key, 0};
 }
+
+// MPI's blocking calls have no time limit: this ends the process when one takes too long.
+class TimeLimit {
+ public:
+  TimeLimit(std::chrono::milliseconds timeout, const char* what)
+      : thread_([this, timeout, what] {
+          std::unique_lock lock(mutex_);
+          if (done_.wait_for(lock, timeout, [this] { return is_done_; })) return;
+          report_failure(fmt::format("{} has waited {}: not all ranks have come to it; look at the other ranks' output",
+                                     what, format_duration(timeout)),
+                         static_cast<int>(ExitStatus::kRendezvous));
+          _exit(static_cast<int>(ExitStatus::kRendezvous));
+        }) {}
+  ~TimeLimit() {
+    {
+      std::lock_guard lock(mutex_);
+      is_done_ = true;
+    }
+    done_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool is_done_ = false;
+  std::thread thread_;  // last: it uses the others
+};
 
 // How the progress thread waits for messages: first it only lets others run, then it sleeps, longer the longer
 // nothing comes, so that a rank that waits for a slow one leaves its core to the computation.
@@ -51,37 +81,52 @@ class Backoff {
 
 }  // namespace
 
-MpiRuntime& MpiRuntime::instance() {
-  static MpiRuntime runtime;
+MpiRuntime& MpiRuntime::instance(std::chrono::milliseconds timeout) {
+  static MpiRuntime runtime(timeout);
   return runtime;
 }
 
-bool MpiRuntime::is_running() {
-  return running;
-}
-
-MpiRuntime::MpiRuntime() {
-  int granted = MPI_THREAD_SINGLE;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
+MpiRuntime::MpiRuntime(std::chrono::milliseconds timeout) : process_id_(getpid()) {
+  int granted = MPI_THREAD_SINGLE, is_initialized = 0;
+  MPI_Initialized(&is_initialized);
+  is_ours_ = is_initialized == 0;
+  if (is_ours_) {
+    const TimeLimit limit(timeout, "MPI_Init");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
+  } else {
+    check_mpi(MPI_Query_thread(&granted), "MPI_Query_thread");
+  }
   if (granted < MPI_THREAD_MULTIPLE) {
-    throw Error("this MPI library does not grant MPI_THREAD_MULTIPLE; use Open MPI built with thread support");
+    throw Error(
+        "MPI does not grant MPI_THREAD_MULTIPLE: use an Open MPI with thread support, and ask for it where the "
+        "program calls MPI_Init_thread itself");
+  }
+  int* largest_tag = nullptr;
+  int is_set = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &is_set);
+  if (is_set != 0 && *largest_tag < 2 * MpiMark::kSecond) {
+    throw Error(
+        fmt::format("this MPI has message tags up to {} only, Tessera needs {}", *largest_tag, 2 * MpiMark::kSecond));
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   thread_ = std::thread([this] { progress(); });
-  running = true;
 }
 
 MpiRuntime::~MpiRuntime() {
+  if (getpid() != process_id_) {
+    thread_.detach();  // it runs in the parent
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
   thread_.join();
-  // Where an operation failed or was abandoned, the other ranks will not come to the end together.
-  if (failed_.empty() && jobs_.empty()) MPI_Finalize();
+  const bool at_peace = open_worlds_ == 0 && failed_.empty() && jobs_.empty() && inbox_.empty();
+  if (is_ours_ && at_peace) MPI_Finalize();
 }
 
 MPI_Comm MpiRuntime::make_communicator(const std::vector<int>& ranks, int tag) {
@@ -96,7 +141,8 @@ MPI_Comm MpiRuntime::make_communicator(const std::vector<int>& ranks, int tag) {
   return communicator;
 }
 
-std::string MpiRuntime::broadcast_text(const std::string& text) {
+std::string MpiRuntime::broadcast_text(const std::string& text, std::chrono::milliseconds timeout) {
+  const TimeLimit limit(timeout, "MPI_Bcast");
   int length = static_cast<int>(text.size());
   check_mpi(MPI_Bcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
   std::string result = text;
@@ -145,10 +191,9 @@ void MpiRuntime::progress() {
 }
 
 void MpiRuntime::drive_until_ended(HostWork& work) {
-  {
-    std::lock_guard lock(mutex_);
-    ++num_drivers_;
-  }
+  std::unique_lock count_lock(mutex_);
+  ++num_drivers_;
+  count_lock.unlock();
   Backoff backoff;
   while (!work.isCompleted()) {
     bool moved;
@@ -158,59 +203,86 @@ void MpiRuntime::drive_until_ended(HostWork& work) {
     }
     moved ? backoff.reset() : backoff.pause();
   }
-  std::lock_guard lock(mutex_);
+  count_lock.lock();
   --num_drivers_;
-  if (asleep_ && busy_) wake_.notify_one();
+  if (asleep_ && num_drivers_ == 0 && (busy_ || !inbox_.empty())) wake_.notify_one();
 }
 
 bool MpiRuntime::step() {
-  {
-    std::lock_guard lock(mutex_);
-    jobs_.splice(jobs_.end(), inbox_);
-  }
+  take_new_jobs();
   bool moved = false;
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    const auto current = job++;
-    if (current->task) {
-      moved |= current->flow->advance();
-    } else if (may_start(*current)) {
-      start(*current);
-      moved = true;
+  for (auto next = jobs_.begin(); next != jobs_.end();) {
+    const auto job = next++;
+    std::exception_ptr error;
+    try {
+      if (job->task) {
+        moved |= job->flow->advance();
+      } else if (may_start(*job)) {
+        start(*job);
+        moved = true;
+      }
+      if (!job->task || !job->task->done()) continue;
+      error = job->task->error();
+    } catch (...) {  // a CUDA error while staging, no memory
+      error = std::current_exception();
     }
-    if (!current->task || !current->task->done()) continue;
-    const auto error = current->task->error();
-    const auto work = current->work;
-    Jobs ended;
-    Jobs& target = error ? failed_ : ended;
-    target.splice(target.end(), jobs_, current);
-    ended.clear();  // buffers are released before the caller goes on
-    work->end(error);
+    end(job, error);
   }
   busy_ = !jobs_.empty();
   return moved;
 }
 
-bool MpiRuntime::may_start(const Job& job) const {
+// Collectives queue in their lane: only its first is looked at, however many wait.
+void MpiRuntime::take_new_jobs() {
+  MpiJobs fresh;
+  {
+    std::lock_guard lock(mutex_);
+    fresh.swap(inbox_);
+  }
+  while (!fresh.empty()) {
+    MpiLane& lane = *fresh.front().lane;
+    const bool queues = !is_point_to_point(fresh.front().operation.kind);
+    MpiJobs& target = queues && lane.occupied ? lane.waiting : jobs_;
+    if (queues) lane.occupied = true;
+    target.splice(target.end(), fresh, fresh.begin());
+  }
+}
+
+bool MpiRuntime::may_start(const MpiJob& job) const {
   if (job.operation.ready && !job.operation.ready->query()) return false;
-  // In order within a lane: nothing older of it is in the list. Messages: no older one on the same way still waits.
-  for (const Job& other : jobs_) {
-    if (&other == &job) return true;
-    if (other.lane != job.lane) continue;
-    if (is_point_to_point(job.operation.kind)) {
-      if (!other.task && other.operation.kind == job.operation.kind && other.operation.peer == job.operation.peer)
-        return false;
-    } else if (!is_point_to_point(other.operation.kind)) {
-      return false;
-    }
+  if (!is_point_to_point(job.operation.kind)) return true;
+  // Messages on one way keep their order: none that is older still waits for its data.
+  for (const MpiJob& other : jobs_) {
+    if (&other == &job) break;
+    const bool same_way = other.lane == job.lane && other.operation.kind == job.operation.kind &&
+                          other.operation.peer == job.operation.peer;
+    if (same_way && !other.task) return false;
   }
   return true;
 }
 
-void MpiRuntime::start(Job& job) {
-  const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : job.lane->sequence++;
-  job.flow = std::make_unique<MpiFlow>(job.lane->communicator, tag_of(job.operation, sequence), job.lane->rank,
-                                       job.lane->size, job.lane->scratch);
-  job.task.emplace(carry_out(*job.flow, job.operation, job.lane->order));
+void MpiRuntime::end(MpiJobs::iterator job, const std::exception_ptr& error) {
+  const std::shared_ptr<MpiLane> lane = job->lane;
+  const c10::intrusive_ptr<HostWork> work = job->work;
+  if (!is_point_to_point(job->operation.kind)) {
+    lane->occupied = !lane->waiting.empty();
+    if (lane->occupied) jobs_.splice(jobs_.end(), lane->waiting, lane->waiting.begin());
+  }
+  MpiJobs ended;
+  MpiJobs& target = error ? failed_ : ended;
+  target.splice(target.end(), jobs_, job);
+  if (error) lane->failed = error;
+  ended.clear();  // buffers are released before the caller goes on
+  work->end(error);
+}
+
+void MpiRuntime::start(MpiJob& job) {
+  MpiLane& lane = *job.lane;
+  if (lane.failed) std::rethrow_exception(lane.failed);
+  const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : lane.sequence++;
+  job.flow = std::make_unique<MpiFlow>(lane.communicator, mark_of(job.operation, sequence), lane.rank, lane.size,
+                                       lane.scratch);
+  job.task.emplace(carry_out(*job.flow, job.operation, lane.order));
   job.task->start();
 }
 

@@ -10,10 +10,13 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,20 +27,39 @@
 
 namespace tessera {
 
-// A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations.
+struct MpiLane;
+
+// An operation on its way.
+struct MpiJob {
+  std::shared_ptr<MpiLane> lane;
+  HostOperation operation;
+  c10::intrusive_ptr<HostWork> work;
+  std::unique_ptr<MpiFlow> flow;  // once started
+  std::optional<MpiTask> task;
+};
+using MpiJobs = std::list<MpiJob>;
+
+// A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations. What is not
+// const belongs to whoever carries operations out.
 struct MpiLane {
-  MPI_Comm communicator = MPI_COMM_NULL;
-  int rank = 0, size = 1;
-  ReduceOrder order;
+  MpiLane(MPI_Comm comm, int group_rank, int group_size, ReduceOrder reduce_order)
+      : communicator(comm), rank(group_rank), size(group_size), order(std::move(reduce_order)) {}
+
+  const MPI_Comm communicator;
+  const int rank, size;
+  const ReduceOrder order;
   MpiScratch scratch;
-  std::uint64_t sequence = 0;  // of the next collective; written by whoever carries operations out
+  std::uint64_t sequence = 0;  // of the next collective
+  bool occupied = false;       // a collective of this lane is among the runtime's jobs
+  MpiJobs waiting;             // those behind it
+  std::exception_ptr failed;   // messages may still land in its buffers: nothing more starts here
 };
 
 class MpiRuntime {
  public:
-  // MPI_Init_thread on first use, MPI_Finalize when the process ends normally.
-  static MpiRuntime& instance();
-  static bool is_running();  // without starting it
+  // Starts MPI on first use (unless the program has) and ends it with the process. Where MPI_Init does not come back
+  // within `timeout`, since a rank never came to it, the process ends with exit status 42.
+  static MpiRuntime& instance(std::chrono::milliseconds timeout = std::chrono::minutes(10));
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -45,40 +67,41 @@ class MpiRuntime {
   // Collective over `ranks` of the world. `tag` tells two such calls apart that overlap.
   MPI_Comm make_communicator(const std::vector<int>& ranks, int tag);
   // From rank 0 to all: the address where the ranks meet. On the caller's thread, before any operation.
-  std::string broadcast_text(const std::string& text);
+  std::string broadcast_text(const std::string& text, std::chrono::milliseconds timeout);
 
   void submit(std::shared_ptr<MpiLane> lane, HostOperation operation, c10::intrusive_ptr<HostWork> work);
+
+  // A world that is opened and not closed in peace (an exception, exit()) makes this rank leave without MPI_Finalize,
+  // which would wait for the others: whoever started the ranks then ends them.
+  void open_world() { ++open_worlds_; }
+  void close_world() { --open_worlds_; }
 
   ~MpiRuntime();
 
  private:
-  struct Job {
-    std::shared_ptr<MpiLane> lane;
-    HostOperation operation;
-    c10::intrusive_ptr<HostWork> work;
-    std::unique_ptr<MpiFlow> flow;  // once started
-    std::optional<MpiTask> task;
-  };
-  using Jobs = std::list<Job>;
-
-  MpiRuntime();
+  explicit MpiRuntime(std::chrono::milliseconds timeout);
   void progress();                         // the thread
   void drive_until_ended(HostWork& work);  // a waiting caller
   // One pass over the operations; true when one of them went on. Called with engine_mutex_ held.
   bool step();
-  bool may_start(const Job& job) const;
-  void start(Job& job);
+  void take_new_jobs();
+  bool may_start(const MpiJob& job) const;
+  void start(MpiJob& job);
+  void end(MpiJobs::iterator job, const std::exception_ptr& error);
 
   int rank_ = 0, size_ = 1;
+  int process_id_ = 0;   // a forked child must not end what is its parent's
+  bool is_ours_ = true;  // we called MPI_Init
+  std::atomic<int> open_worlds_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  Jobs inbox_;                     // guarded by mutex_
+  MpiJobs inbox_;                  // guarded by mutex_
   bool stopping_ = false;          // guarded by mutex_
   bool asleep_ = false;            // the progress thread waits for wake_; guarded by mutex_
   int num_drivers_ = 0;            // callers that do the work; guarded by mutex_
   std::mutex engine_mutex_;        // whoever carries operations out
-  Jobs jobs_;                      // guarded by engine_mutex_
-  Jobs failed_;                    // likewise; kept, since MPI may still write into their buffers
+  MpiJobs jobs_;                   // one collective a lane, and all messages; guarded by engine_mutex_
+  MpiJobs failed_;                 // likewise; kept, since MPI may still write into their buffers
   std::atomic<bool> busy_{false};  // jobs_ is not empty
   std::thread thread_;
 };

@@ -1,10 +1,12 @@
-// A collective under way, written as a coroutine: it runs until it must wait for messages, and the progress thread
-// goes on with it when they are there. So several groups' collectives advance side by side on one thread, and each
-// reads top-down like blocking code.
+// A collective under way, written as a coroutine: it runs until it must wait for messages, and whoever
+// carries operations out goes on with it when they are there. So several groups' collectives advance side by side on
+// one thread, and each reads top-down like blocking code.
 //
 //   MpiTask exchange(MpiFlow& flow, ...) {
-//     flow.receive(...); flow.send(...);
-//     co_await flow.sent_and_received();
+//     MpiBatch batch = flow.batch();
+//     batch.receive(...);
+//     batch.send(...);
+//     co_await flow.all(batch);
 //   }
 #pragma once
 

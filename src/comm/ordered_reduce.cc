@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "core/error.h"
 
@@ -44,8 +45,11 @@ A combine(A a, A b) {
     return (a != a || a > b) ? a : b;  // NaN wins, as in torch
   } else if constexpr (op == ReduceOp::MIN) {
     return (a != a || a < b) ? a : b;
+  } else if constexpr (std::is_integral_v<A>) {
+    using Unsigned = std::make_unsigned_t<A>;  // wraps around, as torch's integers do
+    return static_cast<A>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
   } else {
-    return static_cast<A>(a + b);
+    return a + b;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <iostream>
 #include <thread>
@@ -22,6 +23,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+const std::string kLeftKey = "tessera/left";        // how many ranks have left in peace
+const std::string kStatusKey = "tessera/returned";  // how many have returned a status other than 0
+
 Error rendezvous_error(const std::string& message) {
   return Error(message, ExitStatus::kRendezvous);
 }
@@ -30,6 +34,9 @@ std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
   if (options.backend == "mpi") return "mpi";
   if (options.backend != "nccl" && options.backend != "auto") {
     throw UsageError(fmt::format("backend={}: expected auto, mpi or nccl", options.backend));
+  }
+  if (options.backend == "nccl" && options.device == "cpu") {
+    throw UsageError("backend=nccl with device=cpu: NCCL moves GPU tensors only; use backend=mpi");
   }
   const bool has_gpu = options.device != "cpu" && gpu_support() != nullptr;
   if (options.backend == "nccl") {
@@ -53,14 +60,16 @@ at::Device choose_device(const WorldOptions& options, const std::string& backend
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-void check_mpi_agrees(const RankEnv& self) {
-  const MpiRuntime& mpi = MpiRuntime::instance();
+void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
+  const MpiRuntime& mpi = MpiRuntime::instance(timeout);
   if (mpi.size() == self.world_size && mpi.rank() == self.rank) return;
   if (mpi.size() == 1) {
-    throw rendezvous_error(
-        fmt::format("rank {} of {} was started without MPI, which CPU ranks talk by: start them with "
-                    "`tessera launch`, mpirun, or srun --mpi=pmix",
-                    self.rank, self.world_size));
+    const char* advice = self.launched
+                             ? "`tessera launch` started it without mpirun (--starter fork, or several nodes): use "
+                               "--starter mpirun on one host, srun --mpi=pmix or mpirun on several"
+                             : "start the ranks with `tessera launch`, mpirun, or srun --mpi=pmix";
+    throw rendezvous_error(fmt::format("rank {} of {} was started without MPI, which CPU ranks talk by: {}", self.rank,
+                                       self.world_size, advice));
   }
   throw rendezvous_error(fmt::format("this is rank {} of {} by {}, but rank {} of {} by MPI", self.rank,
                                      self.world_size, self.source, mpi.rank(), mpi.size()));
@@ -83,19 +92,20 @@ Address find_lobby(const RankEnv& self, const std::string& backend, const WorldO
     return {*self.master_addr, *self.master_port};
   }
   // MPI carries the address, so that no port need be agreed on. A failure to open it is everybody's.
-  std::string text, failure;
+  Json word;
   if (self.rank == 0) {
     try {
       const bool port_is_wanted = self.source != "Slurm" && self.master_port.has_value();
-      text = fmt::format("{} {}", self.master_addr.value_or(host_name()), open(port_is_wanted ? *self.master_port : 0));
+      const bool one_host = self.local_size == self.world_size;
+      word["port"] = open(port_is_wanted ? *self.master_port : 0);
+      word["host"] = self.master_addr.value_or(one_host ? "127.0.0.1" : host_name());
     } catch (const Error& error) {
-      text = failure = error.what();
+      word["why"] = error.what();
     }
   }
-  text = MpiRuntime::instance().broadcast_text(text);
-  const auto words = split(text, ' ');
-  if (!failure.empty() || words.size() != 2) throw rendezvous_error("rank 0: " + text);
-  return {words[0], static_cast<int>(*parse_integer(words[1]))};
+  word = parse_json(MpiRuntime::instance().broadcast_text(word.dump(), options.start_timeout), "rank 0's word");
+  if (word.contains("why")) throw rendezvous_error("rank 0: " + word.at("why").get<std::string>());
+  return {word.at("host"), word.at("port")};
 }
 
 Guest introduce(const RankEnv& self, const std::string& backend, const WorldOptions& options) {
@@ -105,13 +115,11 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
   guest.host = host_name();
   guest.pid = getpid();
   guest.job_id = self.job_id;
-  guest.restart_count = self.restart_count;
   guest.version = version_text();
   guest.settings = options.settings;
   guest.settings["backend"] = backend;
   guest.settings["comm_timeout"] = fmt::format("{} ms", options.comm_timeout.count());
   guest.settings["ranks_per_node"] = std::to_string(options.ranks_per_node);
-  guest.local_rank = self.local_rank.value_or(-1);
   guest.node_rank = self.node_rank.value_or(-1);
   return guest;
 }
@@ -137,13 +145,11 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
 
 World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
   return [self](const std::vector<int>& ranks, const std::string&) -> c10::intrusive_ptr<c10d::Backend> {
-    auto lane = std::make_shared<MpiLane>();
-    lane->rank = self->place_in(ranks);
-    lane->size = static_cast<int>(ranks.size());
-    lane->order = ReduceOrder::by_node(self->nodes_of(ranks));
-    std::size_t hash = 17;  // members of overlapping groups may make them in another order: tags keep them apart
+    std::size_t hash = 17;  // tells the messages of two groups apart that are made at the same time
     for (int rank : ranks) hash = hash * 31 + static_cast<std::size_t>(rank);
-    lane->communicator = MpiRuntime::instance().make_communicator(ranks, static_cast<int>(hash % 32749));
+    const MPI_Comm communicator = MpiRuntime::instance().make_communicator(ranks, static_cast<int>(hash % 32749));
+    auto lane = std::make_shared<MpiLane>(communicator, self->place_in(ranks), static_cast<int>(ranks.size()),
+                                          ReduceOrder::by_node(self->nodes_of(ranks)));
     return c10::make_intrusive<MpiBackend>(lane->rank, lane->size, lane);
   };
 }
@@ -151,23 +157,27 @@ World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
 World::Impl::BackendMaker nccl_maker(const World::Impl* self, milliseconds timeout) {
   return [self, timeout](const std::vector<int>& ranks, const std::string& name) {
     auto store = c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, self->store);
-    return gpu_support()->make_nccl(store, self->place_in(ranks), static_cast<int>(ranks.size()),
-                                    self->device.index(), timeout);
+    return gpu_support()->make_nccl(store, self->place_in(ranks), static_cast<int>(ranks.size()), self->device.index(),
+                                    timeout);
   };
 }
 
-// Whoever holds the store stays until all have left: the others' watchdogs need it. What this rank did last stays in it.
+// Operations that nobody waited for are finished first. Whoever holds the store stays until all have left, since the
+// others' watchdogs need it; what this rank did last stays in it. The watchdog is on duty all the while.
 void leave_together(World::Impl& self) {
-  for (auto& [ranks, group] : self.groups) group->backend().shutdown();
+  while (!self.recorder->is_idle()) std::this_thread::sleep_for(milliseconds(1));
+  for (auto& [ranks, slot] : self.groups) {
+    if (slot.group) slot.group->backend().shutdown();
+  }
   FlightEntry entry;
   entry.group = "world";
   entry.operation = "leave_world";
   self.recorder->finish(self.recorder->begin(std::move(entry)));
   self.watchdog->publish_last_words();
-  const std::string key = "tessera/left";
-  self.store->add(key, 1);
-  while (self.lobby && self.store->add(key, 0) < self.size) std::this_thread::sleep_for(milliseconds(5));
+  self.store->add(kLeftKey, 1);
+  while (self.lobby && self.store->add(kLeftKey, 0) < self.size) std::this_thread::sleep_for(milliseconds(5));
   self.watchdog.reset();
+  if (self.backend_name == "mpi") MpiRuntime::instance().close_world();
 }
 
 void start_watchdog(World::Impl& self, const WorldOptions& options) {
@@ -182,29 +192,52 @@ void start_watchdog(World::Impl& self, const WorldOptions& options) {
   self.watchdog = std::make_unique<Watchdog>(self.store->clone(), self.recorder, std::move(watch));
 }
 
+std::unique_ptr<World> make_lone_world(const WorldOptions& options) {
+  const Address alone{host_name(), 0};
+  announce_start(options, 0, alone);
+  auto world = make_single_world(options);
+  announce_world(options, *world, alone);
+  return world;
+}
+
 }  // namespace
+
+void World::Impl::leave_with_status(int status) {
+  store->add(kStatusKey, 1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (store->add(kStatusKey, 0) < size) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      watchdog->raise(fmt::format("the program returned {} while other ranks go on", status), status);
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
 
 std::unique_ptr<World> World::create(const WorldOptions& options) {
   const Environment environment = Environment::of_process();
   const RankEnv self = discover_rank(environment);
   configure_log(environment.find("TESSERA_LOG").value_or("info"), self.rank);
   const std::string backend = choose_backend(options, self);
-  if (backend == "single") {
-    const Address alone{host_name(), 0};
-    announce_start(options, 0, alone);
-    auto world = make_single_world(options);
-    announce_world(options, *world, alone);
-    return world;
+  choose_device(options, backend, self.local_rank.value_or(0));  // refuses what is not there, before anybody is met
+  if (backend == "single") return make_lone_world(options);
+  static std::atomic<int> num_worlds{0};
+  if (num_worlds++ > 0 && self.launched) {
+    throw UsageError("a second World in one process: the meeting place of `tessera launch` serves one; keep the first");
   }
-  if (backend == "mpi") check_mpi_agrees(self);
-
+  // With a launcher the ranks meet first, so that one that never comes is named; without, MPI must tell them where.
+  if (backend == "mpi" && !self.launched) check_mpi_agrees(self, options.start_timeout);
   auto impl = std::make_unique<Impl>();
   impl->rank = self.rank;
   impl->size = self.world_size;
   impl->backend_name = backend;
+  impl->is_process = true;
   const Address address = find_lobby(self, backend, options, impl->lobby);
   announce_start(options, self.rank, address);
   Meeting meeting = join_lobby(address.host, address.port, introduce(self, backend, options), options.start_timeout);
+  if (backend == "mpi") {
+    check_mpi_agrees(self, options.start_timeout);
+    MpiRuntime::instance().open_world();
+  }
   impl->store = meeting.store;
   impl->layout = NodeLayout::of(meeting.roster, options.ranks_per_node);
   for (const Guest& guest : meeting.roster) impl->hosts.push_back(guest.host);
@@ -214,6 +247,10 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->leave = [raw = impl.get()] { leave_together(*raw); };
   start_watchdog(*impl, options);
   auto world = std::make_unique<World>(std::move(impl));
+  // All three now, in one order on every rank: groups made later in different orders would wait for each other.
+  world->all();
+  world->node();
+  world->across();
   world->all().barrier("start")->wait();
   announce_world(options, *world, address);
   return world;

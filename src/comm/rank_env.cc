@@ -16,7 +16,7 @@ struct Claim {
 
 struct Family {
   std::string name;
-  Claim rank, world_size, local_rank, local_size, node_rank, num_nodes;
+  Claim rank, world_size, local_rank, local_size, node_rank;
   bool present() const { return rank.value.has_value() && world_size.value.has_value(); }
 };
 
@@ -25,13 +25,8 @@ Claim claim(const Environment& environment, const std::string& variable) {
 }
 
 Family torchrun_family(const Environment& e) {
-  return {"torchrun's variables",
-          claim(e, "RANK"),
-          claim(e, "WORLD_SIZE"),
-          claim(e, "LOCAL_RANK"),
-          claim(e, "LOCAL_WORLD_SIZE"),
-          claim(e, "GROUP_RANK"),
-          Claim{}};
+  return {"torchrun's variables",       claim(e, "RANK"),      claim(e, "WORLD_SIZE"), claim(e, "LOCAL_RANK"),
+          claim(e, "LOCAL_WORLD_SIZE"), claim(e, "GROUP_RANK")};
 }
 
 Family open_mpi_family(const Environment& e) {
@@ -40,8 +35,20 @@ Family open_mpi_family(const Environment& e) {
           claim(e, "OMPI_COMM_WORLD_SIZE"),
           claim(e, "OMPI_COMM_WORLD_LOCAL_RANK"),
           claim(e, "OMPI_COMM_WORLD_LOCAL_SIZE"),
-          Claim{},
           Claim{}};
+}
+
+// "2(x3),1" -> 2 2 2 1. Empty where it is not in that form.
+std::vector<int> expand_tasks_per_node(const std::string& text) {
+  std::vector<int> counts;
+  for (const std::string& part : split(text, ',')) {
+    const auto open = part.find("(x");
+    const auto count = parse_integer(part.substr(0, open));
+    const auto times = open == std::string::npos ? 1 : parse_integer(part.substr(open + 2, part.size() - open - 3));
+    if (!count || !times || *times > 100'000) return {};
+    counts.insert(counts.end(), static_cast<std::size_t>(*times), static_cast<int>(*count));
+  }
+  return counts;
 }
 
 // Only tasks of a step count: in a batch script SLURM_PROCID is 0 too, but the script is no rank. Slurm tells them
@@ -50,12 +57,16 @@ Family slurm_family(const Environment& e) {
   const auto step = e.find("SLURM_STEP_ID");
   const bool is_task =
       step && parse_integer(*step).value_or(-1) >= 0 && parse_integer(*step).value_or(-1) < 0xFFFFFFF0LL;
-  if (!is_task) return {"Slurm", {}, {}, {}, {}, {}, {}};
+  if (!is_task) return {"Slurm", {}, {}, {}, {}, {}};
   Claim size = claim(e, "SLURM_STEP_NUM_TASKS");
   if (!size.value) size = claim(e, "SLURM_NTASKS");
-  Claim nodes = claim(e, "SLURM_STEP_NUM_NODES");
-  if (!nodes.value) nodes = claim(e, "SLURM_NNODES");
-  return {"Slurm", claim(e, "SLURM_PROCID"), size, claim(e, "SLURM_LOCALID"), Claim{}, claim(e, "SLURM_NODEID"), nodes};
+  const Claim node = claim(e, "SLURM_NODEID");
+  const auto per_node = expand_tasks_per_node(e.find("SLURM_STEP_TASKS_PER_NODE").value_or(""));
+  Claim local_size{"SLURM_STEP_TASKS_PER_NODE", std::nullopt};
+  if (node.value && *node.value < static_cast<int>(per_node.size())) {
+    local_size.value = per_node[static_cast<std::size_t>(*node.value)];
+  }
+  return {"Slurm", claim(e, "SLURM_PROCID"), size, claim(e, "SLURM_LOCALID"), local_size, node};
 }
 
 void check_agree(const Family& chosen, const Claim& a, const Claim& b) {
@@ -85,7 +96,6 @@ void fill_address(const Environment& environment, RankEnv& self) {
     throw UsageError(
         fmt::format("MASTER_PORT={} in the environment is no port: expected 1 to 65535", *self.master_port));
   }
-  self.restart_count = environment.find_count("TORCHELASTIC_RESTART_COUNT").value_or(0);
   self.job_id = environment.find("TORCHELASTIC_RUN_ID").value_or("");
 }
 
@@ -117,7 +127,6 @@ RankEnv from_family(const Environment& environment, const Family& family) {
   self.local_rank = family.local_rank.value;
   self.local_size = family.local_size.value;
   self.node_rank = family.node_rank.value;
-  self.num_nodes = family.num_nodes.value;
   self.source = family.name;
   fill_address(environment, self);
   return self;
@@ -143,6 +152,8 @@ RankEnv discover_rank(const Environment& environment) {
     check_agree(slurm, torchrun);
     check_pmix(environment, slurm);
     self = from_family(environment, slurm);
+    self.num_nodes = environment.find_count("SLURM_STEP_NUM_NODES");
+    if (!self.num_nodes) self.num_nodes = environment.find_count("SLURM_NNODES");
     fill_slurm_address(environment, self);
   } else if (torchrun.present()) {
     check_pmix(environment, torchrun);
@@ -152,6 +163,10 @@ RankEnv discover_rank(const Environment& environment) {
         fmt::format("{} is set in the environment, but {} is not: set RANK, WORLD_SIZE, LOCAL_RANK, "
                     "MASTER_ADDR and MASTER_PORT, or start the ranks with `tessera launch`, mpirun or srun",
                     torchrun.rank.value ? "RANK" : "WORLD_SIZE", torchrun.rank.value ? "WORLD_SIZE" : "RANK"));
+  } else if (environment.find("PMIX_RANK")) {
+    throw UsageError(
+        "PMIX_RANK is set in the environment, but nothing says how many ranks there are: start the ranks "
+        "with `tessera launch`, mpirun or srun --mpi=pmix, or unset it to run one rank alone");
   } else {
     self.local_rank = self.node_rank = 0;
     self.local_size = self.num_nodes = 1;

@@ -17,7 +17,6 @@ struct RankEnv {
   std::optional<std::string> master_addr;
   std::optional<int> master_port;
   std::string job_id;     // tells two jobs apart that meet on one port; may be empty
-  int restart_count = 0;  // how often the launcher has restarted the ranks
   std::string source;     // "torchrun's variables", "Slurm", "Open MPI", "none: one rank"
   bool launched = false;  // by `tessera launch`: it serves the lobby, rank 0 need not
 };

@@ -54,14 +54,14 @@ TEST(RankEnv, ReadsSlurmsVariablesOfATask) {
                                  {"SLURM_NTASKS", "4"},
                                  {"SLURM_LOCALID", "0"},
                                  {"SLURM_NODEID", "1"},
-                                 {"SLURM_NNODES", "2"},
+                                 {"SLURM_STEP_TASKS_PER_NODE", "1,3(x2)"},
                                  {"SLURM_STEP_ID", "0"},
                                  {"SLURM_JOB_ID", "77"},
                                  {"SLURM_JOB_NODELIST", "gpu[03-04]"},
                                  {"PMIX_RANK", "2"}});
   EXPECT_EQ(self.rank, 2);
   EXPECT_EQ(self.node_rank, 1);
-  EXPECT_EQ(self.num_nodes, 2);
+  EXPECT_EQ(self.local_size, 3);
   EXPECT_EQ(self.master_addr, "gpu03");
   EXPECT_TRUE(self.master_port.has_value());
   EXPECT_EQ(self.job_id, "slurm-77.0");
@@ -109,6 +109,10 @@ TEST(RankEnv, RefusesContradictionsShowingBothSides) {
   EXPECT_TRUE(
       contains(refusal({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "0"}}),
                "PMIX_RANK=0"));
+}
+
+TEST(RankEnv, RefusesARankWithoutANumberOfRanks) {
+  EXPECT_TRUE(contains(refusal({{"PMIX_RANK", "1"}}), "nothing says how many ranks"));
 }
 
 TEST(RankEnv, RefusesHalfOfTorchrunsVariablesAndValuesThatAreNoRanks) {

@@ -131,7 +131,8 @@ Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
   int reason = ETIMEDOUT;
   do {
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-      Socket socket = try_connect(*address, deadline, reason);
+      // One address that swallows packets must not use up the time of the others.
+      Socket socket = try_connect(*address, std::min(deadline, steady_clock::now() + std::chrono::seconds(2)), reason);
       if (socket.is_open()) return socket;
     }
     std::this_thread::sleep_for(milliseconds(20));  // rank 0 may still be starting

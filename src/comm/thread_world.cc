@@ -71,8 +71,9 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::fun
   std::vector<std::thread> threads;
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto world = make_world(rank, num_ranks, options, hubs, store);
+      std::unique_ptr<World> world;
       try {
+        world = make_world(rank, num_ranks, options, hubs, store);
         body(*world);
         world->all().barrier("end of the thread world")->wait();
       } catch (const std::exception& error) {

@@ -32,24 +32,20 @@ std::string to_text(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
-Json entry_to_json(const FlightEntry& e) {
-  return {{"sequence", e.sequence}, {"group", e.group},   {"ranks", e.ranks}, {"operation", e.operation},
-          {"unit", e.unit},         {"detail", e.detail}, {"bytes", e.bytes}};
-}
-
-FlightEntry entry_from_json(const Json& e) {
-  FlightEntry entry;
-  entry.sequence = e.at("sequence");
-  entry.group = e.at("group");
-  entry.ranks = e.at("ranks").get<std::vector<int>>();
-  entry.operation = e.at("operation");
-  entry.unit = e.at("unit");
-  entry.detail = e.at("detail");
-  entry.bytes = e.at("bytes");
-  return entry;
-}
-
 }  // namespace
+
+std::string Watchdog::Alarm::to_text() const {
+  Json json = {{"rank", rank}, {"status", status}, {"message", message}};
+  if (stuck) json["stuck"] = stuck->to_json();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Watchdog::Alarm Watchdog::Alarm::from_text(const std::string& text) {
+  const Json json = parse_json(text, "alarm");
+  Alarm alarm{json.at("rank"), json.at("status"), json.at("message"), std::nullopt};
+  if (json.contains("stuck")) alarm.stuck = FlightEntry::from_json(json.at("stuck"));
+  return alarm;
+}
 
 Watchdog::Watchdog(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<FlightRecorder> recorder,
                    WatchdogOptions options)
@@ -93,11 +89,9 @@ void Watchdog::check_own_operations() {
 
 void Watchdog::check_alarm_of_others() {
   try {
-    if (!store_->check({kAlarmKey})) return;
-    const Json json = parse_json(to_text(store_->get(kAlarmKey)), "alarm");
-    Alarm alarm{json.at("rank"), json.at("status"), json.at("message"), std::nullopt};
-    if (json.contains("stuck")) alarm.stuck = entry_from_json(json.at("stuck"));
-    respond(alarm);
+    const bool is_raised = store_->check({kAlarmKey});
+    store_lost_since_ = {};
+    if (is_raised) respond(Alarm::from_text(to_text(store_->get(kAlarmKey))));
   } catch (const std::exception& error) {
     // The process that holds the store is gone: whoever ended it ends us too, unless nobody does.
     if (store_lost_since_ == steady_clock::time_point{}) store_lost_since_ = steady_clock::now();
@@ -141,15 +135,7 @@ void Watchdog::respond(const Alarm& own) {
 Watchdog::Alarm Watchdog::publish(const Alarm& alarm) {
   store_->set(flight_key(options_.rank), to_bytes(recorder_->dump()));
   if (alarm.rank != options_.rank) return alarm;
-  Json json = {{"rank", alarm.rank}, {"status", alarm.status}, {"message", alarm.message}};
-  if (alarm.stuck) json["stuck"] = entry_to_json(*alarm.stuck);
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string in_store = to_text(store_->compareSet(kAlarmKey, {}, to_bytes(text)));
-  if (in_store == text) return alarm;
-  const Json other = parse_json(in_store, "alarm");
-  Alarm result{other.at("rank"), other.at("status"), other.at("message"), std::nullopt};
-  if (other.contains("stuck")) result.stuck = entry_from_json(other.at("stuck"));
-  return result;
+  return Alarm::from_text(to_text(store_->compareSet(kAlarmKey, {}, to_bytes(alarm.to_text()))));
 }
 
 std::map<int, std::vector<FlightEntry>> Watchdog::collect() {

@@ -49,6 +49,9 @@ class Watchdog {
     int status = 0;
     std::string message;               // what the raising rank says
     std::optional<FlightEntry> stuck;  // the collective to diagnose, if one is to blame
+
+    std::string to_text() const;
+    static Alarm from_text(const std::string& text);
   };
 
   void watch();
@@ -65,7 +68,7 @@ class Watchdog {
   bool ended_ = false;  // guarded by mutex_
   std::chrono::steady_clock::time_point store_lost_since_{};
   std::condition_variable wake_;
-  bool stopping_ = false;              // guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -30,25 +30,39 @@ NodeLayout NodeLayout::of(const std::vector<Guest>& roster, int ranks_per_node) 
   return layout;
 }
 
-Group& World::Impl::group(const std::vector<int>& ranks, const std::string& name) {
-  std::lock_guard lock(mutex);
-  auto& slot = groups[ranks];
-  if (!slot) {
-    // Making it may wait for its other members: the watchdog sees that too.
-    FlightEntry entry;
-    entry.group = name;
-    entry.ranks = ranks;
-    entry.operation = "make_group";
-    const std::uint64_t id = recorder->begin(std::move(entry));
-    try {
-      slot = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
-      recorder->finish(id);
-    } catch (const std::exception& error) {
-      recorder->finish(id, message_of(error));
-      throw;
-    }
+Group& World::Impl::group(const std::vector<int>& ranks) {
+  Slot* slot;
+  {
+    std::lock_guard lock(mutex);
+    slot = &groups[ranks];
   }
-  return *slot;
+  std::lock_guard lock(slot->mutex);
+  if (slot->group) return *slot->group;
+  // Making it may wait for its other members: the watchdog sees that too.
+  FlightEntry entry;
+  entry.group = name_of_group(ranks);
+  entry.ranks = ranks;
+  entry.operation = "make_group";
+  const std::string name = entry.group;
+  const std::uint64_t id = recorder->begin(std::move(entry));
+  try {
+    slot->group = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
+    recorder->finish(id);
+  } catch (const std::exception& error) {
+    recorder->finish(id, message_of(error));
+    throw;
+  }
+  return *slot->group;
+}
+
+std::string World::Impl::name_of_group(const std::vector<int>& ranks) const {
+  if (static_cast<int>(ranks.size()) == size && std::is_sorted(ranks.begin(), ranks.end())) return "world";
+  for (int node = 0; node < layout.num_nodes; ++node) {
+    if (ranks == ranks_of_node(node)) return fmt::format("node {}", node);
+  }
+  const int local_rank = layout.local_rank_of_rank[static_cast<std::size_t>(ranks.front())];
+  if (ranks == ranks_across(local_rank)) return fmt::format("across {}", local_rank);
+  return fmt::format("ranks {}", fmt::join(ranks, ","));
 }
 
 std::vector<int> World::Impl::ranks_of_node(int node) const {
@@ -125,17 +139,16 @@ const FlightRecorder& World::recorder() const {
 Group& World::all() {
   std::vector<int> ranks;
   for (int r = 0; r < impl_->size; ++r) ranks.push_back(r);
-  return impl_->group(ranks, "world");
+  return impl_->group(ranks);
 }
 
 Group& World::node() {
   if (num_nodes() == 1) return all();
-  return impl_->group(impl_->ranks_of_node(node_rank()), fmt::format("node {}", node_rank()));
+  return impl_->group(impl_->ranks_of_node(node_rank()));
 }
 
 Group& World::across() {
-  const std::vector<int> ranks = impl_->ranks_across(local_rank());
-  return static_cast<int>(ranks.size()) == size() ? all() : impl_->group(ranks, fmt::format("across {}", local_rank()));
+  return impl_->group(impl_->ranks_across(local_rank()));
 }
 
 Group& World::group(const std::vector<int>& ranks) {
@@ -148,7 +161,7 @@ Group& World::group(const std::vector<int>& ranks) {
   if (!std::binary_search(sorted.begin(), sorted.end(), rank())) {
     throw Error(fmt::format("rank {} is not in the group [{}]: only members make it", rank(), fmt::join(ranks, ", ")));
   }
-  return impl_->group(ranks, fmt::format("ranks {}", fmt::join(ranks, ",")));
+  return impl_->group(ranks);
 }
 
 void World::fail(const std::string& message, int status) {
@@ -156,18 +169,33 @@ void World::fail(const std::string& message, int status) {
   throw Error(message, static_cast<ExitStatus>(status));
 }
 
+namespace {
+
+// In a process world this does not come back.
+int end_badly(World* world, bool is_process, const std::string& message, int status) {
+  if (world != nullptr && is_process) world->fail(message, status);
+  report_failure(message, status);
+  return status;
+}
+
+}  // namespace
+
 int run_rank(const WorldOptions& options, const std::function<int(World&)>& body) {
-  std::unique_ptr<World> world = World::create(options);
+  std::unique_ptr<World> world;
+  const auto is_process = [&] { return world && world->impl_->is_process; };
   try {
+    world = World::create(options);
     const int status = body(*world);
+    if (status != 0 && is_process()) world->impl_->leave_with_status(status);
     world.reset();
     return status;
   } catch (const Error& error) {
-    if (!world) throw;
-    world->fail(error.what(), static_cast<int>(error.status()));
+    return end_badly(world.get(), is_process(), error.what(), static_cast<int>(error.status()));
   } catch (const std::exception& error) {
-    if (!world) throw;
-    world->fail(message_of(error), static_cast<int>(ExitStatus::kFailure));
+    return end_badly(world.get(), is_process(), message_of(error), static_cast<int>(ExitStatus::kFailure));
+  } catch (...) {
+    return end_badly(world.get(), is_process(), "an exception that is no std::exception",
+                     static_cast<int>(ExitStatus::kFailure));
   }
 }
 

@@ -35,16 +35,27 @@ struct World::Impl {
   at::Device device = at::kCPU;
   std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
   BackendMaker make_backend;
+  bool is_process = false;      // a failure ends this process, not only this rank
   std::function<void()> leave;  // the last words to the others, when the world ends in peace
 
   // Destroyed in reverse: groups first, the lobby (and with it the store that others use) last.
   std::unique_ptr<LobbyServer> lobby;
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Watchdog> watchdog;
-  std::mutex mutex;  // guards groups
-  std::map<std::vector<int>, std::unique_ptr<Group>> groups;
+  // A group is made once, by whoever asks first; others are not held up meanwhile.
+  struct Slot {
+    std::mutex mutex;
+    std::unique_ptr<Group> group;
+  };
+  std::mutex mutex;  // guards the map, not the slots
+  std::map<std::vector<int>, Slot> groups;
 
-  Group& group(const std::vector<int>& ranks, const std::string& name);
+  Group& group(const std::vector<int>& ranks);
+  // The body of this rank returned a status other than 0. Where the others end too, it comes back; else it ends the
+  // run.
+  void leave_with_status(int status);
+  // From the members alone, so that every rank calls it the same, however it came to it.
+  std::string name_of_group(const std::vector<int>& ranks) const;
   std::vector<int> ranks_of_node(int node) const;
   std::vector<int> ranks_across(int local_rank) const;
   // Nodes of the members, for the order of sums.

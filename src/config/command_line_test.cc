@@ -119,7 +119,11 @@ TEST_F(CommandLine, AMisspeltSettingIsToldTheRightOne) {
 
 TEST_F(CommandLine, AValueOutOfRangeIsRefusedWithWhatIsAllowed) {
   EXPECT_EQ(refusal({"--iters=0"}), "--iters=0 (command line): expected a whole number from 1 to 1000000");
-  EXPECT_EQ(refusal({"-n", "0"}), "--iters=0 (command line): expected a whole number from 1 to 1000000");
+  EXPECT_EQ(refusal({"-n", "0"}), "-n 0 (command line): expected a whole number from 1 to 1000000");
+  EXPECT_EQ(refusal({"-b12x"}), "-b 12x (command line): expected a size such as 512K or 4G, at least 1");
+  EXPECT_EQ(refusal({"--comm-timeout", "soon"}),
+            "--comm-timeout=soon (command line): expected a duration such as 30s or 10m");
+  EXPECT_EQ(refusal({"--evaluation_strategy=x"}), "--evaluation_strategy=x (command line): expected one of no, epoch");
   EXPECT_EQ(refusal({"--eval_strategy", "epochs"}),
             "--eval_strategy=epochs (command line): expected one of no, epoch; did you mean epoch?");
 }
@@ -127,8 +131,8 @@ TEST_F(CommandLine, AValueOutOfRangeIsRefusedWithWhatIsAllowed) {
 TEST_F(CommandLine, NegativeNumbersReachTheRangeCheck) {
   EXPECT_EQ(refusal({"--lr", "-1"}), "--lr=-1 (command line): expected a number of at least 0");
   EXPECT_EQ(refusal({"--lr", "-.5"}), "--lr=-.5 (command line): expected a number of at least 0");
-  EXPECT_EQ(refusal({"-n", "-3"}), "--iters=-3 (command line): expected a whole number from 1 to 1000000");
-  EXPECT_EQ(refusal({"-n-3"}), "--iters=-3 (command line): expected a whole number from 1 to 1000000");
+  EXPECT_EQ(refusal({"-n", "-3"}), "-n -3 (command line): expected a whole number from 1 to 1000000");
+  EXPECT_EQ(refusal({"-n-3"}), "-n -3 (command line): expected a whole number from 1 to 1000000");
 }
 
 TEST_F(CommandLine, AMissingValueIsRefused) {
@@ -145,11 +149,28 @@ TEST_F(CommandLine, AMissingValueIsRefused) {
   EXPECT_EQ(run_name_, "-");
 }
 
-TEST_F(CommandLine, ASettingTwiceWithDifferentValuesIsRefusedWithBoth) {
+TEST_F(CommandLine, OfOneNameGivenTwiceTheLastWins) {
+  read({"--iters", "10", "-b", "1M", "--iters=20", "-b", "2M", "--comm_timeout", "1s", "--comm-timeout", "2s"});
+  EXPECT_EQ(num_iterations_, 20);
+  EXPECT_EQ(min_bytes_, 2 << 20);
+  EXPECT_EQ(timeout_, std::chrono::seconds(2));
+  read({"--fp16", "--no_fp16"});
+  EXPECT_FALSE(fp16_);
+  read({"--no-fp16", "--fp16"});
+  EXPECT_TRUE(fp16_);
+  // A wrong value is refused even where a later one overrules it.
+  EXPECT_EQ(refusal({"--iters", "0", "--iters", "3"}).substr(0, 9), "--iters=0");
+}
+
+TEST_F(CommandLine, TwoNamesOfASettingWithDifferentValuesAreRefusedWithBoth) {
   EXPECT_EQ(refusal({"--iters", "10", "-n", "20"}),
-            "--iters is given twice with different values: 10 (command line) and 20 (command line)");
-  EXPECT_EQ(refusal({"--fp16", "--no_fp16"}),
-            "--fp16 is given twice with different values: true (command line) and false (command line)");
+            "--iters is given twice with different values: --iters=10 (command line) and -n 20 (command line); give "
+            "one");
+  EXPECT_EQ(num_iterations_, 20);
+  EXPECT_EQ(refusal({"--eval_strategy=no", "--evaluation_strategy=epoch"}).substr(0, 36),
+            "--eval_strategy is given twice with ");
+  read({"--iters", "10", "-n", "7", "--iters", "7"});  // what counts of each name agrees
+  EXPECT_EQ(num_iterations_, 7);
   read({"-b", "4G", "--minbytes=4096M"});  // one value, written in two ways
   EXPECT_EQ(min_bytes_, std::int64_t{4} << 30);
 }
@@ -209,8 +230,10 @@ TEST_F(CommandLine, PrintConfigIsOnlyNoted) {
 TEST_F(CommandLine, ASecretIsInNoMessage) {
   schema_.text("key", &token_).choices({"a", "b"}).secret();
   schema_.bytes("hidden", &min_bytes_).secret();
-  EXPECT_EQ(refusal({"--token", "hunter2", "--token", "hunter3"}),
-            "--token is given twice with different values: (secret) (command line) and (secret) (command line)");
+  schema_.text("secret_word", &token_).alias("word").secret();
+  EXPECT_EQ(refusal({"--word", "hunter2", "--secret_word", "hunter3"}),
+            "--word is given twice with different values: --word=(secret) (command line) and --secret_word=(secret) "
+            "(command line); give one");
   EXPECT_EQ(refusal({"--key", "hunter2"}), "--key=(secret) (command line): expected one of a, b");
   EXPECT_EQ(refusal({"--hidden", "hunter2"}), "--hidden=(secret) (command line): expected a size such as 512K or 4G");
   EXPECT_EQ(refusal({"--tokne=hunter2"}), "unknown setting --tokne (command line); did you mean --token?");

@@ -21,9 +21,9 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-// How messages call a setting: as the user wrote it where that can be told.
-std::string label(const Setting& setting, Source source) {
-  return (source == Source::kJson ? "" : "--") + setting.name();
+// How a contradiction is resolved.
+std::string advice_on_two(const Setting& setting, Source source) {
+  return source == Source::kEnvironment ? fmt::format("give --{}, or unset one", setting.name()) : "give one";
 }
 
 const char* json_type(const Json& value) {
@@ -110,9 +110,9 @@ void Schema::read_json(const Json& object, const std::string& origin) {
     const std::optional<std::string> text = text_of(value, setting->kind_);
     if (!text) {
       throw UsageError(
-          fmt::format("{} ({}): expected {}, found {}", setting->name(), origin, setting->allowed(), json_type(value)));
+          fmt::format("{} ({}): expected {}, found {}", key, origin, setting->allowed(), json_type(value)));
     }
-    mentions.push_back({setting, *text, origin});
+    mentions.push_back({setting, *text, origin, key});
   }
   assign(mentions, Source::kJson);
 }
@@ -123,7 +123,7 @@ void Schema::read_environment(const Environment& environment) {
   for (Setting& setting : settings_) {
     for (const std::string& name : setting.environment_names_) {
       if (const std::optional<std::string> text = environment.find(name)) {
-        mentions.push_back({&setting, *text, name + " in the environment"});
+        mentions.push_back({&setting, *text, name + " in the environment", "--" + setting.name_});
       }
     }
   }
@@ -151,30 +151,58 @@ Setting& Schema::add(Setting::Kind kind, const std::string& name, Setting::Store
 void Schema::assign(const std::vector<Mention>& mentions, Source source) {
   struct Seen {
     const Mention* mention;
+    Setting::Value value;
     std::string canonical;
   };
-  std::map<const Setting*, Seen> seen;
+  // By setting, then by name: in the order of the first mention.
+  std::map<const Setting*, std::vector<Seen>> seen;
   for (const Mention& mention : mentions) {
-    Setting& setting = *mention.setting;
-    const auto shown = [&](const std::string& text) { return setting.secret_ ? "(secret)" : text; };
     Setting::Value value;
     try {
-      value = setting.parse(mention.text);
+      // Checked where it yields, too: a wrong value is refused, never overlooked.
+      value = mention.setting->parse(mention.text);
     } catch (const UsageError& error) {
-      throw UsageError(
-          fmt::format("{}={} ({}): {}", label(setting, source), shown(mention.text), mention.origin, error.what()));
+      throw UsageError(fmt::format("{} ({}): {}", as_written(mention), mention.origin, error.what()));
     }
     // Compared by value: '4G' and '4096M' do not contradict each other.
-    const std::string canonical = Setting::canonical(setting.kind_, value);
-    const auto [entry, is_first] = seen.try_emplace(&setting, Seen{&mention, canonical});
-    if (const Seen& first = entry->second; !is_first && first.canonical != canonical) {
-      throw UsageError(fmt::format("{} is given twice with different values: {} ({}) and {} ({})",
-                                   label(setting, source), shown(first.mention->text), first.mention->origin,
-                                   shown(mention.text), mention.origin));
+    const Seen latest{&mention, value, Setting::canonical(mention.setting->kind_, value)};
+    std::vector<Seen>& names = seen[mention.setting];
+    const auto same_name = std::find_if(names.begin(), names.end(), [&](const Seen& each) {
+      return with_underscores(each.mention->name) == with_underscores(mention.name) &&
+             each.mention->origin == mention.origin;
+    });
+    if (same_name == names.end()) {
+      names.push_back(latest);
+    } else {
+      *same_name = latest;
     }
-    // Checked all the same where it yields: a wrong value is refused, never overlooked.
-    if (is_first && source >= setting.source_) setting.set(value, source, mention.origin);
   }
+  // A variable's name is in its origin.
+  const auto shown = [&](const Mention& mention) {
+    return source == Source::kEnvironment ? value_for_messages(mention) : as_written(mention);
+  };
+  for (const Mention& mention : mentions) {
+    Setting& setting = *mention.setting;
+    if (setting.source_ > source) continue;
+    const std::vector<Seen>& names = seen[&setting];
+    const Seen& first = names.front();
+    for (const Seen& other : names) {
+      if (other.canonical == first.canonical) continue;
+      throw UsageError(fmt::format("{} is given twice with different values: {} ({}) and {} ({}); {}",
+                                   first.mention->name, shown(*first.mention), first.mention->origin,
+                                   shown(*other.mention), other.mention->origin, advice_on_two(setting, source)));
+    }
+    setting.set(first.value, source, first.mention->origin);
+  }
+}
+
+std::string Schema::as_written(const Mention& mention) {
+  const bool is_short = mention.name.starts_with('-') && !mention.name.starts_with("--");
+  return fmt::format("{}{}{}", mention.name, is_short ? " " : "=", value_for_messages(mention));
+}
+
+std::string Schema::value_for_messages(const Mention& mention) {
+  return mention.setting->secret_ ? "(secret)" : mention.text;
 }
 
 Setting* Schema::find(const std::string& name) {

@@ -45,8 +45,10 @@ class Schema {
   void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
 
   // Each throws UsageError on an unknown name (with the nearest right one), a value that its type, range or choices do
-  // not allow, a missing value, a setting given twice with different values, or two environment names of one setting
-  // that differ. The message names the setting, the value, what is allowed and where the value came from.
+  // not allow, a missing value, or two names of one setting with different values (-n 10 --iters 20; RANK and
+  // NODE_RANK) unless a higher source has set it already. The message names the setting as it was written, the value,
+  // what is allowed and where the value came from. One name twice on a command line is no mistake: the last wins, for
+  // wrappers that end in "$@"; --fp16 and --no_fp16 are one name.
   // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
   // source's is checked all the same.
   // Returns false when help was asked for (-h, --help, --help=markdown) and has been printed: then the caller ends.
@@ -71,11 +73,14 @@ class Schema {
     Setting* setting;
     std::string text;
     std::string origin;
+    std::string name;  // "--iters", "-n", "iters" in JSON; the setting's own for environment variables
   };
 
   Setting& add(Setting::Kind kind, const std::string& name, Setting::Store store);
-  // All that one reading of a source mentions. A setting mentioned twice must have one value.
+  // All that one reading of a source mentions. Of one name the last mention counts; two names must have one value.
   void assign(const std::vector<Mention>& mentions, Source source);
+  static std::string as_written(const Mention& mention);  // "--iters=10", "-n 10"; without a secret's value
+  static std::string value_for_messages(const Mention& mention);
   Setting* find(const std::string& name);
   // What a wrong name most likely meant, among the long names; `dashes` stands before each.
   [[noreturn]] void refuse_unknown(const std::string& shown, const std::string& dashes,

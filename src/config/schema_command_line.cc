@@ -6,11 +6,11 @@
 // name is a forgotten value.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 
 #include "config/schema.h"
 #include "core/error.h"
+#include "core/output.h"
 
 namespace tessera {
 
@@ -60,10 +60,10 @@ class Schema::CommandLine {
     const std::optional<std::string> attached =
         equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
     if (Setting* setting = schema_.find(name)) {
-      take_setting(*setting, attached);
+      take_setting(*setting, "--" + name, attached);
     } else if (Setting* negated = find_negated(name)) {
       refuse_value("--" + name, attached);
-      mentions.push_back({negated, "false", kOrigin});
+      mentions.push_back({negated, "false", kOrigin, "--" + name.substr(3)});  // the same name, said the other way
     } else if (name == "help") {
       if (attached != "markdown") refuse_value("--help", attached);
       (attached ? wants_docs : wants_help) = true;
@@ -83,23 +83,23 @@ class Schema::CommandLine {
     Setting* setting = find_short(word[1]);
     if (setting == nullptr) schema_.refuse_unknown(word.substr(0, word.find('=')), "--", kOrigin);
     const std::size_t value = word.substr(2, 1) == "=" ? 3 : 2;
-    take_setting(*setting, word.size() > 2 ? std::optional(word.substr(value)) : std::nullopt);
+    take_setting(*setting, word.substr(0, 2), word.size() > 2 ? std::optional(word.substr(value)) : std::nullopt);
   }
 
-  void take_setting(Setting& setting, const std::optional<std::string>& attached) {
+  // `name` as it was written: --iters, -n.
+  void take_setting(Setting& setting, const std::string& name, const std::optional<std::string>& attached) {
     if (attached) {
-      mentions.push_back({&setting, *attached, kOrigin});
+      mentions.push_back({&setting, *attached, kOrigin, name});
     } else if (setting.kind_ == Setting::Kind::kBool) {
-      mentions.push_back({&setting, takes_next_as_bool() ? arguments_[next_++] : "true", kOrigin});
+      mentions.push_back({&setting, takes_next_as_bool() ? arguments_[next_++] : "true", kOrigin, name});
     } else if (next_ < arguments_.size() && !is_option(arguments_[next_])) {
-      mentions.push_back({&setting, arguments_[next_++], kOrigin});
+      mentions.push_back({&setting, arguments_[next_++], kOrigin, name});
     } else {
       const std::string hint =
           next_ < arguments_.size()
               ? fmt::format(" (a value that begins with a dash is written --{}=VALUE)", setting.name())
               : "";
-      throw UsageError(
-          fmt::format("--{} ({}): expected {}, found no value{}", setting.name(), kOrigin, setting.allowed(), hint));
+      throw UsageError(fmt::format("{} ({}): expected {}, found no value{}", name, kOrigin, setting.allowed(), hint));
     }
   }
 
@@ -161,7 +161,7 @@ bool Schema::read_command_line(const std::vector<std::string>& arguments) {
   CommandLine line(*this, arguments);
   line.scan();
   if (line.wants_help || line.wants_docs) {
-    std::fputs(line.wants_docs ? docs_table().c_str() : help_text().c_str(), stdout);
+    print_out(line.wants_docs ? docs_table() : help_text());
     return false;
   }
   assign(line.mentions, Source::kCommandLine);

@@ -98,7 +98,7 @@ TEST_F(SchemaSources, AWrongJsonValueOrKeyIsRefusedWithItsOrigin) {
   EXPECT_EQ(json_refusal(R"({"itres": 3})"), "unknown setting itres (ds.json); did you mean iters?");
   EXPECT_EQ(json_refusal(R"({"help": 3})"), "unknown setting help (ds.json); see tessera train --help");
   EXPECT_EQ(json_refusal(R"({"lr": 1, "learning_rate": 2})"),
-            "learning_rate is given twice with different values: 1 (ds.json) and 2 (ds.json)");
+            "lr is given twice with different values: lr=1 (ds.json) and learning_rate=2 (ds.json); give one");
   EXPECT_EQ(json_refusal(R"({"lr": 1, "learning_rate": 1.0})"), "accepted");
 }
 
@@ -121,10 +121,21 @@ TEST_F(SchemaSources, TwoVariablesOfOneSettingMustAgree) {
   EXPECT_EQ(refusal([&] {
               read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "0.2"}});
             }),
-            "--learning_rate is given twice with different values: 0.1 (LEARNING_RATE in the environment) and 0.2 (LR "
-            "in the environment)");
+            "--learning_rate is given twice with different values: 0.1 (LEARNING_RATE in the "
+            "environment) and 0.2 (LR in the environment); give --learning_rate, or unset one");
   read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "1e-1"}});
   EXPECT_EQ(schema_.at("lr").origin(), "LEARNING_RATE in the environment");
+}
+
+TEST_F(SchemaSources, VariablesThatContradictEachOtherYieldToAHigherSource) {
+  schema_.read_command_line({"--lr", "0.3"});
+  read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "0.2"}, {"ITERS", "5"}});
+  EXPECT_EQ(lr_, 0.3);
+  EXPECT_EQ(num_iterations_, 5);  // what stands beside them is read
+  EXPECT_EQ(refusal([&] {
+              read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "fast"}});
+            }),
+            "--learning_rate=fast (LR in the environment): expected a number");
 }
 
 TEST_F(SchemaSources, ALowerRankReadLaterYields) {

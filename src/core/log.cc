@@ -51,6 +51,18 @@ bool selects(std::string_view ranks, int rank, std::string_view spec) {
   return rank < 0 || (*low <= rank && rank <= *high);
 }
 
+// The lowest level that the rank shows.
+LogLevel lowest_level(std::string_view spec, int rank) {
+  const std::vector<std::string> parts = split(spec.empty() ? "info" : lower_case(spec), ',');
+  const std::optional<LogLevel> level = level_named(trim(parts[0]));
+  if (!level) refuse_spec(spec);
+  bool selected = parts.size() == 1 && rank <= 0;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (selects(trim(parts[i]), rank, spec)) selected = true;
+  }
+  return selected ? *level : LogLevel::kError;
+}
+
 std::string format_line(LogLevel level, std::string_view message) {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
@@ -83,15 +95,18 @@ void write_to_stderr(std::string_view line) {
 }  // namespace
 
 void configure_log(std::string_view spec, int rank) {
-  const std::vector<std::string> parts = split(spec.empty() ? "info" : lower_case(spec), ',');
-  const std::optional<LogLevel> level = level_named(trim(parts[0]));
-  if (!level) refuse_spec(spec);
-  bool selected = parts.size() == 1 && rank <= 0;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (selects(trim(parts[i]), rank, spec)) selected = true;
-  }
+  const LogLevel lowest = lowest_level(spec, rank);
   own_rank = rank;
-  lowest_shown = selected ? *level : LogLevel::kError;
+  lowest_shown = lowest;
+}
+
+std::string log_spec_mistake(std::string_view spec) {
+  try {
+    lowest_level(spec, -1);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 bool log_enabled(LogLevel level) {

@@ -18,6 +18,8 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // Called once, early, and again when the rank is known; `spec` is TESSERA_LOG's form. Throws UsageError if it is not.
 // Rank -1: none (yet), the lines name no rank and are shown whatever ranks the spec chooses.
 void configure_log(std::string_view spec, int rank);
+// What configure_log() would throw, as text; empty where the spec is right.
+std::string log_spec_mistake(std::string_view spec);
 bool log_enabled(LogLevel level);
 void write_log(LogLevel level, std::string_view message);
 

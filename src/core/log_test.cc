@@ -127,7 +127,9 @@ TEST_F(Log, AWrongSpecIsRefusedAndChangesNothing) {
   configure_log("debug", 0);
   for (const char* spec : {"loud", "info,", "info,x", "info,3-1", "info,-1", "info,1-", "info,,all", "0-3", ","}) {
     EXPECT_THROW(configure_log(spec, 0), UsageError) << spec;
+    EXPECT_NE(log_spec_mistake(spec), "") << spec;
   }
+  for (const char* spec : {"", "warn", "debug,all", "INFO,0,4-7"}) EXPECT_EQ(log_spec_mistake(spec), "") << spec;
   EXPECT_TRUE(log_enabled(LogLevel::kDebug));
   try {
     configure_log("loud", 0);
@@ -159,9 +161,15 @@ TEST_F(Log, LinesOfSeveralThreadsDoNotMix) {
 
 TEST_F(Log, LeavesErrnoAlone) {
   CapturedWrites writes;
+  const int read_only = open("/dev/null", O_RDONLY);
+  ASSERT_GE(read_only, 0);
+  dup2(read_only, STDERR_FILENO);  // the write fails with EBADF
+  close(read_only);
   errno = ENOSPC;
   log_info("full");
-  EXPECT_EQ(errno, ENOSPC);
+  const int left = errno;
+  writes.restore();
+  EXPECT_EQ(left, ENOSPC);
 }
 
 }  // namespace

@@ -87,7 +87,38 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     smallest = distance;
     best = candidate;
   }
+  if (best || word.size() < 2) return best;
+  for (const std::string& candidate : candidates) {
+    if (!candidate.starts_with(word)) continue;
+    if (best) return std::nullopt;
+    best = candidate;
+  }
   return best;
+}
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  std::string result;
+  std::size_t i = 0;
+  for (; i < text.size() && result.size() < max_bytes; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (text[i] == '\n') {
+      result += "\\n";
+    } else if (text[i] == '\t') {
+      result += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += text[i];
+    }
+  }
+  if (i == text.size()) return result;
+  // Not within a character of several bytes: those after the first are 10xxxxxx.
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  if (continues(text[i])) {
+    while (!result.empty() && continues(result.back())) result.pop_back();
+    if (!result.empty()) result.pop_back();
+  }
+  return result + "...";
 }
 
 std::string format_ranges(const std::vector<int>& sorted_numbers) {

@@ -17,8 +17,13 @@ std::string lower_case(std::string_view text);
 std::optional<long long> parse_integer(std::string_view text);
 std::optional<double> parse_real(std::string_view text);
 
-// The candidate that a user most likely meant (at most a third of the word's letters wrong), or nothing.
+// The candidate that a user most likely meant, or nothing: at most a third of the word's letters are wrong, or it is
+// the only one that begins with the word (of two letters or more).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
+// \x1b. For what strangers wrote and a terminal shows.
+std::string printable(std::string_view text, std::size_t max_bytes = 200);
 
 // {0,1,2,5} as "0-2, 5": how ranks are named in messages.
 std::string format_ranges(const std::vector<int>& sorted_numbers);

@@ -49,6 +49,23 @@ TEST(Text, NearestAllowsAThirdOfTheWord) {
   EXPECT_FALSE(nearest("anything", {}));
 }
 
+TEST(Text, NearestTakesTheOnlyOneThatBeginsSo) {
+  const std::vector<std::string> names = {"nproc_per_node", "nnodes", "node_rank", "minbytes", "min_busbw"};
+  EXPECT_EQ(nearest("nproc", names), "nproc_per_node");
+  EXPECT_EQ(nearest("nn", names), "nnodes");
+  EXPECT_FALSE(nearest("min", names));  // two begin so
+  EXPECT_FALSE(nearest("m", {"minbytes"}));
+}
+
+TEST(Text, WhatIsPrintableSteersNoTerminal) {
+  EXPECT_EQ(printable("plain \xc3\xa4"), "plain \xc3\xa4");
+  EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
+  EXPECT_EQ(printable(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(printable(std::string(201, 'x')), std::string(200, 'x') + "...");
+  EXPECT_EQ(printable("ab\xc3\xa4", 3), "ab...");  // no half characters
+  EXPECT_EQ(printable("ab\xc3\xa4 c", 4), "ab\xc3\xa4...");
+}
+
 TEST(Text, RangesAreJoinedWhereNumbersFollowEachOther) {
   EXPECT_EQ(format_ranges({0, 1, 2, 5}), "0-2, 5");
   EXPECT_EQ(format_ranges({3}), "3");

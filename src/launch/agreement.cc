@@ -18,6 +18,11 @@ using std::chrono::milliseconds;
 // Once anything has failed every node ends its ranks within two seconds; the rest is slack for slow networks.
 constexpr milliseconds kSettleTimeout{10'000};
 
+// A log's path, or a rank's last words, may be anything but UTF-8.
+std::string as_text(const Verdict& verdict) {
+  return to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string Agreement::key(const std::string& name) const {
@@ -44,11 +49,11 @@ bool Agreement::must_stop() {
 
 Verdict Agreement::settle(const Verdict& own, int max_restarts) {
   if (!own.is_well()) announce_failure();
-  circle_.put(key(fmt::format("ended/{}", node_rank_)), to_json(own).dump());
+  circle_.put(key(fmt::format("ended/{}", node_rank_)), as_text(own));
   if (node_rank_ == 0) {
     Verdict verdict = collect(own);
-    verdict.restart = verdict.failure && loss_.empty() && attempt_ < max_restarts;
-    circle_.put(key("verdict"), to_json(verdict).dump());
+    verdict.restart = verdict.failure && !verdict.interrupted && loss_.empty() && attempt_ < max_restarts;
+    circle_.put(key("verdict"), as_text(verdict));
     return verdict;
   }
   const auto text = wait_for("verdict", std::nullopt);
@@ -96,7 +101,7 @@ std::optional<std::string> Agreement::wait_for(const std::string& name, std::opt
 
 bool Agreement::is_interrupted() {
   while (const auto signal = inbox_.next()) {
-    if (*signal == SIGTERM || *signal == SIGINT) signal_ = *signal;
+    if (asks_to_end(*signal)) signal_ = *signal;
   }
   return signal_ != 0;
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "launch/say.h"
@@ -23,6 +24,7 @@ constexpr milliseconds kGrace{1000};       // between SIGTERM and SIGKILL when a
 constexpr milliseconds kMinderGrace{400};  // what a minder gets beyond that before it is killed itself
 // One who fails because of another may be faster than the other: its own end, with its reason, is worth waiting for.
 constexpr milliseconds kCulpritGrace{300};
+constexpr milliseconds kLateSignal{200};
 constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
 
@@ -57,12 +59,13 @@ Crew::~Crew() {
 CrewResult Crew::run() {
   while (!all_gone()) {
     wait_for_news();
+    // First: a signal to all processes of a job explains why ranks end.
+    hear_signals();
     welcome_minders();
     // Before mpirun: a minder reports its rank's end before mpirun can have seen it.
     for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
     hear_mpirun();
     reap();
-    hear_signals();
     mind_the_clock();
   }
   hear_mpirun();
@@ -70,7 +73,21 @@ CrewResult Crew::run() {
     result_.ends.push_back(end_of(local_rank));
   }
   explain_by_mpirun();
+  note_late_signals();
   return std::move(result_);
+}
+
+// One that came too late to be passed on still forbids a restart. Whoever ends a whole job signals its processes one by
+// one, and the ranks may have come first: a rank that died of such a signal gives reason to wait for the launcher's.
+void Crew::note_late_signals() {
+  const RankEnd* failure = first_failure(result_.ends);
+  const bool is_suspicious = failure != nullptr && asks_to_end(failure->signal);
+  const auto until = Clock::now() + (is_suspicious ? kLateSignal : milliseconds(0));
+  do {
+    while (const auto signal = inbox_.next()) result_.interrupted = result_.interrupted || asks_to_end(*signal);
+    pollfd inbox{inbox_.fd(), POLLIN, 0};
+    if (!result_.interrupted && is_suspicious) poll(&inbox, 1, 20);
+  } while (!result_.interrupted && Clock::now() < until);
 }
 
 // mpirun itself ends all ranks when one breaks MPI's rules, as by ending well without MPI_Finalize: no rank has failed
@@ -171,7 +188,8 @@ void Crew::hear_signals() {
 }
 
 void Crew::take_signal(int signal) {
-  const bool ends = signal == SIGTERM || signal == SIGINT;
+  const bool ends = asks_to_end(signal);
+  result_.interrupted = result_.interrupted || ends;
   if (ends && result_.signal != 0) {
     say("{} again: ending the ranks at once", signal_name(signal));
     return stop(milliseconds(0));
@@ -296,7 +314,7 @@ std::vector<int> Crew::missing_ranks() const {
 RankEnd Crew::end_of(int local_rank) const {
   RankEnd end = ends_[static_cast<std::size_t>(local_rank)];
   end.rank = order_.rank(local_rank);
-  end.host = this_host();
+  end.host = host_name();
   end.log_file = log_path(order_, local_rank);
   if (!has_ended_[static_cast<std::size_t>(local_rank)]) {
     end.exit_status = 128 + SIGTERM;

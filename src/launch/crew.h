@@ -20,7 +20,8 @@ namespace tessera {
 
 struct CrewResult {
   std::vector<RankEnd> ends{};  // by local rank; a rank that never began counts as told to stop
-  int signal = 0;               // SIGINT or SIGTERM to the launcher: why the ranks ended
+  int signal = 0;               // SIGTERM, SIGINT or SIGHUP to the launcher: why the ranks ended
+  bool interrupted = false;     // such a signal came, if only after a rank had failed: no restart
   std::string trouble{};        // not the fault of a rank: they could not be started, mpirun died
   int trouble_status = 0;
 };
@@ -64,6 +65,7 @@ class Crew {
   std::vector<int> missing_ranks() const;
   RankEnd end_of(int local_rank) const;
   void explain_by_mpirun();
+  void note_late_signals();
 
   const RankOrder& order_;
   SignalInbox& inbox_;

@@ -1,7 +1,6 @@
 // What the launcher needs to know of this host: its cores, its GPUs, where a program lies. Nothing is run to find out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -26,6 +25,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTailLines = 8;
+
+// TMPDIR for the launcher and all that it starts: absolute, since they work in folders of their own, and a folder that
+// is there, or mpirun could not start.
+Environment with_usable_tmpdir(Environment environment) {
+  const auto given = environment.find("TMPDIR");
+  if (!given) return environment;
+  std::error_code error;
+  const fs::path path = fs::absolute(*given, error);
+  if (!error && fs::is_directory(path, error)) {
+    environment.set("TMPDIR", path.string());
+  } else {
+    say("TMPDIR={}: there is no such folder; /tmp is used", *given);
+    environment.set("TMPDIR", "/tmp");
+  }
+  return environment;
+}
 
 // Private, and gone with the launcher. Its path must fit a socket's address: a long TMPDIR is passed over.
 class RunFolder {
@@ -51,9 +66,8 @@ class RunFolder {
 
 class Launcher {
  public:
-  Launcher(const LaunchPlan& plan, const HostFacts& host, const Environment& environment, std::string self)
-      : plan_(plan), host_(host), environment_(environment), self_(std::move(self)), folder_(environment) {
-    std::signal(SIGCHLD, SIG_DFL);
+  Launcher(const LaunchPlan& plan, const HostFacts& host, Environment environment, std::string self)
+      : plan_(plan), host_(host), environment_(std::move(environment)), self_(std::move(self)), folder_(environment_) {
     order_ = first_order();
   }
 
@@ -70,7 +84,7 @@ class Launcher {
 
   const LaunchPlan& plan_;
   const HostFacts& host_;
-  const Environment& environment_;
+  const Environment environment_;
   std::string self_;
   SignalInbox inbox_{{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}};
   RunFolder folder_;
@@ -125,6 +139,13 @@ void Launcher::make_log_dir() {
   if (access(plan_.log_dir.c_str(), W_OK) != 0) {
     throw UsageError(fmt::format("--log_dir {}: {}", plan_.log_dir, std::strerror(errno)));
   }
+  for (int local_rank = 0; local_rank < plan_.num_local_ranks; ++local_rank) {
+    const std::string log = log_path(order_, local_rank);
+    if (fs::is_directory(log, error)) throw UsageError(fmt::format("--log_dir: {} is a folder, not a log file", log));
+    if (fs::exists(log, error) && access(log.c_str(), W_OK) != 0) {
+      throw UsageError(fmt::format("--log_dir: cannot write {}: {}", log, std::strerror(errno)));
+    }
+  }
 }
 
 // In a thread, so that a signal can end the waiting: nothing has been started yet that would need an orderly end.
@@ -167,7 +188,7 @@ Verdict Launcher::attempt(int number) {
   }
   Verdict verdict = judge(run_crew(agreement.get()));
   if (agreement) return agreement->settle(verdict, plan_.max_restarts);
-  verdict.restart = verdict.failure && number < plan_.max_restarts;
+  verdict.restart = verdict.failure && !verdict.interrupted && number < plan_.max_restarts;
   return verdict;
 }
 
@@ -176,7 +197,8 @@ CrewResult Launcher::run_crew(Agreement* agreement) {
     std::error_code ignored;
     fs::remove(failure_path(order_, local_rank), ignored);
     const std::string log = log_path(order_, local_rank);
-    log_starts_[log] = !log.empty() && fs::exists(log) ? static_cast<std::int64_t>(fs::file_size(log)) : 0;
+    const auto size = fs::file_size(log, ignored);
+    log_starts_[log] = ignored ? 0 : static_cast<std::int64_t>(size);
   }
   write_order(order_);
   StartRequest request;
@@ -220,7 +242,8 @@ void Launcher::report_log(const RankEnd& end) const {
 int run_launcher(const LaunchPlan& plan, const HostFacts& host, const Environment& environment,
                  const std::string& self) {
   if (!plan.head_host.empty()) check_resolves(plan.head_host);
-  return Launcher(plan, host, environment, self).run();
+  for (const std::string& remark : plan.remarks) say("{}", remark);
+  return Launcher(plan, host, with_usable_tmpdir(environment), self).run();
 }
 
 }  // namespace tessera

@@ -41,6 +41,20 @@ RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
   return choice;
 }
 
+// ENOENT for a file that is there means what the file names: the interpreter of a script, the loader of a program.
+std::string why_not_started(const std::string& program, int error) {
+  std::error_code ignored;
+  if (error != ENOENT || !std::filesystem::exists(program, ignored)) return std::strerror(error);
+  std::ifstream file(program);
+  std::string line;
+  std::getline(file, line);
+  if (!line.starts_with("#!")) return "the loader or libraries that it was built for are missing here";
+  if (line.ends_with('\r'))
+    return "its first line ends with a carriage return, as on Windows (mend: sed -i 's/\\r$//')";
+  const std::string words(trim(line.substr(2)));
+  return "its interpreter '" + words.substr(0, words.find_first_of(" \t")) + "' (first line) does not exist";
+}
+
 class Minder {
  public:
   Minder(RankOrder order, int local_rank)
@@ -79,7 +93,6 @@ int Minder::run() {
   // Orphans of the rank become children of this process, so that end_leftovers finds them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);
   line_.send({{"is", "hello"}, {"local_rank", local_rank_}, {"pid", minder_pid_}});
   while (!wait_status_) watch();
   end_leftovers();
@@ -151,7 +164,7 @@ void Minder::obey(const Json& packet, std::array<Fd, 2> fds) {
 void Minder::hear_signal() {
   while (const auto signal = inbox_.next()) {
     if (*signal == SIGCHLD) continue;
-    if (*signal == SIGTERM || *signal == SIGINT) was_told_to_stop_ = true;
+    if (asks_to_end(*signal)) was_told_to_stop_ = true;
     signal_rank(*signal);
     if (rank_pid_ < 0) wait_status_ = *signal;
   }
@@ -184,7 +197,7 @@ void Minder::start(std::array<Fd, 2> console) {
   // Ends without a byte when exec has succeeded.
   int error = 0;
   if (read(error_pipe.read_end.get(), &error, sizeof error) == sizeof error) {
-    note_ = "cannot start '" + order_.command[0] + "': " + std::strerror(error);
+    note_ = "cannot start '" + order_.command[0] + "': " + why_not_started(order_.command[0], error);
   }
 }
 
@@ -200,7 +213,7 @@ void Minder::become_rank(int error_fd) {
   }
   for (const auto& [name, value] : rank_environment(order_, local_rank_)) setenv(name.c_str(), value.c_str(), 1);
   // Ranks share no input: a terminal read by several would give each a part.
-  const int null = open("/dev/null", O_RDONLY);
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   output_->attach();
   std::signal(SIGPIPE, SIG_DFL);

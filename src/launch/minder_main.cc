@@ -4,9 +4,11 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/standard_streams.h"
 #include "launch/minder.h"
 
 int main(int argc, char** argv) {
+  tessera::open_missing_standard_streams();
   try {
     return tessera::run_minder({argv + 1, argv + argc});
   } catch (const std::exception& error) {

@@ -35,7 +35,6 @@ Guest self_as_guest(const NodeCircle::Place& place) {
   self.job_id = place.run_id;
   self.version = version_text();
   self.settings = place.settings;
-  self.local_rank = 0;
   self.node_rank = place.node_rank;
   return self;
 }

@@ -1,5 +1,7 @@
 #include "launch/order.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "core/file.h"
@@ -9,6 +11,44 @@ namespace {
 
 std::string order_path(const std::string& folder) {
   return folder + "/order.json";
+}
+
+// Arguments and paths are bytes, JSON holds UTF-8: what is not plain ASCII is written as %XX.
+std::string escape(const std::string& bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    if (byte < 0x80 && byte != '%') {
+      text += static_cast<char>(byte);
+    } else {
+      text += fmt::format("%{:02X}", byte);
+    }
+  }
+  return text;
+}
+
+std::string unescape(const std::string& text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes += text[i];
+    } else {
+      bytes += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    }
+  }
+  return bytes;
+}
+
+Json escaped(const std::vector<std::string>& words) {
+  Json list = Json::array();
+  for (const std::string& word : words) list.push_back(escape(word));
+  return list;
+}
+
+Json escaped(const std::map<std::string, std::string>& variables) {
+  Json object = Json::object();
+  for (const auto& [name, value] : variables) object[escape(name)] = escape(value);
+  return object;
 }
 
 }  // namespace
@@ -50,18 +90,18 @@ std::string log_path(const RankOrder& order, int local_rank) {
 }
 
 void write_order(const RankOrder& order) {
-  const Json json = {{"command", order.command},
+  const Json json = {{"command", escaped(order.command)},
                      {"node_rank", order.node_rank},
                      {"num_nodes", order.num_nodes},
                      {"num_local_ranks", order.num_local_ranks},
-                     {"master_addr", order.master_addr},
+                     {"master_addr", escape(order.master_addr)},
                      {"master_port", order.master_port},
-                     {"run_id", order.run_id},
+                     {"run_id", escape(order.run_id)},
                      {"restart_count", order.restart_count},
                      {"max_restarts", order.max_restarts},
-                     {"environment", order.environment},
+                     {"environment", escaped(order.environment)},
                      {"cpus", order.cpus},
-                     {"log_dir", order.log_dir},
+                     {"log_dir", escape(order.log_dir)},
                      {"tee", order.tee}};
   write_file_atomically(order_path(order.folder), json.dump());
 }
@@ -70,18 +110,18 @@ RankOrder read_order(const std::string& folder) {
   const Json json = read_json_file(order_path(folder));
   RankOrder order;
   order.folder = folder;
-  json.at("command").get_to(order.command);
+  for (const Json& word : json.at("command")) order.command.push_back(unescape(word));
   json.at("node_rank").get_to(order.node_rank);
   json.at("num_nodes").get_to(order.num_nodes);
   json.at("num_local_ranks").get_to(order.num_local_ranks);
-  json.at("master_addr").get_to(order.master_addr);
+  order.master_addr = unescape(json.at("master_addr"));
   json.at("master_port").get_to(order.master_port);
-  json.at("run_id").get_to(order.run_id);
+  order.run_id = unescape(json.at("run_id"));
   json.at("restart_count").get_to(order.restart_count);
   json.at("max_restarts").get_to(order.max_restarts);
-  json.at("environment").get_to(order.environment);
+  for (const auto& [name, value] : json.at("environment").items()) order.environment[unescape(name)] = unescape(value);
   json.at("cpus").get_to(order.cpus);
-  json.at("log_dir").get_to(order.log_dir);
+  order.log_dir = unescape(json.at("log_dir"));
   json.at("tee").get_to(order.tee);
   return order;
 }

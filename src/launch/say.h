@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <string>
 
 namespace tessera {
@@ -14,8 +13,5 @@ template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   say_line("tessera launch: " + fmt::format(format, std::forward<Args>(args)...));
 }
-
-std::string this_host();
-std::int64_t now_ms();  // since the epoch
 
 }  // namespace tessera

@@ -11,11 +11,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/torchrun_habits.h"
 
 namespace tessera {
 namespace {
 
 constexpr int kDefaultPort = 29500;  // torchrun's --master_port
+constexpr int kMostNodes = 100'000, kMostLocalRanks = 10'000;
 
 struct Endpoint {
   std::string host;
@@ -23,15 +25,18 @@ struct Endpoint {
 };
 
 int resolve_num_nodes(const LaunchSettings& settings) {
-  if (settings.nnodes.find(':') != std::string::npos) {
+  const auto colon = settings.nnodes.find(':');
+  const std::string number = settings.nnodes.substr(0, colon);
+  if (colon != std::string::npos && settings.nnodes.substr(colon + 1) != number) {
     throw UsageError(
         fmt::format("--nnodes {}: a number of nodes that changes (MIN:MAX) is not supported; "
                     "give one number",
                     settings.nnodes));
   }
-  const auto count = parse_integer(settings.nnodes);
-  if (!count || *count < 1 || *count > 100'000) {
-    throw UsageError(fmt::format("--nnodes '{}': expected a number of nodes, at least 1", settings.nnodes));
+  const auto count = parse_integer(number);
+  if (!count || *count < 1 || *count > kMostNodes) {
+    throw UsageError(
+        fmt::format("--nnodes '{}': expected a number of nodes, at least 1, at most {}", settings.nnodes, kMostNodes));
   }
   if (settings.standalone && *count != 1) {
     throw UsageError(fmt::format("--standalone is for one node, but --nnodes is {}", settings.nnodes));
@@ -51,9 +56,10 @@ int resolve_num_ranks(const std::string& text, const HostFacts& host) {
   // Half the cores: each rank keeps one for its communication and its data.
   if (text == "auto") return host.num_gpus > 0 ? host.num_gpus : std::max(1, num_cores(host.cpus) / 2);
   const auto count = parse_integer(text);
-  if (!count || *count < 1 || *count > 10'000) {
+  if (!count || *count < 1 || *count > kMostLocalRanks) {
     throw UsageError(
-        fmt::format("--nproc_per_node '{}': expected auto, gpu, cpu or a number of ranks, at least 1", text));
+        fmt::format("--nproc_per_node '{}': expected auto, gpu, cpu or a number of ranks, at least 1, at most {}", text,
+                    kMostLocalRanks));
   }
   return static_cast<int>(*count);
 }
@@ -94,15 +100,15 @@ Endpoint parse_endpoint(const std::string& text) {
 }
 
 Endpoint resolve_head(const LaunchSettings& settings, int num_nodes) {
+  if (settings.standalone) return {};
   Endpoint head{settings.master_addr, settings.master_port};
-  if (!settings.rdzv_endpoint.empty() && !settings.standalone) {
+  if (!settings.rdzv_endpoint.empty()) {
     const Endpoint other = parse_endpoint(settings.rdzv_endpoint);
     if ((!head.host.empty() && head.host != other.host) ||
         (head.port != 0 && other.port != 0 && head.port != other.port)) {
-      throw UsageError(
-          fmt::format("--rdzv_endpoint {} and --master_addr {} --master_port {} name two places to meet; "
-                      "give one",
-                      settings.rdzv_endpoint, head.host, head.port));
+      throw UsageError(fmt::format("--rdzv_endpoint {} and{}{} name two places to meet; give one",
+                                   settings.rdzv_endpoint, head.host.empty() ? "" : " --master_addr " + head.host,
+                                   head.port == 0 ? "" : fmt::format(" --master_port {}", head.port)));
     }
     head = {other.host, other.port != 0 ? other.port : head.port};
   }
@@ -122,12 +128,20 @@ std::string new_run_id() {
   return fmt::format("{:x}-{:x}", static_cast<unsigned>(getpid()), static_cast<unsigned long long>(now) & 0xffffffff);
 }
 
+// Hyphens and underscores are the same, as in names of settings: comm_test is comm-test.
+std::optional<std::string> find_subcommand(std::string word, const std::vector<std::string>& subcommands) {
+  std::replace(word.begin(), word.end(), '_', '-');
+  const auto found = std::find(subcommands.begin(), subcommands.end(), word);
+  return found != subcommands.end() ? std::optional(*found) : std::nullopt;
+}
+
 std::vector<std::string> resolve_command(const LaunchSettings& settings, const Environment& environment,
                                          const std::string& self, const std::vector<std::string>& subcommands) {
   std::vector<std::string> command = settings.command;
   if (command.empty())
     throw UsageError("nothing to launch: give a program, or a subcommand of tessera, after the flags");
-  if (std::find(subcommands.begin(), subcommands.end(), command[0]) != subcommands.end()) {
+  if (const auto own = find_subcommand(command[0], subcommands)) {
+    command[0] = *own;
     command.insert(command.begin(), self);
     return command;
   }
@@ -151,6 +165,18 @@ Starter resolve_starter(const LaunchSettings& settings, const HostFacts& host, i
   }
   if (settings.starter == "mpirun") return Starter::kMpirun;
   return host.num_gpus > 0 || num_nodes > 1 ? Starter::kFork : Starter::kMpirun;
+}
+
+// Tessera's own subcommands talk MPI where there is no GPU, and ranks that were forked have no MPI between them.
+void check_can_talk(const LaunchPlan& plan, const HostFacts& host, const std::string& self) {
+  if (plan.command[0] != self || host.num_gpus > 0 || plan.starter != Starter::kFork) return;
+  const std::string what = plan.command[1];
+  if (plan.num_nodes > 1) {
+    throw UsageError(fmt::format(
+        "--nnodes {}: '{}' on CPUs needs MPI between the nodes, which this launcher does not give; start it "
+        "by srun --mpi=pmix tessera {}, or by mpirun --host A,B tessera {}",
+        plan.num_nodes, what, what, what));
+  }
 }
 
 }  // namespace
@@ -187,10 +213,6 @@ void declare(Schema& schema, LaunchSettings& s) {
       .choices({"auto", "yes", "no"})
       .group("Ranks")
       .help("give each rank cores of its own while there are enough; auto: only without GPUs");
-  schema.boolean("use_env", &s.use_env)
-      .preset("false")
-      .group("Ranks")
-      .help("accepted for old scripts; changes nothing");
 
   schema.text("rdzv_endpoint", &s.rdzv_endpoint)
       .preset("")
@@ -223,7 +245,10 @@ void declare(Schema& schema, LaunchSettings& s) {
   schema.boolean("tee", &s.tee)
       .preset("false")
       .group("Output")
-      .help("show every rank's lines, with '[rank R] ' before each");
+      .short_name('t')
+      .help(
+          "show every rank's lines, with '[rank R] ' before each; --tee 0 to --tee 3, as torchrun has it, are read as "
+          "no or yes");
 
   schema.duration("start_timeout", &s.start_timeout)
       .preset("5m")
@@ -235,19 +260,23 @@ void declare(Schema& schema, LaunchSettings& s) {
       .at_least(0)
       .group("Time limits")
       .help(
-          "what ranks get to end by themselves after SIGTERM or SIGINT to the launcher; a second one ends them at "
+          "what ranks get to end by themselves after SIGTERM, SIGINT or SIGHUP to the launcher; a second one ends them "
+          "at "
           "once");
   schema.duration("node_timeout", &s.node_timeout)
       .preset("15s")
       .at_least(1)
       .group("Time limits")
       .help("a node that gives no sign for so long is gone");
+  declare_habits(schema, s);
   schema.positionals("PROGRAM|SUBCOMMAND ARGS...", &s.command, true);
 }
 
 LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, const Environment& environment,
                      const std::string& self, const std::vector<std::string>& subcommands) {
+  refuse_what_is_done_otherwise(settings);
   LaunchPlan plan;
+  plan.remarks = remarks_on(settings);
   plan.num_nodes = resolve_num_nodes(settings);
   plan.num_local_ranks = resolve_num_ranks(settings.nproc_per_node, host);
   plan.node_rank = resolve_node_rank(settings, plan.num_nodes);
@@ -266,6 +295,7 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
   plan.stop_timeout = settings.stop_timeout;
   plan.node_timeout = settings.node_timeout;
   plan.command = resolve_command(settings, environment, self, subcommands);
+  check_can_talk(plan, host, self);
   return plan;
 }
 

@@ -16,6 +16,9 @@ struct LaunchSettings {
   std::string nnodes, nproc_per_node, rdzv_backend, rdzv_id, rdzv_endpoint, master_addr, log_dir, starter, pin;
   int node_rank = -1, master_port = 0, max_restarts = 0;
   bool standalone = false, use_env = false, tee = false;
+  // torchrun's own that change nothing here, and those that ask for what is done in another way.
+  std::string role, monitor_interval, start_method, local_addr, redirects, rdzv_conf, local_ranks_filter;
+  bool no_python = false, module = false;
   std::chrono::milliseconds start_timeout{}, stop_timeout{}, node_timeout{};
   std::vector<std::string> command;  // PROGRAM or SUBCOMMAND and what follows it
 };
@@ -37,6 +40,7 @@ struct LaunchPlan {
   std::string log_dir;
   std::chrono::milliseconds start_timeout{}, stop_timeout{}, node_timeout{};
   std::vector<std::string> command;  // the first word can be executed
+  std::vector<std::string> remarks;  // for the user, before anything is started
 };
 
 // `subcommands` are Tessera's own, run by `self`, this executable; any other first word is a program. Throws

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "launch/torchrun_habits.h"
 
 namespace tessera {
 namespace {
@@ -51,6 +52,8 @@ TEST(LaunchSettings, RefusesNumbersOfRanksThatMeanNothing) {
   EXPECT_TRUE(contains(refusal({"--nproc_per_node", "gpu"}), "no NVIDIA GPU"));
   EXPECT_TRUE(contains(refusal({"--nnodes", "0"}), "--nnodes"));
   EXPECT_TRUE(contains(refusal({"--nnodes", "1:4"}), "MIN:MAX"));
+  EXPECT_EQ(plan_of({"--nnodes", "1:1"}).num_nodes, 1);
+  EXPECT_TRUE(contains(refusal({"--nproc_per_node", "10001"}), "at most 10000"));
   EXPECT_TRUE(contains(refusal({"--nnodes", "2", "--standalone"}), "--standalone"));
 }
 
@@ -78,6 +81,61 @@ TEST(LaunchSettings, FindsWhereNodesMeet) {
   EXPECT_TRUE(contains(refusal({"--nnodes=2", "--node_rank=2", "--rdzv_endpoint=n0"}), "0 to 1"));
   EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:99999"}), "65535"));
   EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_addr=n1"}), "two places"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_port=2"}), "n0:1 and --master_port 2 name"));
+  EXPECT_EQ(plan_of({"--standalone", "--master_addr=bad.invalid", "--master_port=9"}).head_host, "");
+}
+
+TEST(LaunchSettings, KnowsTorchrunsHabits) {
+  EXPECT_TRUE(plan_of({}).remarks.empty());
+  EXPECT_EQ(plan_of({"--no_python"}).remarks, std::vector<std::string>{"--no_python changes nothing here"});
+  EXPECT_EQ(plan_of({"--role", "trainer", "--monitor_interval=5"}).remarks,
+            std::vector<std::string>{"--role, --monitor_interval change nothing here"});
+  EXPECT_TRUE(contains(refusal({"-m"}), "python -m"));
+  EXPECT_TRUE(contains(refusal({"--module"}), "python -m"));
+  EXPECT_TRUE(contains(refusal({"-r", "3"}), "--log_dir"));
+  EXPECT_TRUE(contains(refusal({"--redirects", "3"}), "--log_dir"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_conf", "timeout=5"}), "--start_timeout"));
+  EXPECT_TRUE(contains(refusal({"--local_ranks_filter", "0"}), "--log_dir"));
+}
+
+TEST(LaunchSettings, ReadsTorchrunsNumbersForTee) {
+  using Words = std::vector<std::string>;
+  const auto plain = [](const Words& arguments) {
+    LaunchSettings settings;
+    Schema schema("tessera launch", "test");
+    declare(schema, settings);
+    schema.read_command_line(arguments);
+    return with_plain_tee(arguments, settings);
+  };
+  EXPECT_EQ(plain({"--tee", "3", "--nnodes=1", "sh", "3"}), (Words{"--tee=true", "--nnodes=1", "sh", "3"}));
+  EXPECT_EQ(plain({"-t", "2", "sh"}), (Words{"--tee=true", "sh"}));
+  EXPECT_EQ(plain({"--tee", "0:3,1:0", "sh"}), (Words{"--tee=true", "sh"}));
+  EXPECT_EQ(plain({"--tee", "0:0", "sh"}), (Words{"--tee=false", "sh"}));
+  EXPECT_EQ(plain({"--tee", "4", "sh"}), std::nullopt);
+  EXPECT_EQ(plain({"--tee", "sh", "--tee", "3"}), std::nullopt);
+  EXPECT_EQ(plain({"--tee", "1", "sh"}), std::nullopt);  // read as a boolean
+}
+
+TEST(LaunchSettings, TellsOwnSubcommandsThatCouldNotTalk) {
+  const auto plan_for = [](std::vector<std::string> arguments, int num_gpus) {
+    LaunchSettings settings;
+    Schema schema("tessera launch", "test");
+    declare(schema, settings);
+    arguments.push_back("comm_test");
+    schema.read_command_line(arguments);
+    return make_plan(settings, host_with(4, num_gpus), Environment(), "/opt/tessera", {"comm-test"});
+  };
+  const std::vector<std::string> two_nodes = {"--nnodes=2", "--node_rank=0", "--master_addr=n0"};
+  EXPECT_EQ(plan_for({}, 0).command, (std::vector<std::string>{"/opt/tessera", "comm-test"}));
+  EXPECT_TRUE(plan_for({}, 0).remarks.empty());
+  EXPECT_EQ(plan_for(two_nodes, 1).num_nodes, 2);
+  try {
+    plan_for(two_nodes, 0);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(contains(error.what(), "srun --mpi=pmix tessera comm-test")) << error.what();
+  }
+  EXPECT_EQ(plan_for({"--starter=fork"}, 0).starter, Starter::kFork);  // its ranks say what they lack
 }
 
 TEST(LaunchSettings, LeavesTheProgramsOwnFlagsAlone) {

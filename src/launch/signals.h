@@ -9,8 +9,12 @@
 
 namespace tessera {
 
+// SIGTERM, SIGINT or SIGHUP: whoever sends it wants an end, and no restart.
+bool asks_to_end(int signal);
+
 // Blocks the given signals for this thread and for those it starts later, and collects them. One that was ignored
-// when this process started (nohup) stays ignored. Construct before any thread is started.
+// when this process started (nohup, `&` in a script) stays ignored; but SIGCHLD never is, or no child could be waited
+// for. Construct before any thread is started.
 class SignalInbox {
  public:
   SignalInbox(std::initializer_list<int> signals);
@@ -22,7 +26,6 @@ class SignalInbox {
   std::optional<int> next();            // does not wait
   // The mask as it was: for a child before exec, and while this process has nothing to clean up.
   void restore_mask() const;
-  void block() const;
   const sigset_t& former_mask() const { return former_; }
 
  private:

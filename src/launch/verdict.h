@@ -16,6 +16,7 @@ struct Verdict {
   std::optional<RankEnd> failure;  // the rank to name
   std::string trouble;             // what went wrong beside the ranks
   int signal = 0;                  // the launcher was told to end
+  bool interrupted = false;        // by such a signal, if only after the failure
   bool restart = false;            // decided by node 0, once for all
 
   bool is_well() const { return status == 0; }

@@ -47,6 +47,17 @@ TEST(Verdict, MergesNodesToTheRankThatFailedByItself) {
   EXPECT_EQ(merge({cause, lost}).status, 139);
 }
 
+// The launchers of all nodes hear of a signal to one of them that came after a failure.
+TEST(Verdict, KeepsThatASignalCameBesideAFailure) {
+  CrewResult result{.ends = {ended(0, 7, 5)}};
+  result.interrupted = true;
+  const Verdict verdict = judge(result);
+  EXPECT_TRUE(verdict.interrupted);
+  EXPECT_EQ(verdict.status, 7);
+  EXPECT_TRUE(merge({Verdict{}, verdict_from_json(to_json(verdict))}).interrupted);
+  EXPECT_FALSE(merge({Verdict{}, Verdict{}}).interrupted);
+}
+
 TEST(Verdict, SurvivesJson) {
   Verdict verdict = judge({.ends = {ended(3, 139, 5)}});
   verdict.restart = true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,8 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+std::int64_t now_ms();  // since the epoch, as packets tell times
 
 // A pipe; throws Error.
 struct Pipe {

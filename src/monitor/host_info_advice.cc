@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/log.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "monitor/host_info_text.h"
@@ -26,6 +27,11 @@ std::string counted(int number, const std::string& noun) {
 const std::string* variable(const MachineFacts& facts, const std::string& name) {
   const auto found = facts.variables.find(name);
   return found == facts.variables.end() ? nullptr : &found->second;
+}
+
+// For messages; the value is a stranger's.
+std::string assignment(const std::string& name, const std::string& value) {
+  return fmt::format("{}={}", name, printable(value));
 }
 
 void check_gpus(const MachineFacts& facts, Problems& problems) {
@@ -73,7 +79,7 @@ void check_cores(const MachineFacts& facts, Problems& problems) {
   if (threads == nullptr) return;
   const auto number = parse_integer(std::string(trim(threads->substr(0, threads->find(',')))));
   if (!number || *number < 1) {
-    problems.push_back({fmt::format("OMP_NUM_THREADS={} is no number of threads", *threads),
+    problems.push_back({fmt::format("{} is no number of threads", assignment("OMP_NUM_THREADS", *threads)),
                         "give a whole number of at least 1, or unset it"});
   } else if (const long long total = *number * std::max(1, facts.num_ranks_here); *number > 1 && total > cores) {
     problems.push_back({fmt::format("OMP_NUM_THREADS={} with {} is {} threads on {}", *number,
@@ -110,39 +116,68 @@ void check_interfaces(const MachineFacts& facts, Problems& problems) {
     }
     const std::string here = all.empty() ? "none" : join(all, ", ");
     const bool excludes = pattern->starts_with('^');
+    const std::string given = assignment("NCCL_SOCKET_IFNAME", *pattern);
     if (excludes && select_names(*pattern, all).empty()) {
-      problems.push_back(
-          {fmt::format("NCCL_SOCKET_IFNAME={} leaves no interface here", *pattern), fmt::format("there are {}", here)});
+      problems.push_back({fmt::format("{} leaves no interface here", given), fmt::format("there are {}", here)});
     } else if (!excludes && select_names(*pattern, all).empty()) {
-      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} names no interface here", *pattern),
+      problems.push_back({fmt::format("{} names no interface here", given),
                           fmt::format("there are {}; name one that the other nodes reach, or unset it", here)});
     } else if (select_names(*pattern, up).empty()) {
-      problems.push_back({fmt::format("NCCL_SOCKET_IFNAME={} names interfaces that are down", *pattern),
+      problems.push_back({fmt::format("{} names interfaces that are down", given),
                           fmt::format("up are {}", up.empty() ? "none" : join(up, ", "))});
     }
   }
   if (const std::string* pattern = variable(facts, "NCCL_IB_HCA");
       pattern != nullptr && select_names(*pattern, facts.host.infiniband_devices).empty()) {
     const auto& devices = facts.host.infiniband_devices;
-    problems.push_back({fmt::format("NCCL_IB_HCA={} names no InfiniBand device here", *pattern),
+    problems.push_back({fmt::format("{} names no InfiniBand device here", assignment("NCCL_IB_HCA", *pattern)),
                         devices.empty() ? "there is none: NCCL will use sockets" : "there are " + join(devices, ", ")});
   }
 }
 
 void check_start(const MachineFacts& facts, Problems& problems) {
   if (!facts.rank_mistake.empty()) {
-    problems.push_back({"the rank variables cannot be right", facts.rank_mistake});
+    const bool has_size_alone = facts.rank_variables.contains("WORLD_SIZE") && !facts.rank_variables.contains("RANK");
+    problems.push_back({"the rank variables cannot be right",
+                        facts.rank_mistake + (has_size_alone ? " (`tessera launch` ignores it)" : "")});
   }
   if (!facts.slurm_mistake.empty()) problems.push_back({"Slurm's node list cannot be read", facts.slurm_mistake});
   if (const std::string* address = variable(facts, "MASTER_ADDR");
       address != nullptr && !facts.master_addr_mistake.empty()) {
-    problems.push_back({fmt::format("MASTER_ADDR={} cannot be resolved: {}", *address, facts.master_addr_mistake),
-                        "give a name or address that every node knows"});
+    problems.push_back(
+        {fmt::format("{} cannot be resolved: {}", assignment("MASTER_ADDR", *address), facts.master_addr_mistake),
+         "give a name or address that every node knows"});
+  }
+  const std::string* port = variable(facts, "MASTER_PORT");
+  const bool is_told = facts.rank_mistake.find("MASTER_PORT=") != std::string::npos;
+  if (port != nullptr && !port->empty() && !is_port(*port) && !is_told) {
+    problems.push_back({fmt::format("{} is no port", assignment("MASTER_PORT", *port)),
+                        "give a number from 1 to 65535 that is free on the master's host, or unset it"});
   }
   if (facts.mpirun_path.empty()) {
     problems.push_back(
         {"no mpirun in PATH",
          "CPU ranks are started by it: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
+  }
+}
+
+void check_variables(const MachineFacts& facts, Problems& problems) {
+  for (const auto& [name, meant] : facts.misspelt_variables) {
+    problems.push_back(
+        {fmt::format("nothing is known to read {}", printable(name)), fmt::format("did you mean {}?", meant)});
+  }
+  if (const std::string* devices = variable(facts, "CUDA_VISIBLE_DEVICES")) {
+    const std::string given = assignment("CUDA_VISIBLE_DEVICES", *devices);
+    if (const auto mistake = visible_devices_mistake(*devices)) {
+      problems.push_back({fmt::format("{}: {}", given, *mistake),
+                          "CUDA shows only the GPUs before it: give numbers such as 0,1, or unset it"});
+    } else if (hides_every_gpu(*devices) && facts.has_nvidia_driver) {
+      problems.push_back({fmt::format("{} hides every GPU", given), "unset it, or give numbers such as 0,1"});
+    }
+  }
+  if (const std::string* log = variable(facts, "TESSERA_LOG"); log != nullptr && !log_spec_mistake(*log).empty()) {
+    problems.push_back({fmt::format("{} is no level of the log", assignment("TESSERA_LOG", *log)),
+                        "every other command refuses it: " + printable(log_spec_mistake(*log), 400)});
   }
 }
 
@@ -161,6 +196,7 @@ std::vector<Problem> find_problems(const MachineFacts& facts) {
   check_memory(facts, problems);
   check_interfaces(facts, problems);
   check_start(facts, problems);
+  check_variables(facts, problems);
   return problems;
 }
 

@@ -1,12 +1,12 @@
 // What `tessera env` knows of a machine, and what it advises: facts in, problems out, nothing is asked of the system.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "monitor/host_info.h"
+#include "monitor/variables.h"
 
 namespace tessera {
 
@@ -30,16 +30,17 @@ struct MachineFacts {
   std::vector<GpuFacts> gpus;  // visible to this process
   std::string mpi_version, mpirun_path;
 
-  std::map<std::string, std::string> slurm;  // SLURM_JOB_ID, ...
-  std::vector<std::string> slurm_hosts;      // the node list, expanded
-  std::string slurm_mistake;                 // why the list cannot be read
+  Variables slurm;                       // SLURM_JOB_ID, ...
+  std::vector<std::string> slurm_hosts;  // the node list, expanded
+  std::string slurm_mistake;             // why the list cannot be read
 
-  std::map<std::string, std::string> rank_variables;  // RANK, OMPI_COMM_WORLD_SIZE, ... that are set
-  std::string rank_meaning;                           // "rank 0 of 4 (Open MPI)"
-  std::string rank_mistake;                           // the contradiction
+  Variables rank_variables;  // RANK, OMPI_COMM_WORLD_SIZE, ... that are set
+  std::string rank_meaning;  // "rank 0 of 4 (Open MPI)"
+  std::string rank_mistake;  // the contradiction
 
-  std::map<std::string, std::string> variables;  // those that Tessera, torch and NCCL heed; only those that are set
-  std::string master_addr_mistake;               // why MASTER_ADDR leads nowhere
+  Variables variables;              // those that Tessera, torch, NCCL and MPI heed; only those that are set
+  Variables misspelt_variables;     // as set -> as meant
+  std::string master_addr_mistake;  // why MASTER_ADDR leads nowhere
 
   int num_ranks_here = 0;        // ranks that this host would get; 0: nobody said
   std::string num_ranks_source;  // "--nproc_per_node", "Slurm"

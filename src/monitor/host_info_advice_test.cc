@@ -128,5 +128,32 @@ TEST(Advice, MistakesOfTheEnvironmentAreNamed) {
                    "MASTER_ADDR=nowhere cannot be resolved: Name or service not known", "no mpirun in PATH"}));
 }
 
+TEST(Advice, AWorldSizeAloneIsIgnoredByTheLauncher) {
+  MachineFacts facts = sound_machine();
+  facts.rank_mistake = "WORLD_SIZE is set, but RANK is not";
+  facts.rank_variables["WORLD_SIZE"] = "4";
+  ASSERT_EQ(found(facts), Texts{"the rank variables cannot be right"});
+  EXPECT_EQ(find_problems(facts).front().advice, "WORLD_SIZE is set, but RANK is not (`tessera launch` ignores it)");
+  facts.rank_variables["RANK"] = "x";
+  EXPECT_EQ(find_problems(facts).front().advice, "WORLD_SIZE is set, but RANK is not");
+}
+
+TEST(Advice, VariablesThatCannotBeMeantSoAreNamed) {
+  MachineFacts facts = sound_machine();
+  facts.variables = {{"MASTER_PORT", "29500"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"TESSERA_LOG", "debug,all"}};
+  EXPECT_EQ(found(facts), Texts{});
+  facts.variables = {{"MASTER_PORT", "http"}, {"CUDA_VISIBLE_DEVICES", "first"}, {"TESSERA_LOG", "loud"}};
+  facts.misspelt_variables = {{"NCCL_DEBGU", "NCCL_DEBUG"}};
+  EXPECT_EQ(found(facts), (Texts{"MASTER_PORT=http is no port", "nothing is known to read NCCL_DEBGU",
+                                 "CUDA_VISIBLE_DEVICES=first: 'first' is no number of a GPU",
+                                 "TESSERA_LOG=loud is no level of the log"}));
+  EXPECT_EQ(find_problems(facts)[1].advice, "did you mean NCCL_DEBUG?");
+  facts = sound_machine();
+  facts.variables = {{"CUDA_VISIBLE_DEVICES", ""}};
+  EXPECT_EQ(found(facts), Texts{"CUDA_VISIBLE_DEVICES= hides every GPU"});
+  facts.variables = {{"OMP_NUM_THREADS", "a\x1b" + std::string(1000, 'x')}};
+  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=a\\x1b" + std::string(195, 'x') + "... is no number of threads"});
+}
+
 }  // namespace
 }  // namespace tessera

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,8 @@
 namespace tessera {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
+// What a variable holds is cut at printable()'s 200 bytes; sentences that quote several have room for them.
+constexpr std::size_t kMaxSentence = 1000;
 
 std::string or_unknown(const std::optional<std::string>& text) {
   return text && !text->empty() ? *text : "unknown";
@@ -104,21 +104,25 @@ void write_network(Page& page, const MachineFacts& facts) {
 void write_variables(Page& page, const std::string& title, const Variables& variables) {
   page.title(title);
   if (variables.empty()) page.line("none");
-  for (const auto& [name, value] : variables) page.line(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : variables) page.line(fmt::format("{}={}", printable(name), printable(value)));
 }
 
 void write_start(Page& page, const MachineFacts& facts) {
   write_variables(page, "Slurm allocation", facts.slurm);
   if (!facts.slurm_hosts.empty()) page.line(fmt::format("nodes: {}", join(facts.slurm_hosts, " ")));
   write_variables(page, "Rank variables", facts.rank_variables);
-  page.line(facts.rank_mistake.empty() ? "meaning: " + facts.rank_meaning : "contradiction: " + facts.rank_mistake);
+  page.line(facts.rank_mistake.empty() ? "meaning: " + facts.rank_meaning
+                                       : "contradiction: " + printable(facts.rank_mistake, kMaxSentence));
   write_variables(page, "Variables that are heeded", facts.variables);
 }
 
 void write_verdict(Page& page, const std::vector<Problem>& problems) {
   page.title("Verdict");
   if (problems.empty()) page.line("nothing to complain of");
-  for (const Problem& problem : problems) page.line(fmt::format("{}\n      {}", problem.what, problem.advice));
+  for (const Problem& problem : problems) {
+    page.line(
+        fmt::format("{}\n      {}", printable(problem.what, kMaxSentence), printable(problem.advice, kMaxSentence)));
+  }
 }
 
 template <typename T>

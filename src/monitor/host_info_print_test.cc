@@ -26,6 +26,15 @@ TEST(MachineText, ShowsGpusAndWhichReachEachOther) {
   EXPECT_TRUE(contains(text, "a problem\n      an advice")) << text;
 }
 
+TEST(MachineText, WhatVariablesHoldStaysOnItsLineAndIsCut) {
+  MachineFacts facts;
+  facts.variables = {{"NCCL_DEBUG", "IN\x1b[2J\nFO"}, {"NCCL_ALGO", std::string(1000, 'x')}};
+  const std::string text = machine_text(facts, {{"a\nproblem", "an\nadvice"}});
+  EXPECT_TRUE(contains(text, "  NCCL_DEBUG=IN\\x1b[2J\\nFO\n")) << text;
+  EXPECT_TRUE(contains(text, "  NCCL_ALGO=" + std::string(200, 'x') + "...\n")) << text;
+  EXPECT_TRUE(contains(text, "  a\\nproblem\n      an\\nadvice\n")) << text;
+}
+
 TEST(MachineJson, HasTheSameFactsAndNullsForTheUnknown) {
   MachineFacts facts;
   facts.host.memory.total_bytes = 1024;
@@ -36,7 +45,8 @@ TEST(MachineJson, HasTheSameFactsAndNullsForTheUnknown) {
   EXPECT_TRUE(json["host"]["kernel"].is_null());
   EXPECT_EQ(json["variables"]["NCCL_DEBUG"], "INFO");
   EXPECT_EQ(json["problems"][0]["advice"], "an advice");
-  EXPECT_NO_THROW(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  EXPECT_EQ(json["ranks"]["variables"].dump(-1, ' ', false, Json::error_handler_t::replace),
+            "{\"RANK\":\"\xef\xbf\xbd\"}");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace tessera {
@@ -97,6 +98,8 @@ TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
   EXPECT_LE(*host.memory.available_bytes, *host.memory.total_bytes);
   EXPECT_GE(host.cpu.num_processors, 1);
   EXPECT_TRUE(host.kernel.has_value());
+  EXPECT_TRUE(std::any_of(host.interfaces.begin(), host.interfaces.end(),
+                          [](const NetworkInterface& each) { return each.is_loopback && each.name == "lo"; }));
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "comm/flight_recorder.h"
 #include "core/error.h"
@@ -250,6 +252,51 @@ void check_refusals(World& world) {
   EXPECT_TRUE(has(text, "must be alike")) << text;
   text = message([&] { world.group({0, 0}); });
   EXPECT_TRUE(has(text, "distinct ranks")) << text;
+  at::Tensor shared = at::zeros({world.size() * 4});
+  text = message([&] { all.all_to_all(shared, shared); });
+  EXPECT_TRUE(has(text, "share memory")) << text;
+
+  // A refusal is the caller's to mend: the run goes on, and the watchdog leaves it alone.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  at::Tensor ones = at::ones({10}, at::TensorOptions(at::kFloat).device(world.device()));
+  all.all_reduce(ones)->wait();
+  EXPECT_TRUE(ones.eq(world.size()).all().item<bool>());
+}
+
+void check_threads_on_groups(World& world) {
+  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<Group*> groups;
+  for (int i = 0; i < world.size(); ++i) {  // the same members in another order: another group
+    groups.push_back(&world.group(ranks));
+    std::rotate(ranks.begin(), ranks.begin() + 1, ranks.end());
+  }
+  std::vector<std::thread> threads;
+  for (Group* group : groups) {
+    threads.emplace_back([group, &world] {
+      for (int i = 0; i < 50; ++i) {
+        at::Tensor tensor = at::full({i * 97 + 1}, world.rank(), at::kFloat);
+        WorkHandle work = group->all_reduce(tensor);
+        if (i % 3 == 0) {
+          while (!work->isCompleted()) std::this_thread::yield();  // nobody waits: the progress thread must do it
+        }
+        work->wait();
+        EXPECT_TRUE(tensor.eq(world.size() * (world.size() - 1) / 2).all().item<bool>());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void check_queue_of_many(World& world) {
+  std::vector<at::Tensor> tensors;
+  std::vector<WorkHandle> works;
+  for (int i = 0; i < 2000; ++i) {
+    tensors.push_back(at::ones({8}));
+    works.push_back(world.all().all_reduce(tensors.back()));
+  }
+  for (const WorkHandle& work : works) work->wait();
+  EXPECT_TRUE(tensors.back().eq(world.size()).all().item<bool>());
 }
 
 void check_layout(World& world, int ranks_per_node) {
@@ -282,6 +329,8 @@ void check_everything(World& world, int ranks_per_node) {
   check_moves(world);
   check_same_bits_by_every_way(world);
   check_many_in_flight(world);
+  check_threads_on_groups(world);
+  check_queue_of_many(world);
   check_recorded(world);
   check_refusals(world);
 }

@@ -143,14 +143,20 @@ TEST(CommTest, WithoutCheckNothingIsSaidOfTheData) {
   EXPECT_EQ(ended.status, 0) << ended.output;
   const Table table = read_table(ended.output);
   ASSERT_EQ(table.rows.size(), 3U) << ended.output;
-  for (const Row& row : table.rows) EXPECT_EQ(row.out_of_place->wrong, "N/A");
+  for (const Row& row : table.rows) {
+    ASSERT_TRUE(row.out_of_place.has_value()) << ended.output;
+    EXPECT_EQ(row.out_of_place->wrong, "N/A");
+  }
+  EXPECT_EQ(table.out_of_bounds, "N/A (-c 0)");
 }
 
 TEST(CommTest, OnlyRankZeroPrints) {
   const Ended ended = run_tessera("comm-test -b 64K -e 64K -n 2 --min-busbw 0", 4);
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_EQ(ended.output.find("# Avg"), ended.output.rfind("# Avg")) << ended.output;
-  EXPECT_EQ(ended.output.find("Measured"), ended.output.rfind("Measured")) << ended.output;
+  for (const char* part : {"# Avg", "Measured"}) {
+    EXPECT_TRUE(contains(ended.output, part)) << ended.output;
+    EXPECT_EQ(ended.output.find(part), ended.output.rfind(part)) << ended.output;
+  }
 }
 
 TEST(BandwidthGate, PassesAtOrAboveTheThreshold) {
@@ -178,6 +184,47 @@ TEST(BandwidthGate, EndsWith44WithoutAFigure) {
   EXPECT_EQ(alone.status, 44) << alone.output;
   EXPECT_TRUE(contains(alone.output, "one rank moves nothing")) << alone.output;
   EXPECT_EQ(run_tessera("comm-test -b 1M -e 1M").status, 0);  // nobody asked for a figure
+}
+
+TEST(BandwidthGate, EndsWith44WhereTheFigureCannotBeWritten) {
+  const Ended gated = run_shell(fmt::format("{} comm-test -b 1K -e 1K -n 1 --min-busbw 0 > /dev/full", binary()));
+  EXPECT_EQ(gated.status, 44) << gated.output;
+  EXPECT_TRUE(contains(gated.output, "No bandwidth figure: cannot write to standard output: No space left on device"))
+      << gated.output;
+}
+
+TEST(LostOutput, IsAFailure) {
+  for (const char* arguments : {"comm-test -b 1K -e 1K -n 1", "comm-test --help", "comm-test --help=markdown",
+                                "comm-test --print_config", "env", "env --json", "env --help", "launch --help"}) {
+    const Ended ended = run_shell(fmt::format("{} {} > /dev/full", binary(), arguments));
+    EXPECT_EQ(ended.status, 1) << arguments << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, "cannot write to standard output: No space left on device")) << arguments << "\n"
+                                                                                                    << ended.output;
+  }
+}
+
+TEST(SmallSizes, AreRoundedUpToOneElementARank) {
+  const Ended reduced = run_tessera("comm-test -b 1 -e 3 -i 1 -n 2 --min-busbw 0", 2);
+  EXPECT_EQ(reduced.status, 0) << reduced.output;
+  const Table one = read_table(reduced.output);
+  ASSERT_EQ(one.rows.size(), 1U) << reduced.output;
+  EXPECT_EQ(one.rows[0].bytes, 4);
+  EXPECT_GT(parse_real(one.average).value_or(0), 0) << reduced.output;
+  const Ended gathered = run_tessera("comm-test all_gather -b 1 -e 64 -f 2 -n 2", 3);
+  EXPECT_EQ(gathered.status, 0) << gathered.output;
+  std::vector<std::int64_t> sizes;
+  for (const Row& row : read_table(gathered.output).rows) sizes.push_back(row.bytes);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{12, 24, 48})) << gathered.output;
+}
+
+TEST(FlagsOfNcclTests, AreTakenWhereTheyAskForNothingElse) {
+  const Ended ended =
+      run_tessera("comm-test -b 1K -e 1K -n 1 -p 1 -m 1 -G 0 -C 0 -y 0 -T 30 -R 1 -n 2 -t 1 -g 1 -a 1 -z 0");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "\n# -p, -m, -G, -C, -y, -R, -T change nothing here\n")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, " iters: 2 ")) << ended.output;  // of -n, the last
+  EXPECT_EQ(read_table(ended.output).rows.size(), 1U) << ended.output;
+  EXPECT_FALSE(contains(run_tessera("comm-test -b 1K -e 1K -n 1").output, "nothing here"));
 }
 
 TEST(DataCheck, SpoiltMessagesEndWith45) {
@@ -214,23 +261,31 @@ TEST(BadArguments, AreRefusedWithTheReason) {
   const Refusal refusals[] = {
       {"-b 64M -e 32M", "-b 64M is larger than -e 32M"},
       {"-b 64M", "-b 64M is larger than -e 32M"},
-      {"-b much", "much"},
-      {"-b -4", "-4"},
-      {"-b 0", "at least 1"},
-      {"-e 4X", "4X"},
+      {"-b much", "-b much (command line): expected a size such as 512K or 4G, at least 1"},
+      {"-b -4", "-b -4 (command line): expected a size"},
+      {"-b 0", "-b 0 (command line): expected a size such as 512K or 4G, at least 1"},
+      {"-e 4X", "-e 4X (command line): expected a size"},
+      {"-m 4", "-m 4: Tessera does not aggregate calls; give 1"},
+      {"-G 1", "-G 1: Tessera does not capture calls in CUDA graphs; give 0"},
+      {"-C 1", "-C 1: Tessera reports the time of the whole call; give 0"},
+      {"-y 1", "-y 1: Tessera does not use the default stream; give 0"},
+      {"-R 2", "-R 2: Tessera has no symmetric buffers; give 0 or 1"},
+      {"-p 2", "-p 2: "},
+      {"-n 3 --iters 4", "--iters=4 (command line); give one"},
       {"-g 2", "a rank of Tessera has one GPU"},
       {"-t 2", "a rank of Tessera is a process"},
       {"-f 2 -i 1M", "-i and -f are both given"},
       {"-i 1 -b 1 -e 1G", "more than 100000 sizes"},
       {"-o avg -d int32", "integers have no exact average"},
-      {"-o prod", "sum, avg, max, min"},
-      {"-d double", "float"},
-      {"-n -1", "-1"},
+      {"-o prod", "-o prod (command line): expected one of sum, avg, max, min"},
+      {"-d double", "-d double (command line): expected one of float, "},
+      {"-n -1", "-n -1 (command line): expected a whole number from 0 to "},
       {"all_redcue", "did you mean all_reduce?"},
       {"all_reduce again", "unexpected word 'again'"},
       {"all_gather --operation reduce", "name two operations"},
-      {"--min-buswb 5", "--min-busbw"},
-      {"--min-busbw fast", "fast"},
+      {"--min-buswb 5", "did you mean --min-busbw?"},
+      {"--warmup 5", "did you mean --warmup_iters?"},
+      {"--min-busbw fast", "--min-busbw=fast (command line): expected a number of at least 0"},
       {"broadcast -r 1", "the ranks are 0 to 0"},
   };
   for (const Refusal& refusal : refusals) {

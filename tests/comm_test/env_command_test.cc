@@ -68,23 +68,55 @@ TEST(Env, ShowsSlurmsAllocation) {
 
 TEST(Env, NeverShowsSecrets) {
   const Ended ended = run_shell(fmt::format(
-      "export WANDB_API_KEY=hunter2 SLURM_JWT=hunter2 HF_TOKEN=hunter2; {} env; {} env --json", binary(), binary()));
+      "export WANDB_API_KEY=hunter2 SLURM_JWT=hunter2 HF_TOKEN=hunter2 NCCL_ALGO=Ring OMPI_MCA_some_token=hunter2; {} "
+      "env; {} env --json",
+      binary(), binary()));
   EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "NCCL_ALGO=Ring")) << ended.output;  // both forms came
+  EXPECT_TRUE(contains(ended.output, "\"NCCL_ALGO\": \"Ring\"")) << ended.output;
   EXPECT_FALSE(contains(ended.output, "hunter2")) << ended.output;
 }
 
+TEST(Env, ShowsEveryVariableOfTheLibraries) {
+  const Json variables = env_of(
+      "NCCL_IB_TC=1 TORCH_NCCL_NAN_CHECK=0 OMP_PLACES=cores UCX_TLS=tcp GLOO_SOCKET_IFNAME=lo OTHER=1")["variables"];
+  const std::map<std::string, std::string> expected = {{"GLOO_SOCKET_IFNAME", "lo"},
+                                                       {"NCCL_IB_TC", "1"},
+                                                       {"OMP_PLACES", "cores"},
+                                                       {"TORCH_NCCL_NAN_CHECK", "0"},
+                                                       {"UCX_TLS", "tcp"}};
+  EXPECT_EQ((variables.get<std::map<std::string, std::string>>()), expected);
+}
+
+TEST(Env, NamesVariablesThatCannotBeMeantSo) {
+  const std::string problems =
+      problems_of(env_of("NCCL_DEBGU=INFO MASTER_PORT=http CUDA_VISIBLE_DEVICES=first WORLD_SIZE=4"));
+  EXPECT_TRUE(contains(problems, "nothing is known to read NCCL_DEBGU\n")) << problems;
+  EXPECT_TRUE(contains(problems, "MASTER_PORT=http is no port\n")) << problems;
+  EXPECT_TRUE(contains(problems, "CUDA_VISIBLE_DEVICES=first: 'first' is no number of a GPU\n")) << problems;
+  EXPECT_TRUE(contains(problems, "the rank variables cannot be right\n")) << problems;
+}
+
+TEST(Env, AWrongLogLevelIsAProblemNotTheEnd) {
+  EXPECT_TRUE(contains(problems_of(env_of("TESSERA_LOG=loud")), "TESSERA_LOG=loud is no level of the log\n"));
+}
+
 TEST(Env, ABrokenEnvironmentIsShownNotDiedOf) {
-  const char* environments[] = {
-      "RANK=x WORLD_SIZE=-1",
-      "MASTER_PORT=99999 RANK=0 WORLD_SIZE=2",
-      "SLURM_JOB_NODELIST='gpu[1-' SLURM_JOB_ID=x SLURM_NTASKS_PER_NODE='2(x3)'",
-      "OMP_NUM_THREADS=many CUDA_VISIBLE_DEVICES=nonsense",
-      "NCCL_SOCKET_IFNAME=^ NCCL_IB_HCA==,,: MASTER_ADDR=\"$(printf 'a\\377b')\"",
-      "HOME=/nonexistent TMPDIR=/nonexistent LANG=xx_XX",
+  struct Broken {
+    const char* variables;
+    const char* problem;  // of it; empty: none
   };
-  for (const char* variables : environments) {
-    const Json json = env_of(variables);
-    EXPECT_TRUE(json["problems"].is_array()) << variables;
+  const Broken environments[] = {
+      {"RANK=x WORLD_SIZE=-1", "the rank variables cannot be right"},
+      {"MASTER_PORT=99999 RANK=0 WORLD_SIZE=2", "the rank variables cannot be right"},
+      {"SLURM_JOB_NODELIST='gpu[1-' SLURM_JOB_ID=x SLURM_NTASKS_PER_NODE='2(x3)'", "Slurm's node list cannot be read"},
+      {"OMP_NUM_THREADS=many CUDA_VISIBLE_DEVICES=nonsense", "OMP_NUM_THREADS=many is no number of threads"},
+      {"NCCL_IB_HCA==,,: MASTER_ADDR=\"$(printf 'a\\377b')\"", "NCCL_IB_HCA==,,: names no InfiniBand device here"},
+      {"HOME=/nonexistent TMPDIR=/nonexistent LANG=xx_XX", ""},
+  };
+  for (const auto& [variables, problem] : environments) {
+    const std::string problems = problems_of(env_of(variables));
+    EXPECT_TRUE(contains(problems, problem)) << variables << "\n" << problems;
     const Ended text = run_shell(fmt::format("env -i {} {} env", variables, binary()));
     EXPECT_EQ(text.status, 0) << variables << "\n" << text.output;
     EXPECT_TRUE(contains(text.output, "Verdict\n")) << variables << "\n" << text.output;
@@ -95,9 +127,16 @@ TEST(Env, ABrokenEnvironmentIsShownNotDiedOf) {
 }
 
 TEST(Env, BadArgumentsAreRefused) {
-  EXPECT_EQ(run_tessera("env --jsno").status, 2);
-  EXPECT_EQ(run_tessera("env --nproc_per_node -1").status, 2);
-  EXPECT_EQ(run_tessera("env all").status, 2);
+  const std::pair<const char*, const char*> refusals[] = {
+      {"--jsno", "did you mean --json?"},
+      {"--nproc 4", "did you mean --nproc_per_node?"},
+      {"--nproc_per_node -1", "--nproc_per_node=-1 (command line): expected a whole number from 0 to 1000000"},
+      {"all", "unexpected word 'all'"}};
+  for (const auto& [arguments, message] : refusals) {
+    const Ended ended = run_tessera(fmt::format("env {}", arguments));
+    EXPECT_EQ(ended.status, 2) << arguments << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, message)) << arguments << "\n" << ended.output;
+  }
 }
 
 }  // namespace

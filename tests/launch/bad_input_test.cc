@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 
 #include "run.h"
 
@@ -18,6 +19,11 @@ struct Case {
   int status;
   std::vector<std::string> said;
 };
+
+// Without it gtest shows the bytes of the object in every test's name.
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.name;
+}
 
 class BadInput : public ::testing::TestWithParam<Case> {};
 
@@ -38,6 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"MissingProgram", {"no-such-program-here"}, 2, {"no-such-program-here", "PATH"}},
                       Case{"MissingFile", {"./no/such/file"}, 2, {"./no/such/file", "no such file"}},
                       Case{"NotExecutable", {"/etc/passwd"}, 2, {"/etc/passwd", "not executable"}},
+                      Case{"TooManyRanks", {"--nproc_per_node", "10001", "echo"}, 2, {"at most 10000"}},
+                      Case{"Module", {"-m", "package.train"}, 2, {"python -m"}},
                       Case{"Elastic", {"--nnodes", "1:4", "echo"}, 2, {"1:4", "MIN:MAX"}},
                       Case{"OtherBackend", {"--rdzv_backend", "etcd", "echo"}, 2, {"etcd", "c10d"}},
                       Case{"NoHead", {"--nnodes", "2", "--node_rank", "0", "echo"}, 2, {"--rdzv_endpoint"}},
@@ -95,6 +103,17 @@ TEST(LaunchProgram, ThatCannotBeStartedIsToldByItsRank) {
   LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", (folder / "program").string()});
   EXPECT_EQ(run.wait(), 127);
   EXPECT_TRUE(contains(run.err(), "cannot start '" + (folder / "program").string() + "'")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "its interpreter '/no/such/interpreter' (first line) does not exist")) << run.err();
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LaunchLogs, AFolderInPlaceOfALogIsNamed) {
+  char name[] = "/tmp/tessera-logs-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(name);
+  std::filesystem::create_directory(folder / "rank-1.log");
+  LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", "--log_dir", folder.string(), "echo", "started"});
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_TRUE(contains(run.err(), "--log_dir: " + (folder / "rank-1.log").string() + " is a folder")) << run.err();
   std::filesystem::remove_all(folder);
 }
 

@@ -1,7 +1,11 @@
 // A rank that goes wrong as it is told: what a user's own program does at its worst. Started by fault_test.cc.
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -11,41 +15,81 @@
 namespace {
 
 using tessera::World;
+using namespace std::chrono_literals;
 
 // The rank that misbehaves in each case.
 constexpr int kCulprit = 1;
 
-void misbehave(World& world, const std::string& fault) {
-  at::Tensor tensor = at::ones({1 << 20});
-  if (fault == "kill") {
-    std::raise(SIGKILL);
-  } else if (fault == "segfault") {
-    std::raise(SIGSEGV);
-  } else if (fault == "throw") {
-    throw tessera::Error("the disk is full");
-  } else if (fault == "hang") {
-    std::this_thread::sleep_for(std::chrono::hours(1));
-  } else if (fault == "stop") {
-    std::raise(SIGSTOP);
-  } else if (fault == "size") {
-    world.all().all_reduce(at::ones({1 << 10}), tessera::ReduceOp::SUM, "block.3")->wait();
-  } else if (fault == "operation") {
-    world.all().broadcast(tensor, 0, "block.3")->wait();
-  } else {
-    throw tessera::UsageError("unknown fault " + fault);
+// When it went wrong, for the test to measure from.
+void note_time() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::ofstream(std::string(std::getenv("TEST_FOLDER")) + "/died")
+      << std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+void reduce(World& world, std::int64_t numel, const char* unit) {
+  world.all().all_reduce(at::ones({numel}), tessera::ReduceOp::SUM, unit)->wait();
+}
+
+const std::map<std::string, std::function<int(World&)>> kFaults = {
+    {"kill", [](World&) { return std::raise(SIGKILL); }},
+    {"segfault", [](World&) { return std::raise(SIGSEGV); }},
+    {"throw", [](World&) -> int { throw tessera::Error("the disk is full"); }},
+    {"exit", [](World&) -> int { std::exit(3); }},
+    {"return", [](World&) { return 7; }},
+    {"leave", [](World&) { return 0; }},
+    {"hang",
+     [](World&) {
+       std::this_thread::sleep_for(1h);
+       return 0;
+     }},
+    {"stop", [](World&) { return std::raise(SIGSTOP); }},
+    {"size",
+     [](World& world) {
+       reduce(world, 1 << 10, "block.3");
+       return 0;
+     }},
+    {"operation",
+     [](World& world) {
+       world.all().broadcast(at::ones({1 << 20}), 0, "block.3")->wait();
+       return 0;
+     }},
+};
+
+// What is no fault: all ranks end well, though none waits for its last operations.
+int drop_works(World& world) {
+  for (int i = 0; i < 300; ++i) world.all().all_reduce(at::ones({20'000}));
+  if (world.rank() == 0) world.all().send(at::ones({1 << 22}), world.size() - 1);
+  if (world.rank() == world.size() - 1) {
+    std::this_thread::sleep_for(500ms);
+    at::Tensor received = at::zeros({1 << 22});
+    world.all().recv(received, 0)->wait();
+    return received.sum().item<float>() == static_cast<float>(1 << 22) ? 0 : 1;
   }
+  return 0;
 }
 
 }  // namespace
 
 int main(int, char** argv) {
+  const std::string fault = argv[1];
+  const bool is_culprit = std::string(std::getenv("RANK")) == std::to_string(kCulprit);
+  if (fault == "never_comes" && is_culprit) std::this_thread::sleep_for(1h);
+  if (fault == "ends_early" && is_culprit) return 0;
   tessera::WorldOptions options;
-  options.comm_timeout = std::chrono::seconds(2);
+  options.comm_timeout = 2s;
+  options.start_timeout = 3s;
+  if (fault == "settings") options.settings["learning_rate"] = is_culprit ? "0.1" : "0.01";
   return tessera::run_rank(options, [&](World& world) {
-    at::Tensor tensor = at::ones({1 << 20});
-    world.all().all_reduce(tensor, tessera::ReduceOp::SUM, "block.2")->wait();
-    if (world.rank() == kCulprit) misbehave(world, argv[1]);
-    world.all().all_reduce(tensor, tessera::ReduceOp::SUM, "block.3")->wait();
+    if (fault == "drop_works") return drop_works(world);
+    // 'size' comes first: nothing larger has been exchanged before.
+    if (fault != "size") reduce(world, 1 << 20, "block.2");
+    if (world.rank() == kCulprit) {
+      note_time();
+      const int status = kFaults.at(fault)(world);
+      if (fault != "stop") return status;
+    }
+    reduce(world, 1 << 20, "block.3");
     return 0;
   });
 }

@@ -118,6 +118,15 @@ TEST_P(Launch, PrefixesLinesWithTheRank) {
   EXPECT_TRUE(contains(run.err(), "[rank 1] bad\n")) << run.err();
 }
 
+TEST_P(Launch, TakesTorchrunsFlags) {
+  LaunchRun run(shell(
+      ranks(1, {"--standalone", "--master_addr", "bad.invalid", "--no_python", "--tee", "3", "--role", "trainer"}),
+      "echo hello"));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(run.out(), "[rank 0] hello\n");
+  EXPECT_TRUE(contains(run.err(), "--no_python, --role change nothing here\n")) << run.err();
+}
+
 TEST_P(Launch, KeepsLogsOfAllRanksBesideTheTee) {
   const LogFolder logs;
   LaunchRun run(shell(ranks(2, {"--tee", "--log_dir=" + logs.path()}), "echo hello $RANK"));
@@ -186,6 +195,46 @@ TEST_P(Launch, WorksInsideASlurmStepAndPassesItsVariablesOn) {
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_TRUE(contains(run.out(), "job 77 of rank 0\n")) << run.err();
   EXPECT_TRUE(contains(run.out(), "job 77 of rank 1\n")) << run.err();
+}
+
+TEST_P(Launch, PassesBytesThatAreNotUtf8) {
+  const LogFolder logs;
+  const std::string bytes = "a\xff%41 \xc3\x28\xe9";
+  Words words = ranks(2, {"--log_dir", logs.path() + "\xfe"});
+  words.insert(words.end(), {"sh", "-c", "printf '<%s|%s>' \"$1\" \"$ODD\"", "sh", bytes});
+  LaunchRun run(words, {{"ODD", bytes}, {"SLURM_JOB_NAME", bytes}});
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  EXPECT_EQ(run.out(), "<" + bytes + "|" + bytes + ">");
+  std::stringstream log;
+  log << std::ifstream(logs.path() + "\xfe/rank-1.log").rdbuf();
+  EXPECT_EQ(log.str(), "<" + bytes + "|" + bytes + ">");
+}
+
+// With the descriptor closed, the next socket would take its number.
+TEST_P(Launch, WorksWithoutStandardStreams) {
+  for (const char* closed : {">&-", "2>&-", "<&- >&- 2>&-"}) {
+    LaunchRun run(shell(ranks(2), "echo out && echo err >&2 && echo $RANK > $TEST_FOLDER/wrote-$RANK"), {},
+                  {"sh", "-c", std::string("exec \"$@\" ") + closed, "sh"});
+    EXPECT_EQ(run.wait(), 0) << closed << run.err();
+    EXPECT_TRUE(fs::exists(run.folder() / "wrote-0") && fs::exists(run.folder() / "wrote-1")) << closed << run.err();
+  }
+}
+
+TEST_P(Launch, GivesRanksNoOpenFilesOfItsOwn) {
+  LaunchRun run(shell(ranks(1), "ls /proc/$$/fd > $TEST_FOLDER/fds; true"));
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  std::ifstream list(run.folder() / "fds");
+  for (int fd; list >> fd;) EXPECT_TRUE(fd <= 2 || fd == 10 || fd == 255) << fd;  // the shell's own
+}
+
+TEST_P(Launch, UsesATmpdirThatIsThere) {
+  LaunchRun missing(shell(ranks(2), "echo $TMPDIR"), {{"TMPDIR", "/no/such/folder"}});
+  EXPECT_EQ(missing.wait(), 0) << missing.err();
+  EXPECT_EQ(missing.out(), "/tmp\n/tmp\n");
+  EXPECT_TRUE(contains(missing.err(), "/no/such/folder")) << missing.err();
+  LaunchRun relative(shell(ranks(2), "echo $TMPDIR"), {{"TMPDIR", "."}});
+  EXPECT_EQ(relative.wait(), 0) << relative.err();
+  EXPECT_TRUE(relative.out().starts_with("/")) << relative.out();
 }
 
 TEST_P(Launch, LeavesNothingWhenItIsKilledItself) {

@@ -57,6 +57,8 @@ LaunchRun::LaunchRun(Words launch_arguments, const Variables& variables, const W
   words.insert(words.end(), launch_arguments.begin(), launch_arguments.end());
   pid_ = fork();
   if (pid_ != 0) return;
+  // Whoever started the tests may ignore some, as `&` in a script does.
+  for (int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) std::signal(number, SIG_DFL);
   setenv("TESSERA_TEST_MARK", folder_.c_str(), 1);
   setenv("TEST_FOLDER", folder_.c_str(), 1);
   for (const auto& [variable, value] : variables) setenv(variable.c_str(), value.c_str(), 1);

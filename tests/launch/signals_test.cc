@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "run.h"
 
@@ -56,16 +59,53 @@ TEST_P(LaunchSignals, PassesUserSignalsOnAndGoesOn) {
 TEST_P(LaunchSignals, NamesARankThatAUserSignalKilled) {
   LaunchRun run(shell(two_ranks(), "echo up; exec sleep 60"));
   run.wait_for_output("up", 2);
+  run.signal(SIGUSR1);
+  EXPECT_EQ(run.wait(5s), 128 + SIGUSR1);
+  EXPECT_TRUE(contains(run.err(), "killed by SIGUSR1")) << run.err();
+}
+
+// A terminal that was closed asks for an end as SIGTERM does.
+TEST_P(LaunchSignals, EndsAndDoesNotRestartWhenTheTerminalIsGone) {
+  LaunchRun run(shell(two_ranks({"--max_restarts", "3"}), "echo up; exec sleep 60"));
+  run.wait_for_output("up", 2);
   run.signal(SIGHUP);
   EXPECT_EQ(run.wait(5s), 129);
-  EXPECT_TRUE(contains(run.err(), "killed by SIGHUP")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "ended by SIGHUP")) << run.err();
+  EXPECT_FALSE(contains(run.err(), "restart")) << run.err();
+  EXPECT_TRUE(run.is_gone(0ms));
+}
+
+// As scancel does it: ranks may be gone before the launcher has heard of anything.
+TEST_P(LaunchSignals, DoesNotRestartWhenEveryProcessGetsTheSignal) {
+  LaunchRun run(shell(two_ranks({"--max_restarts", "3"}), "echo up; exec sleep 60"));
+  run.wait_for_output("up", 2);
+  auto processes = run.processes();
+  std::reverse(processes.begin(), processes.end());  // the launcher last
+  for (const pid_t process : processes) kill(process, SIGTERM);
+  EXPECT_EQ(run.wait(5s), 143) << run.err();
+  EXPECT_FALSE(contains(run.err(), "restart")) << run.err();
+  EXPECT_TRUE(run.is_gone(0ms));
+}
+
+// As nohup does it, and `&` in a script with SIGINT.
+TEST_P(LaunchSignals, StaysDeafToASignalThatWasIgnoredBefore) {
+  LaunchRun run(shell(two_ranks(), "echo up; while [ ! -e $TEST_FOLDER/enough ]; do sleep 0.05; done; echo well"), {},
+                {"sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh"});
+  run.wait_for_output("up", 2);
+  run.signal(SIGHUP);
+  run.signal(SIGINT);
+  std::this_thread::sleep_for(300ms);
+  std::ofstream(run.folder() / "enough") << "yes";
+  EXPECT_EQ(run.wait(5s), 0) << run.err();
+  run.wait_for_output("well", 2);
+  EXPECT_FALSE(contains(run.err(), "SIG")) << run.err();
 }
 
 TEST_P(LaunchSignals, EndsAtOnceAtTheSecondInterrupt) {
   LaunchRun run(shell(two_ranks(), "trap '' INT TERM; echo up; sleep 60"));
   run.wait_for_output("up", 2);
   run.signal(SIGINT);
-  while (!contains(run.err(), "SIGINT")) usleep(10'000);
+  for (int round = 0; round < 500 && !contains(run.err(), "SIGINT"); ++round) usleep(10'000);
   run.signal(SIGINT);
   EXPECT_EQ(run.wait(2s), 130);
   EXPECT_TRUE(run.is_gone(0ms));

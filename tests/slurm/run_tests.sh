@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tessera on a real Slurm of four nodes (see ./lab). ctest calls this once a scenario:
-#   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | node_killed | down
+#   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | node_killed | launchers_node_killed | down
 # TESSERA_BINARY is the program under test, TESSERA_SLURM_LAB a file that tells the scenarios where the lab is.
 # Exit status 77: skipped, for the reason printed.
 set -euo pipefail
@@ -14,7 +14,7 @@ export OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
 main() {
   case ${1:-} in
     up | down) "$1" ;;
-    nodes | bandwidth_gate | launch_without_mpi | node_killed)
+    nodes | bandwidth_gate | launch_without_mpi | node_killed | launchers_node_killed)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
       JOBS=$STATE/jobs/$1
@@ -94,9 +94,42 @@ node_killed() {
   echo "job $job ended $((SECONDS - killed_at)) s after node4 lost its power"
   job_state "$job" | grep -qx NODE_FAIL || fail "job $job ended as $(job_state "$job"), not as NODE_FAIL"
   expect "$JOBS/out" 'Node failure on node4|DUE TO NODE FAILURE'
-  wait_for 20 'no rank is left on node3' no_rank_left node3
-  "$HERE/lab" start "$STATE" node4
-  wait_for 60 'node4 is back' node_is_idle node4
+  wait_for 20 'no rank is left on node3' none_left node3 "^$TESSERA_BINARY comm-test"
+  bring_back node4
+}
+
+# The same with one launcher a node: the one that is left names the node, well before Slurm has noticed.
+launchers_node_killed() {
+  local node_timeout=3 slack=5 job killed_at
+  cat >"$JOBS/work_for_long" <<'END_OF_FILE'
+#!/bin/sh
+echo "rank $RANK works"
+sleep 300
+END_OF_FILE
+  chmod +x "$JOBS/work_for_long"
+  # shellcheck disable=SC2016 # the job's shell knows the node list
+  write_job 1 'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
+srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nnodes 2 --nproc_per_node 2"' \
+  --master_addr "$head" --master_port 29512 --node_timeout '"${node_timeout}s $JOBS/work_for_long"
+  job=$(in_room 30 sbatch --parsable --no-requeue --no-kill --nodelist=node3,node4 "$JOBS/job")
+  wait_for 60 'all four ranks work' all_ranks_work
+  sleep 1  # node 0 has heard of node 1
+  "$HERE/lab" kill "$STATE" node4
+  killed_at=$SECONDS
+  wait_for $((node_timeout + slack)) 'the launcher on node3 names the lost node' \
+    grep -qE 'tessera launch: the launcher of node 1 \(node4\) has given no sign for 3s' "$JOBS/out"
+  echo "node4's loss was named $((SECONDS - killed_at)) s after it lost its power"
+  wait_for 10 'no rank is left on node3' none_left node3 "^/bin/sh $JOBS/work_for_long"
+  in_room 20 scancel "$job" || true  # srun still waits for node4
+  wait_for 90 'the job ends' job_has_ended "$job"
+  bring_back node4
+}
+
+all_ranks_work() { [ "$(grep -cs 'works$' "$JOBS/out")" = 4 ]; }
+
+bring_back() {
+  "$HERE/lab" start "$STATE" "$1"
+  wait_for 60 "$1 is back" node_is_idle "$1"
 }
 
 # --- helpers --------------------------------------------------------------------------------------
@@ -123,9 +156,17 @@ run_job() {
 }
 
 job_state() { in_room 20 scontrol show job "$1" | sed -nE 's/^ *JobState=([A-Z_]+).*/\1/p'; }
-job_has_ended() { ! job_state "$1" | grep -qE '^(PENDING|RUNNING|COMPLETING|)$'; }
+# A state, and none of those that go on: a scontrol that fails shows none.
+job_has_ended() { job_state "$1" | grep -qvE '^(PENDING|CONFIGURING|RUNNING|SUSPENDED|COMPLETING|)$'; }
 node_is_idle() { in_room 20 sinfo -h -N -n "$1" -t idle -o %N | grep -qx "$1"; }
-no_rank_left() { ! "$HERE/lab" in "$STATE" "$1" pgrep -f "^$TESSERA_BINARY comm-test"; }
+
+# none_left NODE PATTERN: pgrep's status is 1 where nothing matches, another one where it could not look.
+none_left() {
+  local status=0
+  "$HERE/lab" in "$STATE" "$1" pgrep -f -- "$2" >/dev/null || status=$?
+  [ "$status" = 1 ]
+}
+
 
 wait_for() {
   local deadline=$((SECONDS + $1)) what=$2

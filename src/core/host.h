@@ -1,0 +1,11 @@
+// This host.
+#pragma once
+
+#include <string>
+
+namespace tessera {
+
+// Its name, as messages and rosters give it.
+std::string host_name();
+
+}  // namespace tessera
