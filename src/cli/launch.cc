@@ -1,10 +1,9 @@
 #include "cli/launch.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "core/environment.h"
+#include "core/output.h"
 #include "launch/host.h"
 #include "launch/launcher.h"
 #include "launch/settings.h"
@@ -22,7 +21,7 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   // One node has rank 0 whatever an outer job calls it.
   if (settings.nnodes != "1" && settings.nnodes != "1:1") schema.read_environment(environment);
   if (schema.wants_print_config()) {
-    fmt::print("{}", schema.config_text());
+    print_out(schema.config_text());
     return 0;
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "comm/gpu_support.h"
-#include "core/output.h"
 
 namespace tessera {
 namespace {
@@ -33,23 +33,29 @@ std::string device_line(const World& world) {
                      world.device().str());
 }
 
+// One write, so that the lines of several ranks do not mix. What cannot be written is for the command to notice, by its
+// own lines.
+void print(const std::string& lines) {
+  std::fputs(lines.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 void announce_start(const WorldOptions& options, int rank, const Address& head) {
   if (!options.log_all_ranks) return;
-  print_out(fmt::format("Initializing process group for rank {}\nMASTER_ADDR: {}\nMASTER_PORT: {}\n", rank, head.host,
-                        head.port));
+  print(fmt::format("Initializing process group for rank {}\nMASTER_ADDR: {}\nMASTER_PORT: {}\n", rank, head.host,
+                    head.port));
 }
 
 void announce_world(const WorldOptions& options, const World& world, const Address& head) {
   if (options.banner && world.rank() == 0) {
-    print_out(size_line(world));
+    print(size_line(world));
     if (head.port != 0)
-      print_out(fmt::format("Head: {} port {}; backend {}\n", head.host, head.port, world.backend_name()));
+      print(fmt::format("Head: {} port {}; backend {}\n", head.host, head.port, world.backend_name()));
   }
-  if (options.log_all_ranks || (options.banner && world.rank() == 0)) print_out(device_line(world));
-  if (options.log_all_ranks)
-    print_out(fmt::format("initialized: rank {} / world size {}\n", world.rank(), world.size()));
+  if (options.log_all_ranks || (options.banner && world.rank() == 0)) print(device_line(world));
+  if (options.log_all_ranks) print(fmt::format("initialized: rank {} / world size {}\n", world.rank(), world.size()));
 }
 
 }  // namespace tessera

@@ -14,7 +14,7 @@ std::string order_path(const std::string& folder) {
 }
 
 // Arguments and paths are bytes, JSON holds UTF-8: what is not plain ASCII is written as %XX.
-std::string escape(const std::string& bytes) {
+std::string to_escaped(const std::string& bytes) {
   std::string text;
   for (const unsigned char byte : bytes) {
     if (byte < 0x80 && byte != '%') {
@@ -26,7 +26,7 @@ std::string escape(const std::string& bytes) {
   return text;
 }
 
-std::string unescape(const std::string& text) {
+std::string from_escaped(const std::string& text) {
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
@@ -41,13 +41,13 @@ std::string unescape(const std::string& text) {
 
 Json escaped(const std::vector<std::string>& words) {
   Json list = Json::array();
-  for (const std::string& word : words) list.push_back(escape(word));
+  for (const std::string& word : words) list.push_back(to_escaped(word));
   return list;
 }
 
 Json escaped(const std::map<std::string, std::string>& variables) {
   Json object = Json::object();
-  for (const auto& [name, value] : variables) object[escape(name)] = escape(value);
+  for (const auto& [name, value] : variables) object[to_escaped(name)] = to_escaped(value);
   return object;
 }
 
@@ -94,14 +94,14 @@ void write_order(const RankOrder& order) {
                      {"node_rank", order.node_rank},
                      {"num_nodes", order.num_nodes},
                      {"num_local_ranks", order.num_local_ranks},
-                     {"master_addr", escape(order.master_addr)},
+                     {"master_addr", to_escaped(order.master_addr)},
                      {"master_port", order.master_port},
-                     {"run_id", escape(order.run_id)},
+                     {"run_id", to_escaped(order.run_id)},
                      {"restart_count", order.restart_count},
                      {"max_restarts", order.max_restarts},
                      {"environment", escaped(order.environment)},
                      {"cpus", order.cpus},
-                     {"log_dir", escape(order.log_dir)},
+                     {"log_dir", to_escaped(order.log_dir)},
                      {"tee", order.tee}};
   write_file_atomically(order_path(order.folder), json.dump());
 }
@@ -110,18 +110,19 @@ RankOrder read_order(const std::string& folder) {
   const Json json = read_json_file(order_path(folder));
   RankOrder order;
   order.folder = folder;
-  for (const Json& word : json.at("command")) order.command.push_back(unescape(word));
+  for (const Json& word : json.at("command")) order.command.push_back(from_escaped(word));
   json.at("node_rank").get_to(order.node_rank);
   json.at("num_nodes").get_to(order.num_nodes);
   json.at("num_local_ranks").get_to(order.num_local_ranks);
-  order.master_addr = unescape(json.at("master_addr"));
+  order.master_addr = from_escaped(json.at("master_addr"));
   json.at("master_port").get_to(order.master_port);
-  order.run_id = unescape(json.at("run_id"));
+  order.run_id = from_escaped(json.at("run_id"));
   json.at("restart_count").get_to(order.restart_count);
   json.at("max_restarts").get_to(order.max_restarts);
-  for (const auto& [name, value] : json.at("environment").items()) order.environment[unescape(name)] = unescape(value);
+  for (const auto& [name, value] : json.at("environment").items())
+    order.environment[from_escaped(name)] = from_escaped(value);
   json.at("cpus").get_to(order.cpus);
-  order.log_dir = unescape(json.at("log_dir"));
+  order.log_dir = from_escaped(json.at("log_dir"));
   json.at("tee").get_to(order.tee);
   return order;
 }

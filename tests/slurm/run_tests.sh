@@ -108,7 +108,8 @@ sleep 300
 END_OF_FILE
   chmod +x "$JOBS/work_for_long"
   # shellcheck disable=SC2016 # the job's shell knows the node list
-  write_job 1 'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
+  write_job 1 'export TMPDIR='"$STATE/tmp"'  # goes with the lab: nobody cleans up on a node without power
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
 srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nnodes 2 --nproc_per_node 2"' \
   --master_addr "$head" --master_port 29512 --node_timeout '"${node_timeout}s $JOBS/work_for_long"
   job=$(in_room 30 sbatch --parsable --no-requeue --no-kill --nodelist=node3,node4 "$JOBS/job")
