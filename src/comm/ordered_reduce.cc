@@ -53,70 +53,89 @@ A combine(A a, A b) {
   }
 }
 
-// Two sources need no accumulator, and each sum is rounded once whether they share a node or not.
-template <typename T, ReduceOp::RedOpType op>
-void reduce_two(const T* a, const T* b, std::int64_t n, T* output) {
-  using A = typename AccumulatorOf<T>::type;
-  // The output may be one of the sources, but never a shifted one: no iteration reads what another wrote.
+// The passes over one block, fused at both ends: with accumulators in the first-level cache they are what a reduction of
+// a few sources costs. `output` may be one of the sources, but never a shifted one, so that no iteration reads what
+// another wrote.
+template <typename T, ReduceOp::RedOpType op, typename A = typename AccumulatorOf<T>::type>
+struct Passes {
+  static void copy(const T* a, std::int64_t n, A* sum) {
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(a[i]);
+  }
+  static void first_two(const T* a, const T* b, std::int64_t n, A* sum) {
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = combine<op, A>(static_cast<A>(a[i]), static_cast<A>(b[i]));
+  }
+  static void next(const T* a, std::int64_t n, A* sum) {
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = combine<op, A>(sum[i], static_cast<A>(a[i]));
+  }
+  static void last(const A* sum, const T* a, std::int64_t n, T* output) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < n; ++i) {
-    output[i] = static_cast<T>(combine<op, A>(static_cast<A>(a[i]), static_cast<A>(b[i])));
+    for (std::int64_t i = 0; i < n; ++i) output[i] = static_cast<T>(combine<op, A>(sum[i], static_cast<A>(a[i])));
   }
-}
+  static void only_two(const T* a, const T* b, std::int64_t n, T* output) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) {
+      output[i] = static_cast<T>(combine<op, A>(static_cast<A>(a[i]), static_cast<A>(b[i])));
+    }
+  }
+  // A node's sum is rounded to the type before it joins the others'.
+  static void join_node(const A* node, std::int64_t n, A* total) {
+    for (std::int64_t i = 0; i < n; ++i) total[i] = combine<op, A>(total[i], static_cast<A>(static_cast<T>(node[i])));
+  }
+  static void round(std::int64_t n, A* sum) {
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(static_cast<T>(sum[i]));
+  }
+  static void write(const A* sum, std::int64_t n, int divisor, T* output) {
+    for (std::int64_t i = 0; i < n; ++i) output[i] = static_cast<T>(divisor == 1 ? sum[i] : sum[i] / static_cast<A>(divisor));
+  }
+  static void sum_all(const T* const* sources, int count, std::int64_t n, A* sum) {
+    count == 1 ? copy(sources[0], n, sum) : first_two(sources[0], sources[1], n, sum);
+    for (int k = 2; k < count; ++k) next(sources[k], n, sum);
+  }
+};
 
+// `sources` in the order of adding. One node, or two members: each result is rounded once.
 template <typename T, ReduceOp::RedOpType op>
-void reduce_block(const ReduceOrder& order, std::span<const void* const> sources, std::int64_t begin, std::int64_t n,
-                  int divisor, T* output) {
+void reduce_block(const std::vector<int>& node_sizes, const std::vector<const T*>& sources, std::int64_t n, int divisor,
+                  T* output) {
   using A = typename AccumulatorOf<T>::type;
-  const auto source_of = [&](int member) {
-    return static_cast<const T*>(sources[static_cast<std::size_t>(member)]) + begin;
-  };
-  if (order.members.size() == 2 && divisor == 1) {
-    return reduce_two<T, op>(source_of(order.members[0]), source_of(order.members[1]), n, output + begin);
+  using Pass = Passes<T, op>;
+  const int count = static_cast<int>(sources.size());
+  A total[kBlock], node_sum[kBlock];
+  if (count == 2 && divisor == 1) return Pass::only_two(sources[0], sources[1], n, output);
+  if (node_sizes.size() == 1 && divisor == 1 && count > 2) {
+    Pass::sum_all(sources.data(), count - 1, n, total);
+    return Pass::last(total, sources.back(), n, output);
   }
-  A node_sum[kBlock], total[kBlock];
-  std::size_t next = 0;
-  for (std::size_t node = 0; node < order.node_sizes.size(); ++node) {
-    for (int k = 0; k < order.node_sizes[node]; ++k) {
-      const T* source = source_of(order.members[next++]);
-      if (k == 0) {
-        for (std::int64_t i = 0; i < n; ++i) node_sum[i] = static_cast<A>(source[i]);
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) node_sum[i] = combine<op, A>(node_sum[i], static_cast<A>(source[i]));
-      }
-    }
-    if (node == 0) {
-      for (std::int64_t i = 0; i < n; ++i) total[i] = static_cast<A>(static_cast<T>(node_sum[i]));
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        total[i] = combine<op, A>(total[i], static_cast<A>(static_cast<T>(node_sum[i])));
-      }
-    }
+  Pass::sum_all(sources.data(), node_sizes[0], n, total);
+  if (node_sizes.size() > 1) Pass::round(n, total);
+  int next = node_sizes[0];
+  for (std::size_t node = 1; node < node_sizes.size(); ++node) {
+    Pass::sum_all(sources.data() + next, node_sizes[node], n, node_sum);
+    Pass::join_node(node_sum, n, total);
+    next += node_sizes[node];
   }
-  // With one node nothing was rounded on the way: half types round once. AVG divides before that last rounding.
-  const A* sum = order.node_sizes.size() == 1 ? node_sum : total;
-  if (divisor == 1) {
-    for (std::int64_t i = 0; i < n; ++i) output[begin + i] = static_cast<T>(sum[i]);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) output[begin + i] = static_cast<T>(sum[i] / static_cast<A>(divisor));
-  }
+  Pass::write(total, n, divisor, output);
 }
 
 template <typename T>
-void reduce_typed(ReduceOp::RedOpType op, const ReduceOrder& order, std::span<const void* const> sources, T* output,
+void reduce_typed(ReduceOp::RedOpType op, const ReduceOrder& order, std::span<const void* const> inputs, T* output,
                   std::int64_t numel) {
   const int divisor = op == ReduceOp::AVG ? static_cast<int>(order.members.size()) : 1;
+  std::vector<const T*> sources(order.members.size());
   for (std::int64_t begin = 0; begin < numel; begin += kBlock) {
     const std::int64_t n = std::min(kBlock, numel - begin);
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      sources[k] = static_cast<const T*>(inputs[static_cast<std::size_t>(order.members[k])]) + begin;
+    }
     switch (op) {
       case ReduceOp::MAX:
-        reduce_block<T, ReduceOp::MAX>(order, sources, begin, n, 1, output);
+        reduce_block<T, ReduceOp::MAX>(order.node_sizes, sources, n, 1, output + begin);
         break;
       case ReduceOp::MIN:
-        reduce_block<T, ReduceOp::MIN>(order, sources, begin, n, 1, output);
+        reduce_block<T, ReduceOp::MIN>(order.node_sizes, sources, n, 1, output + begin);
         break;
       default:
-        reduce_block<T, ReduceOp::SUM>(order, sources, begin, n, divisor, output);
+        reduce_block<T, ReduceOp::SUM>(order.node_sizes, sources, n, divisor, output + begin);
     }
   }
 }
