@@ -61,8 +61,8 @@ class TimeLimit {
 };
 
 // How one waits for messages: first by looking again, now and then letting others run (at every look it would cost a
-// 1 MB all-reduce 5 %), then asleep, longer the longer nothing comes, so that a rank that waits for a slow one leaves its
-// core to the computation.
+// 1 MB all-reduce 5 %), then asleep, longer the longer nothing comes, so that a rank that waits for a slow one leaves
+// its core to the computation.
 class Backoff {
  public:
   void reset() { since_ = Clock::now(); }

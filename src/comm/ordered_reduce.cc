@@ -53,8 +53,8 @@ A combine(A a, A b) {
   }
 }
 
-// The passes over one block, fused at both ends: with accumulators in the first-level cache they are what a reduction of
-// a few sources costs. `output` may be one of the sources, but never a shifted one, so that no iteration reads what
+// The passes over one block, fused at both ends: with accumulators in the first-level cache they are what a reduction
+// of a few sources costs. `output` may be one of the sources, but never a shifted one, so that no iteration reads what
 // another wrote.
 template <typename T, ReduceOp::RedOpType op, typename A = typename AccumulatorOf<T>::type>
 struct Passes {
@@ -85,7 +85,8 @@ struct Passes {
     for (std::int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(static_cast<T>(sum[i]));
   }
   static void write(const A* sum, std::int64_t n, int divisor, T* output) {
-    for (std::int64_t i = 0; i < n; ++i) output[i] = static_cast<T>(divisor == 1 ? sum[i] : sum[i] / static_cast<A>(divisor));
+    for (std::int64_t i = 0; i < n; ++i)
+      output[i] = static_cast<T>(divisor == 1 ? sum[i] : sum[i] / static_cast<A>(divisor));
   }
   static void sum_all(const T* const* sources, int count, std::int64_t n, A* sum) {
     count == 1 ? copy(sources[0], n, sum) : first_two(sources[0], sources[1], n, sum);
