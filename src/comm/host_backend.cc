@@ -10,6 +10,7 @@
 #include "comm/failure.h"
 #include "comm/ordered_reduce.h"
 #include "core/error.h"
+#include "core/quantity.h"
 
 namespace tessera {
 namespace {
@@ -73,14 +74,26 @@ std::string HostOperation::signature() const {
 
 bool HostWork::wait(std::chrono::milliseconds timeout) {
   if (drive_ && timeout == kNoTimeout) drive_(*this);
-  c10d::Work::wait(timeout);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    const auto is_done = [this] { return completed_; };
+    if (timeout == kNoTimeout) {
+      cv_.wait(lock, is_done);
+    } else if (!cv_.wait_for(lock, timeout, is_done)) {
+      throw Error(fmt::format("the operation did not end within {}", format_duration(timeout)),
+                  ExitStatus::kCollective);
+    }
+    if (exception_) std::rethrow_exception(exception_);
     copies.swap(copies_to_device);
   }
   for (auto& [device, host] : copies) device.copy_(host, /*non_blocking=*/true);
   return true;
+}
+
+bool HostWork::isCompleted() {
+  std::lock_guard lock(mutex_);
+  return completed_;
 }
 
 void HostWork::on_end(std::function<void(const std::string&)> callback) {
@@ -114,7 +127,12 @@ void HostWork::end(std::exception_ptr error) {
   }
   // The record is complete before anybody who waits goes on.
   if (callback) callback(message);
-  finish(error);
+  {
+    std::lock_guard lock(mutex_);
+    completed_ = true;
+    exception_ = error;
+  }
+  cv_.notify_all();
 }
 
 void check_tensor(const char* operation, const at::Tensor& tensor) {

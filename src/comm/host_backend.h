@@ -40,12 +40,14 @@ struct HostOperation {
   std::string signature() const;
 };
 
-// Ended by the thread that carries the operation out; waited for by the caller.
+// Ended by the thread that carries the operation out; waited for by the caller. The base's own wait() and finish() are
+// not used: they lock inside libtorch, where the thread sanitizer cannot see it.
 class HostWork : public c10d::Work {
  public:
   explicit HostWork(int rank) : c10d::Work(rank) {}
 
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  bool isCompleted() override;
   // Calls back when the operation ends, or at once if it has, from the thread that ends it: with the error, if any.
   void on_end(std::function<void(const std::string& error)> callback);
 
