@@ -1,0 +1,12 @@
+// x + bias, then the GELU of BLOOM, with gradients.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace tessera::kernels {
+
+// y * 0.5 * (1 + tanh(0.79788456 * y * (1 + 0.044715 * y * y))) of y = x + bias; x: [..., C], bias: [C]. Only x and bias
+// are kept for backward.
+at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias);
+
+}  // namespace tessera::kernels

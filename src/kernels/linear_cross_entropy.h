@@ -1,0 +1,27 @@
+// The head of a language model with its loss, chunk by chunk: no [T, V] matrix ever exists whole.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace tessera::kernels {
+
+struct LinearCrossEntropy {
+  std::int64_t ignore_index = -100;
+  double label_smoothing = 0;  // as torch's cross_entropy
+  std::int64_t chunk_rows = 0;  // rows of logits that exist at a time; 0: chosen from V so that a chunk is some MB
+};
+
+struct LossSum {
+  at::Tensor sum;               // float32 scalar with gradient: over the counted targets, not divided
+  std::int64_t num_counted = 0;  // targets that are not ignored
+};
+
+// hidden: [T, C] in the compute type, weight: [V, C], bias: [V] or none, targets: [T] int64. Logits are computed only for
+// rows whose target counts. The gradients of hidden, weight and bias are made in the same pass where they are needed.
+LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                             const at::Tensor& targets, const LinearCrossEntropy& how = {});
+
+}  // namespace tessera::kernels
