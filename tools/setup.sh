@@ -17,7 +17,7 @@ die() {
   exit "${2:-1}"
 }
 
-# ensure GROUP...: build (and libtorch with it), slurm, format, lint.
+# ensure GROUP...: build (and libtorch with it), slurm, fuzz, format, lint.
 ensure() {
   local started=$SECONDS group required=() optional=()
   DID_SOMETHING=no
@@ -66,6 +66,10 @@ END_OF_LIST
       printf '%s\n' 'slurm-wlm command slurmctld' 'slurm-wlm command slurmd' 'slurm-wlm command srun' \
         'munge command munged' 'iproute2 command ip'
       ;;
+    fuzz) # no libtorch: nothing that is fuzzed needs it
+      needs build
+      printf '%s\n' 'clang command clang++' 'libclang-rt-dev fuzzer_library clang++'
+      ;;
     format) echo 'clang-format command clang-format' ;;
     lint) printf '%s\n' 'shellcheck command shellcheck' 'clang-tidy command clang-tidy' ;;
   esac
@@ -87,6 +91,7 @@ missing_of() {
 }
 
 has_command() { command -v "$1" >/dev/null; }
+has_fuzzer_library() { has_command "$1" && [ -f "$("$1" -print-runtime-dir)/libclang_rt.fuzzer-$(uname -m).a" ]; }
 has_cmake_version() {  # or newer
   has_command cmake && printf '%s\n' "$1" "$(cmake --version | sed -n 's/^cmake version //p')" | sort -VC
 }
