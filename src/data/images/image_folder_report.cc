@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "data/images/image_folder.h"
+#include "data/images/jpeg.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kNamesShown = 3;
+
+std::string some_of(const std::vector<std::string>& names) {
+  if (names.size() <= 2 * kNamesShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, ... {}", fmt::join(names.begin(), names.begin() + kNamesShown, ", "), names.back());
+}
+
+// "2000 images in 20 of 20 classes, 100 a class" or "... 3 to 140 a class".
+std::string counts_of(const ImageFolder& folder) {
+  std::vector<std::size_t> counts(folder.classes.size());
+  for (const ImageItem& item : folder.items) ++counts[static_cast<std::size_t>(item.label)];
+  const auto used = static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](auto n) { return n > 0; }));
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  return fmt::format("{} images of {} of {} classes, {} a class", folder.items.size(), used, counts.size(),
+                     *least == *most ? std::to_string(*most) : fmt::format("{} to {}", *least, *most));
+}
+
+std::string kind_of(const fs::path& path, JpegDecoder& decoder) {
+  try {
+    const std::string bytes = read_file(path);
+    const ImageSize size = decoder.open(bytes);
+    const char* channels = decoder.num_channels() == 1 ? " grey" : decoder.num_channels() == 4 ? " CMYK" : "";
+    return fmt::format("{} x {}{}", size.width, size.height, channels);
+  } catch (const Error& error) {
+    return fmt::format("broken ({}: {})", path.string(), error.what());
+  }
+}
+
+// One file a class is opened: the whole of ImageNet would take minutes.
+std::string first_images_of(const ImageFolder& folder) {
+  JpegDecoder decoder;
+  std::map<std::string, int> kinds;
+  std::int64_t last_label = -1;
+  for (std::size_t i = 0; i < folder.items.size(); ++i) {
+    if (folder.items[i].label == last_label) continue;
+    last_label = folder.items[i].label;
+    ++kinds[kind_of(folder.path_of(i), decoder)];
+  }
+  std::string text;
+  for (const auto& [kind, count] : kinds) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", kind, count);
+  return text;
+}
+
+std::string form_of(const fs::path& data_dir) {
+  std::error_code unreadable;
+  if (!fs::is_directory(data_dir / "train", unreadable)) return "one tree of class folders, without splits";
+  if (fs::exists(data_dir / "val" / "val_annotations.txt", unreadable)) {
+    return "TinyImageNet: train/<class>/images, val/images with val_annotations.txt";
+  }
+  return "train/<class> and val/<class>";
+}
+
+}  // namespace
+
+std::string describe_image_folder(const fs::path& data_dir) {
+  const ImageFolder train = read_image_folder(data_dir, ImageSplit::kTrain);
+  std::string text = fmt::format("folder      {}\nform        {}\n", data_dir.string(), form_of(data_dir));
+  text += fmt::format("classes     {}: {}\n", train.classes.size(), some_of(train.classes));
+  text += fmt::format("train       {}\n", counts_of(train));
+  std::error_code unreadable;
+  if (fs::is_directory(data_dir / "val", unreadable)) {
+    text += fmt::format("validation  {}\n", counts_of(read_image_folder(data_dir, ImageSplit::kValidation)));
+  } else {
+    text += "validation  none (no folder val)\n";
+  }
+  text += fmt::format("first of each class: {}\n", first_images_of(train));
+  return text;
+}
+
+}  // namespace tessera

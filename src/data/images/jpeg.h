@@ -1,0 +1,69 @@
+// JPEG pictures to RGB pixels, as Pillow's `Image.open(file).convert("RGB")` gives them, by libjpeg-turbo.
+//
+// open() reads the header, decode() the pixels of a box; only what the box needs is transformed. Grey pictures get
+// three equal channels, four-channel ones are taken as Adobe writes them (inverted, with or without the YCCK transform)
+// and converted by Pillow's formula. Orientation tags are not applied, as Pillow does not by itself.
+//
+// Refused (tessera::Error with the reason; the caller adds the file's name): what is no JPEG, by the name of what it
+// is; more than 8 bits; two channels; no pixels or too many; data that libjpeg cannot go on with; data that end too
+// early, even where the box lies before the end. Damage that libjpeg mends by guessing is what Pillow accepts silently:
+// it is accepted, and warning() says so.
+//
+// A decoder is for one thread and is meant to be kept: its buffers are reused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+struct ImageSize {
+  int width = 0;
+  int height = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
+struct PixelBox {
+  int left = 0;
+  int top = 0;
+  int width = 0;
+  int height = 0;
+  bool operator==(const PixelBox&) const = default;
+};
+
+// Rows of interleaved R, G, B bytes. At least 16 bytes behind the last row may be read (not written).
+struct RgbView {
+  const std::uint8_t* pixels = nullptr;
+  std::ptrdiff_t row_bytes = 0;
+  int width = 0;
+  int height = 0;
+};
+
+class JpegDecoder {
+ public:
+  // Pillow's limit against files of a few bytes that claim gigabytes.
+  static constexpr std::int64_t kMaxPixels = 178'956'970;
+
+  explicit JpegDecoder(std::int64_t max_pixels = kMaxPixels);
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  // `bytes`, the whole file, must stay until decode() is done.
+  ImageSize open(std::string_view bytes);
+  int num_channels() const;  // in the file: 1, 3 or 4
+
+  // Once after each open(). The box lies within the picture. The view lasts until the next open().
+  RgbView decode(const PixelBox& box);
+  // What libjpeg complained of in this picture and then guessed at; empty: nothing.
+  const std::string& warning() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera
