@@ -85,23 +85,28 @@ bool measure_overlap(World& world) {
   };
   const auto median_of = [&](const std::function<void()>& action) {
     std::vector<double> times;
-    for (int i = 0; i < 11; ++i) times.push_back(timed_together(action));
+    for (int i = 0; i < 7; ++i) times.push_back(timed_together(action));
     return median(times);
   };
   collective()->wait();
   products(10);
-  const double alone = median_of([&] { collective()->wait(); });
   int count = 20;
-  double computing = 0;
-  for (int round = 0; round < 4; ++round) {  // closer each time to the collective's length
-    computing = median_of([&] { products(count); });
-    if (round < 3) count = std::max(1, static_cast<int>(std::lround(count * alone / computing)));
+  for (int round = 0; round < 3; ++round) {  // closer each time to the collective's length
+    const double length = median_of([&] { collective()->wait(); });
+    count = std::max(1, static_cast<int>(std::lround(count * length / median_of([&] { products(count); }))));
   }
-  const double together = median_of([&] {
-    auto work = collective();
-    products(count);
-    work->wait();
-  });
+  // All three in turn, so that a noisy moment hits all.
+  std::vector<double> alone_times, computing_times, together_times;
+  for (int i = 0; i < 21; ++i) {
+    alone_times.push_back(timed_together([&] { collective()->wait(); }));
+    computing_times.push_back(timed_together([&] { products(count); }));
+    together_times.push_back(timed_together([&] {
+      auto work = collective();
+      products(count);
+      work->wait();
+    }));
+  }
+  const double alone = median(alone_times), computing = median(computing_times), together = median(together_times);
   const double ratio = together / std::max(alone, computing);
   const unsigned cores = std::thread::hardware_concurrency();
   const bool has_free_core = cores >= 2 * static_cast<unsigned>(world.size());

@@ -1,91 +1,18 @@
 #include "comm/mpi_collectives.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
+#include <vector>
+
+#include "comm/mpi_parts.h"
+#include "comm/mpi_reduction.h"
 
 namespace tessera {
 namespace {
 
 // Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
 constexpr std::int64_t kSmallBytes = 16 * 1024;
-// Large enough that a message's overhead is nothing, small enough that two of them a peer stay in the cache. (Two ranks
-// on two cores, 64 MB: 6.5 GB/s with 128 KiB, 7.3 with 256, 8.0 with 512, 8.3 with 1024.)
-constexpr std::int64_t kChunkBytes = 512 * 1024;
-
-// A buffer cut into one part a rank: all equal but the last ones, which may be short or empty.
-struct Parts {
-  std::int64_t numel;
-  int size;
-  std::int64_t stride() const { return (numel + size - 1) / size; }
-  std::int64_t begin(int rank) const { return std::min(numel, rank * stride()); }
-  std::int64_t length(int rank) const { return std::min(numel, (rank + 1) * stride()) - begin(rank); }
-};
-
 void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
-// The `distance`-th peer behind or ahead: everybody starts with another one, so that no rank is overrun.
-int ahead(const MpiFlow& flow, int distance) {
-  return (flow.rank + distance) % flow.size;
-}
-int behind(const MpiFlow& flow, int distance) {
-  return (flow.rank + flow.size - distance) % flow.size;
-}
-
-// Reduces this rank's part of everybody's input into `output` (which may be that part of the own input), chunk by
-// chunk: while one chunk is added, the next is on its way. With `share_into`, a whole buffer whose own part is
-// `output`, each chunk goes on to everybody as soon as it is added: that makes it an all-reduce.
-MpiTask reduce_own_part(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
-                        std::byte* output, std::byte* share_into = nullptr) {
-  const std::int64_t chunk = kChunkBytes / op.item_bytes;
-  const std::int64_t num_rounds = (parts.stride() + chunk - 1) / chunk;
-  const auto length_of = [&](int rank, std::int64_t round) {
-    return std::clamp<std::int64_t>(parts.length(rank) - round * chunk, 0, chunk);
-  };
-  const auto bytes_of = [&](int rank, std::int64_t round) { return length_of(rank, round) * op.item_bytes; };
-  const auto offset_of = [&](int rank, std::int64_t round) {
-    return (parts.begin(rank) + round * chunk) * op.item_bytes;
-  };
-  std::byte* const landing = flow.scratch.at_least(2 * flow.size * kChunkBytes);
-  const auto slot = [&](std::int64_t round, int rank) {
-    return landing + ((round % 2) * flow.size + rank) * kChunkBytes;
-  };
-  // Two rounds are under way at once; sums travel under a tag of their own.
-  std::array<MpiBatch, 2> receives{flow.batch(), flow.batch()}, sends{flow.batch(), flow.batch()};
-  MpiBatch sums = flow.batch(MpiMark::kSecond);
-  const auto post_inputs = [&](std::int64_t round) {
-    const auto turn = static_cast<std::size_t>(round % 2);
-    for (int distance = 1; distance < flow.size; ++distance) {
-      const int from = behind(flow, distance), to = ahead(flow, distance);
-      receives[turn].receive(slot(round, from), bytes_of(flow.rank, round), from);
-      sends[turn].send(op.input + offset_of(to, round), bytes_of(to, round), to);
-    }
-  };
-  const auto post_sums = [&](std::int64_t round) {
-    for (int distance = 1; distance < flow.size; ++distance) {
-      const int from = behind(flow, distance), to = ahead(flow, distance);
-      sums.receive(share_into + offset_of(from, round), bytes_of(from, round), from);
-      sums.send(share_into + offset_of(flow.rank, round), bytes_of(flow.rank, round), to);
-    }
-  };
-
-  if (num_rounds > 0) post_inputs(0);
-  for (std::int64_t round = 0; round < num_rounds; ++round) {
-    const auto turn = static_cast<std::size_t>(round % 2);
-    if (round + 1 < num_rounds) post_inputs(round + 1);
-    co_await flow.all(receives[turn]);
-    std::vector<const void*> sources;
-    for (int rank = 0; rank < flow.size; ++rank) sources.push_back(slot(round, rank));
-    sources[static_cast<std::size_t>(flow.rank)] = op.input + offset_of(flow.rank, round);
-    ordered_reduce(op.type, op.reduce_op, order, sources, output + round * chunk * op.item_bytes,
-                   length_of(flow.rank, round));
-    // The inputs have left before their place is taken by the sums.
-    co_await flow.all(sends[turn]);
-    if (share_into != nullptr) post_sums(round);
-  }
-  co_await flow.all(sums);
 }
 
 // Everybody's part of `buffer` to everybody; the own part is in place.

@@ -21,7 +21,7 @@ void check_mpi(int code, const char* call) {
               ExitStatus::kCollective);
 }
 
-int MpiMark::tag_of(int bytes) const {
+int MpiMark::tag_of(std::int64_t bytes) const {
   // splitmix64's last steps: every bit of the key and the size reaches the 23 bits that are kept.
   std::uint64_t x = key + static_cast<std::uint64_t>(bytes) * 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -48,6 +48,18 @@ void MpiBatch::receive(void* data, std::int64_t bytes, int from) {
               "MPI_Irecv");
     add(request);
   }
+}
+
+void MpiBatch::send_word(std::int64_t bytes, int to) {
+  MPI_Request request;
+  check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, to, mark_.tag_of(bytes), communicator_, &request), "MPI_Isend");
+  add(request);
+}
+
+void MpiBatch::receive_word(std::int64_t bytes, int from) {
+  MPI_Request request;
+  check_mpi(MPI_Irecv(nullptr, 0, MPI_BYTE, from, mark_.tag_of(bytes), communicator_, &request), "MPI_Irecv");
+  add(request);
 }
 
 bool MpiBatch::test() {

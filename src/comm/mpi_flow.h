@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/shared_memory.h"
+
 namespace tessera {
 
 // Throws Error(kCollective) with MPI's own words unless `code` is MPI_SUCCESS.
@@ -27,7 +29,7 @@ struct MpiMark {
   static constexpr int kPointToPoint = 1 << 23, kSecond = 1 << 24;
   int flags = 0;
 
-  int tag_of(int bytes) const;
+  int tag_of(std::int64_t bytes) const;
 };
 
 // A number of messages that are waited for together.
@@ -38,6 +40,9 @@ class MpiBatch {
   // Messages above 1 GiB are cut: MPI counts in int. Empty ones are not sent.
   void send(const void* data, std::int64_t bytes, int to);
   void receive(void* data, std::int64_t bytes, int from);
+  // Word that something of `bytes` has happened to memory that both can read: an empty message.
+  void send_word(std::int64_t bytes, int to);
+  void receive_word(std::int64_t bytes, int from);
   void add(MPI_Request request) { requests_.push_back(request); }
 
   // All have ended. Throws when one failed.
@@ -69,14 +74,22 @@ class MpiScratch {
 // What a coroutine hands to the progress thread: itself, and the batch that it waits for.
 class MpiFlow {
  public:
-  // `landing` must outlive the flow; no other operation uses it meanwhile.
-  MpiFlow(MPI_Comm comm, MpiMark message_mark, int group_rank, int group_size, MpiScratch& landing)
-      : communicator(comm), mark(message_mark), rank(group_rank), size(group_size), scratch(landing) {}
+  // `landing` and `shared_memory` (null where the group has none) must outlive the flow; no other operation uses them
+  // meanwhile.
+  MpiFlow(MPI_Comm comm, MpiMark message_mark, int group_rank, int group_size, MpiScratch& landing,
+          const SharedMemory* shared_memory)
+      : communicator(comm),
+        mark(message_mark),
+        rank(group_rank),
+        size(group_size),
+        scratch(landing),
+        shared(shared_memory) {}
 
   const MPI_Comm communicator;
   const MpiMark mark;
   const int rank, size;
   MpiScratch& scratch;
+  const SharedMemory* const shared;
 
   MpiBatch batch(int more_flags = 0) const { return MpiBatch(communicator, {mark.key, mark.flags | more_flags}); }
 

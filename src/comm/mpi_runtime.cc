@@ -283,7 +283,7 @@ void MpiRuntime::start(MpiJob& job) {
   if (lane.failed) std::rethrow_exception(lane.failed);
   const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : lane.sequence++;
   job.flow = std::make_unique<MpiFlow>(lane.communicator, mark_of(job.operation, sequence), lane.rank, lane.size,
-                                       lane.scratch);
+                                       lane.scratch, lane.shared.get());
   job.task.emplace(carry_out(*job.flow, job.operation, lane.order));
   job.task->start();
 }

@@ -24,6 +24,7 @@
 #include "comm/mpi_flow.h"
 #include "comm/mpi_task.h"
 #include "comm/ordered_reduce.h"
+#include "comm/shared_memory.h"
 
 namespace tessera {
 
@@ -42,12 +43,18 @@ using MpiJobs = std::list<MpiJob>;
 // A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations. What is not
 // const belongs to whoever carries operations out.
 struct MpiLane {
+  // Collective: makes the group's shared memory, too, where it is of one node (--ranks_per_node pretends others).
   MpiLane(MPI_Comm comm, int group_rank, int group_size, ReduceOrder reduce_order)
-      : communicator(comm), rank(group_rank), size(group_size), order(std::move(reduce_order)) {}
+      : communicator(comm),
+        rank(group_rank),
+        size(group_size),
+        order(std::move(reduce_order)),
+        shared(order.node_sizes.size() == 1 ? SharedMemory::create(comm) : nullptr) {}
 
   const MPI_Comm communicator;
   const int rank, size;
   const ReduceOrder order;
+  const std::unique_ptr<SharedMemory> shared;  // null where the group has none
   MpiScratch scratch;
   std::uint64_t sequence = 0;  // of the next collective
   bool occupied = false;       // a collective of this lane is among the runtime's jobs

@@ -23,6 +23,10 @@ TEST(MpiWorld, DoesEverythingThatABackendMust) {
   check_everything(*World::create(options(0)), 0);
 }
 
+TEST(MpiWorld, DoesItByMessagesAloneWhereEveryRankIsANode) {
+  check_everything(*World::create(options(1)), 1);
+}
+
 TEST(MpiWorld, AddsWithinNodesFirstWhereThereAreSeveral) {
   const auto world = World::create(options(2));
   check_layout(*world, 2);

@@ -1,0 +1,28 @@
+// What the collectives on messages share: how a buffer is cut, and in which order peers come.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "comm/mpi_flow.h"
+
+namespace tessera {
+
+// A buffer cut into one part a rank: all equal but the last ones, which may be short or empty.
+struct Parts {
+  std::int64_t numel;
+  int size;
+  std::int64_t stride() const { return (numel + size - 1) / size; }
+  std::int64_t begin(int rank) const { return std::min(numel, rank * stride()); }
+  std::int64_t length(int rank) const { return std::min(numel, (rank + 1) * stride()) - begin(rank); }
+};
+
+// The `distance`-th peer behind or ahead: everybody starts with another one, so that no rank is overrun.
+inline int ahead(const MpiFlow& flow, int distance) {
+  return (flow.rank + distance) % flow.size;
+}
+inline int behind(const MpiFlow& flow, int distance) {
+  return (flow.rank + flow.size - distance) % flow.size;
+}
+
+}  // namespace tessera

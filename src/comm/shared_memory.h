@@ -1,0 +1,32 @@
+// Memory that all ranks of a group on one host can read and write: one segment a rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tessera {
+
+class SharedMemory {
+ public:
+  // Collective over the communicator. Null, on every rank alike, where the ranks are on several hosts or the host has
+  // no such memory left (a container's /dev/shm is often small): messages serve as well, only slower.
+  static std::unique_ptr<SharedMemory> create(MPI_Comm communicator);
+
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
+
+  std::byte* segment(int rank) const { return base_ + rank * segment_bytes(); }
+  // 256 KiB a slot at 4 ranks, in the reductions' two turns of one slot a rank: what fits the cache beside the data.
+  static constexpr std::int64_t segment_bytes() { return std::int64_t{2} << 20; }
+
+ private:
+  SharedMemory(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+  std::byte* base_;
+  std::size_t bytes_;
+};
+
+}  // namespace tessera
