@@ -9,7 +9,8 @@
 namespace tessera {
 
 ConfigReader::ConfigReader(const Json& config, std::string origin) : config_(config), origin_(std::move(origin)) {
-  if (!config.is_object()) throw UsageError(fmt::format("{}: expected an object, found {}", origin_, config.type_name()));
+  if (!config.is_object())
+    throw UsageError(fmt::format("{}: expected an object, found {}", origin_, config.type_name()));
 }
 
 void ConfigReader::refuse(const std::string& field, const std::string& reason) const {
@@ -22,8 +23,8 @@ ConfigReader::Field ConfigReader::find(Names names, bool has_preset) const {
     const auto entry = config_.find(name);
     if (entry == config_.end() || entry->is_null()) continue;
     if (found.value != nullptr && *found.value != *entry) {
-      refuse(found.name, fmt::format("is {} and its other name \"{}\" is {}: remove one", printable(found.value->dump()),
-                                     name, printable(entry->dump())));
+      refuse(found.name, fmt::format("is {} and its other name \"{}\" is {}: remove one",
+                                     printable(found.value->dump()), name, printable(entry->dump())));
     }
     if (found.value == nullptr) found = {name, &*entry};
   }
@@ -72,7 +73,8 @@ bool ConfigReader::boolean(Names names, std::optional<bool> preset) const {
 std::string ConfigReader::text(Names names, std::optional<std::string> preset) const {
   const Field field = find(names, preset.has_value());
   if (field.value == nullptr) return *preset;
-  if (!field.value->is_string()) refuse(field.name, fmt::format("is {}: expected a text", printable(field.value->dump())));
+  if (!field.value->is_string())
+    refuse(field.name, fmt::format("is {}: expected a text", printable(field.value->dump())));
   return field.value->get<std::string>();
 }
 

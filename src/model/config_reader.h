@@ -15,8 +15,8 @@ namespace tessera {
 
 class ConfigReader {
  public:
-  // `config` must outlive the reader; `origin` is what messages call it, usually its path. Throws UsageError where it is
-  // not an object.
+  // `config` must outlive the reader; `origin` is what messages call it, usually its path. Throws UsageError where it
+  // is not an object.
   ConfigReader(const Json& config, std::string origin);
 
   // The first name is the one that messages use; the others are aliases. A field that is absent or null is the default,

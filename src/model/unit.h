@@ -2,8 +2,8 @@
 //
 // A model is a root (embedding, last norm, head) and a list of units, its repeated blocks, that it runs one after
 // another through a UnitRunner. The default runner only calls the body. Activation checkpointing is another runner; the
-// parallel engine is a third, which gathers a unit's parameters before the body and releases them after it. Runners wrap
-// each other, and no model knows which it got.
+// parallel engine is a third, which gathers a unit's parameters before the body and releases them after it. Runners
+// wrap each other, and no model knows which it got.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -1,0 +1,109 @@
+// Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
+#include "model/bloom.h"
+
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/tensor.h>
+
+#include "kernels/bias_gelu.h"
+#include "kernels/layer_norm.h"
+#include "model/alibi.h"
+
+namespace tessera {
+
+class BloomBlock : public torch::nn::Module {
+ public:
+  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+
+  BloomBlock(const BloomConfig& config, const at::TensorOptions& options) : config_(config) {
+    const std::int64_t C = config.hidden_size;
+    const auto affine = [&](torch::nn::Module& parent, const char* name, std::vector<std::int64_t> shape) {
+      return parent.register_module(name, std::make_shared<Affine>(std::move(shape), true, options));
+    };
+    input_norm_ = affine(*this, "input_layernorm", {C});
+    const auto attention = register_module("self_attention", std::make_shared<Group>());
+    query_key_value_ = affine(*attention, "query_key_value", {3 * C, C});
+    dense_ = affine(*attention, "dense", {C, C});
+    attention_norm_ = affine(*this, "post_attention_layernorm", {C});
+    const auto mlp = register_module("mlp", std::make_shared<Group>());
+    up_ = affine(*mlp, "dense_h_to_4h", {4 * C, C});
+    down_ = affine(*mlp, "dense_4h_to_h", {C, 4 * C});
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+    const double epsilon = config_.layer_norm_epsilon;
+    const at::Tensor normed = kernels::layer_norm(x, input_norm_->weight, input_norm_->bias, epsilon);
+    const at::Tensor attended = dropout(self_attention(normed, attend), config_.hidden_dropout, keys, 1);
+    const auto [sum, normed_sum] = kernels::residual_layer_norm(
+        attended, config_.residual_after_norm ? normed : x, attention_norm_->weight, attention_norm_->bias, epsilon);
+    // The bias goes with the GELU: one pass over [T, 4 C].
+    const at::Tensor inner = kernels::bias_gelu(at::linear(normed_sum, up_->weight), up_->bias);
+    const at::Tensor output = dropout(at::linear(inner, down_->weight, down_->bias), config_.hidden_dropout, keys, 2);
+    // In place: nothing keeps a product for its gradient.
+    return output.add_(config_.residual_after_norm ? normed_sum : sum);
+  }
+
+ private:
+  at::Tensor self_attention(const at::Tensor& normed, const Attend& attend) const {
+    const std::int64_t T = normed.size(0), H = config_.num_heads;
+    // Each head's q, k and v stand together: [T, H, 3, D]. Views, no copies; unbind's gradient is one stack.
+    const auto parts = at::linear(normed, query_key_value_->weight, query_key_value_->bias)
+                           .view({T, H, 3, config_.head_dim()})
+                           .unbind(2);
+    const at::Tensor context = attend(parts[0], parts[1], parts[2]).view({T, config_.hidden_size});
+    return at::linear(context, dense_->weight, dense_->bias);
+  }
+
+  BloomConfig config_;
+  std::shared_ptr<Affine> input_norm_, query_key_value_, dense_, attention_norm_, up_, down_;
+};
+
+Bloom::Bloom(const BloomConfig& config, const at::TensorOptions& options)
+    : LanguageModel({config.vocab_size, config.hidden_size, config.num_layers, config.num_heads, std::nullopt,
+                     config.attention_dropout}),
+      config_(config) {
+  const std::vector<std::int64_t> table{config.vocab_size, config.hidden_size}, vector{config.hidden_size};
+  const auto root = register_module("transformer", std::make_shared<Group>());
+  embedding_ = root->register_module("word_embeddings", std::make_shared<Affine>(table, false, options));
+  embedding_norm_ = root->register_module("word_embeddings_layernorm", std::make_shared<Affine>(vector, true, options));
+  const auto list = root->register_module("h", std::make_shared<Group>());
+  for (std::int64_t i = 0; i < config.num_layers; ++i) {
+    const std::string index = std::to_string(i);
+    blocks_.push_back(list->register_module(index, std::make_shared<BloomBlock>(config, options)));
+    units_.push_back({"transformer.h." + index, "BloomBlock", blocks_.back().get()});
+  }
+  last_norm_ = root->register_module("ln_f", std::make_shared<Affine>(vector, true, options));
+  if (!config.tie_word_embeddings) head_ = register_module("lm_head", std::make_shared<Affine>(table, false, options));
+}
+
+std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
+  if (head_) return {};
+  return {{"lm_head.weight", "transformer.word_embeddings.weight"}};
+}
+
+at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&) {
+  return kernels::layer_norm(at::embedding(embedding_->weight, ids), embedding_norm_->weight, embedding_norm_->bias,
+                             config_.layer_norm_epsilon);
+}
+
+at::Tensor Bloom::run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
+                            const DropoutKeys& keys) const {
+  return blocks_[index]->forward(x, attend, keys);
+}
+
+at::Tensor Bloom::finish(const at::Tensor& x) {
+  return kernels::layer_norm(x, last_norm_->weight, last_norm_->bias, config_.layer_norm_epsilon);
+}
+
+const at::Tensor& Bloom::head_weight() const {
+  return head_ ? head_->weight : embedding_->weight;
+}
+
+std::optional<at::Tensor> Bloom::slopes() const {
+  if (!slopes_.defined() || slopes_.device() != device()) {
+    slopes_ = at::tensor(alibi_slopes(config_.num_heads), at::kFloat).to(device());
+  }
+  return slopes_;
+}
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+// Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
+#include "model/gpt.h"
+
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+
+#include "kernels/layer_norm.h"
+
+namespace tessera {
+
+class EncoderLayer : public torch::nn::Module {
+ public:
+  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+
+  EncoderLayer(const GptConfig& config, const at::TensorOptions& options) : config_(config) {
+    const std::int64_t C = config.hidden_size;
+    const auto affine = [&](torch::nn::Module& parent, const char* name, std::vector<std::int64_t> shape) {
+      return parent.register_module(name, std::make_shared<Affine>(std::move(shape), true, options));
+    };
+    const auto attention = register_module("self_attn", std::make_shared<Group>());
+    in_weight_ = attention->register_parameter("in_proj_weight", at::empty({3 * C, C}, options));
+    in_bias_ = attention->register_parameter("in_proj_bias", at::empty({3 * C}, options));
+    out_ = affine(*attention, "out_proj", {C, C});
+    linear1_ = affine(*this, "linear1", {config.ff_dim, C});
+    linear2_ = affine(*this, "linear2", {C, config.ff_dim});
+    norm1_ = affine(*this, "norm1", {C});
+    norm2_ = affine(*this, "norm2", {C});
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+    const double p = config_.dropout;
+    const at::Tensor attended = dropout(self_attention(x, attend), p, keys, 1);
+    const at::Tensor middle = add_and_norm(attended, x, *norm1_);
+    at::Tensor inner = at::linear(middle, linear1_->weight, linear1_->bias);
+    inner = dropout(inner.relu_(), p, keys, 2);  // in place: nothing keeps a product for its gradient
+    return add_and_norm(dropout(at::linear(inner, linear2_->weight, linear2_->bias), p, keys, 3), middle, *norm2_);
+  }
+
+ private:
+  at::Tensor add_and_norm(const at::Tensor& x, const at::Tensor& residual, const Affine& norm) const {
+    return kernels::residual_layer_norm(x, residual, norm.weight, norm.bias, config_.layer_norm_epsilon).second;
+  }
+
+  at::Tensor self_attention(const at::Tensor& x, const Attend& attend) const {
+    const std::int64_t T = x.size(0);
+    // All heads' q, then all heads' k and v: [T, 3, H, D].
+    const auto parts =
+        at::linear(x, in_weight_, in_bias_).view({T, 3, config_.num_heads, config_.head_dim()}).unbind(1);
+    const at::Tensor context = attend(parts[0], parts[1], parts[2]).view({T, config_.hidden_size});
+    return at::linear(context, out_->weight, out_->bias);
+  }
+
+  GptConfig config_;
+  at::Tensor in_weight_, in_bias_;
+  std::shared_ptr<Affine> out_, linear1_, linear2_, norm1_, norm2_;
+};
+
+Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
+    : LanguageModel({config.vocab_size, config.hidden_size, config.num_layers, config.num_heads,
+                     config.learned_positions ? std::optional(config.seq_length) : std::nullopt, config.dropout}),
+      config_(config) {
+  const auto table = [&](std::int64_t rows) {
+    return std::make_shared<Affine>(std::vector<std::int64_t>{rows, config.hidden_size}, false, options);
+  };
+  embedding_ = register_module("embedding", table(config.vocab_size));
+  if (config.learned_positions) positions_ = register_module("positions", table(config.seq_length));
+  const auto list = register_module("layers", std::make_shared<Group>());
+  for (std::int64_t i = 0; i < config.num_layers; ++i) {
+    const std::string index = std::to_string(i);
+    layers_.push_back(list->register_module(index, std::make_shared<EncoderLayer>(config, options)));
+    units_.push_back({"layers." + index, "TransformerEncoderLayer", layers_.back().get()});
+  }
+  const auto head = register_module("head", std::make_shared<Group>());
+  head_bias_ = head->register_parameter("bias", at::empty({config.vocab_size}, options));
+}
+
+at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions) {
+  const at::Tensor tokens = at::embedding(embedding_->weight, ids);
+  return positions_ ? tokens + at::embedding(positions_->weight, positions) : tokens;
+}
+
+at::Tensor Gpt::run_block(std::size_t index, const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+  return layers_[index]->forward(x, attend, keys);
+}
+
+}  // namespace tessera

@@ -1,0 +1,117 @@
+// Shape letters: B sequences, H heads, S slots a sequence, D numbers a head, T tokens now, L slots in use.
+#include "model/key_value_cache.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace tessera {
+
+KeyValueCache::KeyValueCache(const CacheShape& shape, const at::TensorOptions& options) : shape_(shape) {
+  for (std::int64_t layer = 0; layer < shape.num_layers; ++layer) {
+    // Zeros: slots not yet filled are multiplied by a probability of 0, which NaN would survive.
+    const std::vector<std::int64_t> sizes{shape.num_sequences, shape.num_heads, shape.capacity, shape.head_dim};
+    keys_.push_back(at::zeros(sizes, options));
+    values_.push_back(at::zeros(sizes, options));
+  }
+}
+
+void KeyValueCache::begin_prompt(const PackedBatch& prompts) {
+  const at::Tensor starts = prompts.cu_seqlens.cpu();
+  const auto* start = starts.const_data_ptr<std::int32_t>();
+  if (starts.numel() - 1 != shape_.num_sequences) {
+    throw Error(
+        fmt::format("generation: {} prompts for a cache of {} sequences", starts.numel() - 1, shape_.num_sequences));
+  }
+  host_lengths_.clear();
+  for (std::int64_t b = 0; b < shape_.num_sequences; ++b) host_lengths_.push_back(start[b + 1] - start[b]);
+  if (longest() > shape_.capacity) {
+    throw Error(fmt::format("generation: a prompt of {} tokens for a cache of {}", longest(), shape_.capacity));
+  }
+  lengths_ = at::tensor(host_lengths_, at::kLong).to(prompts.input_ids.device());
+  slots_ = slots(at::repeat_interleave(lengths_, prompts.input_ids.numel()), prompts.positions);
+}
+
+at::Tensor KeyValueCache::slots(const at::Tensor& rows, const at::Tensor& positions) const {
+  const at::Tensor heads = at::arange(shape_.num_heads, rows.options());
+  const at::Tensor lanes = rows.unsqueeze(1) * shape_.num_heads + heads;  // [T, H]
+  return (lanes * shape_.capacity + positions.unsqueeze(1)).view({-1});
+}
+
+void KeyValueCache::store(std::int64_t layer, const at::Tensor& k, const at::Tensor& v) {
+  const auto index = static_cast<std::size_t>(layer);
+  keys_[index].view({-1, shape_.head_dim}).index_copy_(0, slots_, k.reshape({-1, shape_.head_dim}));
+  values_[index].view({-1, shape_.head_dim}).index_copy_(0, slots_, v.reshape({-1, shape_.head_dim}));
+}
+
+void KeyValueCache::begin_step(const std::optional<at::Tensor>& slopes) {
+  const std::int64_t in_use = longest() + 1;
+  if (in_use > shape_.capacity) {
+    throw Error(fmt::format("generation: the cache of {} tokens a sequence is full", shape_.capacity));
+  }
+  const at::Tensor rows = at::arange(shape_.num_sequences, lengths_.options());
+  slots_ = slots(rows, lengths_);
+  // How far each slot lies behind (or, not yet filled, before) the token at hand.
+  const at::Tensor offset =
+      (at::arange(in_use, lengths_.options()) - lengths_.unsqueeze(1)).view({shape_.num_sequences, 1, 1, in_use});
+  bias_ = at::zeros({shape_.num_sequences, shape_.num_heads, 1, in_use}, lengths_.options().dtype(at::kFloat));
+  if (slopes) bias_ += slopes->view({1, -1, 1, 1}) * offset;
+  bias_.masked_fill_(offset > 0, -std::numeric_limits<float>::infinity());
+}
+
+at::Tensor KeyValueCache::attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  store(layer, k, v);
+  const auto index = static_cast<std::size_t>(layer);
+  const std::int64_t lanes = shape_.num_sequences * shape_.num_heads, in_use = bias_.size(3);
+  // [B * H, L, D]: views, since the lanes of one head lie one capacity apart.
+  const at::Tensor keys = keys_[index].view({lanes, shape_.capacity, shape_.head_dim}).narrow(1, 0, in_use);
+  const at::Tensor values = values_[index].view({lanes, shape_.capacity, shape_.head_dim}).narrow(1, 0, in_use);
+  const at::Tensor scores = at::bmm(q.reshape({lanes, 1, shape_.head_dim}), keys.transpose(1, 2));
+  const double scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
+  // In float32: a bias of some hundreds has no room for fractions in bf16.
+  const at::Tensor probabilities = at::softmax(at::add(bias_.view({lanes, 1, in_use}), scores, scale), -1);
+  return at::bmm(probabilities.to(values.scalar_type()), values)
+      .view({shape_.num_sequences, shape_.num_heads, shape_.head_dim});
+}
+
+void KeyValueCache::end_step() {
+  lengths_ += 1;
+  for (std::int64_t& length : host_lengths_) ++length;
+}
+
+void KeyValueCache::keep(const std::vector<std::int64_t>& rows) {
+  const at::Tensor index = at::tensor(rows, at::kLong).to(lengths_.device());
+  for (at::Tensor& keys : keys_) keys = keys.index_select(0, index);
+  for (at::Tensor& values : values_) values = values.index_select(0, index);
+  lengths_ = lengths_.index_select(0, index);
+  std::vector<std::int64_t> kept;
+  for (const std::int64_t row : rows) kept.push_back(host_lengths_[static_cast<std::size_t>(row)]);
+  host_lengths_ = kept;
+  shape_.num_sequences = static_cast<std::int64_t>(rows.size());
+}
+
+std::int64_t KeyValueCache::longest() const {
+  return host_lengths_.empty() ? 0 : *std::max_element(host_lengths_.begin(), host_lengths_.end());
+}
+
+std::int64_t KeyValueCache::bytes_for(const CacheShape& s, std::int64_t element_bytes) {
+  return 2 * s.num_layers * s.num_sequences * s.num_heads * s.capacity * s.head_dim * element_bytes;
+}
+
+std::int64_t KeyValueCache::bytes() const {
+  return bytes_for(shape_, keys_.empty() ? 0 : static_cast<std::int64_t>(keys_.front().element_size()));
+}
+
+}  // namespace tessera

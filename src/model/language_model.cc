@@ -1,0 +1,124 @@
+#include "model/language_model.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linear.h>
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "kernels/attention.h"
+#include "model/bloom.h"
+#include "model/config_reader.h"
+#include "model/gpt.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::uint64_t kAttentionPlace = 0;  // of a unit's dropouts; the blocks number theirs from 1
+
+void check_length(const LanguageModelShape& shape, std::int64_t length) {
+  if (shape.max_positions && length > *shape.max_positions) {
+    throw Error(fmt::format("a sequence of {} tokens: the model has positions for {}", length, *shape.max_positions));
+  }
+}
+
+}  // namespace
+
+LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
+  kernels::PackedAttention how;
+  how.cu_seqlens = batch.cu_seqlens;
+  how.max_seqlen = batch.max_seqlen;
+  how.alibi_slopes = slopes();
+  return [how, probability = shape_.attention_dropout](std::size_t, const DropoutKeys& keys) -> Attend {
+    if (!keys.active() || probability == 0) {
+      return [how](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+        return kernels::packed_attention(q, k, v, how);
+      };
+    }
+    kernels::PackedAttention dropping = how;
+    dropping.training = true;
+    dropping.dropout = probability;
+    return [dropping, key = keys.at(kAttentionPlace)](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+      const SeededGenerator seeded(q.device(), key);
+      return kernels::packed_attention(q, k, v, dropping);
+    };
+  };
+}
+
+at::Tensor LanguageModel::run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner) {
+  const DropoutKeys keys = is_training() ? DropoutKeys(dropout_seed_) : DropoutKeys();
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    // By value: a runner may call it again during backward, when the seed of the next pass is already set.
+    const DropoutKeys mine = keys.child(i);
+    x = runner.run(units_[i], x, [this, i, mine, attend = attend_of(i, mine)](const at::Tensor& input) {
+      return run_block(i, input, attend, mine);
+    });
+  }
+  return x;
+}
+
+at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner) {
+  check_length(shape_, batch.max_seqlen);
+  return finish(run_units(embed(batch.input_ids, batch.positions), packed_attention_of(batch), runner));
+}
+
+kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner,
+                                     const kernels::LinearCrossEntropy& how) {
+  return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias(), batch.targets, how);
+}
+
+at::Tensor LanguageModel::head(const at::Tensor& hidden) const {
+  return at::linear(hidden, head_weight(), head_bias());
+}
+
+at::Tensor LanguageModel::logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows) {
+  const at::Tensor hidden = hidden_states(batch, runner);
+  return head(rows.defined() ? hidden.index_select(0, rows) : hidden);
+}
+
+KeyValueCache LanguageModel::make_cache(std::int64_t num_sequences, std::int64_t capacity) const {
+  return {{shape_.num_layers, num_sequences, shape_.num_heads, capacity, shape_.head_dim()},
+          at::device(device()).dtype(dtype())};
+}
+
+at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner) {
+  const at::NoGradGuard no_grad;
+  check_length(shape_, prompts.max_seqlen);
+  cache.begin_prompt(prompts);
+  const AttendOfLayer packed = packed_attention_of(prompts);
+  const AttendOfLayer keeping = [&](std::size_t layer, const DropoutKeys& keys) -> Attend {
+    return
+        [&cache, layer, attend = packed(layer, keys)](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+          cache.store(static_cast<std::int64_t>(layer), k, v);
+          return attend(q, k, v);
+        };
+  };
+  const at::Tensor hidden = finish(run_units(embed(prompts.input_ids, prompts.positions), keeping, runner));
+  const at::Tensor last_rows = prompts.cu_seqlens.slice(0, 1).to(at::kLong) - 1;
+  return head(hidden.index_select(0, last_rows));
+}
+
+at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
+  const at::NoGradGuard no_grad;
+  check_length(shape_, cache.longest() + 1);
+  cache.begin_step(slopes());
+  const AttendOfLayer cached = [&](std::size_t layer, const DropoutKeys&) -> Attend {
+    return [&cache, layer](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+      return cache.attend(static_cast<std::int64_t>(layer), q, k, v);
+    };
+  };
+  const at::Tensor logits = head(finish(run_units(embed(ids, cache.lengths()), cached, runner)));
+  cache.end_step();
+  return logits;
+}
+
+std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin,
+                                                   const at::TensorOptions& options) {
+  const ConfigReader reader(config, origin);
+  const std::string type = reader.text({"model_type"});
+  if (type == "bloom") return std::make_shared<Bloom>(BloomConfig::from_json(config, origin), options);
+  if (type == "tessera-gpt") return std::make_shared<Gpt>(GptConfig::from_json(config, origin), options);
+  reader.refuse("model_type", fmt::format("is '{}': Tessera knows bloom and tessera-gpt", printable(type)));
+}
+
+}  // namespace tessera

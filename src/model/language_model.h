@@ -1,0 +1,95 @@
+// What every text model can do: train on packed batches, and generate with a cache.
+//
+// A model is single-device code that never hears of ranks. Its blocks are its units and run through the UnitRunner that
+// the caller gives; embedding, last norm and head are the root's. Parameters are uninitialised until they are loaded or
+// initialise() (initialise.h) is called. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json.h"
+#include "data/packed_batch.h"
+#include "kernels/linear_cross_entropy.h"
+#include "model/dropout.h"
+#include "model/key_value_cache.h"
+#include "model/unit.h"
+
+namespace tessera {
+
+struct LanguageModelShape {
+  std::int64_t vocab_size = 0, hidden_size = 0, num_layers = 0, num_heads = 0;
+  std::optional<std::int64_t> max_positions;  // none: any length
+  double attention_dropout = 0;
+
+  std::int64_t head_dim() const { return hidden_size / num_heads; }
+};
+
+class LanguageModel : public UnitModel {
+ public:
+  const LanguageModelShape& shape() const { return shape_; }
+  std::int64_t vocab_size() const { return shape_.vocab_size; }
+  std::optional<std::int64_t> max_positions() const { return shape_.max_positions; }
+  const std::vector<Unit>& units() const override { return units_; }
+  virtual Json config() const = 0;  // what make_language_model takes
+  virtual double initializer_range() const = 0;
+  // Names under which files may hold a parameter a second time, each with the parameter's own: the tied head.
+  virtual std::vector<std::pair<std::string, std::string>> tied_names() const = 0;
+  // What files of the model without its head leave out before each name: "transformer."; empty: nothing.
+  virtual std::string base_prefix() const { return {}; }
+  at::Device device() const { return head_weight().device(); }
+  at::ScalarType dtype() const { return head_weight().scalar_type(); }
+
+  // Dropout acts in training mode, where the config's probability is not 0, with masks that are a function of this seed
+  // alone. Set it anew for each pass, from seed, rank and step; without a call it is 0.
+  void set_dropout_seed(std::uint64_t seed) { dropout_seed_ = seed; }
+
+  // [T, C], after the last norm.
+  at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner);
+  kernels::LossSum loss(const PackedBatch& batch, UnitRunner& runner, const kernels::LinearCrossEntropy& how = {});
+  // [R, V] of the given rows of the batch ([R] int64), or of all.
+  at::Tensor logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows = {});
+
+  // Generation, without gradients: the prompts, then one token of every sequence at a time. Both give [B, V], the
+  // logits after each sequence's last token.
+  KeyValueCache make_cache(std::int64_t num_sequences, std::int64_t capacity) const;
+  at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
+  at::Tensor step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
+
+ protected:
+  // What a block calls once: q, k, v [T, H, D] to [T, H, D].
+  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+
+  explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
+
+  virtual at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions) = 0;  // [T] and [T] to [T, C]
+  virtual at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
+                               const DropoutKeys& keys) const = 0;
+  virtual at::Tensor finish(const at::Tensor& x) = 0;  // the last norm, where there is one
+  virtual const at::Tensor& head_weight() const = 0;   // [V, C]
+  virtual std::optional<at::Tensor> head_bias() const { return {}; }
+  virtual std::optional<at::Tensor> slopes() const { return {}; }  // [H] float32 on the device: ALiBi's
+
+  std::vector<Unit> units_;
+
+ private:
+  using AttendOfLayer = std::function<Attend(std::size_t layer, const DropoutKeys& keys)>;
+  at::Tensor run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner);
+  AttendOfLayer packed_attention_of(const PackedBatch& batch) const;
+  at::Tensor head(const at::Tensor& hidden) const;
+
+  LanguageModelShape shape_;
+  std::uint64_t dropout_seed_ = 0;
+};
+
+// By "model_type": "bloom" or "tessera-gpt"; `origin` is what messages call the config. `options`: device and type of
+// the parameters. Throws UsageError where the type is not known or the config is not right.
+std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin = "config.json",
+                                                   const at::TensorOptions& options = at::kFloat);
+
+}  // namespace tessera

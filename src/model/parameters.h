@@ -1,0 +1,32 @@
+// Modules that only hold parameters, under the names that transformers and torch give them.
+//
+// They are made uninitialised: a model is either loaded or initialised as a whole (initialise.h), and drawing random
+// numbers for half a billion weights that a file then overwrites takes seconds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+// "weight" of any shape and, where there is one, "bias" of the weight's first dimension: a linear layer, a layer-norm,
+// or an embedding.
+class Affine : public torch::nn::Module {
+ public:
+  Affine(std::vector<std::int64_t> shape, bool has_bias, const at::TensorOptions& options) {
+    weight = register_parameter("weight", at::empty(shape, options));
+    if (has_bias) bias = register_parameter("bias", at::empty({shape.front()}, options));
+  }
+
+  at::Tensor weight, bias;  // bias is undefined where there is none
+};
+
+// A level of names.
+class Group : public torch::nn::Module {};
+
+}  // namespace tessera
