@@ -5,8 +5,8 @@
 
 namespace tessera::kernels {
 
-// y * 0.5 * (1 + tanh(0.79788456 * y * (1 + 0.044715 * y * y))) of y = x + bias; x: [..., C], bias: [C]. Only x and bias
-// are kept for backward.
+// y * 0.5 * (1 + tanh(0.79788456 * y * (1 + 0.044715 * y * y))) of y = x + bias; x: [..., C], bias: [C]. Only x and
+// bias are kept for backward.
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias);
 
 }  // namespace tessera::kernels

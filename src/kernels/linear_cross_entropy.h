@@ -10,17 +10,21 @@ namespace tessera::kernels {
 
 struct LinearCrossEntropy {
   std::int64_t ignore_index = -100;
-  double label_smoothing = 0;  // as torch's cross_entropy
+  double label_smoothing = 0;   // as torch's cross_entropy
   std::int64_t chunk_rows = 0;  // rows of logits that exist at a time; 0: chosen from V so that a chunk is some MB
+  // About what backward will multiply with (a loss scale, one over the count). Gradients are made at this scale, so
+  // that in fp16 they neither vanish nor overflow where a plain backward pass's would not.
+  double gradient_scale = 1;
 };
 
 struct LossSum {
-  at::Tensor sum;               // float32 scalar with gradient: over the counted targets, not divided
+  at::Tensor sum;                // float32 scalar with gradient: over the counted targets, not divided
   std::int64_t num_counted = 0;  // targets that are not ignored
 };
 
-// hidden: [T, C] in the compute type, weight: [V, C], bias: [V] or none, targets: [T] int64. Logits are computed only for
-// rows whose target counts. The gradients of hidden, weight and bias are made in the same pass where they are needed.
+// hidden: [T, C] in the compute type, weight: [V, C], bias: [V] or none, targets: [T] int64. Logits are computed only
+// for rows whose target counts. The gradients of hidden, weight and bias are made in the same pass where they are
+// needed.
 LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              const at::Tensor& targets, const LinearCrossEntropy& how = {});
 

@@ -1,0 +1,87 @@
+#include "kernels/attention.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "kernels/attention_plain.h"
+#include "kernels/check.h"
+
+namespace tessera::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr const char* kName = "packed_attention";
+
+void check_offsets(const at::Tensor& cu_seqlens, std::int64_t T) {
+  check(cu_seqlens.dim() == 1 && cu_seqlens.numel() >= 1 && cu_seqlens.scalar_type() == at::kInt &&
+            cu_seqlens.is_contiguous(),
+        kName, fmt::format("cu_seqlens as a contiguous [B + 1] int32 but got {}", shape_text(cu_seqlens)));
+  if (cu_seqlens.is_cuda()) return;  // reading them would wait for the GPU
+  const auto* at = cu_seqlens.const_data_ptr<std::int32_t>();
+  const std::int64_t last = cu_seqlens.numel() - 1;
+  check(at[0] == 0 && at[last] == T, kName,
+        fmt::format("cu_seqlens from 0 to the {} tokens of q but got {} to {}", T, at[0], at[last]));
+  for (std::int64_t b = 0; b < last; ++b) {
+    check(at[b] <= at[b + 1], kName,
+          fmt::format("cu_seqlens that never fall but got {} after {} at {}", at[b + 1], at[b], b + 1));
+  }
+}
+
+void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  check_float_type(q, kName, "q");
+  check(q.dim() == 3 && q.size(1) > 0 && q.size(2) > 0, kName,
+        fmt::format("q as [tokens, heads, head size] but got {}", shape_text(q)));
+  for (const auto* other : {&k, &v}) {
+    check(other->sizes() == q.sizes() && other->scalar_type() == q.scalar_type() && other->device() == q.device(),
+          kName, fmt::format("q, k and v alike but got {} and {}", shape_text(q), shape_text(*other)));
+  }
+  check(how.cu_seqlens.defined() && how.cu_seqlens.device() == q.device(), kName, "cu_seqlens on the device of q");
+  check_offsets(how.cu_seqlens, q.size(0));
+  if (how.alibi_slopes) {
+    const auto& slopes = *how.alibi_slopes;
+    check(slopes.dim() == 1 && slopes.size(0) == q.size(1) && slopes.scalar_type() == at::kFloat &&
+              slopes.device() == q.device(),
+          kName,
+          fmt::format("alibi_slopes as [{}] float32 on {} but got {} on {}", q.size(1), q.device().str(),
+                      shape_text(slopes), slopes.device().str()));
+  }
+  check(how.dropout >= 0 && how.dropout < 1, kName, fmt::format("a dropout in [0, 1) but got {}", how.dropout));
+}
+
+class Attention : public torch::autograd::Function<Attention> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const PackedAttention& how) {
+    const auto result = attention_forward_plain(q, k, v, how);
+    context->save_for_backward(
+        {q, k, v, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
+    context->saved_data["max_seqlen"] = how.max_seqlen;
+    context->saved_data["dropout"] = how.training ? how.dropout : 0.0;
+    if (result.generator.defined()) context->saved_data["generator"] = result.generator;
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    PackedAttention how;
+    how.cu_seqlens = saved[3];
+    if (saved[4].defined()) how.alibi_slopes = saved[4];
+    how.max_seqlen = context->saved_data["max_seqlen"].toInt();
+    how.dropout = context->saved_data["dropout"].toDouble();
+    how.training = true;
+    PlainForward forward{saved[5], saved[6], {}};
+    if (context->saved_data.count("generator") != 0) forward.generator = context->saved_data["generator"].toGenerator();
+    auto [grad_q, grad_k, grad_v] = attention_backward_plain(grads[0], saved[0], saved[1], saved[2], how, forward);
+    return {grad_q, grad_k, grad_v, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  check_inputs(q, k, v, how);
+  return Attention::apply(q, k, v, how);
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,111 @@
+// Letters: T tokens of all sequences, L of one, H heads, D numbers a head.
+#include "kernels/attention_plain.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/ones.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace tessera::kernels {
+namespace {
+
+struct Span {
+  std::int64_t begin, length;
+};
+
+std::vector<Span> spans_of(const at::Tensor& cu_seqlens) {
+  const auto offsets = cu_seqlens.cpu();
+  const auto* at = offsets.const_data_ptr<std::int32_t>();
+  std::vector<Span> spans;
+  for (std::int64_t b = 0; b + 1 < offsets.numel(); ++b) {
+    if (at[b + 1] > at[b]) spans.push_back({at[b], at[b + 1] - at[b]});
+  }
+  return spans;
+}
+
+at::Tensor heads_first(const at::Tensor& x, const Span& span) {  // [H, L, D] float32
+  return x.narrow(0, span.begin, span.length).transpose(0, 1).to(at::kFloat);
+}
+
+// The scores of one sequence with bias and mask: [H, L, L].
+at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const PackedAttention& how) {
+  const std::int64_t L = q.size(1);
+  auto scores = at::bmm(q, k.transpose(1, 2)).mul_(1.0 / std::sqrt(static_cast<double>(q.size(2))));
+  const auto position = at::arange(L, q.options());
+  const auto distance = position.unsqueeze(0) - position.unsqueeze(1);  // j - i
+  if (how.alibi_slopes) scores.add_(how.alibi_slopes->view({-1, 1, 1}) * distance);
+  return scores.masked_fill_(distance > 0, -std::numeric_limits<double>::infinity());
+}
+
+// What the probabilities are multiplied with: 0 or 1 / (1 - p).
+at::Tensor dropout_mask(const at::Tensor& probabilities, double p, const at::Generator& generator) {
+  return at::bernoulli(at::ones(probabilities.sizes(), probabilities.options()).mul_(1 - p), generator).div_(1 - p);
+}
+
+bool drops(const PackedAttention& how) {
+  return how.training && how.dropout > 0;
+}
+
+}  // namespace
+
+PlainForward attention_forward_plain(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const PackedAttention& how) {
+  PlainForward result;
+  result.out = at::empty(q.sizes(), q.options());
+  result.logsumexp = at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat));
+  at::Generator generator;
+  if (drops(how)) {
+    generator = at::globalContext().defaultGenerator(q.device());
+    result.generator = generator.clone();
+  }
+  for (const Span& span : spans_of(how.cu_seqlens)) {
+    const auto scores = scores_of(heads_first(q, span), heads_first(k, span), how);
+    const auto logsumexp = at::logsumexp(scores, {2}, /*keepdim=*/true);
+    auto probabilities = (scores - logsumexp).exp_();
+    if (drops(how)) probabilities.mul_(dropout_mask(probabilities, how.dropout, generator));
+    result.logsumexp.narrow(1, span.begin, span.length).copy_(logsumexp.squeeze(2));
+    result.out.narrow(0, span.begin, span.length).copy_(at::bmm(probabilities, heads_first(v, span)).transpose(0, 1));
+  }
+  return result;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward_plain(const at::Tensor& grad, const at::Tensor& q,
+                                                                        const at::Tensor& k, const at::Tensor& v,
+                                                                        const PackedAttention& how,
+                                                                        const PlainForward& forward) {
+  auto grad_q = at::empty(q.sizes(), q.options());
+  auto grad_k = at::empty(q.sizes(), q.options());
+  auto grad_v = at::empty(q.sizes(), q.options());
+  at::Generator generator;
+  if (drops(how)) generator = forward.generator.clone();
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
+  for (const Span& span : spans_of(how.cu_seqlens)) {
+    const auto part = [&](at::Tensor& whole) { return whole.narrow(0, span.begin, span.length); };
+    const auto sq = heads_first(q, span), sk = heads_first(k, span), sv = heads_first(v, span);
+    const auto sgrad = heads_first(grad, span), sout = heads_first(forward.out, span);
+    const auto logsumexp = forward.logsumexp.narrow(1, span.begin, span.length).unsqueeze(2);
+    const auto probabilities = (scores_of(sq, sk, how) - logsumexp).exp_();
+    auto grad_p = at::bmm(sgrad, sv.transpose(1, 2));
+    auto kept = probabilities;
+    if (drops(how)) {
+      const auto mask = dropout_mask(probabilities, how.dropout, generator);
+      grad_p.mul_(mask);
+      kept = probabilities * mask;
+    }
+    const auto delta = (sgrad * sout).sum(2, /*keepdim=*/true);  // = the sum of grad_p * probabilities over keys
+    const auto grad_scores = grad_p.sub_(delta).mul_(probabilities).mul_(scale);
+    part(grad_v).copy_(at::bmm(kept.transpose(1, 2), sgrad).transpose(0, 1));
+    part(grad_q).copy_(at::bmm(grad_scores, sk).transpose(0, 1));
+    part(grad_k).copy_(at::bmm(grad_scores.transpose(1, 2), sq).transpose(0, 1));
+  }
+  return {grad_q, grad_k, grad_v};
+}
+
+}  // namespace tessera::kernels

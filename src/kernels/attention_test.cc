@@ -1,0 +1,54 @@
+#include "kernels/attention.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "kernels/kernel_checks.h"
+
+namespace tessera::kernels {
+namespace {
+
+TEST(PackedAttention, EqualsThePlainOneInFloat32) {
+  for (const auto& one : attention_cases()) check_attention(one, at::kFloat, at::kCPU);
+}
+
+TEST(PackedAttention, EqualsThePlainOneInHalfTypesWithinTheirError) {
+  for (const auto& one : attention_cases()) {
+    check_attention(one, at::kBFloat16, at::kCPU);
+    check_attention(one, at::kHalf, at::kCPU);
+  }
+}
+
+TEST(PackedAttention, DropoutIsTheSameInForwardAndBackward) {
+  check_attention_dropout(at::kFloat, at::kCPU);
+  check_attention_dropout(at::kBFloat16, at::kCPU);
+}
+
+TEST(PackedAttention, SequencesDoNotSeeEachOther) {
+  const auto q = random_tensor({30, 2, 8}, at::kFloat, at::kCPU, 1);
+  const auto alone = [&](std::int64_t begin, std::int64_t length) {
+    const auto part = q.narrow(0, begin, length);
+    return packed_attention(part, part, part, {at::tensor({0, static_cast<int>(length)}, at::kInt), length, {}});
+  };
+  const auto packed = packed_attention(q, q, q, {at::tensor({0, 11, 30}, at::kInt), 19, {}});
+  EXPECT_TRUE(at::allclose(packed, at::cat({alone(0, 11), alone(11, 19)}), 1e-6, 1e-6));
+}
+
+TEST(PackedAttention, RefusesWhatDoesNotFitTogether) {
+  const auto q = random_tensor({6, 2, 8}, at::kFloat, at::kCPU, 1);
+  const auto with = [&](const at::Tensor& offsets, std::optional<at::Tensor> slopes = {}, double dropout = 0) {
+    packed_attention(q, q, q, {offsets, 6, slopes, dropout, true});
+  };
+  EXPECT_NO_THROW(with(at::tensor({0, 6}, at::kInt)));
+  EXPECT_THROW(with(at::tensor({0, 5}, at::kInt)), Error) << "not all tokens";
+  EXPECT_THROW(with(at::tensor({0, 4, 3, 6}, at::kInt)), Error) << "offsets that fall";
+  EXPECT_THROW(with(at::tensor({0, 6}, at::kLong)), Error) << "wrong type";
+  EXPECT_THROW(with(at::tensor({0, 6}, at::kInt), at::ones({3})), Error) << "a slope too many";
+  EXPECT_THROW(with(at::tensor({0, 6}, at::kInt), {}, 1.0), Error) << "drops everything";
+  EXPECT_THROW(packed_attention(q, q.narrow(0, 0, 5), q, {at::tensor({0, 6}, at::kInt), 6, {}}), Error);
+  EXPECT_THROW(packed_attention(q.to(at::kDouble), q, q, {at::tensor({0, 6}, at::kInt), 6, {}}), Error);
+}
+
+}  // namespace
+}  // namespace tessera::kernels

@@ -1,0 +1,128 @@
+#include "kernels/cross_entropy_rows.h"
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda_kernels.h"
+#include "kernels/parallel.h"
+#include "kernels/vector_math.h"
+
+namespace tessera::kernels {
+namespace {
+
+// Independent lanes of each sum: enough for two vectors of the widest unit; their order is the same on every processor.
+constexpr std::int64_t kLanes = 32;
+
+struct RowStatistics {
+  float max;
+  float log_sum;  // log of the sum of exp(x - max)
+  double total;   // of the logits; only for label smoothing
+};
+
+template <typename T>
+inline float max_of(const T* row, std::int64_t V) {
+  float lanes[kLanes];
+  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  std::int64_t v = 0;
+  for (; v + kLanes <= V; v += kLanes) {
+    for (std::int64_t i = 0; i < kLanes; ++i) {
+      const float x = static_cast<float>(row[v + i]);
+      lanes[i] = x > lanes[i] ? x : lanes[i];
+    }
+  }
+  for (; v < V; ++v) lanes[0] = std::max(lanes[0], static_cast<float>(row[v]));
+  return *std::max_element(lanes, lanes + kLanes);
+}
+
+// Blocks of 4,096 classes are added in float32 by lanes, the blocks in double.
+constexpr std::int64_t kSumBlock = 4096;
+
+template <typename T, typename F>
+inline double sum_of(T* row, std::int64_t V, F f) {
+  double total = 0;
+  for (std::int64_t begin = 0; begin < V; begin += kSumBlock) {
+    const std::int64_t end = std::min(V, begin + kSumBlock);
+    float lanes[kLanes] = {};
+    std::int64_t v = begin;
+    for (; v + kLanes <= end; v += kLanes) {
+      for (std::int64_t i = 0; i < kLanes; ++i) lanes[i] += f(row[v + i]);
+    }
+    for (; v < end; ++v) lanes[0] += f(row[v]);
+    for (float lane : lanes) total += static_cast<double>(lane);
+  }
+  return total;
+}
+
+struct Smoothing {
+  float on_target;  // 1 - eps
+  float on_every;   // eps / V
+};
+
+// The loss of a row. With `to_gradient` the row becomes scale * (softmax - smoothed one-hot).
+template <typename T>
+inline double loss_of_row(T* row, std::int64_t V, std::int64_t target, const Smoothing& smoothing, float scale,
+                          bool to_gradient) {
+  const float max = max_of(row, V);
+  const double at_target = static_cast<double>(static_cast<float>(row[target]));
+  double logits_total = 0;
+  if (smoothing.on_every > 0) logits_total = sum_of(row, V, [](T x) { return static_cast<float>(x); });
+  const double exp_total = sum_of(row, V, [max](T x) { return exp_of(static_cast<float>(x) - max); });
+  const double logsumexp = static_cast<double>(max) + std::log(exp_total);
+  if (to_gradient) {
+    const float inverse = static_cast<float>(1.0 / exp_total) * scale, every = smoothing.on_every * scale;
+    for (std::int64_t v = 0; v < V; ++v) {
+      row[v] = static_cast<T>(exp_of(static_cast<float>(row[v]) - max) * inverse - every);
+    }
+    const float p = exp_of(static_cast<float>(at_target) - max) * inverse;
+    row[target] = static_cast<T>(p - every - smoothing.on_target * scale);
+  }
+  return static_cast<double>(smoothing.on_target) * (logsumexp - at_target) +
+         static_cast<double>(smoothing.on_every) * (static_cast<double>(V) * logsumexp - logits_total);
+}
+
+TESSERA_VECTORISED
+double loss_of_row(c10::ScalarType type, void* row, std::int64_t V, std::int64_t target, const Smoothing& smoothing,
+                   float scale, bool to_gradient) {
+  switch (type) {
+    case c10::kFloat:
+      return loss_of_row(static_cast<float*>(row), V, target, smoothing, scale, to_gradient);
+    case c10::kBFloat16:
+      return loss_of_row(static_cast<c10::BFloat16*>(row), V, target, smoothing, scale, to_gradient);
+    default:
+      return loss_of_row(static_cast<c10::Half*>(row), V, target, smoothing, scale, to_gradient);
+  }
+}
+
+}  // namespace
+
+void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets, double label_smoothing,
+                        double gradient_scale, bool to_gradient, const at::Tensor& sum) {
+  const std::int64_t R = logits.size(0), V = logits.size(1);
+  const Smoothing smoothing{static_cast<float>(1.0 - label_smoothing),
+                            static_cast<float>(label_smoothing / static_cast<double>(V))};
+  if (logits.is_cuda()) {
+    cuda_kernels().cross_entropy_rows(logits, targets, smoothing.on_target, smoothing.on_every,
+                                      static_cast<float>(gradient_scale), to_gradient, sum);
+    return;
+  }
+  std::vector<double> losses(static_cast<std::size_t>(R));
+  auto* data = static_cast<char*>(logits.mutable_data_ptr());
+  const auto row_bytes = V * static_cast<std::int64_t>(logits.element_size());
+  const auto* target = targets.const_data_ptr<std::int64_t>();
+  parallel_for(0, R, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      losses[static_cast<std::size_t>(r)] = loss_of_row(logits.scalar_type(), data + r * row_bytes, V, target[r],
+                                                        smoothing, static_cast<float>(gradient_scale), to_gradient);
+    }
+  });
+  double total = 0;
+  for (double loss : losses) total += loss;
+  *sum.mutable_data_ptr<float>() += static_cast<float>(total);
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,28 @@
+#include "kernels/cuda_kernels.h"
+
+#include "core/error.h"
+
+namespace tessera::kernels {
+namespace {
+
+const CudaKernels*& registered() {
+  static const CudaKernels* kernels = nullptr;
+  return kernels;
+}
+
+}  // namespace
+
+const CudaKernels& cuda_kernels() {
+  if (registered() == nullptr) {
+    throw Error(
+        "a kernel met a CUDA tensor, but libtessera_cuda.so is not loaded: build with the CUDA toolkit (nvcc) "
+        "installed, and call gpu_support() before making CUDA tensors");
+  }
+  return *registered();
+}
+
+void register_cuda_kernels(const CudaKernels& kernels) {
+  registered() = &kernels;
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,27 @@
+// The GPU's kernels as the CPU library sees them: a table that libtessera_cuda.so fills when it is loaded, which is
+// before any CUDA tensor exists (comm/gpu_support.h). All run on the current stream of the tensors' device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+namespace tessera::kernels {
+
+struct CudaKernels {
+  // bias_gelu_cpu.h
+  void (*bias_gelu_forward)(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& out);
+  void (*bias_gelu_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias,
+                             const at::Tensor& grad_x, const at::Tensor& grad_bias);
+  // cross_entropy_rows.h
+  void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
+                             float gradient_scale, bool to_gradient, const at::Tensor& sum);
+};
+
+// Throws Error where libtessera_cuda.so has not been loaded.
+const CudaKernels& cuda_kernels();
+void register_cuda_kernels(const CudaKernels& kernels);
+
+}  // namespace tessera::kernels

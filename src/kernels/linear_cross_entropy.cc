@@ -1,0 +1,171 @@
+// The gradients are made where the logits are, in the forward pass: backward only scales them by what comes in. So the
+// logits of a chunk are computed once and become their own gradient in place.
+#include "kernels/linear_cross_entropy.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "kernels/check.h"
+#include "kernels/cross_entropy_rows.h"
+
+namespace tessera::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr const char* kName = "linear_cross_entropy";
+
+// A chunk large enough for the matrix units and the weight's way through the memory (it is read twice a chunk, its
+// gradient read and written once), small beside the gradients.
+constexpr std::int64_t kCpuChunkBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kCudaChunkBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kFewestRows = 16;
+
+struct Gradients {
+  at::Tensor hidden, weight, bias;  // undefined where not needed
+};
+
+std::int64_t rows_of_chunk(const at::Tensor& weight, const LinearCrossEntropy& how, std::int64_t num_counted) {
+  std::int64_t rows = how.chunk_rows;
+  if (rows == 0) {
+    const std::int64_t row_bytes = weight.size(0) * weight.element_size();
+    rows = std::max(kFewestRows, (weight.is_cuda() ? kCudaChunkBytes : kCpuChunkBytes) / row_bytes);
+  }
+  return std::max<std::int64_t>(1, std::min(rows, num_counted));
+}
+
+struct Needs {
+  bool hidden, weight, bias;
+  bool any() const { return hidden || weight || bias; }
+};
+
+// The sum of the losses, and the gradients of `needs`.
+at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias,
+                      const at::Tensor& targets, const at::Tensor& counted, const LinearCrossEntropy& how,
+                      const Needs& needs, Gradients& gradients) {
+  const std::int64_t num_counted = counted.numel(), V = weight.size(0);
+  auto sum = at::zeros({}, hidden.options().dtype(at::kFloat));
+  if (needs.hidden) gradients.hidden = at::zeros_like(hidden);
+  if (needs.weight)
+    gradients.weight = num_counted == 0 ? at::zeros_like(weight) : at::empty(weight.sizes(), weight.options());
+  if (needs.bias) gradients.bias = at::zeros_like(bias);
+  if (num_counted == 0) return sum;
+  const std::int64_t chunk_rows = rows_of_chunk(weight, how, num_counted);
+  auto logits = at::empty({chunk_rows, V}, hidden.options());
+  for (std::int64_t begin = 0; begin < num_counted; begin += chunk_rows) {
+    const std::int64_t n = std::min(chunk_rows, num_counted - begin);
+    const auto rows = counted.narrow(0, begin, n);
+    const auto inputs = hidden.index_select(0, rows);
+    auto chunk = logits.narrow(0, 0, n);
+    if (bias.defined()) {
+      at::addmm_out(chunk, bias, inputs, weight.t());
+    } else {
+      at::mm_out(chunk, inputs, weight.t());
+    }
+    cross_entropy_rows(chunk, targets.index_select(0, rows), how.label_smoothing, how.gradient_scale, needs.any(), sum);
+    if (needs.hidden) gradients.hidden.index_copy_(0, rows, at::mm(chunk, weight));
+    if (needs.weight && begin == 0) at::mm_out(gradients.weight, chunk.t(), inputs);
+    if (needs.weight && begin > 0) gradients.weight.addmm_(chunk.t(), inputs);
+    if (needs.bias) gradients.bias.add_(chunk.sum(0));
+  }
+  return sum;
+}
+
+// Gradients wait here for backward; an object of its own, so that backward can let go of them.
+struct Waiting : torch::CustomClassHolder {
+  Gradients gradients;
+  double scale = 1;
+};
+
+class LinearLoss : public torch::autograd::Function<LinearLoss> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& maybe_bias, const at::Tensor& targets,
+                            const at::Tensor& counted, const LinearCrossEntropy& how, bool with_gradients) {
+    const auto bias = maybe_bias.value_or(at::Tensor());
+    const Needs needs{with_gradients && hidden.requires_grad(), with_gradients && weight.requires_grad(),
+                      with_gradients && bias.defined() && bias.requires_grad()};
+    auto waiting = c10::make_intrusive<Waiting>();
+    waiting->scale = how.gradient_scale;
+    const auto sum = run_chunks(hidden, weight, bias, targets, counted, how, needs, waiting->gradients);
+    if (needs.any()) context->saved_data["waiting"] = c10::IValue::make_capsule(std::move(waiting));
+    return sum;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    if (context->saved_data.count("waiting") == 0) {
+      throw Error("linear_cross_entropy gives its gradients once: run forward again before a second backward");
+    }
+    const auto capsule = context->saved_data["waiting"].toCapsule();
+    context->saved_data.clear();
+    auto& waiting = static_cast<Waiting&>(*capsule);
+    const auto factor = grads[0] / waiting.scale;
+    // Reading the factor costs a CPU nothing and spares a pass over V x C numbers; a GPU would have to be waited for.
+    const bool is_one = !factor.is_cuda() && factor.item<float>() == 1.0f;
+    Gradients gradients = std::move(waiting.gradients);
+    for (auto* gradient : {&gradients.hidden, &gradients.weight, &gradients.bias}) {
+      if (gradient->defined() && !is_one) gradient->mul_(factor);
+    }
+    return {gradients.hidden, gradients.weight, gradients.bias, {}, {}, {}, {}};
+  }
+};
+
+void check_inputs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                  const at::Tensor& targets, const LinearCrossEntropy& how) {
+  check_float_type(hidden, kName, "hidden");
+  check(hidden.dim() == 2, kName, fmt::format("hidden as [T, C] but got {}", shape_text(hidden)));
+  check(weight.dim() == 2 && weight.size(1) == hidden.size(1) && weight.size(0) > 0 &&
+            weight.scalar_type() == hidden.scalar_type() && weight.device() == hidden.device(),
+        kName,
+        fmt::format("a weight of [V, {}] in hidden's type on its device but got {} for {}", hidden.size(1),
+                    shape_text(weight), shape_text(hidden)));
+  if (bias) {
+    check(bias->dim() == 1 && bias->size(0) == weight.size(0) && bias->scalar_type() == hidden.scalar_type(), kName,
+          fmt::format("a bias of [{}] in hidden's type but got {}", weight.size(0), shape_text(*bias)));
+  }
+  check(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong &&
+            targets.device() == hidden.device(),
+        kName,
+        fmt::format("targets as [{}] int64 on {} but got {} on {}", hidden.size(0), hidden.device().str(),
+                    shape_text(targets), targets.device().str()));
+  check(how.label_smoothing >= 0 && how.label_smoothing <= 1, kName,
+        fmt::format("label_smoothing in [0, 1] but got {}", how.label_smoothing));
+  check(how.chunk_rows >= 0, kName, fmt::format("chunk_rows of 0 (chosen) or more but got {}", how.chunk_rows));
+  check(how.gradient_scale > 0, kName, fmt::format("gradient_scale above 0 but got {}", how.gradient_scale));
+}
+
+// The rows whose target counts, in order. Throws Error when one names no class.
+at::Tensor counted_rows(const at::Tensor& targets, std::int64_t V, std::int64_t ignore_index) {
+  const auto counts = targets != ignore_index;
+  const auto wrong = counts & ((targets < 0) | (targets >= V));
+  if (wrong.any().item<bool>()) {
+    const auto row = wrong.nonzero()[0][0].item<std::int64_t>();
+    throw Error(fmt::format("{} expects targets from 0 to {} or {} (ignored) but got {} at row {}", kName, V - 1,
+                            ignore_index, targets[row].item<std::int64_t>(), row));
+  }
+  return counts.nonzero().squeeze(1);
+}
+
+}  // namespace
+
+LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                             const at::Tensor& targets, const LinearCrossEntropy& how) {
+  check_inputs(hidden, weight, bias, targets, how);
+  const auto counted = counted_rows(targets, weight.size(0), how.ignore_index);
+  LossSum result;
+  result.num_counted = counted.numel();
+  result.sum = LinearLoss::apply(hidden, weight, bias, targets, counted, how, c10::GradMode::is_enabled());
+  return result;
+}
+
+}  // namespace tessera::kernels

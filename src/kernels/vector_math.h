@@ -1,0 +1,42 @@
+// Functions of one number, free of branches and calls, so that the compiler makes vector code of the loops around them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+// On x86-64 a build serves every processor, which leaves half of most ones' vector units idle: a function marked so is
+// compiled once for each width, with all that it calls inlined, and the loader picks.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define TESSERA_VECTORISED __attribute__((target_clones("default", "avx2,fma", "avx512f,avx512dq,avx512vl"), flatten))
+#else
+#define TESSERA_VECTORISED
+#endif
+
+namespace tessera::kernels {
+
+// e^x within 2 units in the last place from -87.3 to 88; 0 below, e^88 above (never infinite); NaN stays NaN.
+inline float exp_of(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves a whole number in the low bits
+  constexpr float kLowest = -87.3f;      // below, the result would be subnormal
+  const float bounded = x < kLowest ? kLowest : (x > 88.0f ? 88.0f : x);
+  const float shifted = bounded * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound) + 127;
+  const float result = p * std::bit_cast<float>(static_cast<std::uint32_t>(exponent) << 23);
+  return x < kLowest ? 0.0f : result;
+}
+
+inline float sigmoid(float x) {
+  return 1.0f / (1.0f + exp_of(-x));
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,145 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/kernel_checks.h"
+
+namespace tessera::kernels {
+namespace {
+
+at::Tensor offsets_of(const std::vector<std::int64_t>& lengths) {
+  auto offsets = at::zeros({static_cast<std::int64_t>(lengths.size()) + 1}, at::kInt);
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    offsets.mutable_data_ptr<std::int32_t>()[b + 1] =
+        offsets.const_data_ptr<std::int32_t>()[b] + static_cast<std::int32_t>(lengths[b]);
+  }
+  return offsets;
+}
+
+at::Tensor reference_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const std::vector<std::int64_t>& lengths, const at::Tensor& slopes) {
+  std::vector<at::Tensor> outs;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, length).transpose(0, 1); };
+    auto scores = at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(static_cast<double>(q.size(2)));
+    const auto position = at::arange(length, at::kDouble);
+    const auto distance = position.unsqueeze(0) - position.unsqueeze(1);
+    if (slopes.defined()) scores = scores + slopes.to(at::kDouble).view({-1, 1, 1}) * distance;
+    scores = scores.masked_fill(distance > 0, -INFINITY);
+    outs.push_back(at::matmul(at::softmax(scores, 2), part(v)).transpose(0, 1));
+    begin += length;
+  }
+  return at::cat(outs, 0);
+}
+
+at::Tensor slopes_of(std::int64_t num_heads) {  // as ALiBi has them: 2^(-8 h / H)
+  return at::exp2(at::arange(1, num_heads + 1, at::kFloat) * (-8.0 / static_cast<double>(num_heads)));
+}
+
+}  // namespace
+
+const std::vector<AttentionCase>& attention_cases() {
+  static const std::vector<AttentionCase> cases = {
+      {"one_token", {1}, 1, 8, false, false},
+      {"one_token_alibi", {1, 1, 1}, 3, 16, true, true},
+      {"odd_sizes", {3, 1, 17, 5}, 5, 24, false, true},
+      {"odd_sizes_alibi", {3, 1, 17, 5}, 5, 24, true, false},
+      {"empty_sequences", {0, 7, 0, 2, 0}, 2, 32, true, true},
+      {"no_tokens", {0, 0}, 2, 32, true, false},
+      {"no_sequences", {}, 2, 32, false, false},
+      {"head_size_7", {9, 33}, 2, 7, true, true},
+      {"several_blocks", {130, 300, 64, 65}, 4, 64, true, true},
+      {"several_blocks_no_alibi", {257, 127, 128}, 2, 64, false, true},
+      {"head_size_128", {70, 20}, 2, 128, true, false},
+  };
+  return cases;
+}
+
+void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device) {
+  SCOPED_TRACE(attention.name + " " + c10::toString(type));
+  const auto offsets = offsets_of(attention.lengths);
+  const std::int64_t T = offsets[-1].item<std::int64_t>(), H = attention.num_heads, D = attention.head_size;
+  PackedAttention how;
+  how.cu_seqlens = offsets.to(device);
+  for (const auto length : attention.lengths) how.max_seqlen = std::max(how.max_seqlen, length);
+  at::Tensor slopes;
+  if (attention.alibi) {
+    slopes = slopes_of(H);
+    how.alibi_slopes = slopes.to(device);
+  }
+  at::Tensor q, k, v, fused;
+  if (attention.fused) {
+    fused = random_tensor({T, H, 3, D}, type, device, 1).requires_grad_(true);
+    q = fused.select(2, 0), k = fused.select(2, 1), v = fused.select(2, 2);
+  } else {
+    q = random_tensor({T, H, D}, type, device, 1).requires_grad_(true);
+    k = random_tensor({T, H, D}, type, device, 2).requires_grad_(true);
+    v = random_tensor({T, H, D}, type, device, 3).requires_grad_(true);
+  }
+  const auto grad = random_tensor({T, H, D}, type, device, 4);
+  const auto out = packed_attention(q, k, v, how);
+  EXPECT_TRUE(out.is_contiguous());
+  EXPECT_EQ(out.scalar_type(), type);
+  out.backward(grad);
+  ASSERT_EQ(out.sizes(), q.sizes());
+  if (T == 0) return;
+
+  const auto rq = double_leaf(q), rk = double_leaf(k), rv = double_leaf(v);
+  const auto reference = reference_attention(rq, rk, rv, attention.lengths, slopes);
+  reference.backward(grad.to(at::kCPU, at::kDouble));
+  expect_near(out, reference, tolerance(type), "output");
+  const auto gradient = [&](const at::Tensor& leaf, int which) {
+    return attention.fused ? fused.grad().select(2, which) : leaf.grad();
+  };
+  expect_near(gradient(q, 0), rq.grad(), tolerance(type), "gradient of q");
+  expect_near(gradient(k, 1), rk.grad(), tolerance(type), "gradient of k");
+  expect_near(gradient(v, 2), rv.grad(), tolerance(type), "gradient of v");
+}
+
+void check_attention_dropout(at::ScalarType type, at::Device device) {
+  const std::vector<std::int64_t> lengths = {200, 150};
+  const std::int64_t H = 4, D = 32;
+  PackedAttention how;
+  how.cu_seqlens = offsets_of(lengths).to(device);
+  how.max_seqlen = 200;
+  how.dropout = 0.25;
+  const auto q = random_tensor({350, H, D}, type, device, 1), k = random_tensor({350, H, D}, type, device, 2);
+  const auto v = at::ones({350, H, D}, q.options());
+  const auto once = [&](const at::Tensor& value) {
+    at::manual_seed(7);
+    return packed_attention(q, k, value, how);
+  };
+  EXPECT_LE(difference(once(v), v), tolerance(type)) << "not in training: nothing is dropped";
+  how.training = true;
+  const auto out = once(v);  // of ones: the sum of the kept probabilities / (1 - p)
+  EXPECT_TRUE(at::equal(out, once(v))) << "the same seed drops the same";
+  EXPECT_GT(difference(out, v), 0.05);
+  EXPECT_NEAR(out.to(at::kFloat).mean().item<double>(), 1.0, 0.03);
+  // Linear in v with the same mask: <out(v), g> = <v, grad_v>.
+  const auto g = random_tensor({350, H, D}, type, device, 4);
+  const auto value = random_tensor({350, H, D}, type, device, 3).requires_grad_(true);
+  const auto result = once(value);
+  result.backward(g);
+  const auto dot = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a.detach().to(at::kDouble) * b.detach().to(at::kDouble)).sum().item<double>();
+  };
+  const double norm = std::sqrt(dot(g, g) * dot(result, result));
+  EXPECT_NEAR(dot(result, g) / norm, dot(value, value.grad()) / norm, type == at::kFloat ? 1e-6 : 1e-2);
+  // The gradient of q against a finite difference along one direction, the mask being the same.
+  if (type != at::kFloat) return;
+  const auto direction = random_tensor({350, H, D}, type, device, 5);
+  const auto q_leaf = q.clone().requires_grad_(true);
+  const auto at_q = [&](const at::Tensor& query) {
+    at::manual_seed(7);
+    return packed_attention(query, k, value.detach(), how);
+  };
+  at_q(q_leaf).backward(g);
+  const double step = 1e-2;
+  const double slope = (dot(at_q(q + step * direction), g) - dot(at_q(q - step * direction), g)) / (2 * step);
+  EXPECT_NEAR(dot(q_leaf.grad(), direction), slope, 2e-3 * std::max(1.0, std::abs(slope)));
+}
+
+}  // namespace tessera::kernels

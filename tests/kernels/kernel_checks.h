@@ -1,0 +1,56 @@
+// Each kernel against a plain reference in float64 on the CPU: forward and gradients, in one table for every device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::kernels {
+
+// The largest difference, in parts of the reference's largest number (or of 0.1, where that is larger).
+double difference(const at::Tensor& value, const at::Tensor& reference);
+
+void expect_near(const at::Tensor& value, const at::Tensor& reference, double most, const char* what);
+// The same numbers in float64 on the CPU, asking for their gradient.
+at::Tensor double_leaf(const at::Tensor& tensor);
+
+// How far a type's results may be from the reference, in such parts: a few of its own rounding steps.
+double tolerance(at::ScalarType type);
+
+// Random normal numbers as a type and device hold them.
+at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Device device, std::uint64_t seed,
+                         double deviation = 1.0);
+
+struct AttentionCase {
+  std::string name;
+  std::vector<std::int64_t> lengths;
+  std::int64_t num_heads, head_size;
+  bool alibi;
+  bool fused;  // q, k, v as views of one [T, H, 3, D] projection
+};
+const std::vector<AttentionCase>& attention_cases();
+void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device);
+// Dropout drops about its share, keeps the mean, and backward uses the very mask of forward.
+void check_attention_dropout(at::ScalarType type, at::Device device);
+
+struct RowsCase {
+  std::vector<std::int64_t> sizes;  // [..., C]
+};
+const std::vector<RowsCase>& rows_cases();
+void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device device);
+void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device);
+
+struct HeadCase {
+  std::string name;
+  std::int64_t T, C, V;
+  double counted_share;  // of the targets
+  bool bias;
+  double label_smoothing;
+  std::int64_t chunk_rows;
+};
+const std::vector<HeadCase>& head_cases();
+void check_linear_cross_entropy(const HeadCase& head, at::ScalarType type, at::Device device);
+
+}  // namespace tessera::kernels
