@@ -1,0 +1,180 @@
+#include "model/generation.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "model/packing.h"
+
+namespace tessera {
+namespace {
+
+void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
+  check_sampling(options.sampling);
+  if (options.max_new_tokens < 1) {
+    throw UsageError(fmt::format("max_new_tokens {}: expected 1 or more", options.max_new_tokens));
+  }
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty()) throw UsageError(fmt::format("prompt {} has no token: it needs at least one", i));
+    for (const std::int64_t id : prompts[i]) {
+      if (id >= 0 && id < model.vocab_size()) continue;
+      throw UsageError(
+          fmt::format("prompt {} has token {}: the model's vocabulary is 0 to {}", i, id, model.vocab_size() - 1));
+    }
+    const auto length = static_cast<std::int64_t>(prompts[i].size()) + options.max_new_tokens;
+    if (model.max_positions() && length - 1 > *model.max_positions()) {
+      throw UsageError(fmt::format("prompt {} of {} tokens and {} new ones: the model has positions for {}", i,
+                                   prompts[i].size(), options.max_new_tokens, *model.max_positions()));
+    }
+  }
+}
+
+// Eval mode and no gradients while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(LanguageModel& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+  ~Evaluating() { model_.train(was_training_); }
+
+ private:
+  LanguageModel& model_;
+  bool was_training_;
+  at::NoGradGuard no_grad_;
+};
+
+// Where the logits of the next tokens come from.
+class Continuation {
+ public:
+  virtual ~Continuation() = default;
+  virtual at::Tensor first() = 0;                      // [B, V]
+  virtual at::Tensor next(const at::Tensor& ids) = 0;  // [B] to [B, V]
+  virtual void keep(const std::vector<std::int64_t>& rows) = 0;
+};
+
+class CachedContinuation : public Continuation {
+ public:
+  CachedContinuation(LanguageModel& model, UnitRunner& runner, const std::vector<TokenIds>& prompts,
+                     std::int64_t max_new_tokens)
+      : model_(model),
+        runner_(runner),
+        prompts_(pack_sequences(prompts, model.device())),
+        // The last token is never fed back.
+        cache_(model.make_cache(static_cast<std::int64_t>(prompts.size()), prompts_.max_seqlen + max_new_tokens - 1)) {}
+
+  at::Tensor first() override { return model_.prefill(prompts_, cache_, runner_); }
+  at::Tensor next(const at::Tensor& ids) override { return model_.step(ids, cache_, runner_); }
+  void keep(const std::vector<std::int64_t>& rows) override { cache_.keep(rows); }
+
+ private:
+  LanguageModel& model_;
+  UnitRunner& runner_;
+  PackedBatch prompts_;
+  KeyValueCache cache_;
+};
+
+class PlainContinuation : public Continuation {
+ public:
+  PlainContinuation(LanguageModel& model, UnitRunner& runner, std::vector<TokenIds> sequences)
+      : model_(model), runner_(runner), sequences_(std::move(sequences)) {}
+
+  at::Tensor first() override {
+    const PackedBatch batch = pack_sequences(sequences_, model_.device());
+    return model_.logits(batch, runner_, batch.cu_seqlens.slice(0, 1).to(at::kLong) - 1);
+  }
+  at::Tensor next(const at::Tensor& ids) override {
+    const at::Tensor host = ids.cpu();
+    for (std::size_t i = 0; i < sequences_.size(); ++i) sequences_[i].push_back(host.const_data_ptr<std::int64_t>()[i]);
+    return first();
+  }
+  void keep(const std::vector<std::int64_t>& rows) override {
+    std::vector<TokenIds> kept;
+    for (const std::int64_t row : rows) kept.push_back(std::move(sequences_[static_cast<std::size_t>(row)]));
+    sequences_ = std::move(kept);
+  }
+
+ private:
+  LanguageModel& model_;
+  UnitRunner& runner_;
+  std::vector<TokenIds> sequences_;
+};
+
+std::unique_ptr<Continuation> continuation_of(LanguageModel& model, UnitRunner& runner,
+                                              const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
+  if (options.use_cache) {
+    return std::make_unique<CachedContinuation>(model, runner, prompts, options.max_new_tokens);
+  }
+  return std::make_unique<PlainContinuation>(model, runner, prompts);
+}
+
+// The sequences still being written, by their rows of the batch.
+class Rows {
+ public:
+  explicit Rows(std::size_t count) : ended_(count, false) {
+    for (std::size_t i = 0; i < count; ++i) sequence_.push_back(i);
+  }
+
+  // Each row's token to its sequence; rows that have ended go on in the batch but write nothing.
+  void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<TokenIds>& written) {
+    const at::Tensor host = tokens.cpu();
+    for (std::size_t row = 0; row < sequence_.size(); ++row) {
+      if (ended_[row]) continue;
+      const std::int64_t id = host.const_data_ptr<std::int64_t>()[row];
+      written[sequence_[row]].push_back(id);
+      ended_[row] = std::find(eos_ids.begin(), eos_ids.end(), id) != eos_ids.end();
+    }
+  }
+
+  std::size_t num_alive() const { return static_cast<std::size_t>(std::count(ended_.begin(), ended_.end(), false)); }
+  std::size_t size() const { return sequence_.size(); }
+
+  std::vector<std::int64_t> drop_ended() {
+    std::vector<std::int64_t> rows;
+    std::vector<std::size_t> sequences;
+    for (std::size_t row = 0; row < sequence_.size(); ++row) {
+      if (ended_[row]) continue;
+      rows.push_back(static_cast<std::int64_t>(row));
+      sequences.push_back(sequence_[row]);
+    }
+    sequence_ = std::move(sequences);
+    ended_.assign(sequence_.size(), false);
+    return rows;
+  }
+
+ private:
+  std::vector<std::size_t> sequence_;
+  std::vector<bool> ended_;
+};
+
+}  // namespace
+
+std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>& prompts,
+                               const GenerationOptions& options, UnitRunner& runner) {
+  check_prompts(model, prompts, options);
+  std::vector<TokenIds> written(prompts.size());
+  if (prompts.empty()) return written;
+  const Evaluating evaluating(model);
+  at::Generator generator = make_generator(model.device(), options.seed);
+  const auto continuation = continuation_of(model, runner, prompts, options);
+  Rows rows(prompts.size());
+  at::Tensor logits = continuation->first();
+  for (std::int64_t i = 0;; ++i) {
+    at::Tensor tokens = choose_tokens(logits, options.sampling, generator);
+    rows.write(tokens, options.eos_ids, written);
+    if (rows.num_alive() == 0 || i + 1 == options.max_new_tokens) return written;
+    // Ended rows cost as much as the others: out with them once they are half. Not where tokens are drawn: the draws
+    // of a row must not depend on when the others end.
+    if (!options.sampling.do_sample && rows.num_alive() * 2 <= rows.size()) {
+      const std::vector<std::int64_t> kept = rows.drop_ended();
+      continuation->keep(kept);
+      tokens = tokens.index_select(0, at::tensor(kept, at::kLong).to(tokens.device()));
+    }
+    logits = continuation->next(tokens);
+  }
+}
+
+}  // namespace tessera

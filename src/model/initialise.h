@@ -1,0 +1,18 @@
+// Weights of a model that is trained from scratch.
+#pragma once
+
+#include <cstdint>
+
+#include "model/language_model.h"
+
+namespace tessera {
+
+// As transformers does for BLOOM: matrices and embeddings normal with the config's initializer_range, biases 0, norms 1
+// and 0. A parameter's values depend on the seed and its name alone: not on device or order, and on the type only by
+// rounding. So whoever holds only some of the units gets the same model.
+void initialise(LanguageModel& model, std::uint64_t seed);
+
+// The same for one parameter by its name in the model.
+void initialise_parameter(at::Tensor& parameter, const std::string& name, double initializer_range, std::uint64_t seed);
+
+}  // namespace tessera

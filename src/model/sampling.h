@@ -1,0 +1,32 @@
+// The next token from the logits: the best one, or a seeded draw from what temperature, top-k and top-p leave, in
+// transformers' order and with its rules.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tessera {
+
+struct Sampling {
+  bool do_sample = false;   // false: the token with the greatest logit, the first of equals
+  double temperature = 1;   // logits are divided by it
+  std::int64_t top_k = 50;  // only the k greatest logits (and equals of the last); 0: all
+  double top_p = 1;         // only the fewest tokens whose probabilities reach it, at least one; 1: all
+};
+
+// Throws UsageError where a value cannot be, naming it and what is allowed.
+void check_sampling(const Sampling& sampling);
+
+// scores: [B, V] to float32 with -inf where a filter took the token out.
+at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling);
+
+// [B] int64 from scores [B, V]. `generator` is of the scores' device; it is used where do_sample is set, one draw for
+// all rows, as torch.multinomial does it.
+at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator);
+
+at::Generator make_generator(const at::Device& device, std::uint64_t seed);
+
+}  // namespace tessera
