@@ -56,6 +56,7 @@ libopenmpi-dev mpi_header mpi.h
 nlohmann-json3-dev header nlohmann/json.hpp
 libfmt-dev header fmt/core.h
 libgtest-dev header gtest/gtest.h
+libjpeg-dev header jpeglib.h
 END_OF_LIST
       ;;
     comfort) # the commit in results, faster second builds, faster links
