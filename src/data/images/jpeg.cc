@@ -22,6 +22,7 @@ namespace tessera {
 
 namespace {
 
+constexpr const char* kCutOff = "the file is cut off: its data end before the picture does";
 constexpr std::size_t kReadableBehind = 16;
 // libjpeg-turbo treats the edge of what it decodes as the picture's edge when it widens the colour channels, which
 // spoils the outermost pixel: these many columns more on each side are decoded and not shown.
@@ -77,7 +78,6 @@ struct JpegDecoder::State {
 
   std::int64_t max_pixels = 0;
   bool is_open = false;
-  bool may_stop_early = false;  // the end of the picture is there, so that it need not be decoded to be seen
   std::vector<std::uint8_t> pixels, cmyk;
 
   static State& of(j_common_ptr jpeg) { return *static_cast<State*>(jpeg->client_data); }
@@ -94,8 +94,7 @@ struct JpegDecoder::State {
     if (jpeg->err->num_warnings == 1) jpeg->err->format_message(jpeg, of(jpeg).message.data());
   }
   static boolean on_end_of_data(j_decompress_ptr jpeg) {
-    fmt::format_to_n(of(jpeg).message.data(), of(jpeg).message.size() - 1,
-                     "the file is cut off: its data end before the picture does{}", '\0');
+    std::snprintf(of(jpeg).message.data(), of(jpeg).message.size(), "%s", kCutOff);
     std::longjmp(of(jpeg).back, 1);
   }
   static void skip(j_decompress_ptr jpeg, long num_bytes) {
@@ -147,7 +146,7 @@ const std::string& JpegDecoder::warning() const {
 
 ImageSize JpegDecoder::open(std::string_view bytes) {
   State& s = *state_;
-  if (s.is_open) jpeg_abort_decompress(&s.jpeg);
+  jpeg_abort_decompress(&s.jpeg);
   s.is_open = false;
   s.warning.clear();
   if (bytes.empty()) throw Error("the file is empty");
@@ -158,7 +157,6 @@ ImageSize JpegDecoder::open(std::string_view bytes) {
   s.source.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
   s.source.bytes_in_buffer = bytes.size();
   s.guarded([&s] { jpeg_read_header(&s.jpeg, TRUE); });
-  s.is_open = true;
 
   const std::int64_t width = s.jpeg.image_width, height = s.jpeg.image_height;
   if (s.jpeg.num_components != 1 && s.jpeg.num_components != 3 && s.jpeg.num_components != 4) {
@@ -168,9 +166,10 @@ ImageSize JpegDecoder::open(std::string_view bytes) {
     throw Error(fmt::format("{} x {} pixels are more than the {} that are read", width, height, s.max_pixels));
   }
   // Within a scan an end mark cannot stand by chance (a data byte 0xff is followed by 0), so any one behind the header
-  // is real. A file without is decoded to its end to see whether pixels are missing.
+  // is real. libjpeg reads ahead to it, so Pillow refuses every file without.
   const std::string_view scans = bytes.substr(bytes.size() - s.source.bytes_in_buffer);
-  s.may_stop_early = scans.rfind("\xff\xd9") != std::string_view::npos;
+  if (scans.rfind("\xff\xd9") == std::string_view::npos) throw Error(kCutOff);
+  s.is_open = true;
   return {static_cast<int>(width), static_cast<int>(height)};
 }
 
@@ -206,8 +205,6 @@ RgbView JpegDecoder::decode(const PixelBox& box) {
       jpeg_read_scanlines(&jpeg, &row, 1);
       if (is_cmyk) inverted_cmyk_to_rgb(row, static_cast<int>(num_columns), rgb);
     }
-    const int left = height - box.top - box.height;
-    if (left > 0 && !s.may_stop_early) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(left));
     jpeg_abort_decompress(&jpeg);
   });
   s.is_open = false;

@@ -1,6 +1,7 @@
 // Resizing as Pillow resizes RGB with BILINEAR (which smooths when it makes smaller), bit for bit: the same weights in
-// 22-bit fixed point, columns first, rounded to bytes, then rows. Only the window that is shown is computed, and only
-// from the pixels that it needs; mirroring costs nothing. The bytes go out as they are, or as (value - mean) /
+// 22-bit fixed point, columns first, rounded to bytes, then rows. (Since version 13 Pillow does rows first where the
+// height shrinks more than the width; there bytes differ by at most one.) Only the window that is shown is computed,
+// and only from the pixels that it needs; mirroring costs nothing. The bytes go out as they are, or as (value - mean) /
 // deviation in float, fused into the last pass.
 //
 // A Resampler is for one thread and is meant to be kept: its buffers are reused.

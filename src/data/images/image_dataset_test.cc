@@ -1,0 +1,110 @@
+#include "data/images/image_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/error.h"
+#include "data/images/image_references.h"
+
+namespace tessera {
+namespace {
+
+ImageFolder samples() {
+  ImageFolder folder;
+  folder.root = image_test_folder();
+  folder.classes = {"one", "two"};
+  for (const char* name : {"colour_420.jpg", "grey.jpg", "cmyk_adobe.jpg", "large.jpg", "tall.jpg", "one_pixel.jpg"}) {
+    folder.items.push_back({name, std::ssize(folder.items) % 2});
+  }
+  return folder;
+}
+
+std::vector<float> loaded(const ImageDataset& images, std::int64_t index, std::uint32_t epoch) {
+  std::vector<float> pixels(images.num_values());
+  images.load(index, epoch, pixels.data());
+  return pixels;
+}
+
+TEST(ImageDataset, ValidationImagesAreTorchvisions) {
+  const ImageReferences references;
+  int num_compared = 0;
+  for (const Json& one : references.index["validation"]) {
+    if (one["file"] != "large.jpg") continue;
+    const ImageDataset images(samples());
+    std::vector<std::uint8_t> pixels(images.num_values());
+    images.load(3, 0, pixels.data());
+    EXPECT_EQ(largest_difference(pixels, references.at(one)), 0);
+    ++num_compared;
+  }
+  EXPECT_EQ(num_compared, 1);
+}
+
+TEST(ImageDataset, FloatsAreTheNormalisedBytes) {
+  const ImageDataset images(samples(), {.augment = true, .seed = 9});
+  const Normalization& normalization = images.settings().normalization;
+  for (std::int64_t i = 0; i < images.size(); ++i) {
+    std::vector<std::uint8_t> bytes(images.num_values());
+    images.load(i, 4, bytes.data());
+    const std::vector<float> floats = loaded(images, i, 4);
+    for (std::size_t v = 0; v < bytes.size(); ++v) {
+      const float expected = (bytes[v] / 255.0f - normalization.mean[v % 3]) / normalization.deviation[v % 3];
+      ASSERT_NEAR(floats[v], expected, 1e-6) << i << " " << v;
+    }
+  }
+}
+
+TEST(ImageDataset, AnImageDoesNotDependOnWhoLoadsIt) {
+  const ImageDataset images(samples(), {.augment = true, .seed = 1});
+  std::vector<std::vector<float>> alone, together(static_cast<std::size_t>(images.size()));
+  for (std::int64_t i = 0; i < images.size(); ++i) alone.push_back(loaded(images, i, 2));
+  std::vector<std::thread> threads;
+  for (std::int64_t first : {2, 1, 0}) {
+    threads.emplace_back([&, first] {
+      for (std::int64_t i = first; i < images.size(); i += 3)
+        together[static_cast<std::size_t>(i)] = loaded(images, i, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alone, together);
+}
+
+TEST(ImageDataset, EpochAndSeedChangeTheCrop) {
+  const ImageDataset images(samples(), {.augment = true, .seed = 1}), other(samples(), {.augment = true, .seed = 2});
+  EXPECT_NE(loaded(images, 3, 0), loaded(images, 3, 1));
+  EXPECT_NE(loaded(images, 3, 0), loaded(other, 3, 0));
+  EXPECT_EQ(loaded(images, 3, 0), loaded(images, 3, 0));
+}
+
+TEST(ImageDataset, ABrokenFileIsNamedWithTheReason) {
+  ImageFolder folder = samples();
+  folder.items.push_back({"reference.json", 0});
+  folder.items.push_back({"nowhere.jpg", 0});
+  const ImageDataset images(std::move(folder));
+  for (const auto& [index, name, reason] :
+       {std::tuple{6, "reference.json: ", "not a JPEG"}, {7, "nowhere.jpg", "No such file"}}) {
+    try {
+      loaded(images, index, 0);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_THROW(loaded(images, 8, 0), Error);
+  EXPECT_THROW(loaded(images, -1, 0), Error);
+}
+
+// TESSERA_TEST_DATA: a folder that holds tiny-imagenet-subset, for a run on real files.
+TEST(RealImages, EveryPictureLoads) {
+  const char* data = std::getenv("TESSERA_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "TESSERA_TEST_DATA is not set";
+  for (const ImageSplit split : {ImageSplit::kTrain, ImageSplit::kValidation}) {
+    const ImageDataset images(read_image_folder(std::filesystem::path(data) / "tiny-imagenet-subset", split),
+                              {.augment = split == ImageSplit::kTrain});
+    for (std::int64_t i = 0; i < images.size(); ++i) ASSERT_NO_THROW(loaded(images, i, 0));
+  }
+}
+
+}  // namespace
+}  // namespace tessera

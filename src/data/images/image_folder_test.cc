@@ -1,0 +1,155 @@
+#include "data/images/image_folder.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "data/images/image_references.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImageFolderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "tessera_image_folder_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void put(const std::string& name, const std::string& content = "") {
+    fs::create_directories((folder_ / name).parent_path());
+    write_file_atomically(folder_ / name, content);
+  }
+  void put_tiny_image_net() {
+    for (const char* name : {"train/n02/images/n02_0.JPEG", "train/n01/images/n01_0.JPEG", "val/images/val_0.JPEG",
+                             "val/images/val_1.JPEG"}) {
+      put(name, read_file(image_test_folder() / "colour_420.jpg"));
+    }
+    put("val/val_annotations.txt", "val_1.JPEG\tn02\t0\t32\t44\t62\nval_0.JPEG\tn01\t52\t55\t57\t59\n");
+  }
+  std::string refusal(ImageSplit split) {
+    try {
+      read_image_folder(folder_, split);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ImageFolderTest, ListsWhatTorchvisionLists) {
+  const ImageReferences references;
+  const Json& expected = references.index["folder"];
+  for (const Json& file : expected["files"]) put(file.get<std::string>());
+  const ImageFolder folder = read_image_folder(folder_, ImageSplit::kTrain);
+  EXPECT_EQ(Json(folder.classes), expected["classes"]);
+  Json items = Json::array();
+  for (const ImageItem& item : folder.items) items.push_back({item.path, item.label});
+  EXPECT_EQ(items, expected["samples"]);
+}
+
+TEST_F(ImageFolderTest, ReadsTinyImageNetsForm) {
+  put_tiny_image_net();
+  const ImageFolder train = read_image_folder(folder_, ImageSplit::kTrain);
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"n01", "n02"}));
+  ASSERT_EQ(train.items.size(), 2u);
+  EXPECT_EQ(train.items[1].path, "train/n02/images/n02_0.JPEG");
+  const ImageFolder validation = read_image_folder(folder_, ImageSplit::kValidation);
+  EXPECT_EQ(validation.classes, train.classes);
+  ASSERT_EQ(validation.items.size(), 2u);
+  EXPECT_EQ(validation.items[0].path, "val/images/val_1.JPEG");
+  EXPECT_EQ(validation.items[0].label, 1);
+  EXPECT_EQ(validation.items[1].label, 0);
+  EXPECT_TRUE(fs::exists(validation.path_of(1)));
+}
+
+TEST_F(ImageFolderTest, ValidationClassesHaveTheNumbersOfTraining) {
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg", "val/c/2.jpg"}) put(name);
+  const ImageFolder validation = read_image_folder(folder_, ImageSplit::kValidation);
+  ASSERT_EQ(validation.items.size(), 1u);
+  EXPECT_EQ(validation.items[0].label, 2);
+}
+
+TEST_F(ImageFolderTest, OneTreeWithoutSplitsIsForTraining) {
+  put("cat/1.jpg");
+  put("dog/1.jpg");
+  EXPECT_EQ(read_image_folder(folder_, ImageSplit::kTrain).items.size(), 2u);
+  EXPECT_NE(refusal(ImageSplit::kValidation).find("no folder val"), std::string::npos);
+}
+
+TEST_F(ImageFolderTest, PicturesOfOtherKindsAreRefusedByName) {
+  put("train/a/1.jpg");
+  put("train/a/2.PNG");
+  EXPECT_NE(refusal(ImageSplit::kTrain).find("train/a/2.PNG is not a JPEG"), std::string::npos);
+}
+
+TEST_F(ImageFolderTest, MistakesAreNamedByFileAndLine) {
+  put_tiny_image_net();
+  const auto refused_with = [&](const std::string& annotations) {
+    put("val/val_annotations.txt", annotations);
+    return refusal(ImageSplit::kValidation);
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(refused_with("val_0.JPEG\tn01\nval_1.JPEG\tn07\n"), "val_annotations.txt:2: class 'n07'"));
+  EXPECT_TRUE(has(refused_with("val_0.JPEG\tn01\nval_0.JPEG\tn01\n"), ":2: 'val_0.JPEG' stands a second time"));
+  EXPECT_TRUE(has(refused_with("val_9.JPEG\tn01\n"), ":1: 'val_9.JPEG' is not a JPEG in val/images"));
+  EXPECT_TRUE(has(refused_with("val_0.JPEG n01\n"), ":1: expected a file name, a tab and a class"));
+  EXPECT_TRUE(has(refused_with("val_0.JPEG\tn01\r\n\n"), "no line for 1 of the JPEGs in val/images, val_1.JPEG"));
+}
+
+TEST_F(ImageFolderTest, FoldersThatLackSomethingAreRefused) {
+  const auto has = [&](ImageSplit split, const std::string& part) {
+    return refusal(split).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(ImageSplit::kTrain, "holds no class folders"));
+  put("val/a/1.jpg");
+  EXPECT_TRUE(has(ImageSplit::kTrain, "no folder train"));
+  put("train/a/1.jpg");
+  put("train/b/notes.txt");
+  EXPECT_TRUE(has(ImageSplit::kTrain, "no JPEG for class b"));
+  put("val/c/1.jpg");
+  EXPECT_TRUE(has(ImageSplit::kValidation, "does not have"));
+  fs::remove_all(folder_ / "val");
+  put("val/images/1.jpg");
+  EXPECT_TRUE(has(ImageSplit::kValidation, "val_annotations.txt is missing"));
+  EXPECT_THROW(read_image_folder(folder_ / "nowhere", ImageSplit::kTrain), UsageError);
+}
+
+TEST_F(ImageFolderTest, ALinkToItsOwnFolderEndsWithAMessage) {
+  put("train/a/1.jpg");
+  fs::create_directory_symlink(folder_ / "train" / "a", folder_ / "train" / "a" / "again");
+  EXPECT_NE(refusal(ImageSplit::kTrain).find("link"), std::string::npos);
+}
+
+TEST_F(ImageFolderTest, TheDescriptionCountsAndNamesWhatIsBroken) {
+  put_tiny_image_net();
+  put("train/n03/images/x.JPEG", "not a picture");
+  const std::string text = describe_image_folder(folder_);
+  const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has("TinyImageNet")) << text;
+  EXPECT_TRUE(has("classes     3: n01, n02, n03")) << text;
+  EXPECT_TRUE(has("train       3 images of 3 of 3 classes, 1 a class")) << text;
+  EXPECT_TRUE(has("validation  2 images of 2 of 3 classes, 0 to 1 a class")) << text;
+  EXPECT_TRUE(has("64 x 64 (2)")) << text;
+  EXPECT_TRUE(has("x.JPEG: not a JPEG")) << text;
+}
+
+// TESSERA_TEST_DATA: a folder that holds tiny-imagenet-subset, for a run on real files.
+TEST(RealImages, TheSubsetIsListedWhole) {
+  const char* data = std::getenv("TESSERA_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "TESSERA_TEST_DATA is not set";
+  const fs::path root = fs::path(data) / "tiny-imagenet-subset";
+  EXPECT_EQ(read_image_folder(root, ImageSplit::kTrain).items.size(), 2000u);
+  EXPECT_EQ(read_image_folder(root, ImageSplit::kValidation).items.size(), 1000u);
+}
+
+}  // namespace
+}  // namespace tessera

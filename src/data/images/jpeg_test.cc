@@ -1,0 +1,128 @@
+#include "data/images/jpeg.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "data/images/image_references.h"
+
+namespace tessera {
+namespace {
+
+std::vector<std::uint8_t> decode(std::string_view jpeg, const PixelBox* box = nullptr) {
+  JpegDecoder decoder;
+  const ImageSize size = decoder.open(jpeg);
+  return packed(decoder.decode(box ? *box : PixelBox{0, 0, size.width, size.height}));
+}
+
+std::string refusal(std::string_view bytes) {
+  try {
+    decode(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Jpeg, EveryKindGivesThePixelsOfPillow) {
+  const ImageReferences references;
+  ASSERT_EQ(references.index["decoded"].size(), 13u);
+  for (const Json& one : references.index["decoded"]) {
+    const std::vector<std::uint8_t> pixels = decode(references.jpeg(one));
+    ASSERT_EQ(pixels.size(), 3 * one["width"].get<std::size_t>() * one["height"].get<std::size_t>()) << one["file"];
+    EXPECT_EQ(largest_difference(pixels, references.at(one)), 0) << one["file"];
+  }
+}
+
+// What libjpeg-turbo leaves out must not change what is left.
+TEST(Jpeg, ABoxHasThePixelsThatTheWholePictureHasThere) {
+  const ImageReferences references;
+  std::mt19937 random(1);
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  JpegDecoder decoder;
+  for (const Json& one : references.index["decoded"]) {
+    const std::string jpeg = references.jpeg(one);
+    const ImageSize size = decoder.open(jpeg);
+    const std::vector<std::uint8_t> whole = packed(decoder.decode({0, 0, size.width, size.height}));
+    for (int i = 0; i < 200; ++i) {
+      PixelBox box{below(size.width), below(size.height), 0, 0};
+      box.width = 1 + below(size.width - box.left);
+      box.height = 1 + below(size.height - box.top);
+      decoder.open(jpeg);
+      const std::vector<std::uint8_t> part = packed(decoder.decode(box));
+      for (int y = 0; y < box.height; ++y) {
+        const auto expected = whole.begin() + 3 * ((box.top + y) * size.width + box.left);
+        ASSERT_TRUE(std::equal(expected, expected + 3 * box.width, part.begin() + 3 * y * box.width))
+            << one["file"] << ": row " << y << " of " << box.width << "x" << box.height << " at " << box.left << ","
+            << box.top;
+      }
+    }
+  }
+}
+
+TEST(Jpeg, AFileCutAnywhereIsRefused) {
+  for (const char* name : {"colour_420.jpg", "progressive.jpg", "cmyk_adobe.jpg"}) {
+    const std::string whole = read_file(image_test_folder() / name);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      ASSERT_NE(refusal(std::string_view(whole).substr(0, size)), "accepted") << name << " cut to " << size;
+    }
+    EXPECT_NE(refusal(whole.substr(0, whole.size() - 100)).find("cut off"), std::string::npos);
+    EXPECT_EQ(refusal(whole), "accepted");
+  }
+}
+
+TEST(Jpeg, ACutIsSeenThoughTheBoxLiesBeforeIt) {
+  const std::string whole = read_file(image_test_folder() / "large.jpg");
+  const std::string cut = whole.substr(0, whole.size() - 2000);
+  const PixelBox corner{0, 0, 8, 8};
+  EXPECT_THROW(decode(cut, &corner), Error);
+}
+
+TEST(Jpeg, WhatIsNoJpegIsRefusedByTheNameOfWhatItIs) {
+  EXPECT_EQ(refusal(""), "the file is empty");
+  EXPECT_NE(refusal("\x89PNG\r\n\x1a\n").find("a PNG"), std::string::npos);
+  EXPECT_NE(refusal("GIF89a").find("a GIF"), std::string::npos);
+  EXPECT_NE(refusal(std::string("RIFF\1\0\0\0WEBPVP8", 15)).find("a WebP"), std::string::npos);
+  EXPECT_NE(refusal("version https://git-lfs.github.com/spec/v1").find("Git LFS"), std::string::npos);
+  EXPECT_NE(refusal("hello").find("of no kind known"), std::string::npos);
+}
+
+TEST(Jpeg, DamageThatLibjpegMendsIsAcceptedWithAWarning) {
+  std::string jpeg = read_file(image_test_folder() / "large.jpg");
+  jpeg.replace(jpeg.size() / 2, 2, "\xff\xd9");  // the end, too early, inside the data
+  JpegDecoder decoder;
+  const ImageSize size = decoder.open(jpeg);
+  decoder.decode({0, 0, size.width, size.height});
+  EXPECT_NE(decoder.warning(), "");
+  decoder.open(read_file(image_test_folder() / "grey.jpg"));
+  EXPECT_EQ(decoder.warning(), "");
+}
+
+TEST(Jpeg, MorePixelsThanAllowedAreRefusedBeforeTheyAreMade) {
+  JpegDecoder decoder(64 * 64 - 1);
+  const std::string jpeg = read_file(image_test_folder() / "grey.jpg");
+  EXPECT_THROW(decoder.open(jpeg), Error);
+  EXPECT_THROW(decoder.decode({0, 0, 1, 1}), Error);
+  EXPECT_EQ(JpegDecoder(64 * 64).open(jpeg), (ImageSize{64, 64}));
+}
+
+TEST(Jpeg, ABoxOutsideThePictureIsRefused) {
+  const std::string jpeg = read_file(image_test_folder() / "grey.jpg");
+  JpegDecoder decoder;
+  for (const PixelBox& box : {PixelBox{0, 0, 65, 1}, {-1, 0, 1, 1}, {64, 0, 1, 1}, {0, 0, 0, 1}, {1, 1, 1, 64}}) {
+    decoder.open(jpeg);
+    EXPECT_THROW(decoder.decode(box), Error);
+  }
+}
+
+TEST(Jpeg, ADecoderGoesOnAfterAnError) {
+  const std::string jpeg = read_file(image_test_folder() / "colour_420.jpg");
+  JpegDecoder decoder;
+  EXPECT_THROW(decoder.open(jpeg.substr(0, 300)), Error);
+  decoder.open(jpeg);
+  EXPECT_EQ(packed(decoder.decode({0, 0, 64, 64})), decode(jpeg));
+}
+
+}  // namespace
+}  // namespace tessera
