@@ -1,0 +1,105 @@
+#include "data/loading/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "data/loading/random_sampler.h"
+
+namespace tessera {
+
+namespace {
+
+void check(const SamplerOptions& options) {
+  if (options.num_rows < 0 || options.num_ranks < 1 || options.rank < 0 || options.rank >= options.num_ranks ||
+      options.batch_size < 1) {
+    throw Error(fmt::format("a sampler cannot serve rank {} of {} with {} rows in batches of {}", options.rank,
+                            options.num_ranks, options.num_rows, options.batch_size));
+  }
+}
+
+// What the ranks together take at a time.
+std::int64_t round_of(const SamplerOptions& options) {
+  // A single rank has nobody to be even with: its last batch is just shorter, unless short ones are dropped.
+  if (options.num_ranks == 1 && options.tail != Tail::kDrop) return 1;
+  return options.num_ranks * (options.share == Share::kBatches ? options.batch_size : 1);
+}
+
+// How many of `num_left` indices are this rank's.
+std::int64_t share_of(const SamplerOptions& options, std::int64_t num_left) {
+  const std::int64_t round = round_of(options), own = round / options.num_ranks, rest = num_left % round;
+  const std::int64_t num_whole = num_left / round * own;
+  if (rest == 0 || options.tail == Tail::kDrop) return num_whole;
+  if (options.tail == Tail::kRepeat) return num_whole + own;
+  return num_whole + std::clamp<std::int64_t>(rest - options.rank * own, 0, own);
+}
+
+}  // namespace
+
+Json to_json(const SamplerState& state) {
+  return {{"epoch", state.epoch}, {"num_taken", state.num_taken}};
+}
+
+SamplerState sampler_state(const Json& object, const std::string& origin) {
+  const auto number = [&](const char* key) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer() ||
+        object[key].get<double>() < 0 || object[key].get<double>() > 1e18) {
+      throw UsageError(fmt::format("{}: expected the state of a sampler, with a whole number \"{}\"", origin, key));
+    }
+    return object[key].get<std::int64_t>();
+  };
+  return {number("epoch"), number("num_taken")};
+}
+
+Sampler::Sampler(const SamplerOptions& options) : options_(options) {
+  check(options_);
+  start_epoch(0);
+}
+
+void Sampler::resume(const SamplerState& state) {
+  // What is repeated at the end is taken too; no epoch has more of it than a round of its own number of ranks, which
+  // may have been another. So only what can never be is refused.
+  if (state.epoch < 0 || state.num_taken < 0) {
+    throw Error(fmt::format("a sampler cannot go on at epoch {} after {} indices", state.epoch, state.num_taken));
+  }
+  if (state.epoch != start_.epoch) order_.clear();
+  start_ = state;
+  num_own_ = share_of(options_, std::max<std::int64_t>(0, options_.num_rows - state.num_taken));
+}
+
+std::int64_t Sampler::place_of(std::int64_t i) const {
+  const std::int64_t round = round_of(options_), own = round / options_.num_ranks;
+  return start_.num_taken + i / own * round + options_.rank * own + i % own;
+}
+
+std::int64_t Sampler::index(std::int64_t i) {
+  if (i < 0 || i >= num_own_) throw Error(fmt::format("a sampler of {} indices has no index {}", num_own_, i));
+  const std::int64_t place = place_of(i) % options_.num_rows;
+  if (options_.order == Order::kSequential) return place;
+  if (order_.empty())
+    order_ = torch_permutation(options_.num_rows, options_.seed + static_cast<std::uint64_t>(start_.epoch));
+  return order_[static_cast<std::size_t>(place)];
+}
+
+std::vector<std::int64_t> Sampler::indices() {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(num_own_));
+  for (std::int64_t i = 0; i < num_own_; ++i) all[static_cast<std::size_t>(i)] = index(i);
+  return all;
+}
+
+std::vector<std::vector<std::int64_t>> Sampler::batches(std::int64_t batch_size) {
+  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows cannot be", batch_size));
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::int64_t i = 0; i < num_own_; ++i) {
+    if (i % batch_size == 0) all.emplace_back();
+    all.back().push_back(index(i));
+  }
+  return all;
+}
+
+SamplerState Sampler::state_after(std::int64_t num_own) const {
+  return {start_.epoch, start_.num_taken + num_own * options_.num_ranks};
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+#include "data/loading/text_batches.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "data/text/qa_sequence.h"
+
+namespace tessera {
+
+static_assert(kNoTarget == kIgnoredTarget);
+
+PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows) {
+  std::int64_t num_tokens = 0;
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= tokens.size()) throw Error(fmt::format("a batch asks for row {} of {}", row, tokens.size()));
+    num_tokens += tokens.length(row);
+  }
+  if (num_tokens > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(fmt::format("a batch of {} tokens is too large: at most 2^31 - 1", num_tokens));
+  }
+  PackedBatch batch;
+  const auto longs = at::TensorOptions().dtype(at::kLong);
+  batch.input_ids = at::empty({num_tokens}, longs);
+  batch.positions = at::empty({num_tokens}, longs);
+  batch.targets = at::empty({num_tokens}, longs);
+  batch.cu_seqlens = at::empty({std::ssize(rows) + 1}, at::TensorOptions().dtype(at::kInt));
+  std::int64_t* ids = batch.input_ids.mutable_data_ptr<std::int64_t>();
+  std::int64_t* positions = batch.positions.mutable_data_ptr<std::int64_t>();
+  std::int64_t* targets = batch.targets.mutable_data_ptr<std::int64_t>();
+  std::int32_t* starts = batch.cu_seqlens.mutable_data_ptr<std::int32_t>();
+  std::int32_t start = 0;
+  *starts++ = 0;
+  for (const std::int64_t row : rows) {
+    const auto row_targets = tokens.targets(row);
+    const std::int64_t length = tokens.length(row);
+    std::copy_n(tokens.ids(row).begin(), length, ids + start);
+    std::iota(positions + start, positions + start + length, std::int64_t{0});
+    std::copy_n(row_targets.begin(), length, targets + start);
+    batch.num_counted += length - std::count(row_targets.begin(), row_targets.end(), kNoTarget);
+    batch.max_seqlen = std::max(batch.max_seqlen, length);
+    start += static_cast<std::int32_t>(length);
+    *starts++ = start;
+  }
+  return batch;
+}
+
+PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
+                                        std::int64_t begin, PrefetchOptions options) {
+  const auto shared = std::make_shared<const std::vector<std::vector<std::int64_t>>>(std::move(batches));
+  if (!options.name_of) options.name_of = [](std::int64_t i) { return fmt::format("batch {}", i); };
+  return PrefetchLoader<PackedBatch>(
+      begin, std::ssize(*shared),
+      [&tokens, shared](std::int64_t i) { return pack_rows(tokens, (*shared)[static_cast<std::size_t>(i)]); },
+      std::move(options));
+}
+
+}  // namespace tessera

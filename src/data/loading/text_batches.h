@@ -1,0 +1,22 @@
+// Packed batches of a token store's rows, and a loader of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/loading/prefetch_loader.h"
+#include "data/packed_batch.h"
+#include "data/text/token_store.h"
+
+namespace tessera {
+
+// The rows end to end, in the order given. Any thread.
+PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows);
+
+// Batch after batch from number `begin` on, made ahead by threads. The store must outlive the loader; `batches` come
+// from Sampler::batches() or data/text/packing.h.
+PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
+                                        std::int64_t begin = 0, PrefetchOptions options = {});
+
+}  // namespace tessera

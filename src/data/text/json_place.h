@@ -1,0 +1,22 @@
+// Where a value stands in JSON text, so that what is wrong with its meaning can be told by line and column too.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tessera {
+
+// From the outermost value inwards: {"data", 3, "paragraphs"}.
+using JsonPath = std::vector<std::variant<std::string, std::size_t>>;
+
+// "data[3].paragraphs"; "the file" for the outermost value.
+std::string path_text(const JsonPath& path);
+
+// The first byte of the value, or of the innermost value on the way to it that is there. The text must be JSON that
+// parse_json() took; only run when something is wrong, so it may take its time.
+std::size_t offset_of(std::string_view text, const JsonPath& path);
+
+}  // namespace tessera

@@ -1,0 +1,184 @@
+#include "data/text/token_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "data/text/content_hash.h"
+#include "data/text/squad.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Part of every key: a change of the prompt or of a label mode takes a new number, or old files would be taken for new.
+constexpr int kVersion = 1;
+
+std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view bytes) {
+  return content_name(fmt::format(
+      "squad {} file {} tokenizer {} {} rows {} {} mode {} max_length {} eos {} padding {}", kVersion,
+      content_name(bytes), tokenizer.content_hash().size(), tokenizer.content_hash(), settings.subset.max_rows,
+      settings.subset.is_shuffled ? fmt::format("shuffled {}", settings.subset.seed) : "in order",
+      name_of(settings.label_mode), settings.max_length, tokenizer.eos_id().value_or(-1),
+      tokenizer.padding_side() == PaddingSide::kLeft ? "left" : "right"));
+}
+
+// Held while this process makes the file; others on this host wait. Works without where there are no locks.
+class MakerLock {
+ public:
+  explicit MakerLock(const fs::path& file) : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) return;
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~MakerLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  MakerLock(const MakerLock&) = delete;
+  MakerLock& operator=(const MakerLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// Sequences of rows[begin..end); the first error ends it.
+void encode_rows(const QaEncoder& encoder, const std::vector<SquadRow>& all, std::span<const std::int64_t> rows,
+                 const std::string& origin, std::span<QaSequence> results) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const SquadRow& row = all[static_cast<std::size_t>(rows[i])];
+    try {
+      results[i] = encoder.encode(row);
+    } catch (const Error& error) {
+      throw error.in_context(fmt::format("{}, row {}{}", origin, rows[i], row.id.empty() ? "" : " (" + row.id + ")"));
+    }
+  }
+}
+
+std::vector<QaSequence> encode_in_threads(const QaEncoder& encoder, const std::vector<SquadRow>& all,
+                                          std::span<const std::int64_t> rows, const std::string& origin,
+                                          int num_threads) {
+  constexpr std::size_t kRowsWorthAThread = 64;
+  const std::size_t most = std::clamp<std::size_t>(rows.size() / kRowsWorthAThread, 1, 8);
+  const std::size_t wanted = num_threads > 0 ? static_cast<std::size_t>(num_threads)
+                                             : std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  const std::size_t count = std::min(wanted, most);
+  std::vector<QaSequence> results(rows.size());
+  std::vector<std::exception_ptr> errors(count);
+  const auto work = [&](std::size_t i) {
+    const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
+    try {
+      encode_rows(encoder, all, rows.subspan(begin, end - begin), origin,
+                  std::span(results).subspan(begin, end - begin));
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, i);
+    work(0);
+  }
+  for (const std::exception_ptr& error : errors) {  // the same one whatever the number of threads: the first in order
+    if (error) std::rethrow_exception(error);
+  }
+  return results;
+}
+
+std::string make_bytes(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view file_bytes,
+                       const std::string& key) {
+  const std::string origin = settings.file.string();
+  const SquadFile file = parse_squad(file_bytes, origin);
+  const std::vector<std::int64_t> rows = rows_of(settings.subset, std::ssize(file.rows));
+  const QaEncoder encoder(tokenizer, settings.label_mode, settings.max_length);
+  TokenStoreBuilder builder;
+  for (const QaSequence& sequence : encode_in_threads(encoder, file.rows, rows, origin, settings.num_threads)) {
+    builder.add(sequence.ids, sequence.targets, sequence.is_truncated);
+  }
+  return builder.bytes(key, std::ssize(file.rows));
+}
+
+std::optional<TokenStore> find(const fs::path& cache_file, const std::string& key) {
+  std::string mistake;
+  std::optional<TokenStore> found;
+  try {
+    found = TokenStore::open(cache_file, key, &mistake);
+  } catch (const Error& error) {
+    mistake = error.what();
+  }
+  if (!mistake.empty()) log_warn("the cache file {} is made anew: {}", cache_file.string(), mistake);
+  return found;
+}
+
+// Keeps the bytes and maps the file; where that fails, the bytes stay in memory.
+TextData keep(std::string bytes, const fs::path& cache_file, const std::string& key) {
+  try {
+    write_file_atomically(cache_file, bytes);
+    if (auto mapped = TokenStore::open(cache_file, key)) return {std::move(*mapped), CacheUse::kMade, cache_file};
+  } catch (const Error& error) {
+    log_warn("going on without the text cache: {}", error.what());
+  }
+  return {TokenStore::of_bytes(std::move(bytes)), CacheUse::kMadeUnkept, {}};
+}
+
+void say_what_is_special(const TextDataSettings& settings, const TokenStore& tokens) {
+  if (const std::string warning = warning_of(settings.label_mode); !warning.empty()) log_warn("{}", warning);
+  const TokenCounts& counts = tokens.counts();
+  if (settings.subset.max_rows > counts.num_rows) {
+    log_warn("{} has {} rows, fewer than the {} asked for: all are used", settings.file.string(), counts.num_rows,
+             settings.subset.max_rows);
+  }
+  if (counts.num_truncated > 0) {
+    log_warn("{}: {} of {} rows were cut to max_length {}{}", settings.file.string(), counts.num_truncated,
+             counts.num_rows, settings.max_length,
+             settings.label_mode == LabelMode::kAnswer ? " (the context, never the answer)" : "");
+  }
+}
+
+TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer) {
+  const std::string file_bytes = read_squad_bytes(settings.file);
+  const std::string key = key_of(settings, tokenizer, file_bytes);
+  const auto make = [&] { return make_bytes(settings, tokenizer, file_bytes, key); };
+  if (settings.cache_folder.empty()) return {TokenStore::of_bytes(make()), CacheUse::kMadeUnkept, {}};
+
+  const fs::path cache_file = settings.cache_folder / fmt::format("squad-{}.tokens", key);
+  if (auto found = find(cache_file, key)) return {std::move(*found), CacheUse::kFound, cache_file};
+  std::error_code ignored;  // the write below says it better
+  fs::create_directories(settings.cache_folder, ignored);
+  const MakerLock lock(settings.cache_folder / fmt::format(".squad-{}.lock", key));
+  std::error_code no_file;
+  if (fs::exists(cache_file, no_file)) {  // another process made it while we waited
+    if (auto found = find(cache_file, key)) return {std::move(*found), CacheUse::kFound, cache_file};
+  }
+  return keep(make(), cache_file, key);
+}
+
+}  // namespace
+
+fs::path default_cache_folder(const Environment& environment) {
+  if (const auto base = environment.find("XDG_CACHE_HOME"); base && fs::path(*base).is_absolute()) {
+    return fs::path(*base) / "tessera";
+  }
+  if (const auto home = environment.find("HOME")) return fs::path(*home) / ".cache" / "tessera";
+  return {};
+}
+
+TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer) {
+  TextData data = load(settings, tokenizer);
+  say_what_is_special(settings, data.tokens);
+  return data;
+}
+
+}  // namespace tessera
