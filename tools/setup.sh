@@ -92,7 +92,7 @@ missing_of() {
 }
 
 has_command() { command -v "$1" >/dev/null; }
-has_fuzzer_library() { has_command "$1" && [ -f "$("$1" -print-runtime-dir)/libclang_rt.fuzzer-$(uname -m).a" ]; }
+has_fuzzer_library() { has_command "$1" && compgen -G "$("$1" -print-runtime-dir)/libclang_rt.fuzzer[-.]*" >/dev/null; }
 has_cmake_version() {  # or newer
   has_command cmake && printf '%s\n' "$1" "$(cmake --version | sed -n 's/^cmake version //p')" | sort -VC
 }

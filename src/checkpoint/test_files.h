@@ -1,0 +1,47 @@
+// For the tests of this layer: reference files, folders that vanish, and refusals held against their words.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+
+namespace tessera {
+
+// tests/data/model_folder, made by tools/references/model_folder.py.
+inline std::filesystem::path reference(const std::string& name) {
+  return std::filesystem::path(TESSERA_TEST_FILES) / "model_folder" / name;
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "tessera-test-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw Error("no temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// `words` are what the message must contain.
+#define EXPECT_REFUSED(statement, words)                                                 \
+  try {                                                                                  \
+    static_cast<void>(statement);                                                        \
+    ADD_FAILURE() << "not refused: " #statement;                                         \
+  } catch (const ::tessera::UsageError& error) {                                         \
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what(); \
+  }
+
+}  // namespace tessera
