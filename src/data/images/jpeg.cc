@@ -23,6 +23,7 @@ namespace tessera {
 namespace {
 
 constexpr const char* kCutOff = "the file is cut off: its data end before the picture does";
+constexpr int kMaxScans = 500;  // encoders write about 10
 constexpr std::size_t kReadableBehind = 16;
 // libjpeg-turbo treats the edge of what it decodes as the picture's edge when it widens the colour channels, which
 // spoils the outermost pixel: these many columns more on each side are decoded and not shown.
@@ -72,6 +73,7 @@ struct JpegDecoder::State {
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg_source_mgr source{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf back;
   std::array<char, JMSG_LENGTH_MAX> message{};
   std::string warning;
@@ -95,6 +97,12 @@ struct JpegDecoder::State {
   }
   static boolean on_end_of_data(j_decompress_ptr jpeg) {
     std::snprintf(of(jpeg).message.data(), of(jpeg).message.size(), "%s", kCutOff);
+    std::longjmp(of(jpeg).back, 1);
+  }
+  // Each scan of a progressive file passes over every pixel; a small file can hold thousands of empty ones.
+  static void on_progress(j_common_ptr jpeg) {
+    if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMaxScans) return;
+    std::snprintf(of(jpeg).message.data(), of(jpeg).message.size(), "more than %d scans in one picture", kMaxScans);
     std::longjmp(of(jpeg).back, 1);
   }
   static void skip(j_decompress_ptr jpeg, long num_bytes) {
@@ -130,6 +138,8 @@ JpegDecoder::JpegDecoder(std::int64_t max_pixels) : state_(std::make_unique<Stat
   s.source.skip_input_data = &State::skip;
   s.source.resync_to_restart = jpeg_resync_to_restart;
   s.jpeg.src = &s.source;
+  s.progress.progress_monitor = &State::on_progress;
+  s.jpeg.progress = &s.progress;
 }
 
 JpegDecoder::~JpegDecoder() {
