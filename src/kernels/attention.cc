@@ -1,15 +1,10 @@
 #include "kernels/attention.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-
-#include "kernels/attention_plain.h"
+#include "kernels/attention_paths.h"
 #include "kernels/check.h"
 
 namespace tessera::kernels {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr const char* kName = "packed_attention";
 
@@ -49,39 +44,12 @@ void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   check(how.dropout >= 0 && how.dropout < 1, kName, fmt::format("a dropout in [0, 1) but got {}", how.dropout));
 }
 
-class Attention : public torch::autograd::Function<Attention> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const PackedAttention& how) {
-    const auto result = attention_forward_plain(q, k, v, how);
-    context->save_for_backward(
-        {q, k, v, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
-    context->saved_data["max_seqlen"] = how.max_seqlen;
-    context->saved_data["dropout"] = how.training ? how.dropout : 0.0;
-    if (result.generator.defined()) context->saved_data["generator"] = result.generator;
-    return result.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    PackedAttention how;
-    how.cu_seqlens = saved[3];
-    if (saved[4].defined()) how.alibi_slopes = saved[4];
-    how.max_seqlen = context->saved_data["max_seqlen"].toInt();
-    how.dropout = context->saved_data["dropout"].toDouble();
-    how.training = true;
-    PlainForward forward{saved[5], saved[6], {}};
-    if (context->saved_data.count("generator") != 0) forward.generator = context->saved_data["generator"].toGenerator();
-    auto [grad_q, grad_k, grad_v] = attention_backward_plain(grads[0], saved[0], saved[1], saved[2], how, forward);
-    return {grad_q, grad_k, grad_v, {}};
-  }
-};
-
 }  // namespace
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
   check_inputs(q, k, v, how);
-  return Attention::apply(q, k, v, how);
+  if (!q.is_cuda()) return attention_on_cpu(q, k, v, how);
+  return flash_serves(q, how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
 }
 
 }  // namespace tessera::kernels

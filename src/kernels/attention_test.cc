@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
+#include "kernels/attention_paths.h"
 #include "kernels/kernel_checks.h"
 
 namespace tessera::kernels {
@@ -23,6 +26,33 @@ TEST(PackedAttention, EqualsThePlainOneInHalfTypesWithinTheirError) {
 TEST(PackedAttention, DropoutIsTheSameInForwardAndBackward) {
   check_attention_dropout(at::kFloat, at::kCPU);
   check_attention_dropout(at::kBFloat16, at::kCPU);
+}
+
+TEST(PackedAttention, ByOperatorsAloneEqualsThePlainOne) {
+  for (const auto& one : attention_cases()) check_attention(one, at::kFloat, at::kCPU, attention_by_operators);
+  check_attention_dropout(at::kFloat, at::kCPU, attention_by_operators);
+}
+
+TEST(PackedAttention, SpareDimensionsOfTheHeadsMakeAlibi) {
+  // Scores of the widened q and k differ from the plain ones by slope * (j - i), up to a constant of the query.
+  const std::int64_t L = 700, H = 4;
+  for (const std::int64_t D : {64, 80}) {
+    for (const auto type : {at::kBFloat16, at::kHalf}) {
+      PackedAttention how{at::tensor({0, 5, 5 + static_cast<int>(L)}, at::kInt), L,
+                          at::tensor({0.9f, 0.5f, 0.1f, 0.004f})};
+      const auto q = random_tensor({5 + L, H, D}, type, at::kCPU, 1),
+                 k = random_tensor({5 + L, H, D}, type, at::kCPU, 2);
+      const auto [wide_q, wide_k] = with_alibi_dimensions(q, k, how);
+      const auto scores = [&](const at::Tensor& a, const at::Tensor& b) {
+        const auto part = [](const at::Tensor& x) { return x.narrow(0, 5, L).transpose(0, 1).to(at::kDouble); };
+        return at::matmul(part(a), part(b).transpose(1, 2)) / std::sqrt(static_cast<double>(D));
+      };
+      const auto bias = scores(wide_q, wide_k) - scores(q, k);
+      const auto expected =
+          how.alibi_slopes->to(at::kDouble).view({H, 1, 1}) * at::arange(L, at::kDouble).view({1, 1, L});
+      EXPECT_LE((bias - expected).abs().max().item<double>(), 1e-3) << D << " " << type;
+    }
+  }
 }
 
 TEST(PackedAttention, SequencesDoNotSeeEachOther) {

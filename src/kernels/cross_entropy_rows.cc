@@ -15,14 +15,7 @@
 namespace tessera::kernels {
 namespace {
 
-// Independent lanes of each sum: enough for two vectors of the widest unit; their order is the same on every processor.
 constexpr std::int64_t kLanes = 32;
-
-struct RowStatistics {
-  float max;
-  float log_sum;  // log of the sum of exp(x - max)
-  double total;   // of the logits; only for label smoothing
-};
 
 template <typename T>
 inline float max_of(const T* row, std::int64_t V) {
@@ -43,17 +36,11 @@ inline float max_of(const T* row, std::int64_t V) {
 constexpr std::int64_t kSumBlock = 4096;
 
 template <typename T, typename F>
-inline double sum_of(T* row, std::int64_t V, F f) {
+inline double sum_of(const T* row, std::int64_t V, F f) {
   double total = 0;
   for (std::int64_t begin = 0; begin < V; begin += kSumBlock) {
-    const std::int64_t end = std::min(V, begin + kSumBlock);
-    float lanes[kLanes] = {};
-    std::int64_t v = begin;
-    for (; v + kLanes <= end; v += kLanes) {
-      for (std::int64_t i = 0; i < kLanes; ++i) lanes[i] += f(row[v + i]);
-    }
-    for (; v < end; ++v) lanes[0] += f(row[v]);
-    for (float lane : lanes) total += static_cast<double>(lane);
+    total += static_cast<double>(
+        lane_sum(std::min(kSumBlock, V - begin), [&](std::int64_t v) { return f(row[begin + v]); }));
   }
   return total;
 }

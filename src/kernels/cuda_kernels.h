@@ -15,6 +15,13 @@ struct CudaKernels {
   void (*bias_gelu_forward)(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& out);
   void (*bias_gelu_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias,
                              const at::Tensor& grad_x, const at::Tensor& grad_bias);
+  // layer_norm_cpu.h; residual, sum and grad_sum may be undefined
+  void (*layer_norm_forward)(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                             const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,
+                             const at::Tensor& mean, const at::Tensor& inverse_deviation);
+  void (*layer_norm_backward)(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
+                              const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& inverse_deviation,
+                              const at::Tensor& grad_x, const at::Tensor& grad_weight, const at::Tensor& grad_bias);
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);

@@ -35,6 +35,22 @@ inline float exp_of(float x) {
   return x < kLowest ? 0.0f : result;
 }
 
+// The sum of f(i) for i < n, in lanes whose order is the same on every processor: enough for two vectors of the widest.
+template <typename F>
+inline float lane_sum(std::int64_t n, F f) {
+  constexpr std::int64_t kLanes = 32;
+  float lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
+  }
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += f(i);
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
 inline float sigmoid(float x) {
   return 1.0f / (1.0f + exp_of(-x));
 }

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "kernels/attention.h"
 #include "kernels/kernel_checks.h"
 
 namespace tessera::kernels {
@@ -58,7 +57,8 @@ const std::vector<AttentionCase>& attention_cases() {
   return cases;
 }
 
-void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device) {
+void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
+                     AttentionFunction& compute) {
   SCOPED_TRACE(attention.name + " " + c10::toString(type));
   const auto offsets = offsets_of(attention.lengths);
   const std::int64_t T = offsets[-1].item<std::int64_t>(), H = attention.num_heads, D = attention.head_size;
@@ -80,7 +80,7 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
     v = random_tensor({T, H, D}, type, device, 3).requires_grad_(true);
   }
   const auto grad = random_tensor({T, H, D}, type, device, 4);
-  const auto out = packed_attention(q, k, v, how);
+  const auto out = compute(q, k, v, how);
   EXPECT_TRUE(out.is_contiguous());
   EXPECT_EQ(out.scalar_type(), type);
   out.backward(grad);
@@ -99,7 +99,7 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
   expect_near(gradient(v, 2), rv.grad(), tolerance(type), "gradient of v");
 }
 
-void check_attention_dropout(at::ScalarType type, at::Device device) {
+void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute) {
   const std::vector<std::int64_t> lengths = {200, 150};
   const std::int64_t H = 4, D = 32;
   PackedAttention how;
@@ -110,7 +110,7 @@ void check_attention_dropout(at::ScalarType type, at::Device device) {
   const auto v = at::ones({350, H, D}, q.options());
   const auto once = [&](const at::Tensor& value) {
     at::manual_seed(7);
-    return packed_attention(q, k, value, how);
+    return compute(q, k, value, how);
   };
   EXPECT_LE(difference(once(v), v), tolerance(type)) << "not in training: nothing is dropped";
   how.training = true;
@@ -134,7 +134,7 @@ void check_attention_dropout(at::ScalarType type, at::Device device) {
   const auto q_leaf = q.clone().requires_grad_(true);
   const auto at_q = [&](const at::Tensor& query) {
     at::manual_seed(7);
-    return packed_attention(query, k, value.detach(), how);
+    return compute(query, k, value.detach(), how);
   };
   at_q(q_leaf).backward(g);
   const double step = 1e-2;

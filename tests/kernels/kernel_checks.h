@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention.h"
+
 namespace tessera::kernels {
 
 // The largest difference, in parts of the reference's largest number (or of 0.1, where that is larger).
@@ -31,9 +33,11 @@ struct AttentionCase {
   bool fused;  // q, k, v as views of one [T, H, 3, D] projection
 };
 const std::vector<AttentionCase>& attention_cases();
-void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device);
+using AttentionFunction = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const PackedAttention&);
+void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
+                     AttentionFunction& compute = packed_attention);
 // Dropout drops about its share, keeps the mean, and backward uses the very mask of forward.
-void check_attention_dropout(at::ScalarType type, at::Device device);
+void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute = packed_attention);
 
 struct RowsCase {
   std::vector<std::int64_t> sizes;  // [..., C]

@@ -1,6 +1,4 @@
 // Letters: T tokens of all sequences, L of one, H heads, D numbers a head.
-#include "kernels/attention_plain.h"
-
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bernoulli.h>
@@ -8,13 +6,19 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/ones.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "kernels/attention_paths.h"
+
 namespace tessera::kernels {
 namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 struct Span {
   std::int64_t begin, length;
@@ -49,15 +53,14 @@ at::Tensor dropout_mask(const at::Tensor& probabilities, double p, const at::Gen
   return at::bernoulli(at::ones(probabilities.sizes(), probabilities.options()).mul_(1 - p), generator).div_(1 - p);
 }
 
-bool drops(const PackedAttention& how) {
-  return how.training && how.dropout > 0;
-}
+struct Forward {
+  at::Tensor out;           // [T, H, D]
+  at::Tensor logsumexp;     // [H, T] float32: of each query's scores
+  at::Generator generator;  // as it was before the dropout; undefined without dropout
+};
 
-}  // namespace
-
-PlainForward attention_forward_plain(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                     const PackedAttention& how) {
-  PlainForward result;
+Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  Forward result;
   result.out = at::empty(q.sizes(), q.options());
   result.logsumexp = at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat));
   at::Generator generator;
@@ -76,10 +79,9 @@ PlainForward attention_forward_plain(const at::Tensor& q, const at::Tensor& k, c
   return result;
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward_plain(const at::Tensor& grad, const at::Tensor& q,
-                                                                        const at::Tensor& k, const at::Tensor& v,
-                                                                        const PackedAttention& how,
-                                                                        const PlainForward& forward) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const at::Tensor& grad, const at::Tensor& q,
+                                                           const at::Tensor& k, const at::Tensor& v,
+                                                           const PackedAttention& how, const Forward& forward) {
   auto grad_q = at::empty(q.sizes(), q.options());
   auto grad_k = at::empty(q.sizes(), q.options());
   auto grad_v = at::empty(q.sizes(), q.options());
@@ -106,6 +108,39 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward_plain(const at
     part(grad_k).copy_(at::bmm(grad_scores.transpose(1, 2), sq).transpose(0, 1));
   }
   return {grad_q, grad_k, grad_v};
+}
+
+class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const PackedAttention& how) {
+    const auto result = forward_of(q, k, v, how);
+    context->save_for_backward(
+        {q, k, v, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
+    context->saved_data["dropout"] = drops(how) ? how.dropout : 0.0;
+    if (drops(how)) context->saved_data["generator"] = result.generator;
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    PackedAttention how;
+    how.cu_seqlens = saved[3];
+    if (saved[4].defined()) how.alibi_slopes = saved[4];
+    how.dropout = context->saved_data["dropout"].toDouble();
+    how.training = true;
+    Forward forward{saved[5], saved[6], {}};
+    if (drops(how)) forward.generator = context->saved_data["generator"].toGenerator();
+    auto [grad_q, grad_k, grad_v] = backward_of(grads[0], saved[0], saved[1], saved[2], how, forward);
+    return {grad_q, grad_k, grad_v, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how) {
+  return OperatorAttention::apply(q, k, v, how);
 }
 
 }  // namespace tessera::kernels

@@ -1,0 +1,105 @@
+// FlashAttention has no bias, but ALiBi's, slope_h * (j - i), is slope_h * j under softmax: a term of the key alone. So
+// each head gets kParts more numbers: a power of two in q, and in k the term, cut into parts that the half type holds
+// exactly (8 or 11 bits each: three make float32's 24). The gradients of those numbers are not looked at.
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "kernels/attention_paths.h"
+
+namespace tessera::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kParts = 3;
+constexpr std::int64_t kLargestHead = 256;
+
+std::int64_t padded_head(std::int64_t D, bool alibi) {
+  const std::int64_t needed = alibi ? D + kParts : D;
+  return (needed + 7) / 8 * 8;
+}
+
+at::Tensor padded(const at::Tensor& x, std::int64_t head) {
+  return x.size(2) == head ? x : at::constant_pad_nd(x, {0, head - x.size(2)});
+}
+
+// Where each token stands in its sequence: [T] float32. No wait for the GPU.
+at::Tensor positions(const at::Tensor& cu_seqlens, std::int64_t T) {
+  const auto token = at::arange(T, cu_seqlens.options());
+  const auto sequence = at::searchsorted(cu_seqlens, token, /*out_int32=*/false, /*right=*/true).sub_(1);
+  return (token - cu_seqlens.index_select(0, sequence)).to(at::kFloat);
+}
+
+// Writes ALiBi's numbers behind the first D of q and k, both [T, H, padded].
+void add_alibi(const at::Tensor& q, const at::Tensor& k, std::int64_t D, const PackedAttention& how) {
+  const double root = std::sqrt(static_cast<double>(D)), in_q = std::exp2(std::round(std::log2(root)));
+  q.narrow(2, D, kParts).fill_(in_q);
+  // The scores are divided by the root later; what q brings is divided out here.
+  auto rest = positions(how.cu_seqlens, q.size(0)).unsqueeze(1) * (*how.alibi_slopes * (root / in_q)).unsqueeze(0);
+  for (std::int64_t part = 0; part < kParts; ++part) {
+    const auto held = rest.to(k.scalar_type());
+    k.select(2, D + part).copy_(held);
+    rest = rest - held.to(at::kFloat);
+  }
+}
+
+class FlashAttention : public torch::autograd::Function<FlashAttention> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const PackedAttention& how) {
+    const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
+    const auto pv = padded(v, head);
+    const auto [pq, pk] =
+        how.alibi_slopes ? with_alibi_dimensions(q, k, how) : std::pair{padded(q, head), padded(k, head)};
+    const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
+    auto [out, logsumexp, rng_state, rng_offset, mask] =
+        at::_flash_attention_forward(pq, pk, pv, how.cu_seqlens, how.cu_seqlens, how.max_seqlen, how.max_seqlen,
+                                     dropout, /*is_causal=*/true, /*return_debug_mask=*/false, scale);
+    context->save_for_backward({pq, pk, pv, how.cu_seqlens, out, logsumexp, rng_state, rng_offset});
+    context->saved_data["max_seqlen"] = how.max_seqlen;
+    context->saved_data["dropout"] = dropout;
+    context->saved_data["D"] = D;
+    return out.narrow(2, 0, D).contiguous();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const std::int64_t D = context->saved_data["D"].toInt(), max_seqlen = context->saved_data["max_seqlen"].toInt();
+    const double scale = 1.0 / std::sqrt(static_cast<double>(D));
+    const auto grad = padded(grads[0].contiguous(), saved[0].size(2));
+    auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
+        grad, saved[0], saved[1], saved[2], saved[4], saved[5], saved[3], saved[3], max_seqlen, max_seqlen,
+        context->saved_data["dropout"].toDouble(), /*is_causal=*/true, saved[6], saved[7], scale);
+    return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}};
+  }
+};
+
+}  // namespace
+
+bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
+  return q.is_cuda() && q.scalar_type() != at::kFloat && q.size(0) > 0 && how.max_seqlen > 0 &&
+         padded_head(q.size(2), how.alibi_slopes.has_value()) <= kLargestHead;
+}
+
+std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
+                                                        const PackedAttention& how) {
+  const std::int64_t D = q.size(2), head = padded_head(D, true);
+  const auto wide_q = padded(q, head), wide_k = padded(k, head);
+  add_alibi(wide_q, wide_k, D, how);
+  return {wide_q, wide_k};
+}
+
+at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how) {
+  return FlashAttention::apply(q, k, v, how);
+}
+
+}  // namespace tessera::kernels

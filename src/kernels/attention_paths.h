@@ -1,0 +1,31 @@
+// The ways to compute packed attention; attention.cc checks the arguments and picks one.
+#pragma once
+
+#include <utility>
+
+#include "kernels/attention.h"
+
+namespace tessera::kernels {
+
+// CPU: blocks of queries against all their keys, for each sequence and head.
+at::Tensor attention_on_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
+
+// GPU, half types: libtorch's FlashAttention over cu_seqlens, ALiBi in spare dimensions of the heads.
+at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how);
+// Whether the head size, ALiBi's dimensions included, is one that FlashAttention has.
+bool flash_serves(const at::Tensor& q, const PackedAttention& how);
+
+// q and k with ALiBi's numbers behind the first D of each head, and zeros up to a multiple of 8.
+std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
+                                                        const PackedAttention& how);
+
+// Any device and type: libtorch's own operators, one sequence after the other. On a GPU it waits for the offsets.
+at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how);
+
+inline bool drops(const PackedAttention& how) {
+  return how.training && how.dropout > 0;
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,123 @@
+#include "kernels/attention_rows.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/vector_math.h"
+
+namespace tessera::kernels {
+namespace {
+
+// A row's number, well mixed (splitmix64's finish): rows that follow each other share no pattern.
+inline std::uint64_t mix(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// What a probability is multiplied with: 0 or `kept`. 32-bit arithmetic alone, so that it becomes vector code.
+struct Mask {
+  std::uint32_t low, high, threshold;
+  float kept;
+
+  Mask(const ScoreDropout& dropout, std::int64_t row)
+      : low(0),
+        high(0),
+        threshold(static_cast<std::uint32_t>(static_cast<double>(dropout.probability) * 16777216.0)),
+        kept(1.0f / (1.0f - dropout.probability)) {
+    const std::uint64_t mixed = mix(dropout.row_seed + static_cast<std::uint64_t>(row));
+    low = static_cast<std::uint32_t>(mixed);
+    high = static_cast<std::uint32_t>(mixed >> 32);
+  }
+
+  float operator()(std::int64_t key) const {
+    std::uint32_t x = low + static_cast<std::uint32_t>(key) * 0x9E3779B9u;
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13) ^ high) * 0xC2B2AE35u;
+    x ^= x >> 16;
+    return (x >> 8) < threshold ? 0.0f : kept;
+  }
+};
+
+inline float max_of(const float* row, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  float lanes[kLanes];
+  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  std::int64_t j = 0;
+  for (; j + kLanes <= count; j += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = row[j + lane] > lanes[lane] ? row[j + lane] : lanes[lane];
+    }
+  }
+  for (; j < count; ++j) lanes[0] = row[j] > lanes[0] ? row[j] : lanes[0];
+  float result = lanes[0];
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  return result;
+}
+
+// Scores with scale and bias, of the keys that the query sees.
+inline void add_bias(const ScoreBlock& block, std::int64_t position, float* row) {
+  for (std::int64_t j = 0; j <= position; ++j) {
+    row[j] = row[j] * block.scale + block.slope * static_cast<float>(static_cast<std::int32_t>(j - position));
+  }
+}
+
+inline void hide_later_keys(const ScoreBlock& block, std::int64_t position, float* row) {
+  for (std::int64_t j = position + 1; j < block.m; ++j) row[j] = 0.0f;
+}
+
+}  // namespace
+
+TESSERA_VECTORISED
+void softmax_rows(const ScoreBlock& block, const ScoreDropout& dropout, float* scores, float* logsumexp) {
+  for (std::int64_t i = 0; i < block.n; ++i) {
+    float* row = scores + i * block.m;
+    const std::int64_t position = block.first + i;
+    add_bias(block, position, row);
+    const float max = max_of(row, position + 1);
+    for (std::int64_t j = 0; j <= position; ++j) row[j] = exp_of(row[j] - max);
+    const float sum = lane_sum(position + 1, [row](std::int64_t j) { return row[j]; });
+    const float inverse = 1.0f / sum;
+    if (dropout.probability > 0) {
+      const Mask mask(dropout, i);
+      for (std::int64_t j = 0; j <= position; ++j) row[j] *= inverse * mask(j);
+    } else {
+      for (std::int64_t j = 0; j <= position; ++j) row[j] *= inverse;
+    }
+    hide_later_keys(block, position, row);
+    logsumexp[i] = max + std::log(sum);
+  }
+}
+
+TESSERA_VECTORISED
+void softmax_rows_backward(const ScoreBlock& block, const ScoreDropout& dropout, const float* logsumexp,
+                           const float* delta, float* scores, float* grad_probabilities) {
+  for (std::int64_t i = 0; i < block.n; ++i) {
+    float* row = scores + i * block.m;
+    float* grad = grad_probabilities + i * block.m;
+    const std::int64_t position = block.first + i;
+    const float lse = logsumexp[i], d = delta[i], scale = block.scale;
+    add_bias(block, position, row);
+    if (dropout.probability > 0) {
+      const Mask mask(dropout, i);
+#pragma GCC ivdep
+      for (std::int64_t j = 0; j <= position; ++j) {
+        const float p = exp_of(row[j] - lse), kept = mask(j);
+        row[j] = p * kept;
+        grad[j] = p * (grad[j] * kept - d) * scale;
+      }
+    } else {
+#pragma GCC ivdep
+      for (std::int64_t j = 0; j <= position; ++j) {
+        const float p = exp_of(row[j] - lse);
+        row[j] = p;
+        grad[j] = p * (grad[j] - d) * scale;
+      }
+    }
+    hide_later_keys(block, position, row);
+    hide_later_keys(block, position, grad);
+  }
+}
+
+}  // namespace tessera::kernels
