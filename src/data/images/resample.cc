@@ -110,13 +110,13 @@ void resample_rows_of(const RgbView& pixels, const ResamplePlan& plan, std::uint
 
 // What leaves the last pass: bytes, or floats scaled and shifted by the column's values.
 struct ToBytes {
-  std::uint8_t* out;
+  std::uint8_t* __restrict out;
   void put(int i, std::uint32_t value) const { out[i] = static_cast<std::uint8_t>(value); }
 };
 struct ToFloats {
-  float* out;
-  const float* scale;
-  const float* offset;
+  float* __restrict out;
+  const float* __restrict scale;
+  const float* __restrict offset;
   void put(int i, std::uint32_t value) const {
     out[i] = static_cast<float>(static_cast<std::int32_t>(value)) * scale[i] + offset[i];
   }
@@ -125,7 +125,6 @@ struct ToFloats {
 template <typename Target>
 inline void combine_two(const std::uint8_t* __restrict a, const std::uint8_t* __restrict b, std::uint32_t weight_a,
                         std::uint32_t weight_b, int n, Target target) {
-#pragma GCC ivdep
   for (int i = 0; i < n; ++i) target.put(i, (kHalf + a[i] * weight_a + b[i] * weight_b) >> kFractionBits);
 }
 
@@ -143,7 +142,6 @@ inline void combine_rows(const std::uint8_t* narrow, std::size_t row_bytes, int 
   if (num_taps <= 2) return combine_two(row(0), row(1), weight(0), weight(1), n, target);
   std::fill_n(sums, n, kHalf);
   for (int t = 0; t < num_taps; t += 2) add_two(row(t), row(t + 1), weight(t), weight(t + 1), n, sums);
-#pragma GCC ivdep
   for (int i = 0; i < n; ++i) target.put(i, sums[i] >> kFractionBits);
 }
 

@@ -1,0 +1,46 @@
+// Images a second of one thread: decode, crop, resize, normalise. image_bench FOLDER train|val NUM_IMAGES [bytes]
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "data/images/image_dataset.h"
+
+namespace {
+
+constexpr std::int64_t kBatch = 64;
+
+template <typename Value>
+double images_per_second(const tessera::ImageDataset& images, std::int64_t num_images) {
+  std::vector<Value> batch(images.num_values() * kBatch);
+  const auto started = std::chrono::steady_clock::now();
+  for (std::int64_t i = 0; i < num_images; ++i) {
+    images.load(i % images.size(), static_cast<std::uint32_t>(i / images.size()),
+                batch.data() + images.num_values() * static_cast<std::size_t>(i % kBatch));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+  return static_cast<double>(num_images) / seconds.count();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 4) {
+    fmt::print(stderr, "usage: image_bench FOLDER train|val NUM_IMAGES [bytes]\n");
+    return 2;
+  }
+  // Both ways over the training pictures, as the Python side does.
+  const tessera::ImageDataset images(tessera::read_image_folder(argv[1], tessera::ImageSplit::kTrain),
+                                     {.augment = std::string(argv[2]) == "train", .seed = 1});
+  const std::int64_t num_images = std::atoll(argv[3]);
+  const bool as_bytes = argc > 4 && std::string(argv[4]) == "bytes";
+  fmt::print("{:.1f}\n", as_bytes ? images_per_second<std::uint8_t>(images, num_images)
+                                  : images_per_second<float>(images, num_images));
+  return 0;
+} catch (const tessera::Error& error) {
+  fmt::print(stderr, "image_bench: {}\n", error.what());
+  return static_cast<int>(error.status());
+}
