@@ -1,0 +1,79 @@
+// Tokens found in the text before anything else looks at it: special ones such as </s>, and others that were added.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "data/tokenizer/component.h"
+#include "data/tokenizer/normalizer.h"
+#include "data/tokenizer/vocabulary.h"
+
+namespace tessera::internal {
+
+struct AddedToken {
+  std::string content;
+  bool single_word = false, lstrip = false, rstrip = false, normalized = true, special = false;
+  bool operator==(const AddedToken&) const = default;
+};
+
+// A part of a text: a token that was found, or text that others look at (id -1).
+struct Segment {
+  std::string_view text;
+  std::int32_t id;
+};
+
+// Finds the leftmost, longest of a set of texts at each place.
+class TextFinder {
+ public:
+  // The first of two equal texts counts.
+  void add(std::string_view text, std::int32_t id);
+  bool empty() const { return nodes_.size() == 1; }
+
+  struct Found {
+    std::size_t begin, end;
+    std::int32_t id;
+  };
+  std::optional<Found> find(std::string_view text, std::size_t from) const;
+
+ private:
+  struct Node {
+    std::unordered_map<unsigned char, std::uint32_t> next;
+    std::int32_t id = -1;
+  };
+  std::vector<Node> nodes_ = std::vector<Node>(1);
+  bool begins_[256] = {};
+  int num_beginnings_ = 0;
+  unsigned char only_beginning_ = 0;
+};
+
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  // In the file's order. Those that `vocabulary` does not know get the numbers after it, as in the original.
+  AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const Normalizer* normalizer);
+
+  // Tokens that are looked for in the text as it is, and those for the normalized text (`normalized`).
+  void split(std::string_view text, bool normalized, std::vector<Segment>& segments) const;
+  bool any(bool normalized) const { return !(normalized ? normalized_ : plain_).empty(); }
+
+  std::optional<std::int32_t> id_of(std::string_view content) const;
+  const AddedToken* token_of(std::int32_t id) const;
+  bool is_special(std::string_view content) const { return special_.contains(std::string(content)); }
+  std::int32_t end_id() const { return end_id_; }
+
+ private:
+  IdOfToken ids_;
+  std::unordered_map<std::int32_t, AddedToken> tokens_;
+  std::unordered_set<std::string> special_;
+  TextFinder plain_, normalized_;
+  std::int32_t end_id_ = 0;
+};
+
+AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabulary, const Normalizer* normalizer);
+
+}  // namespace tessera::internal

@@ -1,0 +1,108 @@
+#include "data/tokenizer/post_processor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/text.h"
+
+namespace tessera::internal {
+namespace {
+
+// ["</s>", 2]
+std::int32_t id_of_pair(const Component& pair) {
+  if (!pair.json().is_array() || pair.json().size() != 2) pair.refuse_value("a token and its number");
+  Component(pair.json()[0], pair.where() + "[0]").as_text();
+  return Component(pair.json()[1], pair.where() + "[1]").as_id();
+}
+
+std::map<std::string, std::vector<std::int32_t>> read_special_tokens(const Component& component) {
+  if (!component.json().is_object()) component.refuse_value("an object");
+  std::map<std::string, std::vector<std::int32_t>> tokens;
+  for (const auto& item : component.json().items()) {
+    const Component token = component.child(item.key());
+    token.allow_only({"id", "ids", "tokens"});
+    std::vector<std::int32_t>& ids = tokens[item.key()];
+    for (const Component& id : token.children("ids")) ids.push_back(id.as_id());
+    if (token.children("tokens").size() != ids.size()) token.refuse("\"ids\" and \"tokens\" must be equally many");
+  }
+  return tokens;
+}
+
+PostProcessor read_template(const Component& component) {
+  component.allow_only({"type", "single", "pair", "special_tokens"});
+  const auto special_tokens = read_special_tokens(component.child("special_tokens"));
+  PostProcessor processor;
+  processor.single.clear();
+  for (const Component& piece : component.children("single")) {
+    piece.allow_only({"Sequence", "SpecialToken"});
+    if (piece.has("Sequence")) {
+      if (piece.child("Sequence").text("id") != "A") piece.refuse("a template for one text can only use sequence A");
+      processor.single.push_back(PostProcessor::kText);
+      continue;
+    }
+    const std::string name = piece.child("SpecialToken").text("id");
+    const auto found = special_tokens.find(name);
+    if (found == special_tokens.end()) {
+      piece.refuse(fmt::format("\"special_tokens\" does not have \"{}\"", printable(name, 60)));
+    }
+    processor.single.insert(processor.single.end(), found->second.begin(), found->second.end());
+  }
+  return processor;
+}
+
+PostProcessor read_sequence(const Component& component) {
+  component.allow_only({"type", "processors"});
+  PostProcessor result;
+  bool has_one = false;
+  for (const Component& step : component.children("processors")) {
+    const PostProcessor one = read_post_processor(step);
+    if (one.single == PostProcessor{}.single) continue;
+    if (has_one) step.refuse("more than one post-processor that adds tokens is not supported");
+    has_one = true;
+    result = one;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> PostProcessor::apply(std::vector<std::int32_t> ids, bool add_special_tokens) const {
+  if (single.size() == 1 && single[0] == kText) return ids;
+  std::vector<std::int32_t> result;
+  for (const std::int32_t item : single) {
+    if (item == kText) {
+      result.insert(result.end(), ids.begin(), ids.end());
+    } else if (add_special_tokens) {
+      result.push_back(item);
+    }
+  }
+  return result;
+}
+
+std::size_t PostProcessor::num_added() const {
+  return static_cast<std::size_t>(
+      std::count_if(single.begin(), single.end(), [](std::int32_t item) { return item != kText; }));
+}
+
+PostProcessor read_post_processor(const Component& component) {
+  if (component.is_null()) return {};
+  const std::string type = component.type();
+  if (type == "ByteLevel") {  // of offsets alone, which we do not give
+    component.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    return {};
+  }
+  if (type == "TemplateProcessing") return read_template(component);
+  if (type == "RobertaProcessing" || type == "BertProcessing") {
+    component.allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+    return {{id_of_pair(component.child("cls")), PostProcessor::kText, id_of_pair(component.child("sep"))}};
+  }
+  if (type == "Sequence") return read_sequence(component);
+  component.refuse(
+      fmt::format("the post-processor \"{}\" is not supported; supported: TemplateProcessing, ByteLevel, "
+                  "RobertaProcessing, BertProcessing, Sequence",
+                  printable(type, 60)));
+}
+
+}  // namespace tessera::internal

@@ -1,0 +1,24 @@
+// What is put around the tokens of a text: <s> ... </s> and the like.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/tokenizer/component.h"
+
+namespace tessera::internal {
+
+// For one text (not a pair): a list of tokens to add and of places for the text's own.
+struct PostProcessor {
+  static constexpr std::int32_t kText = -1;
+  std::vector<std::int32_t> single = {kText};
+
+  // As the original does it: without special tokens the text's places still count.
+  std::vector<std::int32_t> apply(std::vector<std::int32_t> ids, bool add_special_tokens) const;
+  std::size_t num_added() const;
+};
+
+// TemplateProcessing, ByteLevel, RobertaProcessing, BertProcessing and Sequence; others are refused by name.
+PostProcessor read_post_processor(const Component& component);
+
+}  // namespace tessera::internal

@@ -1,0 +1,153 @@
+#include "data/tokenizer/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/tokenizer/tokenizer_file.h"
+#include "data/tokenizer/utf8.h"
+
+namespace tessera {
+
+using internal::AddedToken;
+using internal::Segment;
+
+namespace {
+
+// What one call of encode() works with. Kept for the next one, with the words it remembers.
+struct Scratch {
+  internal::BpeScratch bpe;
+  internal::Pieces pieces;
+  std::vector<Segment> segments, normalized_segments;
+};
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  internal::TokenizerParts parts;
+  // One for each thread that has ever been in encode() at the same time.
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Scratch>> idle;
+
+  explicit Impl(internal::TokenizerParts its_parts) : parts(std::move(its_parts)) {}
+
+  std::unique_ptr<Scratch> take() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto scratch = std::move(idle.back());
+        idle.pop_back();
+        return scratch;
+      }
+    }
+    return std::make_unique<Scratch>();
+  }
+  void give_back(std::unique_ptr<Scratch> scratch) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(scratch));
+  }
+
+  void encode_plain(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+    scratch.pieces.begin(text);
+    parts.pre_tokenizers.apply(scratch.pieces);
+    for (const std::string_view piece : scratch.pieces.views) parts.model.encode(piece, scratch.bpe, ids);
+  }
+
+  // Normalizes a part between added tokens, then looks for those that are found in normalized text.
+  void encode_segment(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+    std::string normalized;
+    if (parts.normalizer != nullptr) {
+      normalized = text;
+      parts.normalizer->apply(normalized);
+      text = normalized;
+    }
+    if (!parts.added_tokens.any(true)) return encode_plain(text, scratch, ids);
+    scratch.normalized_segments.clear();
+    parts.added_tokens.split(text, true, scratch.normalized_segments);
+    for (const Segment& segment : scratch.normalized_segments) {
+      segment.id >= 0 ? ids.push_back(segment.id) : encode_plain(segment.text, scratch, ids);
+    }
+  }
+
+  std::vector<std::int32_t> encode(std::string_view text, Scratch& scratch) const {
+    std::vector<std::int32_t> ids;
+    ids.reserve(text.size() / 3 + 8);
+    scratch.segments.clear();
+    parts.added_tokens.split(text, false, scratch.segments);
+    for (const Segment& segment : scratch.segments) {
+      segment.id >= 0 ? ids.push_back(segment.id) : encode_segment(segment.text, scratch, ids);
+    }
+    return ids;
+  }
+};
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  return Tokenizer(std::make_unique<Impl>(internal::read_tokenizer(path)));
+}
+
+Tokenizer Tokenizer::from_json(std::string_view text, const std::string& origin) {
+  return Tokenizer(std::make_unique<Impl>(internal::read_tokenizer_json(text, origin)));
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  std::string repaired;
+  if (internal::num_well_formed_bytes(text) != text.size()) text = repaired = internal::replace_ill_formed(text);
+  auto scratch = impl_->take();
+  std::vector<std::int32_t> ids = impl_->encode(text, *scratch);  // one that throws takes its scratch along
+  impl_->give_back(std::move(scratch));
+  return impl_->parts.post_processor.apply(std::move(ids), add_special_tokens);
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  const internal::TokenizerParts& parts = impl_->parts;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    if (id < 0) throw UsageError(fmt::format("{} is no token's number: expected 0 to {}", id, vocab_size() - 1));
+    const AddedToken* added = parts.added_tokens.token_of(id);
+    const std::string* token = added != nullptr ? &added->content : parts.model.vocabulary().token_of(id);
+    if (token == nullptr || (skip_special_tokens && parts.added_tokens.is_special(*token))) continue;
+    tokens.push_back(*token);
+  }
+  if (parts.decoder == nullptr) return join(tokens, " ");
+  parts.decoder->apply(tokens);
+  return join(tokens, "");
+}
+
+std::int64_t Tokenizer::vocab_size() const {
+  return std::max(impl_->parts.model.vocabulary().end_id(), impl_->parts.added_tokens.end_id());
+}
+std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
+  return impl_->parts.id_of(token);
+}
+std::optional<std::int32_t> Tokenizer::eos_id() const {
+  return impl_->parts.eos_id;
+}
+std::optional<std::int32_t> Tokenizer::bos_id() const {
+  return impl_->parts.bos_id;
+}
+std::optional<std::int32_t> Tokenizer::pad_id() const {
+  return impl_->parts.pad_id;
+}
+PaddingSide Tokenizer::padding_side() const {
+  return impl_->parts.padding_side;
+}
+const std::optional<StoredTruncation>& Tokenizer::truncation() const {
+  return impl_->parts.truncation;
+}
+const std::optional<StoredPadding>& Tokenizer::padding() const {
+  return impl_->parts.padding;
+}
+const std::string& Tokenizer::content_hash() const {
+  return impl_->parts.content_hash;
+}
+
+}  // namespace tessera

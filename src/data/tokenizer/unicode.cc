@@ -1,0 +1,199 @@
+#include "data/tokenizer/unicode.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace tessera::internal {
+namespace {
+
+#include "data/tokenizer/unicode_tables.inc"
+
+constexpr char32_t kNumCodePoints = 0x110000;
+
+template <typename Function>
+void for_each_range(std::span<const std::uint32_t> ranges, const Function& function) {
+  for (std::size_t i = 0; i < ranges.size(); i += 2) {
+    for (std::uint32_t c = ranges[i]; c <= ranges[i + 1]; ++c) function(c);
+  }
+}
+
+// Long names of the categories that expressions use, beside the one- and two-letter ones.
+const std::map<std::string, std::string, std::less<>>& long_names() {
+  static const std::map<std::string, std::string, std::less<>> names = {{"letter", "l"},
+                                                                        {"uppercaseletter", "lu"},
+                                                                        {"lowercaseletter", "ll"},
+                                                                        {"titlecaseletter", "lt"},
+                                                                        {"modifierletter", "lm"},
+                                                                        {"otherletter", "lo"},
+                                                                        {"mark", "m"},
+                                                                        {"nonspacingmark", "mn"},
+                                                                        {"spacingmark", "mc"},
+                                                                        {"enclosingmark", "me"},
+                                                                        {"number", "n"},
+                                                                        {"decimalnumber", "nd"},
+                                                                        {"letternumber", "nl"},
+                                                                        {"othernumber", "no"},
+                                                                        {"punctuation", "p"},
+                                                                        {"symbol", "s"},
+                                                                        {"mathsymbol", "sm"},
+                                                                        {"currencysymbol", "sc"},
+                                                                        {"modifiersymbol", "sk"},
+                                                                        {"othersymbol", "so"},
+                                                                        {"separator", "z"},
+                                                                        {"spaceseparator", "zs"},
+                                                                        {"other", "c"},
+                                                                        {"control", "cc"},
+                                                                        {"connectorpunctuation", "pc"}};
+  return names;
+}
+
+std::vector<std::uint8_t> all_flags() {
+  std::vector<std::uint8_t> flags(kNumCodePoints, 0);
+  const std::size_t num_runs = std::size(kCategoryRuns) / 2;
+  for (std::size_t run = 0; run < num_runs; ++run) {
+    const std::string_view name = kCategoryNames[kCategoryRuns[2 * run + 1]];
+    std::uint8_t value = 0;
+    if (name[0] == 'L') value = kLetter | kWord | kPlainWord;
+    if (name[0] == 'M' || name == "Pc") value = kWord | kPlainWord;
+    if (name[0] == 'N') value = kNumber | kNumeric;
+    if (name == "Nd") value |= kWord | kPlainWord;
+    const std::uint32_t end = run + 1 < num_runs ? kCategoryRuns[2 * run + 2] : kNumCodePoints;
+    std::fill(flags.begin() + kCategoryRuns[2 * run], flags.begin() + end, value);
+  }
+  for_each_range(kSpaceRanges, [&](std::uint32_t c) { flags[c] |= kSpace | kBloomStop; });
+  for_each_range(kWordExtraRanges, [&](std::uint32_t c) { flags[c] |= kWord | kPlainWord; });
+  for_each_range(kPlainWordAddedRanges, [&](std::uint32_t c) { flags[c] |= kPlainWord; });
+  for_each_range(kPlainWordRemovedRanges, [&](std::uint32_t c) { flags[c] &= static_cast<std::uint8_t>(~kPlainWord); });
+  for_each_range(kNumericExtraRanges, [&](std::uint32_t c) { flags[c] |= kNumeric; });
+  for (const char32_t c : std::u32string_view(U"(|).,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c")) {
+    flags[c] |= kBloomStop;
+  }
+  return flags;
+}
+
+// Case, underscores, hyphens and spaces do not count in a property's name.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return plain;
+}
+
+void extend(std::vector<CodePointRange>& ranges, char32_t first, char32_t last) {
+  if (!ranges.empty() && ranges.back().second + 1 == first) {
+    ranges.back().second = last;
+  } else {
+    ranges.emplace_back(first, last);
+  }
+}
+
+// Character to where its entry begins in a flat table of (character, count, characters...).
+std::unordered_map<char32_t, std::uint32_t> index_of(std::span<const std::uint32_t> table) {
+  std::unordered_map<char32_t, std::uint32_t> index;
+  for (std::uint32_t at = 0; at < table.size(); at += 2 + table[at + 1]) index.emplace(table[at], at);
+  return index;
+}
+
+std::span<const std::uint32_t> entry(std::span<const std::uint32_t> table,
+                                     const std::unordered_map<char32_t, std::uint32_t>& index, char32_t c) {
+  const auto found = index.find(c);
+  if (found == index.end()) return {};
+  return table.subspan(found->second + 2, table[found->second + 1]);
+}
+
+}  // namespace
+
+const CharTable& CharTable::get() {
+  static const CharTable table;
+  return table;
+}
+
+CharTable::CharTable() {
+  const std::vector<std::uint8_t> flags = all_flags();
+  std::map<std::array<std::uint8_t, 256>, std::uint16_t> known;
+  for (std::size_t block = 0; block < block_of_.size(); ++block) {
+    std::array<std::uint8_t, 256> content;
+    std::copy_n(flags.begin() + static_cast<std::ptrdiff_t>(block * 256), 256, content.begin());
+    const auto [place, is_new] = known.emplace(content, static_cast<std::uint16_t>(blocks_.size()));
+    if (is_new) blocks_.push_back(content);
+    block_of_[block] = place->second;
+  }
+}
+
+std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name) {
+  std::string wanted = plain_name(name);
+  if (const auto found = long_names().find(wanted); found != long_names().end()) wanted = found->second;
+  std::vector<CodePointRange> ranges;
+  const std::size_t num_runs = std::size(kCategoryRuns) / 2;
+  for (std::size_t run = 0; run < num_runs; ++run) {
+    const std::string category = plain_name(kCategoryNames[kCategoryRuns[2 * run + 1]]);
+    if (category != wanted && category.substr(0, 1) != wanted) continue;
+    extend(ranges, kCategoryRuns[2 * run], (run + 1 < num_runs ? kCategoryRuns[2 * run + 2] : kNumCodePoints) - 1);
+  }
+  if (ranges.empty()) return std::nullopt;
+  return ranges;
+}
+
+std::vector<CodePointRange> flag_ranges(CharFlags flag) {
+  std::vector<CodePointRange> ranges;
+  const CharTable& table = CharTable::get();
+  for (char32_t c = 0; c < kNumCodePoints; ++c) {
+    if ((table[c] & flag) != 0) extend(ranges, c, c);
+  }
+  return ranges;
+}
+
+void append_lower_case(std::u32string& text, char32_t c) {
+  static const auto* const lower = [] {
+    auto* map = new std::unordered_map<char32_t, std::pair<char32_t, char32_t>>;
+    for (std::size_t i = 0; i < std::size(kLowerCase); i += 3) {
+      map->emplace(kLowerCase[i], std::pair<char32_t, char32_t>(kLowerCase[i + 1], kLowerCase[i + 2]));
+    }
+    return map;
+  }();
+  const auto found = lower->find(c);
+  text += found == lower->end() ? c : found->second.first;
+  if (found != lower->end() && found->second.second != 0) text += found->second.second;
+}
+
+std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {
+  static const auto canonical = index_of(kCanonicalDecompositions);
+  static const auto compatible = index_of(kCompatibilityDecompositions);
+  if (compatibility) {
+    if (const auto parts = entry(kCompatibilityDecompositions, compatible, c); !parts.empty()) return parts;
+  }
+  return entry(kCanonicalDecompositions, canonical, c);
+}
+
+int combining_class(char32_t c) {
+  std::size_t low = 0, high = std::size(kCombiningRuns) / 3;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (c > kCombiningRuns[3 * middle + 1]) {
+      low = middle + 1;
+    } else if (c < kCombiningRuns[3 * middle]) {
+      high = middle;
+    } else {
+      return static_cast<int>(kCombiningRuns[3 * middle + 2]);
+    }
+  }
+  return 0;
+}
+
+std::optional<char32_t> composition(char32_t first, char32_t second) {
+  static const auto pairs = [] {
+    std::unordered_map<std::uint64_t, char32_t> map;
+    for (std::size_t i = 0; i < std::size(kCompositions); i += 3) {
+      map.emplace(static_cast<std::uint64_t>(kCompositions[i]) << 32 | kCompositions[i + 1], kCompositions[i + 2]);
+    }
+    return map;
+  }();
+  const auto found = pairs.find(static_cast<std::uint64_t>(first) << 32 | second);
+  if (found == pairs.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace tessera::internal
