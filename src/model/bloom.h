@@ -23,7 +23,8 @@ class Bloom : public LanguageModel {
   Json config() const override { return config_.to_json(); }
   double initializer_range() const override { return config_.initializer_range; }
   std::vector<std::pair<std::string, std::string>> tied_names() const override;
-  std::string base_prefix() const override { return "transformer."; }
+  std::string base_prefix() const override { return "transformer"; }
+  std::int64_t unit_activation_bytes(std::int64_t num_tokens) const override;
 
  protected:
   at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions) override;

@@ -75,6 +75,16 @@ Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
   head_bias_ = head->register_parameter("bias", at::empty({config.vocab_size}, options));
 }
 
+std::int64_t Gpt::unit_activation_bytes(std::int64_t num_tokens) const {
+  const bool drops = is_training() && config_.dropout > 0;
+  const std::int64_t C = config_.hidden_size, F = config_.ff_dim;
+  // q, k and v, what attention gives, both sums, the first norm's result; after the ReLU, and after its dropout.
+  const std::int64_t numel = num_tokens * ((3 + 1 + 2 + 1) * C + (drops ? 2 : 1) * F);
+  // A float32 number a head (the softmax's), a mean and a deviation a norm.
+  const std::int64_t statistics = num_tokens * (config_.num_heads + 4) * 4;
+  return numel * element_bytes() + statistics + dropout_bytes(num_tokens * (2 * C + F), config_.dropout);
+}
+
 at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions) {
   const at::Tensor tokens = at::embedding(embedding_->weight, ids);
   return positions_ ? tokens + at::embedding(positions_->weight, positions) : tokens;

@@ -27,6 +27,7 @@ class Gpt : public LanguageModel {
   std::vector<std::pair<std::string, std::string>> tied_names() const override {
     return {{"head.weight", "embedding.weight"}};
   }
+  std::int64_t unit_activation_bytes(std::int64_t num_tokens) const override;
 
  protected:
   at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions) override;

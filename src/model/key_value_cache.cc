@@ -41,7 +41,8 @@ void KeyValueCache::begin_prompt(const PackedBatch& prompts) {
     throw Error(fmt::format("generation: a prompt of {} tokens for a cache of {}", longest(), shape_.capacity));
   }
   lengths_ = at::tensor(host_lengths_, at::kLong).to(prompts.input_ids.device());
-  slots_ = slots(at::repeat_interleave(lengths_, prompts.input_ids.numel()), prompts.positions);
+  slots_ =
+      slots(at::repeat_interleave(lengths_, std::optional<std::int64_t>(prompts.input_ids.numel())), prompts.positions);
 }
 
 at::Tensor KeyValueCache::slots(const at::Tensor& rows, const at::Tensor& positions) const {

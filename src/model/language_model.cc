@@ -24,6 +24,11 @@ void check_length(const LanguageModelShape& shape, std::int64_t length) {
 
 }  // namespace
 
+std::int64_t LanguageModel::dropout_bytes(std::int64_t numel, double probability) const {
+  if (!is_training() || probability == 0) return 0;
+  return numel * (device().is_cpu() ? element_bytes() : 1);  // a GPU's fused operation keeps its mask as bytes
+}
+
 LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
   kernels::PackedAttention how;
   how.cu_seqlens = batch.cu_seqlens;

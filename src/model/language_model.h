@@ -40,8 +40,10 @@ class LanguageModel : public UnitModel {
   virtual double initializer_range() const = 0;
   // Names under which files may hold a parameter a second time, each with the parameter's own: the tied head.
   virtual std::vector<std::pair<std::string, std::string>> tied_names() const = 0;
-  // What files of the model without its head leave out before each name: "transformer."; empty: nothing.
+  // The first word of names that files of the model without its head leave out: "transformer"; empty: none.
   virtual std::string base_prefix() const { return {}; }
+  // What one unit keeps for backward beside its input, in the parameters' type; with checkpointing, nothing.
+  virtual std::int64_t unit_activation_bytes(std::int64_t num_tokens) const = 0;
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 
@@ -74,6 +76,10 @@ class LanguageModel : public UnitModel {
   virtual const at::Tensor& head_weight() const = 0;   // [V, C]
   virtual std::optional<at::Tensor> head_bias() const { return {}; }
   virtual std::optional<at::Tensor> slopes() const { return {}; }  // [H] float32 on the device: ALiBi's
+
+  // Of `numel` elements, what a dropout keeps; 0 where it does nothing.
+  std::int64_t dropout_bytes(std::int64_t numel, double probability) const;
+  std::int64_t element_bytes() const { return static_cast<std::int64_t>(head_weight().element_size()); }
 
   std::vector<Unit> units_;
 

@@ -1,0 +1,113 @@
+#include "model/checkpointing.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/small_model.h"
+#include "support/counting_allocator.h"
+
+namespace tessera {
+namespace {
+
+std::vector<at::Tensor> gradients_of(LanguageModel& model, const PackedBatch& batch, UnitRunner& runner) {
+  model.zero_grad();
+  model.loss(batch, runner).sum.backward();
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : model.parameters()) gradients.push_back(parameter.grad().clone());
+  return gradients;
+}
+
+// Counts the calls of each unit.
+class CountingRunner : public UnitRunner {
+ public:
+  at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) override {
+    names.push_back(unit.name);
+    return body(input);
+  }
+  std::vector<std::string> names;
+};
+
+TEST(Checkpointing, GivesTheSameBitsAndRunsUnitsAgainFromTheLast) {
+  const auto model = small_bloom(0.1);
+  const PackedBatch batch = counted_batch({7, 12, 1});
+  CountingRunner plain, inner;
+  CheckpointRunner checkpointed(inner);
+  const auto expected = gradients_of(*model, batch, plain), found = gradients_of(*model, batch, checkpointed);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(expected[i], found[i])) << i;
+  const std::string name = "transformer.h.";
+  EXPECT_EQ(inner.names,
+            (std::vector<std::string>{name + "0", name + "1", name + "2", name + "2", name + "1", name + "0"}));
+}
+
+TEST(Checkpointing, ReachesTheUnitsWhoseInputNeedsNoGradient) {
+  const auto model = small_bloom();
+  for (auto& item : model->named_parameters()) {
+    if (!item.key().starts_with("transformer.h.")) item.value().set_requires_grad(false);
+  }
+  UnitRunner plain;
+  CheckpointRunner checkpointed(plain);
+  model->loss(counted_batch({9}), checkpointed).sum.backward();
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_EQ(item.value().grad().defined(), item.key().starts_with("transformer.h.")) << item.key();
+  }
+}
+
+TEST(Checkpointing, DoesNothingWithoutGradients) {
+  const auto model = small_bloom();
+  CountingRunner inner;
+  CheckpointRunner checkpointed(inner);
+  const at::NoGradGuard no_grad;
+  EXPECT_FALSE(model->hidden_states(counted_batch({5}), checkpointed).requires_grad());
+  EXPECT_EQ(inner.names.size(), 3u);
+}
+
+// What is alive after a forward pass and was not before.
+std::int64_t kept_bytes(LanguageModel& model, const PackedBatch& batch, UnitRunner& runner) {
+  const std::int64_t before = live_cpu_bytes();
+  const at::Tensor hidden = model.hidden_states(batch, runner);
+  return live_cpu_bytes() - before;
+}
+
+void expect_memory_as_calculated(LanguageModel& model, std::int64_t num_units) {
+  const std::int64_t num_tokens = 300;
+  const PackedBatch batch = counted_batch({100, 150, 50});
+  UnitRunner plain;
+  CheckpointRunner checkpointed(plain);
+  (void)kept_bytes(model, batch, plain);  // what is made once and stays
+  const std::int64_t whole = kept_bytes(model, batch, plain), less = kept_bytes(model, batch, checkpointed);
+  const auto calculated = static_cast<double>(num_units * model.unit_activation_bytes(num_tokens));
+  EXPECT_NEAR(static_cast<double>(whole - less), calculated, 0.01 * calculated);
+  // With checkpointing: each unit's input, and what the root keeps.
+  const std::int64_t input_bytes = num_tokens * model.shape().hidden_size * 4;
+  EXPECT_LE(less, (num_units + 4) * input_bytes);
+}
+
+TEST(Checkpointing, SavesTheMemoryThatIsCalculated) {
+  start_counting_cpu_memory();
+  for (const double dropout : {0.0, 0.1}) {
+    SCOPED_TRACE(dropout);
+    expect_memory_as_calculated(*small_bloom(dropout, 5), 5);
+    expect_memory_as_calculated(*small_gpt(dropout, 5), 5);
+  }
+}
+
+// Backward holds one unit's activations at a time.
+TEST(Checkpointing, PeaksAtOneUnitsActivations) {
+  start_counting_cpu_memory();
+  const auto model = small_bloom(0, 8);
+  const PackedBatch batch = counted_batch({100, 150, 50});
+  UnitRunner plain;
+  CheckpointRunner checkpointed(plain);
+  const auto peak_of = [&](UnitRunner& runner) {
+    gradients_of(*model, batch, runner);  // the gradients' own memory
+    reset_peak_cpu_bytes();
+    const std::int64_t before = live_cpu_bytes();
+    gradients_of(*model, batch, runner);
+    return peak_cpu_bytes() - before;
+  };
+  const std::int64_t saved = peak_of(plain) - peak_of(checkpointed);
+  EXPECT_GT(saved, 6 * model->unit_activation_bytes(300)) << "7 of 8 units' activations need not be there together";
+}
+
+}  // namespace
+}  // namespace tessera

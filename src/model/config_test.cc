@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "model/bloom_config.h"
+#include "model/gpt_config.h"
+#include "model/language_model.h"
+#include "support/contains.h"
+
+namespace tessera {
+namespace {
+
+// The message that the text's config is refused with; empty: it is not refused.
+std::string refusal(const std::string& text) {
+  try {
+    make_language_model(parse_json(text, "config.json"));
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+std::string bloom_with(const std::string& field) {
+  Json config = BloomConfig{}.to_json();
+  config["vocab_size"] = 16;
+  const Json fields = parse_json("{" + field + "}", "test");
+  for (const auto& [name, value] : fields.items()) config[name] = value;
+  return config.dump();
+}
+
+TEST(BloomConfig, ReadsTheFileOfBloom560m) {
+  const Json file = parse_json(R"({"apply_residual_connection_post_layernorm": false, "attention_dropout": 0.0,
+      "architectures": ["BloomForCausalLM"], "attention_softmax_in_fp32": true, "bias_dropout_fusion": true,
+      "bos_token_id": 1, "eos_token_id": 2, "hidden_dropout": 0.1, "initializer_range": 0.02,
+      "layer_norm_epsilon": 1e-06, "model_type": "bloom", "n_embed": 1024, "n_inner": null, "n_layer": 24,
+      "num_attention_heads": 16, "offset_alibi": 100, "pretraining_tp": 1, "vocab_size": 250880})",
+                               "config.json");
+  const BloomConfig config = BloomConfig::from_json(file, "config.json");
+  EXPECT_EQ(config.hidden_size, 1024);
+  EXPECT_EQ(config.num_layers, 24);
+  EXPECT_EQ(config.num_heads, 16);
+  EXPECT_EQ(config.head_dim(), 64);
+  EXPECT_EQ(config.vocab_size, 250880);
+  EXPECT_EQ(config.hidden_dropout, 0.1);
+  EXPECT_EQ(config.layer_norm_epsilon, 1e-6);
+  EXPECT_TRUE(config.tie_word_embeddings);
+}
+
+TEST(BloomConfig, WhatItWritesItReads) {
+  BloomConfig config;
+  config.num_heads = 4;
+  config.residual_after_norm = true;
+  config.tie_word_embeddings = false;
+  config.attention_dropout = 0.25;
+  EXPECT_EQ(BloomConfig::from_json(config.to_json(), "x").to_json(), config.to_json());
+}
+
+TEST(BloomConfig, RefusalsNameFileFieldAndWhatIsAllowed) {
+  EXPECT_EQ(refusal(bloom_with("")), "");
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("model_type": "llama")")),
+                       "config.json: \"model_type\" is 'llama': Tessera knows bloom and tessera-gpt"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_size": 65)")), "\"hidden_size\" is 65: not a multiple of the 8"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_size": 0)")), "expected a whole number from 1 to"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_size": 64.0)")), "expected a whole number"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("vocab_size": 18446744073709551615)")), "expected a whole number"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("vocab_size": "many")")), "is \"many\""));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("n_layer": 2, "num_hidden_layers": 3)")),
+                       "\"n_layer\" is 2 and its other name \"num_hidden_layers\" is 3: remove one"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_dropout": 1.0)")), "expected a number from 0 to 0.99"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("tie_word_embeddings": 1)")), "expected true or false"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("n_inner": 100)")), "\"n_inner\" is 100"));
+  EXPECT_TRUE(contains(refusal(bloom_with(R"("slow_but_exact": true, "pretraining_tp": 4)")), "\"slow_but_exact\""));
+  EXPECT_EQ(refusal(bloom_with(R"("slow_but_exact": true)")), "") << "it changes nothing with pretraining_tp 1";
+  EXPECT_TRUE(contains(refusal("[1]"), "expected an object"));
+  EXPECT_TRUE(contains(refusal("{}"), "\"model_type\" is missing"));
+}
+
+TEST(GptConfig, WhatItWritesItReadsAndWhatItCannotBeIsRefused) {
+  GptConfig config;
+  config.vocab_size = 32;
+  config.hidden_size = 16;
+  config.num_heads = 2;
+  config.ff_dim = 24;
+  config.learned_positions = true;
+  EXPECT_EQ(GptConfig::from_json(config.to_json(), "x").to_json(), config.to_json());
+  EXPECT_EQ(make_language_model(config.to_json())->max_positions(), 512);
+  Json broken = config.to_json();
+  broken["positions"] = "sinus";
+  EXPECT_TRUE(contains(refusal(broken.dump()), "\"positions\" is 'sinus': expected 'none' or 'learned'"));
+  broken = config.to_json();
+  broken.erase("ff_dim");
+  EXPECT_TRUE(contains(refusal(broken.dump()), "\"ff_dim\" is missing"));
+}
+
+// The names by which transformers and torch know the parameters.
+TEST(ModelNames, AreTheOriginals) {
+  BloomConfig bloom;
+  bloom.vocab_size = 16;
+  bloom.num_layers = 1;
+  std::set<std::string> names;
+  for (const auto& item : make_language_model(bloom.to_json())->named_parameters()) names.insert(item.key());
+  const std::string block = "transformer.h.0.";
+  const std::set<std::string> expected{"transformer.word_embeddings.weight",
+                                       "transformer.word_embeddings_layernorm.weight",
+                                       "transformer.word_embeddings_layernorm.bias",
+                                       block + "input_layernorm.weight",
+                                       block + "input_layernorm.bias",
+                                       block + "self_attention.query_key_value.weight",
+                                       block + "self_attention.query_key_value.bias",
+                                       block + "self_attention.dense.weight",
+                                       block + "self_attention.dense.bias",
+                                       block + "post_attention_layernorm.weight",
+                                       block + "post_attention_layernorm.bias",
+                                       block + "mlp.dense_h_to_4h.weight",
+                                       block + "mlp.dense_h_to_4h.bias",
+                                       block + "mlp.dense_4h_to_h.weight",
+                                       block + "mlp.dense_4h_to_h.bias",
+                                       "transformer.ln_f.weight",
+                                       "transformer.ln_f.bias"};
+  EXPECT_EQ(names, expected);
+  const auto model = make_language_model(bloom.to_json());
+  ASSERT_EQ(model->units().size(), 1u);
+  EXPECT_EQ(model->units()[0].name, "transformer.h.0");
+  EXPECT_EQ(model->units()[0].kind, "BloomBlock");
+  EXPECT_EQ(model->units()[0].module->parameters().size(), 12u);
+}
+
+}  // namespace
+}  // namespace tessera

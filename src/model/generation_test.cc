@@ -1,0 +1,136 @@
+#include "model/generation.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "model/small_model.h"
+#include "support/contains.h"
+#include "support/counting_allocator.h"
+
+namespace tessera {
+namespace {
+
+const std::vector<TokenIds> kPrompts = {{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10, 11}, {12, 13}};
+
+std::string refusal(LanguageModel& model, const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
+  UnitRunner runner;
+  try {
+    generate(model, prompts, options, runner);
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
+  const std::shared_ptr<LanguageModel> models[] = {small_bloom(), small_gpt()};
+  UnitRunner runner;
+  for (const auto& model : models) {
+    GenerationOptions options;
+    options.max_new_tokens = 12;
+    const auto together = generate(*model, kPrompts, options, runner);
+    options.use_cache = false;
+    EXPECT_EQ(generate(*model, kPrompts, options, runner), together);
+    options.use_cache = true;
+    for (std::size_t i = 0; i < kPrompts.size(); ++i) {
+      EXPECT_EQ(generate(*model, {kPrompts[i]}, options, runner).front(), together[i]) << i;
+    }
+  }
+}
+
+// Each sequence of the batch ends at its own place, whichever ended before it.
+TEST(Generation, EndsWithTheFirstEndTokenOfEachSequence) {
+  const auto model = small_bloom();
+  UnitRunner runner;
+  GenerationOptions options;
+  options.max_new_tokens = 15;
+  const auto free = generate(*model, kPrompts, options, runner);
+  for (std::int64_t eos = 0; eos < 50; ++eos) {
+    options.eos_ids = {eos, 49 - eos};
+    const auto ended = generate(*model, kPrompts, options, runner);
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      TokenIds expected;
+      for (const std::int64_t id : free[i]) {
+        expected.push_back(id);
+        if (id == eos || id == 49 - eos) break;
+      }
+      EXPECT_EQ(ended[i], expected) << eos << ", " << i;
+    }
+  }
+}
+
+TEST(Generation, DrawsAreAFunctionOfTheSeed) {
+  const auto model = small_gpt();
+  UnitRunner runner;
+  GenerationOptions options;
+  options.sampling.do_sample = true;
+  options.seed = 3;
+  const auto first = generate(*model, kPrompts, options, runner);
+  EXPECT_EQ(generate(*model, kPrompts, options, runner), first);
+  options.seed = 4;
+  EXPECT_NE(generate(*model, kPrompts, options, runner), first);
+  options.sampling.top_k = 1;  // leaves only the best
+  const auto best = generate(*model, kPrompts, options, runner);
+  options.sampling.do_sample = false;
+  EXPECT_EQ(generate(*model, kPrompts, options, runner), best);
+}
+
+TEST(Generation, LeavesTheModelInItsMode) {
+  const auto model = small_bloom(0.5);
+  UnitRunner runner;
+  const auto first = generate(*model, kPrompts, {}, runner);
+  EXPECT_TRUE(model->is_training());
+  model->set_dropout_seed(8);
+  EXPECT_EQ(generate(*model, kPrompts, {}, runner), first) << "dropout is off while generating";
+}
+
+TEST(Generation, TheCacheTakesItsMemoryOnce) {
+  start_counting_cpu_memory();
+  const auto model = small_bloom();
+  UnitRunner runner;
+  const std::int64_t before = live_cpu_bytes();
+  KeyValueCache cache = model->make_cache(4, 64);
+  EXPECT_EQ(live_cpu_bytes() - before, cache.bytes());
+  EXPECT_EQ(cache.bytes(), 2 * 3 * 4 * 64 * 64 * 4);
+  model->prefill(pack_sequences(kPrompts, at::kCPU), cache, runner);
+  const auto step = [&] { model->step(at::tensor({1, 2, 3, 4}, at::kLong), cache, runner); };
+  step();
+  const std::int64_t after_one = live_cpu_bytes();
+  reset_peak_cpu_bytes();
+  for (int i = 0; i < 20; ++i) step();
+  EXPECT_LT(live_cpu_bytes() - after_one, 64 * 1024) << "only the bias of one step grows";
+  EXPECT_LT(peak_cpu_bytes() - after_one, cache.bytes() / 2) << "no layer's cache is copied";
+}
+
+TEST(Generation, RefusesWhatCannotBe) {
+  const auto model = small_bloom();
+  GenerationOptions options;
+  EXPECT_TRUE(contains(refusal(*model, {{1}, {}}, options), "prompt 1 has no token"));
+  EXPECT_TRUE(contains(refusal(*model, {{1, 50}}, options), "token 50: the model's vocabulary is 0 to 49"));
+  EXPECT_TRUE(contains(refusal(*model, {{-1}}, options), "token -1"));
+  options.max_new_tokens = 0;
+  EXPECT_TRUE(contains(refusal(*model, {{1}}, options), "max_new_tokens 0"));
+  options = {};
+  options.sampling.temperature = 0;
+  EXPECT_TRUE(contains(refusal(*model, {{1}}, options), "temperature 0"));
+  options = {};
+  options.sampling.top_p = 1.5;
+  EXPECT_TRUE(contains(refusal(*model, {{1}}, options), "top_p 1.5"));
+  GptConfig config;
+  config.vocab_size = 20;
+  config.hidden_size = 8;
+  config.num_heads = 2;
+  config.ff_dim = 8;
+  config.seq_length = 6;
+  config.learned_positions = true;
+  Gpt bounded(config);
+  initialise(bounded, 1);
+  options = {};
+  options.max_new_tokens = 5;
+  EXPECT_TRUE(contains(refusal(bounded, {{1, 2, 3}}, options), "the model has positions for 6"));
+  EXPECT_EQ(refusal(bounded, {{1, 2}}, options), "") << "the last token needs no position";
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#include "model/initialise.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/small_model.h"
+
+namespace tessera {
+namespace {
+
+TEST(Initialise, DrawsMatricesAndSetsNormsAndBiases) {
+  const auto model = small_bloom();
+  for (const auto& item : model->named_parameters()) {
+    const at::Tensor value = item.value().detach();
+    if (value.dim() == 2) {
+      EXPECT_NEAR(value.std().item<float>(), 0.1, 0.01) << item.key();
+      EXPECT_NEAR(value.mean().item<float>(), 0, 0.01) << item.key();
+    } else {
+      EXPECT_TRUE((value == (item.key().ends_with("bias") ? 0 : 1)).all().item<bool>()) << item.key();
+    }
+  }
+}
+
+TEST(Initialise, IsAFunctionOfSeedAndNameAlone) {
+  const auto first = small_bloom(), second = small_bloom();
+  initialise(*second, 2);
+  const auto weight = [](Bloom& model, const std::string& name) { return model.named_parameters()[name]; };
+  const std::string name = "transformer.h.1.mlp.dense_h_to_4h.weight";
+  EXPECT_FALSE(at::equal(weight(*first, name), weight(*second, name)));
+  at::Tensor alone = at::empty_like(weight(*first, name)).detach();
+  initialise_parameter(alone, name, 0.1, 1);
+  EXPECT_TRUE(at::equal(alone, weight(*first, name)));
+  at::Tensor half = alone.to(at::kBFloat16);
+  initialise_parameter(half, name, 0.1, 1);
+  EXPECT_TRUE(at::equal(half, alone.to(at::kBFloat16)));
+  EXPECT_FALSE(at::equal(weight(*first, name), weight(*first, "transformer.h.2.mlp.dense_h_to_4h.weight")));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include "model/resnet.h"
+
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/max_pool2d.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+// B batch, C channels, H and W height and width.
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kExpansion = 4;  // a block's output channels over those of its inner convolutions
+
+torch::nn::Conv2d convolution(std::int64_t in_channels, std::int64_t out_channels, std::int64_t size,
+                              std::int64_t stride) {
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in_channels, out_channels, size).stride(stride).padding(size / 2).bias(false));
+}
+
+// What torch::nn::BatchNorm2d computes, but that a second pass over the same batch can leave the statistics alone.
+at::Tensor normalise(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
+  const bool use_batch = norm.is_training();
+  const bool pass_statistics = !use_batch || move_statistics;
+  if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
+  return at::batch_norm(x_BCHW, norm.weight, norm.bias, pass_statistics ? norm.running_mean : at::Tensor(),
+                        pass_statistics ? norm.running_var : at::Tensor(), use_batch, *norm.options.momentum(),
+                        norm.options.eps(), /*cudnn_enabled=*/true);
+}
+
+}  // namespace
+
+class Bottleneck : public torch::nn::Module {
+ public:
+  Bottleneck(std::int64_t in_channels, std::int64_t channels, std::int64_t stride) {
+    // Drawn before the others and registered behind them: torchvision's order of both.
+    const bool changes_shape = stride != 1 || in_channels != channels * kExpansion;
+    if (changes_shape) {
+      shortcut_ = convolution(in_channels, channels * kExpansion, 1, stride);
+      shortcut_norm_ = torch::nn::BatchNorm2d(channels * kExpansion);
+    }
+    conv1_ = register_module("conv1", convolution(in_channels, channels, 1, 1));
+    bn1_ = register_module("bn1", torch::nn::BatchNorm2d(channels));
+    conv2_ = register_module("conv2", convolution(channels, channels, 3, stride));
+    bn2_ = register_module("bn2", torch::nn::BatchNorm2d(channels));
+    conv3_ = register_module("conv3", convolution(channels, channels * kExpansion, 1, 1));
+    bn3_ = register_module("bn3", torch::nn::BatchNorm2d(channels * kExpansion));
+    if (changes_shape) {
+      auto downsample = std::make_shared<torch::nn::Module>();
+      downsample->register_module("0", shortcut_);
+      downsample->register_module("1", shortcut_norm_);
+      register_module("downsample", downsample);
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& x_BCHW, bool move_statistics) {
+    at::Tensor out = normalise(*bn1_, conv1_(x_BCHW), move_statistics).relu_();
+    out = normalise(*bn2_, conv2_(out), move_statistics).relu_();
+    out = normalise(*bn3_, conv3_(out), move_statistics);
+    // Into the tensor that batch-norm just made: its gradient needs only its input.
+    out += shortcut_.is_empty() ? x_BCHW : normalise(*shortcut_norm_, shortcut_(x_BCHW), move_statistics);
+    return out.relu_();
+  }
+
+ private:
+  torch::nn::Conv2d conv1_ = nullptr, conv2_ = nullptr, conv3_ = nullptr, shortcut_ = nullptr;
+  torch::nn::BatchNorm2d bn1_ = nullptr, bn2_ = nullptr, bn3_ = nullptr, shortcut_norm_ = nullptr;
+};
+
+ResNet50::ResNet50(std::int64_t num_classes) : UnitModel("ResNet50"), num_classes_(num_classes) {
+  if (num_classes < 1) throw UsageError(fmt::format("a ResNet of {} classes (at least 1 is needed)", num_classes));
+  conv1_ =
+      register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)));
+  bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
+  std::int64_t channels = add_layer("layer1", 64, 64, 3, 1);
+  channels = add_layer("layer2", channels, 128, 4, 2);
+  channels = add_layer("layer3", channels, 256, 6, 2);
+  channels = add_layer("layer4", channels, 512, 3, 2);
+  fc_ = register_module("fc", torch::nn::Linear(channels, num_classes));
+  initialise();
+}
+
+std::int64_t ResNet50::add_layer(const std::string& name, std::int64_t in_channels, std::int64_t channels,
+                                 std::int64_t num_blocks, std::int64_t stride) {
+  auto layer = register_module(name, std::make_shared<torch::nn::Module>());
+  for (std::int64_t i = 0; i < num_blocks; ++i) {
+    auto block =
+        std::make_shared<Bottleneck>(i == 0 ? in_channels : channels * kExpansion, channels, i == 0 ? stride : 1);
+    layer->register_module(std::to_string(i), block);
+    units_.push_back({fmt::format("{}.{}", name, i), "Bottleneck", block.get()});
+    blocks_.push_back(std::move(block));
+  }
+  return channels * kExpansion;
+}
+
+// Over the constructors' own draws, as torchvision does; batch-norm's 1 and 0 and fc are theirs.
+void ResNet50::initialise() {
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (auto* convolution = module->as<torch::nn::Conv2d>()) {
+      torch::nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
+    }
+  }
+}
+
+at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) {
+  if (images_BCHW.dim() != 4 || images_BCHW.size(1) != 3) {
+    throw Error(fmt::format("ResNet-50 expects images [batch, 3, height, width], found [{}]",
+                            fmt::join(images_BCHW.sizes().begin(), images_BCHW.sizes().end(), ", ")));
+  }
+  at::Tensor x = conv1_(images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
+  x = at::max_pool2d(normalise(*bn1_, x, true).relu_(), {3, 3}, {2, 2}, {1, 1});
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    // Shared by the copies of the body that a runner keeps.
+    auto is_first = std::make_shared<bool>(true);
+    x = runner.run(units_[i], x, [block = blocks_[i], is_first](const at::Tensor& input) {
+      return block->forward(input, std::exchange(*is_first, false));
+    });
+  }
+  return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+}
+
+at::Tensor ResNet50::forward(const at::Tensor& images_BCHW) {
+  UnitRunner runner;
+  return forward(images_BCHW, runner);
+}
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// ResNet-50 as torchvision computes it (the stride in the 3x3 convolution): parameters and buffers have the names,
+// shapes and order of its state_dict, so its weights load as they are; forward, gradients and batch-norm statistics are
+// the same in train() and in eval().
+//
+// The units are the 16 blocks, "layer1.0" to "layer4.2", kind "Bottleneck"; the root is the stem (conv1, bn1) and fc.
+// Activations are channels-last inside, whatever layout the images come in; parameters stay in plain layout, so that a
+// flat buffer of them is what a file of them is.
+//
+// A block may be computed again in the backward pass (UnitRunner): the statistics move by the first time only.
+#pragma once
+
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/unit.h"
+
+namespace tessera {
+
+class Bottleneck;
+
+class ResNet50 : public UnitModel {
+ public:
+  // Weights are drawn from torch's default CPU generator, from torchvision's distributions and in its order: the same
+  // torch::manual_seed gives the same weights.
+  explicit ResNet50(std::int64_t num_classes = 1000);
+
+  const std::vector<Unit>& units() const override { return units_; }
+  std::int64_t num_classes() const { return num_classes_; }
+
+  // images_BCHW: [B, 3, H, W] in the parameters' type (or any, under autocast); gives logits [B, num_classes].
+  at::Tensor forward(const at::Tensor& images_BCHW, UnitRunner& runner);
+  at::Tensor forward(const at::Tensor& images_BCHW);
+
+ private:
+  std::int64_t add_layer(const std::string& name, std::int64_t in_channels, std::int64_t channels,
+                         std::int64_t num_blocks, std::int64_t stride);
+  void initialise();
+
+  std::int64_t num_classes_;
+  torch::nn::Conv2d conv1_ = nullptr;
+  torch::nn::BatchNorm2d bn1_ = nullptr;
+  std::vector<std::shared_ptr<Bottleneck>> blocks_;
+  torch::nn::Linear fc_ = nullptr;
+  std::vector<Unit> units_;
+};
+
+}  // namespace tessera

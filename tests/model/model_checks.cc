@@ -1,0 +1,237 @@
+#include "model/model_checks.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/checkpointing.h"
+#include "model/generation.h"
+#include "model/packing.h"
+
+namespace tessera {
+namespace {
+
+PackedBatch batch_of(const TensorFile& file, const std::string& side, at::Device device) {
+  return pack_padded(file.at("ids_" + side).to(device), file.at("mask_" + side).to(device),
+                     file.at("labels_" + side).to(device));
+}
+
+double largest_difference(const at::Tensor& value, const at::Tensor& reference) {
+  return (value.detach().cpu().to(at::kDouble) - reference.to(at::kDouble)).abs().max().item<double>();
+}
+
+double rms_difference(const at::Tensor& value, const at::Tensor& reference) {
+  const at::Tensor apart = value.detach().cpu().to(at::kDouble) - reference.to(at::kDouble);
+  return std::sqrt(apart.square().mean().item<double>());
+}
+
+std::vector<TokenIds> rows_of(const at::Tensor& ids, std::int64_t filler) {
+  std::vector<TokenIds> rows;
+  for (std::int64_t i = 0; i < ids.size(0); ++i) {
+    TokenIds row(ids[i].const_data_ptr<std::int64_t>(), ids[i].const_data_ptr<std::int64_t>() + ids.size(1));
+    row.erase(std::find(row.begin(), row.end(), filler), row.end());
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// The real tokens of each row.
+std::vector<TokenIds> prompts_of(const TensorFile& file) {
+  std::vector<TokenIds> prompts = rows_of(file.at("ids_right"), -1);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    prompts[i].resize(static_cast<std::size_t>(file.at("mask_right")[static_cast<std::int64_t>(i)].sum().item<long>()));
+  }
+  return prompts;
+}
+
+// Every gradient of the mean loss, by name; the model's own are cleared.
+std::map<std::string, at::Tensor> gradients_of(LanguageModel& model, const PackedBatch& batch, UnitRunner& runner) {
+  model.zero_grad();
+  const kernels::LossSum loss = model.loss(batch, runner);
+  (loss.sum / loss.num_counted).backward();
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto& item : model.named_parameters()) gradients[item.key()] = item.value().grad().clone();
+  return gradients;
+}
+
+}  // namespace
+
+const std::vector<ModelCase>& model_cases() {
+  static const std::vector<ModelCase> cases = {
+      {"bloom", true}, {"bloom_6_heads", true}, {"bloom_post_norm", true}, {"gpt", false}, {"gpt_learned", false}};
+  return cases;
+}
+
+TensorFile model_reference(const std::string& name) {
+  return read_tensor_file(std::string(TESSERA_TEST_DATA_FOLDER) + "/models/" + name + ".safetensors");
+}
+
+std::shared_ptr<LanguageModel> model_of(const TensorFile& file, at::Device device, at::ScalarType type) {
+  const Json config = parse_json(file.metadata.at("config").get<std::string>(), "the reference's config");
+  auto model = make_language_model(config, "the reference's config", at::device(device).dtype(type));
+  const at::NoGradGuard no_grad;
+  std::size_t num_weights = 0;
+  for (auto& item : model->named_parameters()) item.value().copy_(file.at("w." + item.key()));
+  for (const auto& [name, tensor] : file.tensors) num_weights += name.starts_with("w.");
+  EXPECT_EQ(num_weights, model->named_parameters().size()) << "the reference has other parameters";
+  model->eval();
+  return model;
+}
+
+void check_logits(const ModelCase& which, at::Device device) {
+  const TensorFile file = model_reference(which.name);
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  const at::NoGradGuard no_grad;
+  for (const std::string side : {"left", "right"}) {
+    if (!file.has("logits_" + side)) continue;
+    const at::Tensor logits = model->logits(batch_of(file, side, device), runner);
+    EXPECT_LE(largest_difference(logits, file.at("logits_" + side)), 1e-4) << side;
+  }
+  // A sequence sees nothing of those it is packed with; and single rows can be had.
+  std::int64_t begin = 0;
+  for (const TokenIds& prompt : prompts_of(file)) {
+    const auto length = static_cast<std::int64_t>(prompt.size());
+    const at::Tensor last = at::tensor({length - 1}, at::kLong).to(device);
+    const at::Tensor alone = model->logits(pack_sequences({prompt}, device), runner, last);
+    EXPECT_LE(largest_difference(alone, file.at("logits_right").slice(0, begin + length - 1, begin + length)), 1e-4);
+    begin += length;
+  }
+}
+
+void check_loss_and_gradients(const ModelCase& which, at::Device device) {
+  const TensorFile file = model_reference(which.name);
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  const PackedBatch batch = batch_of(file, "right", device);
+  const auto relative = [](double value, double reference) {
+    return std::abs(value - reference) / std::abs(reference);
+  };
+  for (const bool smoothed : {false, true}) {
+    kernels::LinearCrossEntropy how;
+    how.label_smoothing = smoothed ? 0.1 : 0;
+    const kernels::LossSum loss = model->loss(batch, runner, how);
+    const double reference = file.at(smoothed ? "loss_sum_smoothed" : "loss_sum").item<float>();
+    EXPECT_LE(relative(loss.sum.item<float>(), reference), 1e-4) << (smoothed ? "smoothed" : "plain");
+    EXPECT_EQ(loss.num_counted, file.at("num_counted").item<std::int64_t>());
+    EXPECT_EQ(batch.num_counted, loss.num_counted);
+  }
+  CheckpointRunner checkpointed(runner);
+  for (UnitRunner* way : {&runner, static_cast<UnitRunner*>(&checkpointed)}) {
+    const auto gradients = gradients_of(*model, batch, *way);
+    for (const auto& [name, gradient] : gradients) {
+      const at::Tensor& reference = file.at("g." + name);
+      EXPECT_LE(largest_difference(gradient, reference), 1e-4 * reference.abs().max().item<double>()) << name;
+    }
+  }
+}
+
+void check_bf16_logits(at::Device device) {
+  const TensorFile file = model_reference("bloom");
+  const auto model = model_of(file, device, at::kBFloat16);
+  UnitRunner runner;
+  const at::NoGradGuard no_grad;
+  const at::Tensor logits = model->logits(batch_of(file, "right", device), runner);
+  EXPECT_EQ(logits.scalar_type(), at::kBFloat16);
+  const at::Tensor& reference = file.at("logits_right");
+  const double theirs = rms_difference(file.at("logits_bf16"), reference);
+  EXPECT_LE(rms_difference(logits, reference), 1.1 * theirs);
+  EXPECT_LE(largest_difference(logits, reference), 1.5 * largest_difference(file.at("logits_bf16"), reference));
+}
+
+void check_bf16_gradients(const ModelCase& which, at::Device device) {
+  const TensorFile file = model_reference(which.name);
+  const auto model = model_of(file, device, at::kBFloat16);
+  UnitRunner runner;
+  const kernels::LossSum loss = model->loss(batch_of(file, "right", device), runner);
+  EXPECT_NEAR(loss.sum.item<float>() / file.at("loss_sum").item<float>(), 1, 0.01);
+  double sum = 0, sum_of_theirs = 0;
+  for (const auto& [name, gradient] : gradients_of(*model, batch_of(file, "right", device), runner)) {
+    const at::Tensor& reference = file.at("g." + name);
+    const double size = std::sqrt(reference.to(at::kDouble).square().mean().item<double>());
+    const double error = rms_difference(gradient, reference) / size,
+                 theirs = file.at("bf16_error." + name).item<float>();
+    // Of a single tensor one draw of rounding is compared with another; all together are held closer.
+    EXPECT_LE(error, 2 * theirs) << name;
+    sum += error;
+    sum_of_theirs += theirs;
+  }
+  EXPECT_LE(sum, 1.2 * sum_of_theirs);
+}
+
+void check_greedy_generation(at::Device device) {
+  const TensorFile file = model_reference("bloom");
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  GenerationOptions options;
+  options.max_new_tokens = file.at("greedy_free").size(1);
+  for (const bool use_cache : {true, false}) {
+    options.use_cache = use_cache;
+    options.eos_ids.clear();
+    EXPECT_EQ(generate(*model, prompts_of(file), options, runner), rows_of(file.at("greedy_free"), -1)) << use_cache;
+    options.eos_ids = {file.at("greedy_eos").item<std::int64_t>()};
+    EXPECT_EQ(generate(*model, prompts_of(file), options, runner), rows_of(file.at("greedy"), -1)) << use_cache;
+  }
+}
+
+void check_step_logits(const ModelCase& which, at::Device device) {
+  const TensorFile file = model_reference(which.name);
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  // Half of each sequence as a prompt, then its tokens one by one: the logits of the whole, row by row.
+  const std::vector<TokenIds> whole = prompts_of(file);
+  std::vector<TokenIds> prompts;
+  std::vector<std::int64_t> begins{0};
+  for (const TokenIds& sequence : whole) {
+    prompts.emplace_back(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>((sequence.size() + 1) / 2));
+    begins.push_back(begins.back() + static_cast<std::int64_t>(sequence.size()));
+  }
+  KeyValueCache cache = model->make_cache(static_cast<std::int64_t>(whole.size()), 14);
+  at::Tensor logits = model->prefill(pack_sequences(prompts, device), cache, runner);
+  for (std::size_t count = 0;; ++count) {
+    TokenIds next;
+    bool any = false;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const std::size_t last = prompts[i].size() + count - 1;
+      if (last < whole[i].size()) {
+        const at::Tensor& reference = file.at("logits_right")[begins[i] + static_cast<std::int64_t>(last)];
+        EXPECT_LE(largest_difference(logits[static_cast<std::int64_t>(i)], reference), 1e-4) << i << ", " << last;
+      }
+      any |= last + 1 < whole[i].size();
+      next.push_back(last + 1 < whole[i].size() ? whole[i][last + 1] : 0);
+    }
+    if (!any) return;
+    logits = model->step(at::tensor(next, at::kLong).to(device), cache, runner);
+  }
+}
+
+void check_dropout_and_checkpointing(const ModelCase& which, at::Device device) {
+  TensorFile file = model_reference(which.name);
+  Json config = parse_json(file.metadata.at("config").get<std::string>(), "config");
+  config[which.is_bloom ? "hidden_dropout" : "dropout"] = 0.2;
+  if (which.is_bloom) config["attention_dropout"] = 0.3;
+  file.metadata["config"] = config.dump();
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  CheckpointRunner checkpointed(runner);
+  const PackedBatch batch = batch_of(file, "right", device);
+  const auto gradients = [&](std::uint64_t seed, UnitRunner& way) {
+    model->set_dropout_seed(seed);
+    return gradients_of(*model, batch, way);
+  };
+  const auto equal = [](const auto& a, const auto& b) {
+    return std::all_of(a.begin(), a.end(), [&](const auto& item) { return at::equal(item.second, b.at(item.first)); });
+  };
+  const auto without = gradients(1, runner);
+  EXPECT_TRUE(equal(without, gradients(2, runner))) << "eval mode has no dropout";
+  model->train();
+  const auto first = gradients(1, runner);
+  EXPECT_FALSE(equal(first, without)) << "training mode has dropout";
+  EXPECT_FALSE(equal(first, gradients(2, runner))) << "another seed gives other masks";
+  EXPECT_TRUE(equal(first, gradients(1, runner))) << "the same seed gives the same masks";
+  EXPECT_TRUE(equal(first, gradients(1, checkpointed))) << "the masks are drawn alike when a unit is computed again";
+}
+
+}  // namespace tessera

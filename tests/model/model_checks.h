@@ -1,0 +1,36 @@
+// The text models against their originals, on any device.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/language_model.h"
+#include "support/tensor_file.h"
+
+namespace tessera {
+
+struct ModelCase {
+  std::string name;  // the file's name in tests/data/models
+  bool is_bloom;     // then there are references of both padding sides
+};
+const std::vector<ModelCase>& model_cases();
+
+TensorFile model_reference(const std::string& name);
+// The file's model with the file's weights.
+std::shared_ptr<LanguageModel> model_of(const TensorFile& file, at::Device device, at::ScalarType type = at::kFloat);
+
+void check_logits(const ModelCase& model, at::Device device);
+void check_loss_and_gradients(const ModelCase& model, at::Device device);
+// bf16: as far from the float32 reference as transformers' own bf16, or nearer.
+void check_bf16_logits(at::Device device);
+// bf16: each gradient's distance from the float32 reference is about that of the original's own bf16 gradient.
+void check_bf16_gradients(const ModelCase& model, at::Device device);
+void check_greedy_generation(at::Device device);
+void check_step_logits(const ModelCase& model, at::Device device);
+void check_dropout_and_checkpointing(const ModelCase& model, at::Device device);
+
+}  // namespace tessera

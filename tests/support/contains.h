@@ -1,0 +1,15 @@
+// Part of a message, with the whole message shown where it is not there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tessera {
+
+inline testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "no \"" << part << "\" in \"" << text << "\"";
+}
+
+}  // namespace tessera

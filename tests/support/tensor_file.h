@@ -1,0 +1,24 @@
+// Reference files of tests: the plain part of the safetensors form (contiguous F32, F64 and I64 tensors, text
+// metadata). For files of ours only; the product's reader, which trusts nothing, is src/checkpoint's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+
+#include "core/json.h"
+
+namespace tessera {
+
+struct TensorFile {
+  std::map<std::string, at::Tensor> tensors;
+  Json metadata;
+
+  const at::Tensor& at(const std::string& name) const;  // throws where there is none
+  bool has(const std::string& name) const { return tensors.count(name) != 0; }
+};
+
+TensorFile read_tensor_file(const std::string& path);
+
+}  // namespace tessera
