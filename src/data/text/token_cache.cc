@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -39,18 +40,22 @@ std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer,
 // Held while this process makes the file; others on this host wait. Works without where there are no locks.
 class MakerLock {
  public:
-  explicit MakerLock(const fs::path& file) : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit MakerLock(fs::path file)
+      : file_(std::move(file)), descriptor_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) return;
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
   ~MakerLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (descriptor_ < 0) return;
+    ::unlink(file_.c_str());  // those who wait on it find the cache file; who comes later may make a lock of their own
+    ::close(descriptor_);
   }
   MakerLock(const MakerLock&) = delete;
   MakerLock& operator=(const MakerLock&) = delete;
 
  private:
+  fs::path file_;
   int descriptor_;
 };
 
@@ -110,7 +115,7 @@ std::string make_bytes(const TextDataSettings& settings, const Tokenizer& tokeni
   return builder.bytes(key, std::ssize(file.rows));
 }
 
-std::optional<TokenStore> find(const fs::path& cache_file, const std::string& key) {
+std::optional<TokenStore> find(const fs::path& cache_file, const std::string& key, bool is_loud) {
   std::string mistake;
   std::optional<TokenStore> found;
   try {
@@ -118,7 +123,7 @@ std::optional<TokenStore> find(const fs::path& cache_file, const std::string& ke
   } catch (const Error& error) {
     mistake = error.what();
   }
-  if (!mistake.empty()) log_warn("the cache file {} is made anew: {}", cache_file.string(), mistake);
+  if (!mistake.empty() && is_loud) log_warn("the cache file {} is made anew: {}", cache_file.string(), mistake);
   return found;
 }
 
@@ -141,7 +146,7 @@ void say_what_is_special(const TextDataSettings& settings, const TokenStore& tok
              settings.subset.max_rows);
   }
   if (counts.num_truncated > 0) {
-    log_warn("{}: {} of {} rows were cut to max_length {}{}", settings.file.string(), counts.num_truncated,
+    log_info("{}: {} of {} rows were cut to max_length {}{}", settings.file.string(), counts.num_truncated,
              counts.num_rows, settings.max_length,
              settings.label_mode == LabelMode::kAnswer ? " (the context, never the answer)" : "");
   }
@@ -154,14 +159,12 @@ TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer) {
   if (settings.cache_folder.empty()) return {TokenStore::of_bytes(make()), CacheUse::kMadeUnkept, {}};
 
   const fs::path cache_file = settings.cache_folder / fmt::format("squad-{}.tokens", key);
-  if (auto found = find(cache_file, key)) return {std::move(*found), CacheUse::kFound, cache_file};
+  if (auto found = find(cache_file, key, true)) return {std::move(*found), CacheUse::kFound, cache_file};
   std::error_code ignored;  // the write below says it better
   fs::create_directories(settings.cache_folder, ignored);
   const MakerLock lock(settings.cache_folder / fmt::format(".squad-{}.lock", key));
-  std::error_code no_file;
-  if (fs::exists(cache_file, no_file)) {  // another process made it while we waited
-    if (auto found = find(cache_file, key)) return {std::move(*found), CacheUse::kFound, cache_file};
-  }
+  // Another process may have made it while we waited.
+  if (auto found = find(cache_file, key, false)) return {std::move(*found), CacheUse::kFound, cache_file};
   return keep(make(), cache_file, key);
 }
 

@@ -1,0 +1,79 @@
+#include "data/loading/text_batches.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "data/loading/sampler.h"
+#include "data/text/qa_sequence.h"
+
+namespace tessera {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+// Row i has i + 1 tokens: 100 i, 100 i + 1, ...; the last two targets count.
+TokenStore numbered_store(int num_rows) {
+  TokenStoreBuilder builder;
+  for (int row = 0; row < num_rows; ++row) {
+    Ids ids, targets(static_cast<std::size_t>(row) + 1, kNoTarget);
+    for (int i = 0; i <= row; ++i) ids.push_back(100 * row + i);
+    for (int i = std::max(0, row - 2); i < row; ++i) targets[static_cast<std::size_t>(i)] = 100 * row + i + 1;
+    builder.add(ids, targets, false);
+  }
+  return TokenStore::of_bytes(builder.bytes("test", num_rows));
+}
+
+std::vector<std::int64_t> longs(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<std::int64_t>(), tensor.const_data_ptr<std::int64_t>() + tensor.numel()};
+}
+
+TEST(TextBatches, RowsLieEndToEndWithTheirOwnPositions) {
+  const TokenStore store = numbered_store(5);
+  const std::vector<std::int64_t> rows = {3, 0, 2};
+  const PackedBatch batch = pack_rows(store, rows);
+  EXPECT_EQ(longs(batch.input_ids), (std::vector<std::int64_t>{300, 301, 302, 303, 0, 200, 201, 202}));
+  EXPECT_EQ(longs(batch.positions), (std::vector<std::int64_t>{0, 1, 2, 3, 0, 0, 1, 2}));
+  EXPECT_EQ(longs(batch.targets), (std::vector<std::int64_t>{-100, 302, 303, -100, -100, 201, 202, -100}));
+  const std::int32_t* starts = batch.cu_seqlens.const_data_ptr<std::int32_t>();
+  EXPECT_EQ(std::vector<std::int32_t>(starts, starts + batch.cu_seqlens.numel()),
+            (std::vector<std::int32_t>{0, 4, 5, 8}));
+  EXPECT_EQ(batch.max_seqlen, 4);
+  EXPECT_EQ(batch.num_counted, 4);
+}
+
+TEST(TextBatches, RefusesRowsThatAreNotThere) {
+  const TokenStore store = numbered_store(2);
+  EXPECT_THROW(pack_rows(store, std::vector<std::int64_t>{2}), Error);
+  EXPECT_THROW(pack_rows(store, std::vector<std::int64_t>{-1}), Error);
+  auto loader = text_loader(store, {{0}, {7}, {1}});
+  EXPECT_TRUE(loader.next().has_value());
+  try {
+    loader.next();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "batch 1: a batch asks for row 7 of 2");
+  }
+  EXPECT_TRUE(loader.next().has_value());
+}
+
+TEST(TextBatches, TheLoaderGivesTheSameBatchesForAnyNumberOfWorkersFromAnyBatchOn) {
+  const TokenStore store = numbered_store(40);
+  Sampler sampler({.num_rows = 40, .seed = 42});
+  const auto batches = sampler.batches(3);
+  ASSERT_EQ(batches.size(), 14U);
+  for (const int workers : {0, 1, 3}) {
+    for (const std::int64_t begin : {0, 5, 14}) {
+      auto loader = text_loader(store, batches, begin, {.num_workers = workers, .num_ahead = 4});
+      for (std::size_t i = static_cast<std::size_t>(begin); i < batches.size(); ++i) {
+        const auto batch = loader.next();
+        ASSERT_TRUE(batch.has_value());
+        EXPECT_TRUE(at::equal(batch->input_ids, pack_rows(store, batches[i]).input_ids));
+      }
+      EXPECT_FALSE(loader.next().has_value());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,48 @@
+#include "data/text/numpy_permutation.h"
+
+#include <gtest/gtest.h>
+
+#include "core/json.h"
+#include "data/text/content_hash.h"
+#include "data/text/test_folder.h"
+
+namespace tessera {
+namespace {
+
+std::string hash_of(const std::vector<std::int64_t>& numbers) {
+  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t));
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(xxh64(bytes)));
+  return digits;
+}
+
+TEST(Subset, ShuffledRowsAreThoseOfDatasetsForEverySizeAndSeed) {
+  const Json references = read_json_file(squad_sample("subsets.json"));
+  ASSERT_GT(references["cases"].size(), 100U);
+  for (const Json& c : references["cases"]) {
+    const auto size = c[0].get<std::int64_t>(), count = c[2].get<std::int64_t>();
+    const Subset subset{count, true, std::stoull(c[1].get<std::string>())};
+    const std::vector<std::int64_t> rows = rows_of(subset, size);
+    EXPECT_EQ(std::ssize(rows), count);
+    EXPECT_EQ(hash_of(rows), c[3].get<std::string>()) << size << " rows, seed " << subset.seed;
+  }
+  EXPECT_EQ(rows_of({10, true, 42}, 100), references["first_ten_of_100_by_42"].get<std::vector<std::int64_t>>());
+}
+
+TEST(Subset, WithoutASeedTheFirstRows) {
+  EXPECT_EQ(rows_of({3, false, 0}, 10), (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(rows_of({-1, false, 0}, 2), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(rows_of({5, false, 0}, 2), (std::vector<std::int64_t>{0, 1}));  // no more than there are
+  EXPECT_TRUE(rows_of({0, true, 1}, 2).empty());
+}
+
+TEST(ContentHash, IsXxh64) {
+  EXPECT_EQ(xxh64(""), 0xef46db3751d8e999);
+  EXPECT_EQ(xxh64("abc"), 0x44bc2cf5ad770999);
+  EXPECT_EQ(xxh64("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1);  // beyond 32 bytes, odd tail
+  EXPECT_EQ(content_name("abc").size(), 32U);
+  EXPECT_NE(content_name("abc"), content_name("abd"));
+}
+
+}  // namespace
+}  // namespace tessera

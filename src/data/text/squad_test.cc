@@ -1,0 +1,126 @@
+#include "data/text/squad.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "data/text/json_place.h"
+#include "data/text/test_folder.h"
+
+namespace tessera {
+namespace {
+
+// The message for `text`, without the name it was given.
+std::string mistake(const std::string& text) {
+  const std::string message = message_of_error([&] { parse_squad(text, "x"); });
+  return message.starts_with("x:") ? message.substr(2) : message;
+}
+
+TEST(Squad, SquadJsonAndJsonLinesOfDatasetsHoldTheSameRows) {
+  const SquadFile json = read_squad(squad_sample("sample-v1.1.json")), lines = read_squad(squad_sample("sample.jsonl"));
+  EXPECT_EQ(json.form, SquadForm::kSquadJson);
+  EXPECT_EQ(json.version, "1.1");
+  EXPECT_EQ(lines.form, SquadForm::kJsonLines);
+  ASSERT_EQ(json.rows.size(), 37U);
+  ASSERT_EQ(lines.rows.size(), json.rows.size());
+  for (std::size_t i = 0; i < json.rows.size(); ++i) {
+    const SquadRow &a = json.rows[i], &b = lines.rows[i];
+    EXPECT_EQ(a.id, b.id);
+    EXPECT_EQ(a.title, b.title);
+    EXPECT_EQ(a.question, b.question);
+    EXPECT_EQ(*a.context, *b.context);
+    ASSERT_EQ(a.answers.size(), b.answers.size());
+    for (std::size_t j = 0; j < a.answers.size(); ++j) {
+      EXPECT_EQ(a.answers[j].text, b.answers[j].text);
+      EXPECT_EQ(a.answers[j].start, b.answers[j].start);
+    }
+  }
+  EXPECT_EQ(json.rows[0].question, "Who is the head coach of the Broncos?");
+  EXPECT_EQ(json.rows[0].answers.at(0).text, "Gary Kubiak");
+  EXPECT_EQ(json.rows[0].context, json.rows[1].context);    // one string for one passage
+  EXPECT_EQ(lines.rows[0].context, lines.rows[1].context);  // here too
+}
+
+TEST(Squad, Version2HasQuestionsWithoutAnAnswer) {
+  const SquadFile file = read_squad(squad_sample("made-v2.0.json"));
+  EXPECT_EQ(file.version, "v2.0");
+  ASSERT_EQ(file.rows.size(), 2U);
+  EXPECT_TRUE(file.rows[0].answers.empty());  // plausible ones are none
+  EXPECT_EQ(file.rows[1].answers.at(0).text, "31 metres");
+}
+
+TEST(Squad, ReadsAnArrayOfRowsAndASingleLine) {
+  const std::string row = R"({"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": [0]}})";
+  EXPECT_EQ(parse_squad("[" + row + ", " + row + "]", "x").form, SquadForm::kJsonRows);
+  EXPECT_EQ(parse_squad("[" + row + ", " + row + "]", "x").rows.size(), 2U);
+  EXPECT_EQ(parse_squad(row, "x").form, SquadForm::kJsonLines);
+  EXPECT_EQ(parse_squad(row + "\n\n" + row + "\r\n", "x").rows.size(), 2U);
+}
+
+TEST(Squad, AMistakeInTheMeaningIsToldWithLineColumnAndPath) {
+  EXPECT_EQ(mistake("{\"data\": [\n  {\"paragraphs\": 7}]}"),
+            "2:18: data[0].paragraphs: expected an array, found a number");
+  EXPECT_EQ(mistake("{\"data\": [{\"paragraphs\": [{\"context\": \"\u00e9\", \"qas\": [\n {\"question\": \"q\"}]}]}]}"),
+            "2:2: data[0].paragraphs[0].qas[0]: expected the key \"answers\", found only question");
+  EXPECT_EQ(mistake(R"({"dat": []})"), "1:1: the file: expected the key \"data\", found only dat");
+  EXPECT_EQ(mistake("3"), "1:1: the file: expected an object, found a number");
+  EXPECT_EQ(mistake(R"({"data": [{"paragraphs": [{"context": 1, "qas": []}]}]})"),
+            "1:39: data[0].paragraphs[0].context: expected a string, found a number");
+  EXPECT_EQ(
+      mistake(
+          R"({"data":[{"paragraphs":[{"context":"c","qas":[{"question":"q","answers":[{"text":"a","answer_start":-1}]}]}]}]})"),
+      "1:101: data[0].paragraphs[0].qas[0].answers[0].answer_start: expected a whole number of at least 0, found a "
+      "number");
+  EXPECT_EQ(mistake(R"({"data": []})"), " expected at least one question, found none");
+}
+
+TEST(Squad, InJsonLinesTheLineIsThatOfTheFile) {
+  const std::string good = R"({"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": [0]}})";
+  EXPECT_EQ(mistake(good + "\n\n" + R"({"context": "c", "question": 5, "answers": {"text": []}})"),
+            "3:30: question: expected a string, found a number");
+  EXPECT_EQ(mistake(good + "\n" + R"({"context": "c"})"),
+            "2:1: the row: expected the key \"answers\", found only context");
+  EXPECT_EQ(
+      mistake(good + "\n" + R"({"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": []}})"),
+      "2:78: answers.answer_start: expected 1 numbers, one for each text, found 0");
+  EXPECT_EQ(mistake(good + "\n" + R"({"context" "c"})"), "2:12: expected ':', found \"c\"");
+  EXPECT_EQ(mistake(good + "\n" + R"({"context": "c)"),
+            "2:13: expected '\"' at the end of this string, found the end of the text");
+}
+
+TEST(Squad, SyntaxMistakesNameLineAndColumn) {
+  EXPECT_EQ(mistake("{\"data\": [\n{,}]}"), "2:2: expected a key in double quotes or '}', found ','");
+  EXPECT_EQ(mistake(""), "1:1: expected a value, found the end of the text");
+}
+
+TEST(Squad, RefusesFoldersOfDatasetsAndSaysHowToConvertThem) {
+  const TestFolder folder;
+  std::filesystem::create_directories(folder / "saved");
+  write_file_atomically(folder / "saved/dataset_info.json", "{}");
+  const std::string message = message_of_error([&] { read_squad(folder / "saved"); });
+  EXPECT_NE(message.find("is a folder that `datasets` saved: Arrow files are not read"), std::string::npos) << message;
+  EXPECT_NE(message.find(".to_json(\"train.jsonl\")"), std::string::npos) << message;
+  EXPECT_NE(message_of_error([&] { read_squad(folder.path()); }).find("is a folder: expected a SQuAD file"),
+            std::string::npos);
+  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.arrow"); }).find("to_json"), std::string::npos);
+  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.parquet"); }).find("to_json"), std::string::npos);
+  EXPECT_NE(message_of_error([&] { read_squad(folder / "none.json"); }).find("No such file"), std::string::npos);
+}
+
+TEST(JsonPlace, FindsValuesByTheirPath) {
+  const std::string text = R"( {"a": [1, {"b\u0063": "x]y\"", "d": []}, true], "e": {"f": -1.5e3}} )";
+  const auto at = [&](const JsonPath& path) { return text.substr(offset_of(text, path), 4); };
+  EXPECT_EQ(at({}), "{\"a\"");
+  EXPECT_EQ(at({"a"}), "[1, ");
+  EXPECT_EQ(at({"a", std::size_t{1}}), "{\"b\\");
+  EXPECT_EQ(at({"a", std::size_t{1}, "bc"}), "\"x]y");
+  EXPECT_EQ(at({"a", std::size_t{1}, "d"}), "[]},");
+  EXPECT_EQ(at({"a", std::size_t{2}}), "true");
+  EXPECT_EQ(at({"e", "f"}), "-1.5");
+  EXPECT_EQ(at({"e", "missing"}), "{\"f\"");               // where it would have to be
+  EXPECT_EQ(at({"a", std::size_t{1}, "d", "g"}), "[]},");  // no object: the innermost that is there
+  EXPECT_EQ(path_text({"a", std::size_t{1}, "d"}), "a[1].d");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,159 @@
+#include "data/text/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "data/text/packing.h"
+
+namespace tessera {
+
+namespace {
+
+bool is_first_byte(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+}
+
+// Whether the answer stands in the context at its place, which counts characters.
+bool is_in_place(const SquadAnswer& answer, const std::string& context) {
+  if (answer.start < 0) return true;  // the file does not say
+  std::size_t byte = 0;
+  for (std::int64_t left = answer.start; byte < context.size(); ++byte) {
+    if (is_first_byte(context[byte]) && left-- == 0) break;
+  }
+  return context.compare(byte, answer.text.size(), answer.text) == 0;
+}
+
+double share_avoided(std::int64_t num_tokens, std::int64_t num_places) {
+  return num_places == 0 ? 0 : 1 - static_cast<double>(num_tokens) / static_cast<double>(num_places);
+}
+
+std::string line(const std::string& name, const std::string& value) {
+  return fmt::format("  {:<22} {}\n", name, value);
+}
+std::string line(const std::string& name, std::int64_t value) {
+  return line(name, std::to_string(value));
+}
+
+}  // namespace
+
+SquadSummary summarise(const SquadFile& file) {
+  SquadSummary summary;
+  summary.form = name_of(file.form);
+  summary.version = file.version;
+  summary.num_rows = std::ssize(file.rows);
+  std::set<std::string> titles;
+  const std::string* last_context = nullptr;
+  for (const SquadRow& row : file.rows) {
+    titles.insert(row.title);
+    if (row.context.get() != last_context) ++summary.num_contexts;
+    last_context = row.context.get();
+    summary.num_answers += std::ssize(row.answers);
+    if (row.answers.empty()) ++summary.num_unanswered;
+    summary.num_misplaced += std::count_if(row.answers.begin(), row.answers.end(), [&](const SquadAnswer& answer) {
+      return !is_in_place(answer, *row.context);
+    });
+  }
+  titles.erase("");
+  summary.num_articles = std::ssize(titles);
+  return summary;
+}
+
+TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::int64_t batch_size,
+                       std::int64_t batch_tokens) {
+  TokenSummary summary;
+  summary.counts = tokens.counts();
+  summary.max_length = max_length;
+  summary.batch_size = batch_size;
+  summary.batch_tokens = batch_tokens;
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens.size())), rows(lengths.size());
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  std::int64_t num_places = 0, longest_of_batch = 0;
+  for (std::int64_t row = 0; row < tokens.size(); ++row) {
+    lengths[static_cast<std::size_t>(row)] = tokens.length(row);
+    longest_of_batch = std::max(longest_of_batch, tokens.length(row));
+    if ((row + 1) % batch_size == 0 || row + 1 == tokens.size()) {
+      num_places += longest_of_batch * (row % batch_size + 1);
+      longest_of_batch = 0;
+    }
+  }
+  summary.padding_to_max_length = share_avoided(summary.counts.num_tokens, tokens.size() * max_length);
+  summary.padding_to_longest = share_avoided(summary.counts.num_tokens, num_places);
+  if (batch_tokens > 0) {
+    summary.num_groups_in_order = std::ssize(pack_in_order(rows, lengths, batch_tokens));
+    summary.num_groups_tight = std::ssize(pack_tightly(rows, lengths, batch_tokens));
+  }
+  if (!lengths.empty()) {
+    const auto middle = lengths.begin() + std::ssize(lengths) / 2;
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    summary.median_length = *middle;
+  }
+  return summary;
+}
+
+std::string summary_text(const SquadSummary& s) {
+  std::string text = line("form", s.form + (s.version.empty() ? "" : ", version " + s.version));
+  text += line("rows", s.num_rows);
+  text += line("articles", s.num_articles);
+  text += line("contexts", s.num_contexts);
+  text += line("answers", s.num_answers);
+  text += line("without an answer", s.num_unanswered);
+  if (s.num_misplaced > 0) {
+    text += line("misplaced answers", fmt::format("{} (not in the context where the file says)", s.num_misplaced));
+  }
+  return text;
+}
+
+std::string summary_text(const TokenSummary& s) {
+  const TokenCounts& c = s.counts;
+  const double mean = c.num_rows == 0 ? 0 : static_cast<double>(c.num_tokens) / static_cast<double>(c.num_rows);
+  std::string text = line("rows used", fmt::format("{} of {}", c.num_rows, c.num_rows_of_file));
+  text += line("tokens", c.num_tokens);
+  text += line("counted for the loss", c.num_counted);
+  text += line("tokens a row", fmt::format("mean {:.1f}, median {}, longest {}", mean, s.median_length, c.longest));
+  text += line("truncated", fmt::format("{} rows, to max_length {}", c.num_truncated, s.max_length));
+  text += line("padding avoided",
+               fmt::format("{:.1f} % of places padded to max_length, {:.1f} % of batches of {} padded to "
+                           "their longest",
+                           100 * s.padding_to_max_length, 100 * s.padding_to_longest, s.batch_size));
+  if (s.batch_tokens > 0) {
+    const auto filled = [&](std::int64_t groups) {
+      return groups == 0 ? 0 : 100 * static_cast<double>(c.num_tokens) / static_cast<double>(groups * s.batch_tokens);
+    };
+    text +=
+        line("batches of tokens", fmt::format("of {}: {} in order ({:.1f} % full), {} packed tightly ({:.1f} % full)",
+                                              s.batch_tokens, s.num_groups_in_order, filled(s.num_groups_in_order),
+                                              s.num_groups_tight, filled(s.num_groups_tight)));
+  }
+  return text;
+}
+
+Json summary_json(const SquadSummary& s) {
+  return {{"form", s.form},
+          {"version", s.version},
+          {"rows", s.num_rows},
+          {"articles", s.num_articles},
+          {"contexts", s.num_contexts},
+          {"answers", s.num_answers},
+          {"without_answer", s.num_unanswered},
+          {"misplaced_answers", s.num_misplaced}};
+}
+
+Json summary_json(const TokenSummary& s) {
+  Json json = {{"rows", s.counts.num_rows},       {"tokens", s.counts.num_tokens},
+               {"counted", s.counts.num_counted}, {"longest", s.counts.longest},
+               {"median", s.median_length},       {"truncated", s.counts.num_truncated},
+               {"max_length", s.max_length},      {"padding_avoided_to_max_length", s.padding_to_max_length},
+               {"batch_size", s.batch_size},      {"padding_avoided_to_longest", s.padding_to_longest}};
+  if (s.batch_tokens > 0) {
+    json["batch_tokens"] = s.batch_tokens;
+    json["batches_in_order"] = s.num_groups_in_order;
+    json["batches_tight"] = s.num_groups_tight;
+  }
+  return json;
+}
+
+}  // namespace tessera

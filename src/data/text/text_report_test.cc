@@ -1,0 +1,55 @@
+#include "data/text/text_report.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "data/text/qa_sequence.h"
+#include "data/text/test_folder.h"
+
+namespace tessera {
+namespace {
+
+TEST(TextReport, CountsWhatIsInTheFile) {
+  const SquadSummary sample = summarise(read_squad(squad_sample("sample-v1.1.json")));
+  EXPECT_EQ(sample.num_rows, 37);
+  EXPECT_EQ(sample.num_articles, 12);
+  EXPECT_EQ(sample.num_contexts, 12);
+  EXPECT_EQ(sample.num_unanswered, 0);
+  EXPECT_EQ(sample.num_misplaced, 0);  // foreign letters count as one character each
+  const SquadSummary made = summarise(read_squad(squad_sample("made.jsonl")));
+  EXPECT_EQ(made.num_rows, 4);
+  EXPECT_EQ(made.num_contexts, 3);
+  EXPECT_EQ(made.num_answers, 4);
+  EXPECT_EQ(made.num_unanswered, 1);
+  EXPECT_EQ(made.num_misplaced, 0);
+  const SquadSummary wrong = summarise(parse_squad(
+      R"([{"context": "\u00e9tude", "question": "q", "answers": {"text": ["tu", "tu", "de"], "answer_start": [1, 2, 99]}}])",
+      "x"));
+  EXPECT_EQ(wrong.num_misplaced, 2);
+  EXPECT_NE(summary_text(wrong).find("misplaced answers      2"), std::string::npos) << summary_text(wrong);
+}
+
+TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
+  TokenStoreBuilder builder;
+  for (const std::size_t length : {10, 30, 20, 40, 50}) {
+    builder.add(std::vector<std::int32_t>(length, 1), std::vector<std::int32_t>(length, kNoTarget), length == 50);
+  }
+  const TokenStore tokens = TokenStore::of_bytes(builder.bytes("k", 9));
+  const TokenSummary summary = summarise(tokens, 50, 2, 60);
+  EXPECT_DOUBLE_EQ(summary.padding_to_max_length, 1 - 150.0 / 250);          // 5 rows of 50
+  EXPECT_DOUBLE_EQ(summary.padding_to_longest, 1 - 150.0 / (60 + 80 + 50));  // 2 x 30, 2 x 40, 1 x 50
+  EXPECT_EQ(summary.median_length, 30);
+  EXPECT_EQ(summary.num_groups_in_order, 3);  // 10 + 30 + 20, 40, 50
+  EXPECT_EQ(summary.num_groups_tight, 3);     // 50 + 10, 40 + 20, 30
+  const std::string text = summary_text(summary);
+  EXPECT_NE(text.find("rows used              5 of 9\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("truncated              1 rows, to max_length 50"), std::string::npos) << text;
+  EXPECT_NE(text.find("padding avoided        40.0 % of places padded to max_length, 21.1 %"), std::string::npos)
+      << text;
+  EXPECT_EQ(summary_json(summary)["batches_in_order"], 3);
+  EXPECT_THROW(summarise(tokens, 50, 2, 45), UsageError);
+  EXPECT_FALSE(summary_json(summarise(tokens, 50, 2, 0)).contains("batches_in_order"));
+}
+
+}  // namespace
+}  // namespace tessera
