@@ -88,7 +88,7 @@ void Weights::add_file(const fs::path& path) {
   if (format == WeightFormat::kSafetensors) {
     SafetensorsHeader header = parse_safetensors(file->bytes(), path.string());
     entries = std::move(header.entries);
-    if (files_.empty()) metadata_ = std::move(header.metadata);
+    metadata_.merge(header.metadata);
   } else {
     entries = parse_torch_archive(file->bytes(), path.string());
   }

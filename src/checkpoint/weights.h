@@ -32,7 +32,9 @@ class Weights {
   const std::vector<WeightEntry>& entries() const { return entries_; }
   const WeightEntry* find(std::string_view name) const;  // nullptr: no such tensor
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of the first safetensors file
+  const std::map<std::string, std::string>& metadata() const {
+    return metadata_;
+  }  // safetensors; an earlier file first
 
   // Where the entry's first element lies. Valid as long as the Weights, or a copy of the file's pointer, lives.
   const char* data(const WeightEntry& entry) const { return files_[entry.file]->bytes().data() + entry.offset_bytes; }

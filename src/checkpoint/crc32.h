@@ -1,0 +1,12 @@
+// The checksum of zip records.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+// Continues `so_far`, the checksum of what came before; 0 at the beginning.
+std::uint32_t crc32(std::string_view bytes, std::uint32_t so_far = 0);
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// A model as Hugging Face lays it out: config.json, weights, generation_config.json, the tokenizer's files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/environment.h"
+#include "core/json.h"
+
+namespace tessera {
+
+class ModelFolder {
+ public:
+  // Reads config.json; the weights are opened by Weights::open(path()). Throws UsageError when the folder or its
+  // config.json is missing or broken.
+  static ModelFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const Json& config() const { return config_; }
+  std::string model_type() const;    // "bloom"; empty: config.json does not say
+  std::string architecture() const;  // "BloomForCausalLM"; empty: config.json does not say
+  std::optional<Json> generation_config() const;
+  std::vector<std::filesystem::path> tokenizer_files() const;  // those of the known names that are there
+
+ private:
+  std::filesystem::path path_;
+  Json config_;
+};
+
+// "transformer": the part of tensor names that a file of the model without its head leaves out; empty where unknown.
+std::string base_model_prefix(const std::string& model_type);
+
+// Whether config.json ties the head to the embedding: transformers' rule, true unless it says no, for models with a
+// language head.
+bool ties_word_embeddings(const Json& config);
+
+// A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs leave what they
+// fetched (HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub). Throws UsageError that says which folder to
+// fill.
+std::filesystem::path find_model_folder(const std::string& folder_or_name, const Environment& environment);
+
+}  // namespace tessera

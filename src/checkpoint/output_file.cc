@@ -1,0 +1,75 @@
+#include "checkpoint/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A name that no other writer uses: other processes have other ids, other hosts of a shared disk rarely the same and
+// the same moment (then O_EXCL refuses).
+fs::path beside(const fs::path& target) {
+  static std::atomic<int> counter = 0;
+  return target.parent_path() / fmt::format(".{}.part-{}-{}", target.filename().string(), ::getpid(), counter++);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const fs::path& target) : target_(target), path_(beside(target)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(errno);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void OutputFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(errno);
+    num_written_ += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void OutputFile::become_target() {
+  while (::fsync(descriptor_) != 0) {
+    if (errno != EINTR) fail(errno);
+  }
+  // Network file systems report a full quota only here.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (::rename(path_.c_str(), target_.c_str()) != 0) fail(errno);
+  path_.clear();
+  flush_folder(target_.parent_path());
+}
+
+void OutputFile::fail(int error) const {
+  throw Error(fmt::format("cannot write {}: {}", target_.string(), std::generic_category().message(error)));
+}
+
+void flush_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool done = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  // Some file systems cannot flush folders (EINVAL): then their renames are as durable as they get.
+  if (!done && error != EINVAL) {
+    throw Error(fmt::format("cannot flush the folder {}: {}", folder.string(), std::generic_category().message(error)));
+  }
+}
+
+}  // namespace tessera

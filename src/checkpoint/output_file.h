@@ -1,0 +1,34 @@
+// A large file written piece by piece, that appears under its name only when it is whole.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace tessera {
+
+// Writes beside the target; become_target() flushes to disk and renames. Destroyed before that, it leaves nothing.
+// Throws Error with path and reason.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& target);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes);
+  std::uint64_t num_written() const { return num_written_; }
+  void become_target();
+
+ private:
+  [[noreturn]] void fail(int error) const;
+
+  std::filesystem::path target_, path_;
+  int descriptor_ = -1;
+  std::uint64_t num_written_ = 0;
+};
+
+// Makes the renames within `folder` survive a power cut. Throws Error.
+void flush_folder(const std::filesystem::path& folder);
+
+}  // namespace tessera
