@@ -173,7 +173,7 @@ TEST(ResNet50, RunsItsSixteenUnitsInOrderAndChannelsLast) {
   for (const Unit& unit : model.units()) {
     listed.push_back(unit.name);
     EXPECT_EQ(unit.kind, "Bottleneck");
-    EXPECT_EQ(unit.module, model.named_modules()[unit.name].get());
+    EXPECT_EQ(unit.module, model.named_modules("", false)[unit.name].get());
   }
   EXPECT_EQ(recorder.names, listed);
   EXPECT_EQ(listed.front(), "layer1.0");
