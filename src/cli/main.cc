@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/comm_test.h"
+#include "cli/data.h"
 #include "cli/env.h"
 #include "cli/launch.h"
 #include "comm/failure.h"
@@ -36,6 +37,7 @@ const std::vector<Command>& commands() {
       {"launch", "start ranks on this host, as torchrun does",
        [](const Arguments& arguments) { return run_launch(arguments, rank_commands()); }},
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
+      {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"__minder", "", run_minder},
   };

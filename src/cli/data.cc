@@ -1,0 +1,147 @@
+#include "cli/data.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "config/schema.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/output.h"
+#include "data/images/image_folder.h"
+#include "data/text/qa_sequence.h"
+#include "data/text/squad.h"
+#include "data/text/text_report.h"
+#include "data/text/token_cache.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DataSettings {
+  std::vector<std::string> words;
+  std::string tokenizer, label_mode, cache_folder;
+  std::int64_t max_length = 0, max_samples = 0, subset_seed = 0, batch_size = 0, batch_tokens = 0;
+  bool as_json = false, uses_cache = true;
+};
+
+void declare(Schema& schema, DataSettings& s) {
+  const std::string text = "Text", output = "Output";
+  schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of pictures", &s.words);
+  schema.text("tokenizer", &s.tokenizer)
+      .alias("tokenizer_name")
+      .group(text)
+      .help("a tokenizer.json or a folder that holds one; without it tokens are not counted");
+  schema.integer("max_length", &s.max_length).preset("512").at_least(1).group(text).help("tokens a row, at most");
+  schema.text("label_mode", &s.label_mode)
+      .preset("answer")
+      .choices(label_mode_names())
+      .group(text)
+      .help("which tokens count for the loss");
+  schema.integer("max_samples", &s.max_samples)
+      .preset("-1")
+      .at_least(-1)
+      .group(text)
+      .help("only so many rows; -1: all");
+  schema.integer("subset_seed", &s.subset_seed)
+      .at_least(0)
+      .group(text)
+      .help("take them as datasets' shuffle(seed).select(range(n)) does; not given: the first ones");
+  schema.integer("batch_size", &s.batch_size)
+      .preset("4")
+      .at_least(1)
+      .group(text)
+      .help("rows a batch, for the share of padding avoided");
+  schema.integer("batch-tokens", &s.batch_tokens)
+      .preset("0")
+      .at_least(0)
+      .group(text)
+      .help("tokens a batch, to see how rows pack into such batches; 0: not asked");
+  schema.text("cache_folder", &s.cache_folder)
+      .environment("TESSERA_CACHE")
+      .group(text)
+      .help("where tokens are kept; not given: $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+  schema.boolean("cache", &s.uses_cache).preset("true").group(text).help("keep the tokens for the next start");
+  schema.boolean("json", &s.as_json).preset("false").group(output).help("one JSON object (text only)");
+}
+
+// What happened with the cache, for the report.
+std::string cache_text(const TextData& data) {
+  switch (data.cache_use) {
+    case CacheUse::kFound:
+      return fmt::format("found in {}", data.cache_file.string());
+    case CacheUse::kMade:
+      return fmt::format("kept in {}", data.cache_file.string());
+    default:
+      return "not kept";
+  }
+}
+
+TextDataSettings text_settings(const Schema& schema, const DataSettings& s, const fs::path& path) {
+  TextDataSettings text;
+  text.file = path;
+  text.subset = {s.max_samples, schema.at("subset_seed").is_set(), static_cast<std::uint64_t>(s.subset_seed)};
+  text.label_mode = label_mode_of(s.label_mode);
+  text.max_length = s.max_length;
+  if (s.uses_cache) {
+    text.cache_folder =
+        s.cache_folder.empty() ? default_cache_folder(Environment::of_process()) : fs::path(s.cache_folder);
+  }
+  return text;
+}
+
+void inspect_text(const Schema& schema, const DataSettings& s, const fs::path& path) {
+  const SquadSummary file = summarise(read_squad(path));
+  std::string text = fmt::format("{}\n{}", path.string(), summary_text(file));
+  Json json = {{"path", path.string()}, {"file", summary_json(file)}};
+  if (!s.tokenizer.empty()) {
+    const Tokenizer tokenizer = Tokenizer::load(s.tokenizer);
+    const auto start = std::chrono::steady_clock::now();
+    const TextData data = load_text_data(text_settings(schema, s, path), tokenizer);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const TokenSummary tokens = summarise(data.tokens, s.max_length, s.batch_size, s.batch_tokens);
+    text += fmt::format("tokens, by {} in label mode {}\n{}  {:<22} {}, there in {:.1f} ms\n", s.tokenizer,
+                        s.label_mode, summary_text(tokens), "cache", cache_text(data), ms);
+    json["tokens"] = summary_json(tokens);
+    json["tokens"]["label_mode"] = s.label_mode;
+    json["tokens"]["cache"] = {{"file", data.cache_file.string()}, {"found", data.cache_use == CacheUse::kFound}};
+  }
+  print_out(s.as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
+}
+
+void inspect(const Schema& schema, const DataSettings& s, const fs::path& path) {
+  std::error_code ignored;
+  // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
+  if (!fs::is_directory(path, ignored) || is_arrow_folder(path)) return inspect_text(schema, s, path);
+  for (const char* name : {"tokenizer", "label_mode", "max_length", "max_samples", "subset_seed", "batch_size",
+                           "batch-tokens", "cache_folder", "cache", "json"}) {
+    if (schema.at(name).source() == Source::kCommandLine) {
+      throw UsageError(fmt::format("--{} is for text; {} is a folder, taken for one of pictures", name, path.string()));
+    }
+  }
+  print_out(describe_image_folder(path));
+}
+
+}  // namespace
+
+int run_data(const std::vector<std::string>& args) {
+  DataSettings settings;
+  Schema schema("tessera data", "inspect PATH: show what a data file or folder holds");
+  declare(schema, settings);
+  if (!schema.read_command_line(args)) return 0;
+  schema.read_environment(Environment::of_process());
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  if (settings.words.size() != 2 || settings.words.front() != "inspect") {
+    throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
+  }
+  inspect(schema, settings, settings.words.back());
+  return 0;
+}
+
+}  // namespace tessera
