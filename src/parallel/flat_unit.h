@@ -67,7 +67,8 @@ class FlatUnit {
   const at::Tensor& gradient() const { return gradient_; }
   // Where the optimizer writes the compute type; undefined where the master is it.
   const at::Tensor& compute_copy() const { return compute_copy_; }
-  FlatRange range() const { return placement_.optimizer_split ? own_ : layout_.whole(); }
+  FlatRange range() const { return is_part() ? own_ : layout_.whole(); }
+  bool is_part() const { return placement_.optimizer_split; }  // range() is this rank's shard only
   // The master has new values: forget the gradient, let the others have the parameters where they are kept whole.
   void take_update();
   void forget_gradient();

@@ -49,21 +49,27 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   return result;
 }
 
-// Every rank adds the sums of all blocks in the same order: unit by unit, block by block.
+// Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective a step.
 double ShardedOptimizer::gradient_norm() const {
+  std::vector<at::Tensor> sums_of_unit;
+  for (FlatUnit& unit : engine_.units()) sums_of_unit.push_back(block_sums(unit.gradient()));
+  const at::Tensor own = at::cat(sums_of_unit);
+  at::Tensor all = own.unsqueeze(0);  // [ranks that hold parts, blocks of a part]
+  if (engine_.units().front().is_part()) {
+    all = at::empty({engine_.groups().num_shards(), own.numel()}, own.options());
+    engine_.groups().shard->all_gather(all.view(at::kLong), own.view(at::kLong), "gradient norm")->wait();
+  }
+  const at::Tensor host = all.cpu();
+  const auto sums = host.accessor<double, 2>();
   double total = 0;
-  for (FlatUnit& unit : engine_.units()) {
-    if (unit.layout().numel() == 0) continue;
-    at::Tensor sums = block_sums(unit.gradient());
-    if (unit.range().numel() < unit.layout().padded_numel()) {
-      at::Tensor all = at::empty({unit.layout().num_shards() * sums.numel()}, sums.options());
-      engine_.groups().shard->all_gather(all.view(at::kLong), sums.view(at::kLong), unit.name())->wait();
-      sums = all;
+  std::int64_t begin = 0;
+  for (const at::Tensor& of_unit : sums_of_unit) {
+    const std::int64_t end = begin + of_unit.numel();
+    for (std::int64_t part = 0; part < host.size(0); ++part) {
+      // The blocks of padding are zero and change nothing.
+      for (std::int64_t block = begin; block < end; ++block) total += sums[part][block];
     }
-    const at::Tensor host = sums.cpu();
-    const double* values = host.const_data_ptr<double>();
-    // The blocks of padding are zero and change nothing.
-    for (std::int64_t i = 0; i < host.numel(); ++i) total += values[i];
+    begin = end;
   }
   return std::sqrt(total);
 }
