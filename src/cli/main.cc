@@ -9,6 +9,7 @@
 #include "cli/comm_test.h"
 #include "cli/data.h"
 #include "cli/env.h"
+#include "cli/generate.h"
 #include "cli/launch.h"
 #include "comm/failure.h"
 #include "core/environment.h"
@@ -39,6 +40,7 @@ const std::vector<Command>& commands() {
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
+      {"generate", "continue a text by a model folder", run_generate},
       {"__minder", "", run_minder},
   };
   return all;

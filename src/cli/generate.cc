@@ -1,0 +1,198 @@
+#include "cli/generate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "cli/load_model.h"
+#include "config/schema.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/output.h"
+#include "data/tokenizer/tokenizer.h"
+#include "model/config_reader.h"
+#include "model/generation.h"
+#include "model/packing.h"
+
+namespace tessera {
+namespace {
+
+struct GenerateSettings {
+  std::string model, tokenizer, prompt, prompt_ids, device, dtype;
+  std::int64_t seed = 0;
+  bool as_json = false, with_logits = false;
+  GenerationOptions generation;
+};
+
+void declare(Schema& schema, GenerateSettings& s) {
+  const std::string what = "What is continued", how = "How", output = "Output";
+  schema.text("model", &s.model)
+      .alias("model_name_or_path")
+      .group(what)
+      .help("folder with config.json and weights, or a hub name in the local cache");
+  schema.text("tokenizer", &s.tokenizer).alias("tokenizer_name").group(what).help("where the model's folder has none");
+  schema.text("prompt", &s.prompt).group(what).help("the text to continue");
+  schema.text("prompt_ids", &s.prompt_ids)
+      .group(what)
+      .help("its token ids instead, as a JSON array; needs no tokenizer: \"[1,2]\"");
+  schema.integer("max_new_tokens", &s.generation.max_new_tokens)
+      .preset("20")
+      .range(1, 1'000'000)
+      .group(how)
+      .help("at most so many tokens; fewer where the model ends the text");
+  schema.boolean("do_sample", &s.generation.sampling.do_sample)
+      .preset("false")
+      .group(how)
+      .help("draw tokens by their probabilities instead of taking the best");
+  schema.real("temperature", &s.generation.sampling.temperature)
+      .preset("1")
+      .range(1e-4, 1e4)
+      .group(how)
+      .help("logits are divided by it; with --do_sample");
+  schema.integer("top_k", &s.generation.sampling.top_k)
+      .preset("50")
+      .at_least(0)
+      .group(how)
+      .help("draw from the k best tokens; 0: from all; with --do_sample");
+  schema.real("top_p", &s.generation.sampling.top_p)
+      .preset("1")
+      .range(1e-6, 1)
+      .group(how)
+      .help("draw from the fewest tokens whose probabilities reach it; with --do_sample");
+  schema.integer("seed", &s.seed).preset("0").at_least(0).group(how).help("of the draws");
+  schema.text("device", &s.device)
+      .preset("auto")
+      .choices({"auto", "cpu", "cuda"})
+      .group(how)
+      .help("auto: a GPU if any");
+  schema.text("dtype", &s.dtype)
+      .alias("torch_dtype")
+      .preset("float32")
+      .choices(compute_type_names())
+      .group(how)
+      .help("type of weights and computation");
+  schema.boolean("json", &s.as_json)
+      .preset("false")
+      .group(output)
+      .help("one object: ids and text of the prompt and what follows it, num_prompt_ids");
+  schema.boolean("logits", &s.with_logits)
+      .preset("false")
+      .group(output)
+      .help("add the logits after the prompt's last token; with --json");
+}
+
+void check(const Schema& schema, const GenerateSettings& s) {
+  if (s.model.empty()) throw UsageError("tessera generate: --model FOLDER is missing");
+  if (schema.at("prompt").is_set() == schema.at("prompt_ids").is_set()) {
+    throw UsageError("tessera generate: give either --prompt TEXT or --prompt_ids \"[1,2]\"");
+  }
+  if (s.with_logits && !s.as_json) throw UsageError("--logits: only with --json");
+}
+
+void check_sampling_flags(const Schema& schema, const GenerateSettings& s) {
+  for (const char* name : {"temperature", "top_k", "top_p"}) {
+    const Setting& setting = schema.at(name);
+    if (setting.source() == Source::kCommandLine && !s.generation.sampling.do_sample) {
+      throw UsageError(
+          fmt::format("--{} {}: only with --do_sample; without it the best token is taken", name, setting.text()));
+    }
+  }
+}
+
+// What the folder says of generation yields to the command line, as in transformers' `generate`.
+void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateSettings& s) {
+  const std::string config_origin = (folder.path() / "config.json").string();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  s.generation.eos_ids = ConfigReader(folder.config(), config_origin).integers("eos_token_id", 0, kMax);
+  const std::optional<Json> own = folder.generation_config();
+  if (!own) return;
+  const std::string origin = (folder.path() / "generation_config.json").string();
+  const ConfigReader reader(*own, origin);
+  if (own->contains("eos_token_id")) s.generation.eos_ids = reader.integers("eos_token_id", 0, kMax);
+  Json known = Json::object();
+  for (const char* name : {"max_new_tokens", "do_sample", "temperature", "top_k", "top_p"}) {
+    if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
+  }
+  schema.read_json(known, origin);
+}
+
+std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {
+  if (!s.tokenizer.empty()) {
+    const bool is_here = std::filesystem::exists(s.tokenizer);
+    return Tokenizer::load(is_here ? std::filesystem::path(s.tokenizer)
+                                   : find_model_folder(s.tokenizer, Environment::of_process()));
+  }
+  if (s.prompt_ids.empty()) return Tokenizer::load(folder.path());
+  // Only for the text: ids alone need none.
+  if (folder.tokenizer_files().empty()) return std::nullopt;
+  try {
+    return Tokenizer::load(folder.path());
+  } catch (const Error& error) {
+    log_warn("no text, only ids: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+TokenIds prompt_of(const GenerateSettings& s, const std::optional<Tokenizer>& tokenizer) {
+  if (s.prompt_ids.empty()) {
+    const auto ids = tokenizer->encode(s.prompt);
+    if (ids.empty()) throw UsageError("--prompt: the tokenizer makes no token of it; give some text");
+    return {ids.begin(), ids.end()};
+  }
+  const Json list = parse_json(s.prompt_ids, "--prompt_ids");
+  if (!list.is_array() || list.empty()) throw UsageError("--prompt_ids: expected a JSON array of token ids, \"[1,2]\"");
+  const Json object = {{"ids", list}};
+  return ConfigReader(object, "--prompt_ids").integers("ids", 0, std::numeric_limits<std::int32_t>::max());
+}
+
+std::string text_of(const Tokenizer& tokenizer, const TokenIds& ids) {
+  return tokenizer.decode(std::vector<std::int32_t>(ids.begin(), ids.end()), /*skip_special_tokens=*/true);
+}
+
+std::vector<float> logits_after(LanguageModel& model, const TokenIds& prompt) {
+  const at::NoGradGuard no_grad;
+  UnitRunner runner;
+  const PackedBatch batch = pack_sequences({prompt}, model.device());
+  const at::Tensor last = at::tensor({static_cast<std::int64_t>(prompt.size()) - 1}, at::kLong).to(model.device());
+  const at::Tensor logits = model.logits(batch, runner, last).to(at::kCPU, at::kFloat).contiguous();
+  return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
+}
+
+}  // namespace
+
+int run_generate(const std::vector<std::string>& args) {
+  GenerateSettings s;
+  Schema schema("tessera generate", "continue a text by a model folder");
+  declare(schema, s);
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  check(schema, s);
+  s.generation.seed = static_cast<std::uint64_t>(s.seed);
+  const ModelFolder folder = ModelFolder::open(find_model_folder(s.model, Environment::of_process()));
+  read_generation_config(schema, folder, s);
+  check_sampling_flags(schema, s);
+  const std::optional<Tokenizer> tokenizer = load_tokenizer(s, folder);
+  const TokenIds prompt = prompt_of(s, tokenizer);
+  const auto model = load_language_model(folder, at::device(choose_device(s.device)).dtype(type_of_name(s.dtype)));
+  UnitRunner runner;
+  TokenIds ids = prompt;
+  const TokenIds added = generate(*model, {prompt}, s.generation, runner).front();
+  ids.insert(ids.end(), added.begin(), added.end());
+  Json result = {{"ids", ids}, {"text", tokenizer ? Json(text_of(*tokenizer, ids)) : Json(nullptr)}};
+  result["num_prompt_ids"] = prompt.size();
+  if (s.with_logits) result["logits"] = logits_after(*model, prompt);
+  // A cut character is no UTF-8, JSON only that.
+  const std::string json = result.dump(-1, ' ', false, Json::error_handler_t::replace);
+  print_out((s.as_json ? json : tokenizer ? text_of(*tokenizer, ids) : Json(ids).dump()) + "\n");
+  return 0;
+}
+
+}  // namespace tessera
