@@ -1,0 +1,75 @@
+#include "data/images/image_batch.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+
+namespace {
+
+template <typename Value>
+void load_into(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch, Value* pixels) {
+  for (const std::int64_t index : indices) {
+    images.load(index, epoch, pixels);
+    pixels += images.num_values();
+  }
+}
+
+}  // namespace
+
+ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch,
+                       PixelKind kind) {
+  const std::int64_t size = images.settings().crop.crop_size;
+  const at::ScalarType type = kind == PixelKind::kBytes ? at::kByte : at::kFloat;
+  ImageBatch batch;
+  // Rows of interleaved channels are what channels-last means.
+  batch.images =
+      at::empty({std::ssize(indices), 3, size, size}, at::TensorOptions(type), at::MemoryFormat::ChannelsLast);
+  batch.labels = at::empty({std::ssize(indices)}, at::kLong);
+  std::int64_t* label = batch.labels.mutable_data_ptr<std::int64_t>();
+  for (const std::int64_t index : indices) *label++ = images.label(index);
+  if (kind == PixelKind::kBytes) {
+    load_into(images, indices, epoch, batch.images.mutable_data_ptr<std::uint8_t>());
+  } else {
+    load_into(images, indices, epoch, batch.images.mutable_data_ptr<float>());
+  }
+  return batch;
+}
+
+PrefetchLoader<ImageBatch> image_loader(const ImageDataset& images, std::vector<std::vector<std::int64_t>> batches,
+                                        std::uint32_t epoch, PixelKind kind, std::int64_t begin,
+                                        PrefetchOptions options) {
+  const std::int64_t end = std::ssize(batches);
+  auto shared = std::make_shared<const std::vector<std::vector<std::int64_t>>>(std::move(batches));
+  return PrefetchLoader<ImageBatch>(
+      begin, end,
+      [&images, shared, epoch, kind](std::int64_t number) {
+        return load_images(images, (*shared)[static_cast<std::size_t>(number)], epoch, kind);
+      },
+      std::move(options));
+}
+
+at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization, at::ScalarType type) {
+  if (bytes.scalar_type() != at::kByte || bytes.dim() != 4 || bytes.size(1) != 3) {
+    throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
+                            c10::toString(bytes.scalar_type()), bytes.dim()));
+  }
+  std::vector<float> scale, offset;
+  for (std::size_t c = 0; c < 3; ++c) {
+    const double mean = normalization.mean[c], deviation = normalization.deviation[c];
+    scale.push_back(static_cast<float>(1.0 / (255.0 * deviation)));
+    offset.push_back(static_cast<float>(-mean / deviation));
+  }
+  const auto per_channel = [&](const std::vector<float>& values) {
+    return at::tensor(values, at::kFloat).to(bytes.device()).view({1, 3, 1, 1});
+  };
+  return bytes.to(at::kFloat).mul_(per_channel(scale)).add_(per_channel(offset)).to(type);
+}
+
+}  // namespace tessera
