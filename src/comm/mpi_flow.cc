@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "core/error.h"
@@ -51,6 +52,7 @@ void MpiBatch::receive(void* data, std::int64_t bytes, int from) {
 }
 
 void MpiBatch::send_word(std::int64_t bytes, int to) {
+  std::atomic_thread_fence(std::memory_order_release);  // what the word tells of is written before it leaves
   MPI_Request request;
   check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, to, mark_.tag_of(bytes), communicator_, &request), "MPI_Isend");
   add(request);
@@ -73,7 +75,10 @@ bool MpiBatch::test() {
     }
   }
   check_mpi(code, "MPI_Testall");
-  if (all_done != 0) requests_.clear();
+  if (all_done != 0) {
+    requests_.clear();
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
   return all_done != 0;
 }
 
