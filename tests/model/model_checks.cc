@@ -162,7 +162,7 @@ void check_bf16_gradients(const ModelCase& which, at::Device device) {
 }
 
 void check_greedy_generation(at::Device device) {
-  const TensorFile file = model_reference("bloom");
+  const TensorFile file = model_reference("bloom_generation");
   const auto model = model_of(file, device);
   UnitRunner runner;
   GenerationOptions options;

@@ -22,14 +22,14 @@ LENGTHS = [9, 1, 14, 5, 11]
 NORM_WEIGHTS = ("norm.weight", "norm1.weight", "norm2.weight", "ln_f.weight")
 
 
-def draw(module, seed):
+def draw(module, seed, gain=0.7):
     """Weights that are nowhere near zero, norms that are not one."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if parameter.dim() > 1:
-                parameter.copy_(noise * (0.7 / parameter.shape[-1] ** 0.5))
+                parameter.copy_(noise * (gain / parameter.shape[-1] ** 0.5))
             else:
                 parameter.copy_(noise * 0.2 + (1.0 if name.endswith(NORM_WEIGHTS) else 0.0))
 
@@ -86,7 +86,7 @@ def rows_of(ids, filler=-1):
     return padded([torch.tensor(row) for row in ids], "right", filler)
 
 
-def bloom_case(name, seed, generation, **settings):
+def bloom_case(name, seed, **settings):
     config = BloomConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0, **settings)
     config._attn_implementation = "eager"
     model = BloomForCausalLM(config).eval()
@@ -107,19 +107,24 @@ def bloom_case(name, seed, generation, **settings):
     own = model(input_ids=out["ids_right"], attention_mask=out["mask_right"], labels=out["labels_right"]).loss
     torch.testing.assert_close(own.detach() * out["num_counted"], out["loss_sum"])
     out.update({"w." + key: value.detach().clone() for key, value in parameters.items()})
-    if generation:
-        generated(out, model, rows)
     half = model.to(torch.bfloat16)
     logits = half(input_ids=out["ids_right"], attention_mask=out["mask_right"]).logits[out["mask_right"].bool()]
     with_bf16_errors(out, logits, flat_targets(labels), dict(half.named_parameters()))
-    if generation:
-        out["logits_bf16"] = logits.detach().float()
-    write(name, out, config.to_dict() if generation else settings | {"model_type": "bloom"})
+    out["logits_bf16"] = logits.detach().float()
+    write(name, out, config.to_dict())
 
 
-def generated(out, model, rows):
-    """Greedy continuations (with and without the cache, which must agree) and one drawn."""
-    ids, mask = out["ids_left"], out["mask_left"]
+def generation_case(name, seed, **settings):
+    """Greedy continuations (with and without the cache, which must agree) and drawn ones.
+
+    The head is not tied: of random weights a tied one would repeat the last token for ever.
+    """
+    config = BloomConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0, tie_word_embeddings=False, **settings)
+    model = BloomForCausalLM(config).eval()
+    draw(model, seed, gain=1.0)
+    rows = sequences(config.vocab_size, seed + 1)
+    out = {"ids_right": padded(rows, "right", 0), "mask_right": padded([torch.ones_like(r) for r in rows], "right", 0)}
+    ids, mask = padded(rows, "left", 0), padded([torch.ones_like(row) for row in rows], "left", 0)
     common = dict(input_ids=ids, attention_mask=mask, max_new_tokens=24, pad_token_id=0)
     # An end token that some of the greedy continuations meet.
     free = model.generate(**common, do_sample=False, eos_token_id=None)[:, ids.shape[1]:]
@@ -128,11 +133,14 @@ def generated(out, model, rows):
     plain = model.generate(**common, do_sample=False, eos_token_id=eos, use_cache=False)[:, ids.shape[1]:]
     assert torch.equal(greedy, plain)
     ended = [row[: row.index(eos) + 1] if eos in row else row for row in greedy.tolist()]
-    assert len({len(row) for row in ended}) > 1, "the continuations should end at different places"
+    assert len({len(row) for row in ended}) > 2, "the continuations should end at different places"
+    assert len(free.unique()) > 20, "the continuations should not repeat themselves"
     out["greedy_free"], out["greedy"], out["greedy_eos"] = free, rows_of(ended), torch.tensor([eos])
     torch.manual_seed(77)
     drawn = model.generate(**common, do_sample=True, temperature=1.3, top_k=20, top_p=0.9, eos_token_id=None)
-    out["sampled"] = drawn[:, ids.shape[1]:].clone()
+    out["sampled"] = drawn[:, ids.shape[1]:]
+    out.update({"w." + key: value for key, value in model.named_parameters()})
+    write(name, out, config.to_dict())
 
 
 def gpt_case(name, seed, vocab_size, hidden_size, num_layers, num_heads, ff_dim, seq_length, positions):
@@ -208,10 +216,11 @@ def write(name, tensors, config):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    bloom_case("bloom", 100, True, vocab_size=128, hidden_size=32, n_layer=3, n_head=4)
-    bloom_case("bloom_6_heads", 200, False, vocab_size=97, hidden_size=36, n_layer=2, n_head=6)
-    bloom_case("bloom_post_norm", 300, False, vocab_size=64, hidden_size=16, n_layer=2, n_head=2,
+    bloom_case("bloom", 100, vocab_size=128, hidden_size=32, n_layer=3, n_head=4)
+    bloom_case("bloom_6_heads", 200, vocab_size=97, hidden_size=36, n_layer=2, n_head=6)
+    bloom_case("bloom_post_norm", 300, vocab_size=64, hidden_size=16, n_layer=2, n_head=2,
                apply_residual_connection_post_layernorm=True, tie_word_embeddings=False, layer_norm_epsilon=1e-3)
+    generation_case("bloom_generation", 601, vocab_size=80, hidden_size=32, n_layer=2, n_head=4)
     gpt_case("gpt", 400, 110, 32, 2, 4, 64, 16, "none")
     gpt_case("gpt_learned", 500, 64, 24, 3, 3, 40, 14, "learned")
     filter_cases()
