@@ -59,8 +59,8 @@ libgtest-dev header gtest/gtest.h
 libjpeg-dev header jpeglib.h
 END_OF_LIST
       ;;
-    comfort) # the commit in results, faster second builds, faster links
-      printf '%s\n' 'git command git' 'ccache command ccache' 'mold command mold'
+    comfort) # the commit in results, faster second builds, faster links, any tokenizer's expressions
+      printf '%s\n' 'git command git' 'ccache command ccache' 'mold command mold' 'libpcre2-dev header pcre2.h'
       ;;
     download) printf '%s\n' 'python3 command python3' 'python3-pip python_module pip' ;;
     slurm)

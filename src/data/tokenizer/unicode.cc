@@ -159,6 +159,12 @@ void append_lower_case(std::u32string& text, char32_t c) {
   if (found != lower->end() && found->second.second != 0) text += found->second.second;
 }
 
+std::vector<std::pair<char32_t, char32_t>> lower_case_pairs() {
+  std::vector<std::pair<char32_t, char32_t>> pairs;
+  for (std::size_t i = 0; i < std::size(kLowerCase); i += 3) pairs.emplace_back(kLowerCase[i], kLowerCase[i + 1]);
+  return pairs;
+}
+
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {
   static const auto canonical = index_of(kCanonicalDecompositions);
   static const auto compatible = index_of(kCompatibilityDecompositions);

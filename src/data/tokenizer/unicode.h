@@ -45,6 +45,8 @@ std::vector<CodePointRange> flag_ranges(CharFlags flag);
 
 // One or two characters; the character itself where it has no lower case.
 void append_lower_case(std::u32string& text, char32_t c);
+// Each character that has a lower case, with the (first) character of it.
+std::vector<std::pair<char32_t, char32_t>> lower_case_pairs();
 
 // Empty where the character stands for itself.
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility);
