@@ -4,9 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-#include <optional>
-#include <tuple>
+#include "kernels/optimizer_constants.h"
 
 namespace tessera::kernels {
 
@@ -25,6 +23,12 @@ struct CudaKernels {
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
+  // adamw.h, sgd.h, norm.h; copy and momentum may be undefined
+  void (*adamw)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& mean,
+                const at::Tensor& square_mean, const at::Tensor& copy, const AdamWConstants& constants);
+  void (*sgd)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& momentum, const at::Tensor& copy,
+              const SgdConstants& constants);
+  void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);
 };
 
 // Throws Error where libtessera_cuda.so has not been loaded.

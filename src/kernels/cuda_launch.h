@@ -1,0 +1,42 @@
+// The GPU's kernels: pointers, sizes and a stream. No tensors here: these files compile in seconds. All buffers are
+// contiguous; `partial` is room of the caller's, in floats, as each function says. A launch that fails is found by the
+// caller's check of the last CUDA error.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tessera::kernels {
+
+enum class NumberType { kFloat32, kBFloat16, kFloat16 };
+
+struct CudaRows {
+  NumberType type;
+  std::int64_t num_rows, C;
+  cudaStream_t stream;
+};
+
+// Rows that one block adds up before partial sums are joined: column sums need ceil(num_rows / this) * C floats.
+inline constexpr std::int64_t kCudaRowBlock = 32;
+inline std::int64_t num_row_blocks(std::int64_t num_rows) {
+  return (num_rows + kCudaRowBlock - 1) / kCudaRowBlock;
+}
+
+// bias_gelu.cu; partial: num_row_blocks * C
+void bias_gelu_forward_cuda(const CudaRows& rows, const void* x, const void* bias, void* out);
+void bias_gelu_backward_cuda(const CudaRows& rows, const void* grad, const void* x, const void* bias, void* grad_x,
+                             void* grad_bias, float* partial);
+
+// layer_norm.cu; residual, sum, grad_sum may be null; partial: 2 * num_row_blocks * C
+void layer_norm_forward_cuda(const CudaRows& rows, const void* x, const void* residual, const void* weight,
+                             const void* bias, float eps, void* sum, void* out, float* mean, float* inverse_deviation);
+void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void* grad_sum, const void* x,
+                              const void* weight, const float* mean, const float* inverse_deviation, void* grad_x,
+                              void* grad_weight, void* grad_bias, float* partial);
+
+// cross_entropy.cu: rows.C is the number of classes; partial: num_rows (the rows' losses); adds their sum to *sum
+void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
+                        float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
+
+}  // namespace tessera::kernels
