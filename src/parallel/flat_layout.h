@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/norm.h"
+
 namespace tessera {
 
-// The grain of shards and of the norm's sums: 16 KiB of float32.
-inline constexpr std::int64_t kBlockNumel = 4096;
+// The grain of shards is that of the norm's sums.
+inline constexpr std::int64_t kBlockNumel = kernels::kNormBlock;
 
 struct FlatRange {
   std::int64_t begin = 0, end = 0;

@@ -26,7 +26,8 @@ TEST(FlatLayout, PutsWhatDecaysFirstAndAlignsEveryParameter) {
 
 TEST(FlatLayout, ShardsAreWholeBlocksThatCoverTheUnit) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    for (const std::int64_t numel : {1, 4095, 4096, 4097, 50'000}) {
+    for (const std::int64_t numel :
+         {std::int64_t{1}, kBlockNumel - 1, kBlockNumel, kBlockNumel + 1, std::int64_t{50'000}}) {
       const FlatLayout layout({{"w", {numel}, kDecaying}}, ranks);
       EXPECT_EQ(layout.shard_numel() % kBlockNumel, 0);
       EXPECT_GE(layout.padded_numel(), numel);

@@ -1,23 +1,29 @@
 #include "parallel/sharded_optimizer.h"
 
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "kernels/norm.h"
 
 namespace tessera {
 namespace {
 
-at::Tensor part(const at::Tensor& tensor, FlatRange range, std::int64_t begin) {
-  return tensor.narrow(0, range.begin - begin, range.numel());
+bool has_first_moment(const OptimizerOptions& options) {
+  const auto* sgd = std::get_if<kernels::Sgd>(&options);
+  return sgd == nullptr || sgd->momentum != 0;
 }
 
-// [blocks of the range] float64: of each block, its squares' sum.
-at::Tensor block_sums(const at::Tensor& gradient) {
-  return gradient.view({-1, kBlockNumel}).to(at::kDouble).square().sum(1);
+// A part of a tensor that covers the unit's own range.
+at::Tensor part(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range) {
+  return tensor.narrow(0, range.begin - unit.range().begin, range.numel());
+}
+std::optional<at::Tensor> part_if_any(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range) {
+  return tensor.defined() ? std::optional(part(unit, tensor, range)) : std::nullopt;
 }
 
 }  // namespace
@@ -25,7 +31,9 @@ at::Tensor block_sums(const at::Tensor& gradient) {
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerOptions& options)
     : engine_(engine), options_(options) {
   for (const FlatUnit& unit : engine_.units()) {
-    moments_.push_back({at::zeros_like(unit.master()), at::zeros_like(unit.master())});
+    Moments& moments = moments_.emplace_back();
+    if (has_first_moment(options_)) moments.first = at::zeros_like(unit.master());
+    if (std::holds_alternative<kernels::AdamW>(options_)) moments.second = at::zeros_like(unit.master());
   }
 }
 
@@ -36,11 +44,11 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   result.skipped = !std::isfinite(result.gradient_norm);
   if (!result.skipped) {
     ++num_updates_;
-    double factor = 1 / arguments.divisor;
+    double scale = 1 / arguments.divisor;
     // As torch's clip_grad_norm_ does it.
-    if (arguments.max_norm > 0) factor *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
+    if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
     for (std::size_t i = 0; i < moments_.size(); ++i) {
-      update_unit(engine_.units()[i], moments_[i], arguments, factor);
+      update_unit(engine_.units()[i], moments_[i], arguments.learning_rate, scale);
       engine_.units()[i].take_update();
     }
   } else {
@@ -52,7 +60,7 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
 // Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective a step.
 double ShardedOptimizer::gradient_norm() const {
   std::vector<at::Tensor> sums_of_unit;
-  for (FlatUnit& unit : engine_.units()) sums_of_unit.push_back(block_sums(unit.gradient()));
+  for (FlatUnit& unit : engine_.units()) sums_of_unit.push_back(kernels::block_square_sums(unit.gradient()));
   const at::Tensor own = at::cat(sums_of_unit);
   at::Tensor all = own.unsqueeze(0);  // [ranks that hold parts, blocks of a part]
   if (engine_.units().front().is_part()) {
@@ -74,20 +82,35 @@ double ShardedOptimizer::gradient_norm() const {
   return std::sqrt(total);
 }
 
-void ShardedOptimizer::update_unit(FlatUnit& unit, const Moments& moments, const UpdateArguments& arguments,
-                                   double factor) const {
+void ShardedOptimizer::update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate,
+                                   double gradient_scale) const {
   for (const ParameterGroup group : {ParameterGroup::kDecaying, ParameterGroup::kPlain}) {
-    const FlatRange own = unit.range(), range = intersect(unit.layout().range_of(group), own);
+    const FlatRange range = intersect(unit.layout().range_of(group), unit.range());
     if (range.empty()) continue;
-    at::Tensor master = part(unit.master(), range, own.begin);
-    at::Tensor gradient = part(unit.gradient(), range, own.begin).to(at::kFloat).mul(factor);
-    at::Tensor first = part(moments.first, range, own.begin), second = part(moments.second, range, own.begin);
-    at::Tensor step = at::tensor(static_cast<float>(num_updates_));
-    at::_fused_adamw_({master}, {gradient}, {first}, {second}, {}, {step}, arguments.learning_rate, options_.beta1,
-                      options_.beta2, group == ParameterGroup::kDecaying ? options_.weight_decay : 0.0, options_.eps,
-                      false, false);
-    if (unit.compute_copy().defined()) part(unit.compute_copy(), range, own.begin).copy_(master);
+    std::visit(
+        [&](auto how) {
+          how.learning_rate = learning_rate;
+          how.gradient_scale = gradient_scale;
+          if (group == ParameterGroup::kPlain) how.weight_decay = 0;
+          update_range(unit, moments, range, how);
+        },
+        options_);
   }
+}
+
+void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range,
+                                    kernels::AdamW how) const {
+  kernels::adamw_step(
+      {part(unit, unit.master(), range), part(unit, unit.gradient(), range), part(unit, moments.first, range),
+       part(unit, moments.second, range), part_if_any(unit, unit.compute_copy(), range)},
+      how, num_updates_);
+}
+
+void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range,
+                                    kernels::Sgd how) const {
+  kernels::sgd_step({part(unit, unit.master(), range), part(unit, unit.gradient(), range),
+                     part_if_any(unit, moments.first, range), part_if_any(unit, unit.compute_copy(), range)},
+                    how, num_updates_);
 }
 
 }  // namespace tessera

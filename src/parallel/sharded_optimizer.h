@@ -8,17 +8,17 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "kernels/adamw.h"
+#include "kernels/sgd.h"
 #include "parallel/engine.h"
 
 namespace tessera {
 
-// AdamW's.
-struct OptimizerOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double weight_decay = 0;  // of the decaying parameters
-};
+// Learning rate and gradient scale come with each update; the weight decay is that of the decaying parameters.
+using OptimizerOptions = std::variant<kernels::AdamW, kernels::Sgd>;
 
 struct UpdateArguments {
   double learning_rate = 0;
@@ -40,12 +40,14 @@ class ShardedOptimizer {
   std::int64_t num_updates() const { return num_updates_; }
 
  private:
-  struct Moments {  // of one unit's range
+  struct Moments {  // of one unit's range, float32; undefined where the optimizer has none
     at::Tensor first, second;
   };
 
   double gradient_norm() const;
-  void update_unit(FlatUnit& unit, const Moments& moments, const UpdateArguments& arguments, double factor) const;
+  void update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate, double gradient_scale) const;
+  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how) const;
+  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how) const;
 
   Engine& engine_;
   OptimizerOptions options_;

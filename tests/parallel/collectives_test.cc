@@ -33,7 +33,7 @@ std::string collectives_of(const Step& step) {
     engine_options.placement = placement_of(step.strategy);
     engine_options.types.accumulates = step.num_micro_steps > 1;
     Engine engine(world, model, model.units(), engine_options);
-    ShardedOptimizer optimizer(engine, {});
+    ShardedOptimizer optimizer(engine, kernels::AdamW{});
     const at::Tensor ids = at::arange(8) + world.rank();
     std::size_t num_before = 0;
     for (int update = 0; update < 2; ++update) {

@@ -97,7 +97,7 @@ TEST(Engine, WhereParametersStayWholeARankMayLeaveAUnitOut) {
                                    world.rank() == 0 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0},
                                    engine)
                           .sum());
-      ShardedOptimizer optimizer(engine, {});
+      ShardedOptimizer optimizer(engine, kernels::AdamW{});
       EXPECT_FALSE(optimizer.update({.learning_rate = 0.1}).skipped);
     });
   }
@@ -191,7 +191,7 @@ TEST(Engine, AGradientThatIsNotFiniteSkipsTheStepOnEveryRank) {
   run_thread_ranks(3, {}, [](World& world) {
     TwoBlocks model;
     Engine engine(world, model, model.units(), options_of("zero2"));
-    ShardedOptimizer optimizer(engine, {});
+    ShardedOptimizer optimizer(engine, kernels::AdamW{});
     at::Tensor input = input_of(world.rank());
     if (world.rank() == 1) input[0][0] = std::numeric_limits<float>::quiet_NaN();
     const at::Tensor before = model.blocks[0]->weight.detach().clone();

@@ -15,6 +15,12 @@ namespace {
 constexpr int kNumSteps = 20;
 constexpr std::int64_t kGlobalBatch = 24;  // tokens a micro-step, divisible by 1, 2, 3 and 4 ranks
 
+template <typename Options>
+OptimizerOptions with_decay(Options options) {
+  options.weight_decay = 0.01;
+  return options;
+}
+
 struct Training {
   std::string strategy = "ddp";
   int num_ranks = 1;
@@ -22,6 +28,7 @@ struct Training {
   int num_micro_steps = 1;
   at::ScalarType type = at::kFloat;
   double max_norm = 1.0;
+  OptimizerOptions optimizer = with_decay(kernels::AdamW{});
   bool forward_prefetch = true;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
 };
@@ -53,7 +60,7 @@ EngineOptions options_of(const Training& run) {
 void train(World& world, const Training& run, Result& result) {
   SmallModel model(3, 1 + static_cast<std::uint64_t>(world.rank()));  // rank 0's values reach the others
   Engine engine(world, model, model.units(), options_of(run));
-  ShardedOptimizer optimizer(engine, {.weight_decay = 0.01});
+  ShardedOptimizer optimizer(engine, run.optimizer);
   for (int step = 0; step < kNumSteps; ++step) {
     at::Tensor loss_sum = at::zeros({1});
     for (int micro_step = 0; micro_step < run.num_micro_steps; ++micro_step) {
@@ -152,6 +159,23 @@ TEST(ParityHybrid, TwoNodesOfTwoGiveTheBitsOfFourFlatRanks) {
   Training alone = hybrid, flat_alone = flat;  // nodes of one rank: nothing to split, everything to add across
   alone.ranks_per_node = flat_alone.ranks_per_node = 1;
   expect_same_bits(result_of(alone), result_of(flat_alone), "hybrid_shard on nodes of one rank");
+}
+
+TEST(ParityOptimizers, ShardsGetWhatTheWholeGets) {
+  kernels::AdamW adam;
+  adam.decoupled = false;
+  kernels::Sgd plain, momentum;
+  momentum.momentum = 0.9;
+  momentum.nesterov = true;
+  for (const OptimizerOptions& optimizer : {with_decay(adam), with_decay(plain), with_decay(momentum)}) {
+    Training training{.strategy = "ddp", .num_ranks = 3, .optimizer = optimizer};
+    const Result ddp = result_of(training);
+    expect_falling(ddp);
+    for (const char* strategy : {"zero1", "full_shard"}) {
+      training.strategy = strategy;
+      expect_same_bits(result_of(training), ddp, strategy);
+    }
+  }
 }
 
 TEST(ParityPrefetch, ChangesNothingButTime) {
