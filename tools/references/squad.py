@@ -4,6 +4,8 @@
   squad.py sample SOURCE   a few dozen rows of a SQuAD v1.1 file -> tests/data/squad/sample-v1.1.json, the same by
                            `datasets` as sample.jsonl, and a small tokenizer trained on them
   squad.py references      what transformers, datasets and NumPy make of them -> labels.json, subsets.json
+  squad.py whole SQUAD GPT2
+                           the same of a whole file with GPT-2's vocabulary (vocab.json, merges.txt) -> whole.json
 """
 import json
 import pathlib
@@ -122,18 +124,20 @@ def mode_separate(tokenizer, row, max_length):
     return shifted(encoded["input_ids"], label_ids, encoded["attention_mask"])
 
 
+MODES = {"answer": mode_answer, "full": mode_full, "padded": mode_padded, "separate": mode_separate}
+
+
 def hash_of(numbers, kind):
     return xxhash.xxh64(numpy.asarray(numbers, dtype=kind).tobytes()).hexdigest()
 
 
 def label_references():
     """For each mode, padding side and max_length: one hash a row, of ids and targets as int32; one row in full."""
-    modes = {"answer": mode_answer, "full": mode_full, "padded": mode_padded, "separate": mode_separate}
     rows = list(squad_rows(FOLDER / "sample-v1.1.json")) + [json.loads(line) for line in open(FOLDER / "made.jsonl")]
     cases = []
     for side in ("left", "right"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER / "tokenizer", padding_side=side)
-        for mode, make in modes.items():
+        for mode, make in MODES.items():
             for max_length in (512, 160):
                 made = [make(tokenizer, row, max_length) for row in rows]
                 cases.append({
@@ -143,6 +147,24 @@ def label_references():
                     "first_ids": made[0][0][-12:], "first_targets": made[0][1][-12:],
                 })
     write("labels.json", {"made_with": versions(), "cases": cases})
+
+
+def whole_references(squad, gpt2):
+    """One hash a mode over all rows, each row's ids before its targets."""
+    inner = tokenizers.ByteLevelBPETokenizer(f"{gpt2}/vocab.json", f"{gpt2}/merges.txt")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner._tokenizer, eos_token="<|endoftext|>",
+                                                     pad_token="<|endoftext|>", padding_side="right")
+    rows = list(squad_rows(squad))
+    cases = {}
+    for mode, make in MODES.items():
+        total = xxhash.xxh64()
+        count = 0
+        for row in rows:
+            ids, targets = make(tokenizer, row, 512)
+            total.update(numpy.asarray(ids + targets, dtype="<i4").tobytes())
+            count += len(ids)
+        cases[mode] = {"hash": total.hexdigest(), "tokens": count, "rows": len(rows)}
+    write("whole.json", {"made_with": versions(), "file": pathlib.Path(squad).name, "max_length": 512, "modes": cases})
 
 
 def subset_references():
@@ -174,6 +196,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["sample"]:
         make_sample(sys.argv[2])
         make_tokenizer()
+    elif sys.argv[1:2] == ["whole"]:
+        whole_references(*sys.argv[2:])
     elif sys.argv[1:] == ["references"]:
         label_references()
         subset_references()

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -41,14 +42,16 @@ std::vector<SquadRow> sample_rows() {
   return rows;
 }
 
+std::string hex(std::uint64_t hash) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
 std::string hash_of(const QaSequence& sequence) {
   Ids both = sequence.ids;
   both.insert(both.end(), sequence.targets.begin(), sequence.targets.end());
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx",
-                static_cast<unsigned long long>(
-                    xxh64({reinterpret_cast<const char*>(both.data()), both.size() * sizeof(std::int32_t)})));
-  return digits;
+  return hex(xxh64({reinterpret_cast<const char*>(both.data()), both.size() * sizeof(std::int32_t)}));
 }
 
 Ids last_of(const Ids& ids, std::size_t count) {
@@ -74,6 +77,33 @@ TEST(QaSequence, EveryModeIsWhatTransformersMakesOfEveryRow) {
       EXPECT_EQ(hash_of(sequence), c["rows"][i].get<std::string>()) << "row " << i;
     }
     EXPECT_EQ(num_tokens, c["tokens"].get<std::int64_t>());
+  }
+}
+
+// The whole development file with GPT-2's vocabulary, where TESSERA_TEST_DATA names the folder that holds both.
+TEST(QaSequence, EveryModeIsWhatTransformersMakesOfTheWholeDevelopmentFile) {
+  const char* data = std::getenv("TESSERA_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "TESSERA_TEST_DATA is not set";
+  const TestFolder folder;
+  for (const char* name : {"vocab.json", "merges.txt"}) {
+    std::filesystem::copy_file(std::filesystem::path(data) / "gpt2_fallback" / name, folder / name);
+  }
+  write_file_atomically(folder / "tokenizer_config.json", R"({"eos_token": "<|endoftext|>", "padding_side": "right"})");
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  const Json references = read_json_file(squad_sample("whole.json"));
+  const SquadFile file = read_squad(std::filesystem::path(data) / "squad" / references["file"].get<std::string>());
+  for (const auto& [mode, expected] : references["modes"].items()) {
+    const QaEncoder encoder(tokenizer, label_mode_of(mode), references["max_length"]);
+    std::string bytes;
+    for (const SquadRow& row : file.rows) {
+      const QaSequence sequence = encoder.encode(row);
+      for (const Ids* numbers : {&sequence.ids, &sequence.targets}) {
+        bytes.append(reinterpret_cast<const char*>(numbers->data()), numbers->size() * sizeof(std::int32_t));
+      }
+    }
+    EXPECT_EQ(std::ssize(file.rows), expected["rows"].get<std::int64_t>());
+    EXPECT_EQ(bytes.size(), expected["tokens"].get<std::size_t>() * 8) << mode;
+    EXPECT_EQ(hex(xxh64(bytes)), expected["hash"].get<std::string>()) << mode;
   }
 }
 
