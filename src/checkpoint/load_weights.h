@@ -15,13 +15,13 @@ namespace tessera {
 struct LoadOptions {
   // "transformer": names match with and without it, as transformers does it: a file of the base model fills the model
   // with its head, and the other way round.
-  std::string base_model_prefix;
+  std::string base_model_prefix{};
   // (alias, name): the file may hold `alias` though the model has only `name`, its tied weight; where the file holds
   // only `alias`, it fills `name`.
-  std::vector<std::pair<std::string, std::string>> ties;
+  std::vector<std::pair<std::string, std::string>> ties{};
   // Tensors of the model that keep their values, and tensors of the file that are left, without an error: whole names,
   // or the beginning of names with a '*' behind it.
-  std::vector<std::string> may_be_missing, may_be_left;
+  std::vector<std::string> may_be_missing{}, may_be_left{};
   int num_threads = 0;  // 0: as many as libtorch uses
 };
 

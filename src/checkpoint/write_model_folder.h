@@ -16,9 +16,9 @@ class Module;
 namespace tessera {
 
 struct ModelFolderOptions {
-  WriteOptions weights;
-  std::optional<Json> generation_config;               // nothing: made of config's token ids, for models that generate
-  std::vector<std::filesystem::path> tokenizer_files;  // copied through
+  WriteOptions weights{};
+  std::optional<Json> generation_config{};  // nothing: made of config's token ids, for models that generate
+  std::vector<std::filesystem::path> tokenizer_files{};  // copied through
 };
 
 // The parameters and buffers of `module` under their names, parameters first. A tensor under several names stands there

@@ -20,7 +20,7 @@ struct NamedTensor {
 
 struct WriteOptions {
   WeightFormat format = WeightFormat::kSafetensors;
-  std::optional<WeightType> dtype;  // what floating-point tensors become; nothing: as they are
+  std::optional<WeightType> dtype{};  // what floating-point tensors become; nothing: as they are
   std::int64_t max_shard_bytes = 5'000'000'000;
 };
 

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "cli/comm_test.h"
+#include "cli/convert.h"
 #include "cli/data.h"
 #include "cli/env.h"
 #include "cli/generate.h"
+#include "cli/inspect.h"
 #include "cli/launch.h"
 #include "comm/failure.h"
 #include "core/environment.h"
@@ -39,8 +41,10 @@ const std::vector<Command>& commands() {
        [](const Arguments& arguments) { return run_launch(arguments, rank_commands()); }},
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
+      {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"generate", "continue a text by a model folder", run_generate},
+      {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"__minder", "", run_minder},
   };
   return all;

@@ -1,0 +1,164 @@
+#include "checkpoint/load_weights.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+
+#include "checkpoint/model_folder.h"
+#include "checkpoint/test_files.h"
+#include "checkpoint/weight_tensors.h"
+#include "checkpoint/write_weights.h"
+
+namespace tessera {
+namespace {
+
+// A module with one tensor for every name, dots and all made into submodules, as a model of those weights has them.
+class Shell : public torch::nn::Module {
+ public:
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos) {
+      register_parameter(name, tensor, /*requires_grad=*/false);
+      return;
+    }
+    const std::string head = name.substr(0, dot);
+    auto& child = children_[head];
+    if (!child) child = register_module(head, std::make_shared<Shell>());
+    child->add(name.substr(dot + 1), tensor);
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<Shell>> children_;
+};
+
+Shell shell_of(const Weights& weights, at::ScalarType type, const std::string& prefix = "") {
+  Shell shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    shell.add(prefix + entry.name, at::full(entry.shape, -77.0, at::TensorOptions().dtype(type)));
+  }
+  return shell;
+}
+
+void expect_equal(const Shell& shell, const Weights& weights, const std::string& prefix = "") {
+  for (const auto& item : shell.named_parameters()) {
+    const at::Tensor expected = tensor_of(weights, item.key().substr(prefix.size()));
+    EXPECT_TRUE(at::equal(item.value(), expected.to(item.value().scalar_type()))) << item.key();
+  }
+}
+
+TEST(LoadWeights, EveryTensorIsFilledFromEveryFormat) {
+  for (const char* name : {"bloom_safetensors", "bloom_sharded", "bloom_bin", "bloom_bin_sharded"}) {
+    SCOPED_TRACE(name);
+    const Weights weights = Weights::open(reference(name));
+    Shell shell = shell_of(weights, scalar_type(weights.entries().front().type));
+    const LoadReport report = load_weights(shell, weights);
+    EXPECT_EQ(report.num_tensors, static_cast<std::int64_t>(weights.entries().size()));
+    expect_equal(shell, weights);
+  }
+}
+
+TEST(LoadWeights, TypesAreConverted) {
+  const Weights weights = Weights::open(reference("bloom_sharded"));
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kDouble}) {
+    Shell shell = shell_of(weights, type);
+    load_weights(shell, weights);
+    expect_equal(shell, weights);
+  }
+}
+
+TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
+  const Weights weights = Weights::open(reference("bloom_base"));
+  Shell shell = shell_of(weights, at::kFloat, "transformer.");
+  EXPECT_REFUSED(load_weights(shell, weights), "missing in the file: transformer.");
+  load_weights(shell, weights, {.base_model_prefix = "transformer"});
+  expect_equal(shell, weights, "transformer.");
+}
+
+TEST(LoadWeights, AFileWithTheHeadFillsTheBaseModel) {
+  const Weights base = Weights::open(reference("bloom_base"));
+  Shell shell = shell_of(base, at::kFloat);
+  load_weights(shell, Weights::open(reference("bloom_safetensors")), {.base_model_prefix = "transformer"});
+  expect_equal(shell, base);  // both were made from one seed
+}
+
+TEST(LoadWeights, ATiedHeadInTheFileIsNoMistake) {
+  const Weights weights = Weights::open(reference("bloom_bin"));
+  Shell shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (entry.name != "lm_head.weight") shell.add(entry.name, at::empty(entry.shape));
+  }
+  EXPECT_REFUSED(load_weights(shell, weights), "unknown to the model: lm_head.weight");
+  load_weights(shell, weights, {.ties = {{"lm_head.weight", "transformer.word_embeddings.weight"}}});
+  expect_equal(shell, weights);
+}
+
+TEST(LoadWeights, ATiedTensorOfTheModelNeedsOneOfItsNames) {
+  const Weights weights = Weights::open(reference("bloom_safetensors"));
+  Shell shell = shell_of(weights, at::kFloat);
+  shell.add("lm_head.weight", shell.named_parameters()["transformer.word_embeddings.weight"]);
+  load_weights(shell, weights);
+  EXPECT_TRUE(
+      at::equal(shell.named_parameters()["lm_head.weight"], tensor_of(weights, "transformer.word_embeddings.weight")));
+}
+
+TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
+  const Weights weights = Weights::open(reference("bloom_base"));
+  Shell shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (entry.name != "ln_f.bias") {
+      shell.add(entry.name, at::full(entry.name == "ln_f.weight" ? std::vector<std::int64_t>{17} : entry.shape, -77.0));
+    }
+  }
+  shell.add("extra.weight", at::zeros({1}));
+  EXPECT_REFUSED(load_weights(shell, weights),
+                 "missing in the file: extra.weight; unknown to the model: ln_f.bias; of another shape: ln_f.weight "
+                 "([16] in the file, [17] in the model)");
+  EXPECT_EQ(shell.named_parameters()["h.0.input_layernorm.weight"][0].item<float>(), -77);
+  // What is allowed to miss or to be left is reported, the rest still is refused.
+  EXPECT_REFUSED(load_weights(shell, weights, {.may_be_missing = {"extra.*"}, .may_be_left = {"ln_f.bias"}}),
+                 "the model: of another shape");
+}
+
+TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
+  const Weights weights = Weights::open(reference("batch_norm.pth"));
+  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 3).bias(false)),
+                              torch::nn::BatchNorm2d(3));
+  load_weights(*model, weights);
+  EXPECT_EQ(model->named_buffers()["1.num_batches_tracked"].item<std::int64_t>(), 1);
+  EXPECT_TRUE(at::equal(model->named_buffers()["1.running_var"], tensor_of(weights, "1.running_var")));
+
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> old;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (!entry.name.ends_with("num_batches_tracked")) old.push_back({entry.name, tensor_of(weights, entry)});
+  }
+  write_weights_file(folder.path() / "old.pth", old, {.format = WeightFormat::kTorch});
+  const LoadReport report = load_weights(*model, Weights::open(folder.path() / "old.pth"));
+  EXPECT_EQ(report.missing, std::vector<std::string>{"1.num_batches_tracked"});
+}
+
+TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
+  const TemporaryFolder folder;
+  const at::Tensor large = at::randn({3, 1'234'567}), small = at::randn({5});
+  write_weights_file(folder.path() / "m.safetensors", {{"small", small}, {"large", large}}, {});
+  const Weights weights = Weights::open(folder.path() / "m.safetensors");
+  for (const int threads : {1, 3}) {
+    Shell shell = shell_of(weights, at::kFloat);
+    load_weights(shell, weights, {.num_threads = threads});
+    EXPECT_TRUE(at::equal(shell.named_parameters()["large"], large));
+    EXPECT_TRUE(at::equal(shell.named_parameters()["small"], small));
+  }
+}
+
+TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
+  const Weights weights = Weights::open(reference("batch_norm.pth"));
+  Shell shell;
+  shell.add("0.weight", at::empty({3, 2, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
+  load_weights(shell, weights, {.may_be_left = {"1.*"}});
+  EXPECT_TRUE(at::equal(shell.named_parameters()["0.weight"], tensor_of(weights, "0.weight")));
+}
+
+}  // namespace
+}  // namespace tessera

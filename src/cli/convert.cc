@@ -1,0 +1,118 @@
+#include "cli/convert.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "checkpoint/model_folder.h"
+#include "checkpoint/weight_tensors.h"
+#include "checkpoint/weights.h"
+#include "checkpoint/write_model_folder.h"
+#include "config/schema.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/output.h"
+#include "core/quantity.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConvertSettings {
+  std::vector<std::string> words;
+  std::string dtype, format;
+  std::int64_t max_shard_bytes = 0;
+};
+
+void declare(Schema& schema, ConvertSettings& settings) {
+  schema.positionals("SOURCE TARGET", &settings.words);
+  schema.text("dtype", &settings.dtype)
+      .preset("keep")
+      .choices({"keep", "fp32", "fp16", "bf16"})
+      .help("what floating-point tensors become");
+  schema.text("format", &settings.format)
+      .preset("auto")
+      .choices({"auto", "safetensors", "bin"})
+      .help(
+          "of the weights; auto: what TARGET's name ends in (.safetensors; .bin, .pth, .pt), safetensors in a folder");
+  schema.bytes("max_shard_size", &settings.max_shard_bytes)
+      .preset("5G")
+      .at_least(1)
+      .help("weights that take more are split into several files with an index");
+}
+
+std::optional<WeightType> type_of(const std::string& dtype) {
+  if (dtype == "fp32") return WeightType::kF32;
+  if (dtype == "fp16") return WeightType::kF16;
+  if (dtype == "bf16") return WeightType::kBF16;
+  return std::nullopt;
+}
+
+// The format that a file's name asks for; nothing: the name is a folder's.
+std::optional<WeightFormat> format_of_name(const fs::path& target) {
+  const std::string extension = target.extension();
+  if (extension == ".safetensors") return WeightFormat::kSafetensors;
+  if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
+  return std::nullopt;
+}
+
+std::vector<NamedTensor> tensors_in(const Weights& weights) {
+  std::vector<NamedTensor> tensors;
+  for (const WeightEntry& entry : weights.entries()) tensors.push_back({entry.name, tensor_of(weights, entry)});
+  return tensors;
+}
+
+void convert(const fs::path& source, const fs::path& target, const ConvertSettings& settings) {
+  WriteOptions options;
+  options.dtype = type_of(settings.dtype);
+  options.format = settings.format == "bin" ? WeightFormat::kTorch : WeightFormat::kSafetensors;
+  options.max_shard_bytes = settings.max_shard_bytes;
+  const Weights weights = Weights::open(source);
+  const std::vector<NamedTensor> tensors = tensors_in(weights);
+  if (const auto format = format_of_name(target)) {
+    if (settings.format != "auto" && options.format != *format) {
+      throw UsageError(fmt::format("--format {} does not fit the target's name, {}", settings.format, target.string()));
+    }
+    options.format = *format;
+    write_weights_file(target, tensors, options);
+    return;
+  }
+  if (!fs::is_directory(source)) {
+    throw UsageError(
+        fmt::format("{} is a file without a config.json, so it makes no model folder; "
+                    "give the target a name that ends in .safetensors, .bin, .pth or .pt",
+                    source.string()));
+  }
+  const ModelFolder folder = ModelFolder::open(source);
+  ModelFolderOptions folder_options;
+  folder_options.weights = options;
+  folder_options.generation_config = folder.generation_config();
+  folder_options.tokenizer_files = folder.tokenizer_files();
+  write_model_folder(target, folder.config(), tensors, folder_options);
+}
+
+}  // namespace
+
+int run_convert(const std::vector<std::string>& args) {
+  ConvertSettings settings;
+  Schema schema("tessera convert", "write a model folder or weight file in another format or type");
+  declare(schema, settings);
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  if (settings.words.size() != 2) throw UsageError("tessera convert takes two words: SOURCE and TARGET");
+  const fs::path target = settings.words[1];
+  convert(find_model_folder(settings.words[0], Environment::of_process()), target, settings);
+  const Weights written = Weights::open(target);
+  std::int64_t bytes = 0;
+  for (const auto& file : written.files()) bytes += static_cast<std::int64_t>(file->bytes().size());
+  print_out(fmt::format("{}: {} tensors, {} in {} file{}\n", target.string(), written.entries().size(),
+                        human_bytes(bytes), written.files().size(), written.files().size() == 1 ? "" : "s"));
+  return 0;
+}
+
+}  // namespace tessera
