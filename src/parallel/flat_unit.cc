@@ -33,16 +33,12 @@ FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameter
                    const UnitGroups& groups, const UnitTypes& types, bool sync_from_first)
     : name_(std::move(name)),
       layout_(entries_of(parameters), groups.num_shards()),
-      placement_(placement),
+      placement_(placement.on(groups.num_shards())),
       groups_(groups),
       types_(types),
       own_(layout_.shard(groups.shard_rank())) {
   for (std::size_t entry : layout_.entry_of_slot()) parameters_.push_back(parameters[entry].parameter);
   has_gradient_.resize(parameters_.size());
-  // Alone, a split unit would only be copied to and fro.
-  if (groups_.shard == nullptr && !placement_.offload_parameters) {
-    placement_.parameters_split = placement_.optimizer_split = false;
-  }
   at::NoGradGuard no_gradients;
   fill(sync_from_first);
   place_master();

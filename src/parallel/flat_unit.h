@@ -54,6 +54,7 @@ class FlatUnit {
   void wait_gather();   // begins it, too, if nobody has
   void release();       // only where the row splits parameters
   bool is_whole() const { return state_ == State::kWhole; }
+  bool is_on_its_way() const { return state_ == State::kGathering; }
 
   // Takes over what autograd has put into the parameter's .grad, and clears that.
   void accept_gradient(std::size_t slot);

@@ -49,6 +49,12 @@ Placement placement_of(std::string_view name, bool offload_optimizer, bool offlo
   return placement;
 }
 
+Placement Placement::on(int num_shards) const {
+  Placement placement = *this;
+  if (num_shards == 1 && !offload_parameters) placement.parameters_split = placement.optimizer_split = false;
+  return placement;
+}
+
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Placement& row : table()) names.push_back(row.strategy);

@@ -19,6 +19,9 @@ struct Placement {
   bool reduced_across_nodes;        // shards are added across nodes, too
   bool offload_optimizer = false;   // master, moments and reduced gradients live in host memory and are updated there
   bool offload_parameters = false;  // so does the shard that gathers send
+
+  // The row as it is where a unit is split over so many ranks: alone, what is split would only be copied to and fro.
+  Placement on(int num_shards) const;
 };
 
 // Throws UsageError naming the strategies when `name` is none, or when the row has nothing to offload.
