@@ -16,6 +16,7 @@ run_all() {
   echo "==> Built after $((SECONDS - started)) s"
   # One GPU, so one test at a time: their timings and their memory must not meet.
   ctest --test-dir build/release -L gpu --no-tests=error --output-on-failure --verbose || status=$?
+  build/release/bin/bloom_gpu_bench || status=$?
   # Where there are cores to spare: how well collectives and computing overlap. A missed mark is in the file, but fails
   # nothing here: speed is measured, not tested.
   tools/bench.sh || echo "==> a mark was missed, see above"

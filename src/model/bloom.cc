@@ -82,12 +82,12 @@ std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
 }
 
 std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
-  // Both norms' results and the sum between them, q, k and v, what attention gives; before and after the GELU.
-  const std::int64_t numel = num_tokens * config_.hidden_size * (3 + 3 + 1 + 8);
-  // A float32 number a head (the softmax's), a mean and a deviation a norm.
-  const std::int64_t statistics = num_tokens * (config_.num_heads + 4) * 4;
-  return numel * element_bytes() + statistics +
-         2 * dropout_bytes(num_tokens * config_.hidden_size, config_.hidden_dropout);
+  const std::int64_t C = config_.hidden_size;
+  // Both norms' results and the sum between them; before and after the GELU.
+  const std::int64_t numel = num_tokens * (3 + 8) * C;
+  const std::int64_t norms = num_tokens * 4 * 4;  // a mean and a deviation each, in float32
+  return attention_bytes(num_tokens) + numel * element_bytes() + norms +
+         2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);
 }
 
 at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&) {

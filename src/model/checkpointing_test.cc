@@ -61,36 +61,6 @@ TEST(Checkpointing, DoesNothingWithoutGradients) {
   EXPECT_EQ(inner.names.size(), 3u);
 }
 
-// What is alive after a forward pass and was not before.
-std::int64_t kept_bytes(LanguageModel& model, const PackedBatch& batch, UnitRunner& runner) {
-  const std::int64_t before = live_cpu_bytes();
-  const at::Tensor hidden = model.hidden_states(batch, runner);
-  return live_cpu_bytes() - before;
-}
-
-void expect_memory_as_calculated(LanguageModel& model, std::int64_t num_units) {
-  const std::int64_t num_tokens = 300;
-  const PackedBatch batch = counted_batch({100, 150, 50});
-  UnitRunner plain;
-  CheckpointRunner checkpointed(plain);
-  (void)kept_bytes(model, batch, plain);  // what is made once and stays
-  const std::int64_t whole = kept_bytes(model, batch, plain), less = kept_bytes(model, batch, checkpointed);
-  const auto calculated = static_cast<double>(num_units * model.unit_activation_bytes(num_tokens));
-  EXPECT_NEAR(static_cast<double>(whole - less), calculated, 0.01 * calculated);
-  // With checkpointing: each unit's input, and what the root keeps.
-  const std::int64_t input_bytes = num_tokens * model.shape().hidden_size * 4;
-  EXPECT_LE(less, (num_units + 4) * input_bytes);
-}
-
-TEST(Checkpointing, SavesTheMemoryThatIsCalculated) {
-  start_counting_cpu_memory();
-  for (const double dropout : {0.0, 0.1}) {
-    SCOPED_TRACE(dropout);
-    expect_memory_as_calculated(*small_bloom(dropout, 5), 5);
-    expect_memory_as_calculated(*small_gpt(dropout, 5), 5);
-  }
-}
-
 // Backward holds one unit's activations at a time.
 TEST(Checkpointing, PeaksAtOneUnitsActivations) {
   start_counting_cpu_memory();

@@ -78,11 +78,11 @@ Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
 std::int64_t Gpt::unit_activation_bytes(std::int64_t num_tokens) const {
   const bool drops = is_training() && config_.dropout > 0;
   const std::int64_t C = config_.hidden_size, F = config_.ff_dim;
-  // q, k and v, what attention gives, both sums, the first norm's result; after the ReLU, and after its dropout.
-  const std::int64_t numel = num_tokens * ((3 + 1 + 2 + 1) * C + (drops ? 2 : 1) * F);
-  // A float32 number a head (the softmax's), a mean and a deviation a norm.
-  const std::int64_t statistics = num_tokens * (config_.num_heads + 4) * 4;
-  return numel * element_bytes() + statistics + dropout_bytes(num_tokens * (2 * C + F), config_.dropout);
+  // Both sums and the first norm's result; after the ReLU, and after its dropout.
+  const std::int64_t numel = num_tokens * (3 * C + (drops ? 2 : 1) * F);
+  const std::int64_t norms = num_tokens * 4 * 4;  // a mean and a deviation each, in float32
+  return attention_bytes(num_tokens) + numel * element_bytes() + norms +
+         dropout_bytes(num_tokens * (2 * C + F), config_.dropout);
 }
 
 at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions) {

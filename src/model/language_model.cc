@@ -29,6 +29,17 @@ std::int64_t LanguageModel::dropout_bytes(std::int64_t numel, double probability
   return numel * (device().is_cpu() ? element_bytes() : 1);  // a GPU's fused operation keeps its mask as bytes
 }
 
+std::int64_t LanguageModel::attention_bytes(std::int64_t num_tokens) const {
+  const std::int64_t D = shape_.head_dim();
+  std::int64_t numel = 4 * shape_.hidden_size;
+  // FlashAttention wants heads of a multiple of 8, ALiBi three more numbers in each (kernels/attention_flash.cc): then
+  // widened copies of all four are kept, and the result beside them.
+  const std::int64_t padded = (D + (slopes() ? 3 : 0) + 7) / 8 * 8;
+  if (!device().is_cpu() && dtype() != at::kFloat && padded != D)
+    numel = 4 * shape_.num_heads * padded + shape_.hidden_size;
+  return num_tokens * (numel * element_bytes() + shape_.num_heads * 4);
+}
+
 LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
   kernels::PackedAttention how;
   how.cu_seqlens = batch.cu_seqlens;

@@ -79,6 +79,8 @@ class LanguageModel : public UnitModel {
 
   // Of `numel` elements, what a dropout keeps; 0 where it does nothing.
   std::int64_t dropout_bytes(std::int64_t numel, double probability) const;
+  // q, k, v and what attention gives, as the device's kernel keeps them, and what its softmax needs again.
+  std::int64_t attention_bytes(std::int64_t num_tokens) const;
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(head_weight().element_size()); }
 
   std::vector<Unit> units_;

@@ -8,6 +8,7 @@
 
 #include "model/checkpointing.h"
 #include "model/generation.h"
+#include "model/initialise.h"
 #include "model/packing.h"
 
 namespace tessera {
@@ -207,13 +208,13 @@ void check_step_logits(const ModelCase& which, at::Device device) {
   }
 }
 
-void check_dropout_and_checkpointing(const ModelCase& which, at::Device device) {
+void check_dropout_and_checkpointing(const ModelCase& which, at::Device device, at::ScalarType type) {
   TensorFile file = model_reference(which.name);
   Json config = parse_json(file.metadata.at("config").get<std::string>(), "config");
   config[which.is_bloom ? "hidden_dropout" : "dropout"] = 0.2;
   if (which.is_bloom) config["attention_dropout"] = 0.3;
   file.metadata["config"] = config.dump();
-  const auto model = model_of(file, device);
+  const auto model = model_of(file, device, type);
   UnitRunner runner;
   CheckpointRunner checkpointed(runner);
   const PackedBatch batch = batch_of(file, "right", device);
@@ -232,6 +233,51 @@ void check_dropout_and_checkpointing(const ModelCase& which, at::Device device) 
   EXPECT_FALSE(equal(first, gradients(2, runner))) << "another seed gives other masks";
   EXPECT_TRUE(equal(first, gradients(1, runner))) << "the same seed gives the same masks";
   EXPECT_TRUE(equal(first, gradients(1, checkpointed))) << "the masks are drawn alike when a unit is computed again";
+}
+
+namespace {
+
+// Heads of 64 as in BLOOM-560M, so that the statistics of a row weigh as little as there.
+std::shared_ptr<LanguageModel> wide_model(bool bloom, double dropout, const at::TensorOptions& options) {
+  Json config = {{"model_type", bloom ? "bloom" : "tessera-gpt"}, {"vocab_size", 50}, {"hidden_size", 256}};
+  config[bloom ? "n_head" : "num_heads"] = 4;
+  config[bloom ? "n_layer" : "num_layers"] = 4;
+  config[bloom ? "hidden_dropout" : "dropout"] = dropout;
+  if (!bloom) config["ff_dim"] = 512;
+  auto model = make_language_model(config, "test", options);
+  initialise(*model, 1);
+  return model;
+}
+
+void check_activation_memory(LanguageModel& model, const std::function<std::int64_t()>& live_bytes) {
+  std::vector<TokenIds> sequences;
+  for (const std::size_t length : {200, 300, 12}) sequences.emplace_back(length, 7);
+  const PackedBatch batch = pack_sequences(sequences, model.device());
+  UnitRunner plain;
+  CheckpointRunner checkpointed(plain);
+  const auto kept = [&](UnitRunner& runner) {
+    const std::int64_t before = live_bytes();
+    const at::Tensor hidden = model.hidden_states(batch, runner);
+    return live_bytes() - before;
+  };
+  (void)kept(plain);  // what is made once and stays
+  const std::int64_t whole = kept(plain), less = kept(checkpointed);
+  const auto calculated = static_cast<double>(4 * model.unit_activation_bytes(512));
+  EXPECT_NEAR(static_cast<double>(whole - less), calculated, 0.01 * calculated);
+  // With checkpointing: each unit's input, and what the root keeps.
+  const std::int64_t input_bytes = 512 * 256 * static_cast<std::int64_t>(c10::elementSize(model.dtype()));
+  EXPECT_LE(less, (4 + 4) * input_bytes);
+}
+
+}  // namespace
+
+void check_activation_memory(at::Device device, at::ScalarType type, const std::function<std::int64_t()>& live_bytes) {
+  for (const bool bloom : {true, false}) {
+    for (const double dropout : {0.0, 0.1}) {
+      SCOPED_TRACE(std::string(bloom ? "bloom" : "gpt") + " with dropout " + std::to_string(dropout));
+      check_activation_memory(*wide_model(bloom, dropout, at::device(device).dtype(type)), live_bytes);
+    }
+  }
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ void check_bf16_logits(at::Device device);
 void check_bf16_gradients(const ModelCase& model, at::Device device);
 void check_greedy_generation(at::Device device);
 void check_step_logits(const ModelCase& model, at::Device device);
-void check_dropout_and_checkpointing(const ModelCase& model, at::Device device);
+void check_dropout_and_checkpointing(const ModelCase& model, at::Device device, at::ScalarType type);
+// What a forward pass keeps with and without checkpointing differs by the units' calculated activations. `live_bytes`
+// says how many bytes of tensors are alive on the device.
+void check_activation_memory(at::Device device, at::ScalarType type, const std::function<std::int64_t()>& live_bytes);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "model/generation.h"
 #include "model/model_checks.h"
 #include "model/packing.h"
+#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {
@@ -28,7 +29,8 @@ TEST_P(ModelParity, TheCacheGivesTheLogitsOfTheWholeSequence) {
 }
 
 TEST_P(ModelParity, DropoutIsAFunctionOfItsSeedAndCheckpointingGivesTheSameBits) {
-  check_dropout_and_checkpointing(GetParam(), at::kCPU);
+  check_dropout_and_checkpointing(GetParam(), at::kCPU, at::kFloat);
+  check_dropout_and_checkpointing(GetParam(), at::kCPU, at::kBFloat16);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModelParity, testing::ValuesIn(model_cases()),
@@ -80,6 +82,12 @@ TEST(BloomParity, DrawnContinuationsAreTheOriginalsForTheSameSeed) {
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     EXPECT_TRUE(at::equal(at::tensor(drawn[i], at::kLong), file.at("sampled")[static_cast<std::int64_t>(i)])) << i;
   }
+}
+
+TEST(Checkpointing, SavesTheMemoryThatIsCalculated) {
+  start_counting_cpu_memory();
+  check_activation_memory(at::kCPU, at::kFloat, live_cpu_bytes);
+  check_activation_memory(at::kCPU, at::kBFloat16, live_cpu_bytes);
 }
 
 TEST(Sampling, FiltersLeaveWhatTheOriginalsLeave) {
