@@ -224,6 +224,8 @@ const char* name_of(SquadForm form) {
 }
 
 SquadFile parse_squad(std::string_view text, const std::string& origin) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   SquadFile file;
   if (is_json_lines(text)) {
     file.form = SquadForm::kJsonLines;

@@ -55,6 +55,7 @@ TEST(Squad, ReadsAnArrayOfRowsAndASingleLine) {
   EXPECT_EQ(parse_squad("[" + row + ", " + row + "]", "x").rows.size(), 2U);
   EXPECT_EQ(parse_squad(row, "x").form, SquadForm::kJsonLines);
   EXPECT_EQ(parse_squad(row + "\n\n" + row + "\r\n", "x").rows.size(), 2U);
+  EXPECT_EQ(parse_squad("\xef\xbb\xbf" + row + "\n" + row, "x").rows.size(), 2U);  // as some Windows editors begin
 }
 
 TEST(Squad, AMistakeInTheMeaningIsToldWithLineColumnAndPath) {
