@@ -99,6 +99,10 @@ std::vector<std::vector<std::int64_t>> Sampler::batches(std::int64_t batch_size)
 }
 
 SamplerState Sampler::state_after(std::int64_t num_own) const {
+  const std::int64_t own = round_of(options_) / options_.num_ranks;
+  if (num_own < 0 || num_own > num_own_ || (num_own % own != 0 && num_own != num_own_)) {
+    throw Error(fmt::format("a sampler of {} indices in runs of {} has no state after {}", num_own_, own, num_own));
+  }
   return {start_.epoch, start_.num_taken + num_own * options_.num_ranks};
 }
 

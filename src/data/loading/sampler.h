@@ -72,7 +72,7 @@ class Sampler {
   // Batches of `batch_size`, the last one shorter.
   std::vector<std::vector<std::int64_t>> batches(std::int64_t batch_size);
 
-  // The state after every rank has taken `num_own` of its indices.
+  // The state after every rank has taken `num_own` of its indices: whole batches for kBatches, or all.
   SamplerState state_after(std::int64_t num_own) const;
 
  private:

@@ -142,6 +142,10 @@ TEST(Sampler, RefusesWhatCannotBe) {
   EXPECT_THROW(sampler.index(3), Error);
   EXPECT_THROW(sampler.resume({-1, 0}), Error);
   EXPECT_THROW(sampler.batches(0), Error);
+  EXPECT_THROW(sampler.state_after(4), Error);
+  const Sampler batches({.num_rows = 12, .num_ranks = 2, .share = Share::kBatches, .batch_size = 3});
+  EXPECT_EQ(batches.state_after(3).num_taken, 6);
+  EXPECT_THROW(batches.state_after(2), Error);  // in the middle of a batch
   EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1})"), "x"), UsageError);
   EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1, "num_taken": -2})"), "x"), UsageError);
 }
