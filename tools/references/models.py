@@ -13,7 +13,8 @@ import pathlib
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import BloomConfig, BloomForCausalLM, LogitsProcessorList
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import BloomConfig, BloomForCausalLM, LogitsProcessorList, PreTrainedTokenizerFast
 from transformers.generation.logits_process import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
@@ -206,6 +207,46 @@ def filter_cases():
     write("filters", out, {})
 
 
+SENTENCES = [
+    "Question: Which river flows through the old town? Context: The old town lies between two rivers, the Elbe and the "
+    "Havel; only the Elbe flows through it. Answer: the Elbe",
+    "Question: How many sheep were counted? Context: In the year 1612 the shepherds counted 4,250 sheep, in the year 1613 "
+    "no more than 977. Answer: 4,250 and 977",
+    "Grüße aus Köln, à bientôt, до встречи, またね!",
+]
+
+
+def folder_case():
+    """A whole model folder with its tokenizer, and what transformers generates by it: what `tessera generate` prints."""
+    folder = FOLDER / "folder"
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=["<unk>", "<s>", "</s>", "<pad>"],
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+                                   pad_token="<pad>", padding_side="left")
+    config = BloomConfig(vocab_size=len(fast), hidden_size=16, n_layer=1, n_head=2, tie_word_embeddings=False,
+                         bos_token_id=1, eos_token_id=2, pad_token_id=3)
+    model = BloomForCausalLM(config).eval()
+    draw(model, 701, gain=1.0)
+    model.save_pretrained(folder)
+    fast.save_pretrained(folder)
+    cases = []
+    for text in (SENTENCES[0][:60], SENTENCES[2], "x"):
+        ids = fast(text, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            logits = model(ids).logits[0, -1].tolist()
+        greedy = model.generate(ids, max_new_tokens=12, do_sample=False)[0].tolist()
+        torch.manual_seed(3)
+        drawn = model.generate(ids, max_new_tokens=12, do_sample=True, temperature=0.9, top_k=40, top_p=0.95)[0].tolist()
+        cases.append({"prompt": text, "prompt_ids": ids[0].tolist(), "logits": logits, "greedy": greedy,
+                      "greedy_text": fast.decode(greedy, skip_special_tokens=True, clean_up_tokenization_spaces=False),
+                      "drawn": drawn})
+    (FOLDER / "folder_expected.json").write_text(json.dumps(cases, ensure_ascii=False, indent=1) + "\n")
+
+
 def write(name, tensors, config):
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.safetensors"
@@ -224,3 +265,4 @@ if __name__ == "__main__":
     gpt_case("gpt", 400, 110, 32, 2, 4, 64, 16, "none")
     gpt_case("gpt_learned", 500, 64, 24, 3, 3, 40, 14, "learned")
     filter_cases()
+    folder_case()

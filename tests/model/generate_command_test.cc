@@ -1,0 +1,124 @@
+// `tessera generate` as users start it, against what transformers generates by the same folder.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "comm_test/program.h"
+#include "core/file.h"
+#include "core/json.h"
+
+namespace tessera {
+namespace {
+
+const std::string kData = TESSERA_TEST_DATA_FOLDER;
+const std::string kFolder = kData + "/models/folder";
+
+std::string quoted(const std::string& word) {
+  return "'" + word + "'";  // no test's word holds one
+}
+
+Ended generate(const std::string& arguments) {
+  return run_shell(fmt::format("OMP_NUM_THREADS=1 {} generate --device cpu {}", binary(), arguments));
+}
+
+Json generated(const std::string& arguments) {
+  const Ended ended = generate(arguments + " --json");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  return ended.status == 0 ? parse_json(ended.output, "the output") : Json::object();
+}
+
+const Json& expected() {
+  static const Json cases = read_json_file(kData + "/models/folder_expected.json");
+  return cases;
+}
+
+TEST(GenerateCommand, ContinuesTextAsTransformersDoes) {
+  for (const Json& wanted : expected()) {
+    const Json found = generated(fmt::format("--model {} --max_new_tokens 12 --logits --prompt {}", kFolder,
+                                             quoted(wanted.at("prompt").get<std::string>())));
+    EXPECT_EQ(found.at("ids"), wanted.at("greedy"));
+    EXPECT_EQ(found.at("text"), wanted.at("greedy_text"));
+    EXPECT_EQ(found.at("num_prompt_ids"), wanted.at("prompt_ids").size());
+    const auto ours = found.at("logits").get<std::vector<double>>();
+    const auto theirs = wanted.at("logits").get<std::vector<double>>();
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], theirs[i], 1e-4) << i;
+  }
+}
+
+TEST(GenerateCommand, DrawsWhatTransformersDrawsForTheSameSeed) {
+  for (const Json& wanted : expected()) {
+    const Json found = generated(fmt::format(
+        "--model {} --max_new_tokens 12 --do_sample --temperature 0.9 --top_k 40 --top_p 0.95 --seed 3 --prompt_ids {}",
+        kFolder, quoted(wanted.at("prompt_ids").dump())));
+    EXPECT_EQ(found.at("ids"), wanted.at("drawn"));
+  }
+}
+
+TEST(GenerateCommand, NeedsNoTokenizerForIdsAndReadsEveryFormOfAFolder) {
+  Json first;
+  for (const char* name : {"bloom_safetensors", "bloom_sharded", "bloom_bin", "bloom_bin_sharded", "bloom_base"}) {
+    const Json found = generated(
+        fmt::format("--model {}/model_folder/{} --prompt_ids [5,9,33] --max_new_tokens 6 --logits", kData, name));
+    EXPECT_TRUE(found.at("text").is_null()) << name;
+    if (first.is_null()) first = found;
+    EXPECT_EQ(found.at("ids"), first.at("ids")) << name;
+    // They hold the same weights in float32, bf16 and fp16.
+    for (std::size_t i = 0; i < 96; ++i) {
+      EXPECT_NEAR(found.at("logits").at(i).get<double>(), first.at("logits").at(i).get<double>(), 0.03) << name;
+    }
+  }
+}
+
+TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
+  const Ended text = generate(fmt::format("--model {} --max_new_tokens 12 --prompt x", kFolder));
+  EXPECT_EQ(text.output, expected().at(2).at("greedy_text").get<std::string>() + "\n");
+  const Ended ids =
+      generate(fmt::format("--model {}/model_folder/bloom_base --prompt_ids [5] --max_new_tokens 1", kData));
+  EXPECT_TRUE(ids.output.starts_with("[5,")) << ids.output;
+}
+
+// Options of the folder's generation_config.json count, as in transformers; the command line's win.
+TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("generate_{}", getpid());
+  std::filesystem::copy(kFolder, folder, std::filesystem::copy_options::recursive);
+  const auto& greedy = expected().at(2).at("greedy");
+  const std::string arguments = fmt::format("--model {} --prompt x", folder.string());
+  write_file_atomically(folder / "generation_config.json",
+                        Json({{"eos_token_id", {7, greedy.at(4)}}, {"max_new_tokens", 9}}).dump());
+  EXPECT_EQ(generated(arguments).at("ids"), Json(std::vector<Json>(greedy.begin(), greedy.begin() + 5)));
+  write_file_atomically(folder / "generation_config.json", R"({"max_new_tokens": 3, "do_sample": false})");
+  EXPECT_EQ(generated(arguments).at("ids").size(), 4u);
+  EXPECT_EQ(generated(arguments + " --max_new_tokens 5").at("ids").size(), 6u);
+  write_file_atomically(folder / "generation_config.json", R"({"temperature": "warm", "do_sample": true})");
+  EXPECT_TRUE(contains(generate(arguments).output, "temperature"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
+  const auto refused = [](const std::string& arguments, const std::string& part) {
+    const Ended ended = generate(arguments);
+    EXPECT_EQ(ended.status, 2) << arguments;
+    EXPECT_TRUE(contains(ended.output, part)) << ended.output;
+  };
+  const std::string model = "--model " + kFolder + " ";
+  refused("--prompt x", "--model FOLDER is missing");
+  refused(model, "give either --prompt TEXT or --prompt_ids");
+  refused(model + "--prompt x --prompt_ids [1]", "give either --prompt TEXT or --prompt_ids");
+  refused(model + "--prompt ''", "the tokenizer makes no token of it");
+  refused(model + "--prompt_ids [1,400]", "token 400: the model's vocabulary is 0 to 399");
+  refused(model + "--prompt_ids [1.5]", "expected a whole number");
+  refused(model + "--prompt_ids '{}'", "expected a JSON array of token ids");
+  refused(model + "--prompt_ids '[1'", "--prompt_ids:1:");
+  refused(model + "--prompt x --top_k 3", "only with --do_sample");
+  refused(model + "--prompt x --logits", "only with --json");
+  refused(model + "--prompt x --max_new_tokens 0", "max_new_tokens");
+  refused(model + "--prompt x --dtype int8", "dtype");
+  refused("--model " + kData + "/nowhere --prompt_ids [1]", "nowhere");
+  refused("--model " + kData + "/model_folder/bloom_base --prompt x", "tokenizer");
+}
+
+}  // namespace
+}  // namespace tessera
