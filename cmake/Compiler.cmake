@@ -16,8 +16,9 @@ target_compile_options(tessera_flags INTERFACE
 if(NOT TESSERA_FUZZ)  # clang's warnings are not g++'s: shown there, held here
   target_compile_options(tessera_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 warns falsely about "literal" + std::string at -O3 (its bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 warns falsely about "literal" + std::string at -O3 (its bug 105651), g++ 13 about the std::vector<bool> in
+  # libtorch's autograd functions.
   target_compile_options(tessera_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
