@@ -134,6 +134,26 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
                                join(mistakes, "; ")));
 }
 
+// With another type or onto another device: in pieces, whose pages of the file are given back one after another.
+void convert(const Target& target, const Weights& weights) {
+  constexpr std::int64_t kPieceNumel = 8 << 20;
+  const WeightEntry& source = *target.source;
+  const MappedFile& file = *weights.files()[source.file];
+  if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
+    target.tensor.copy_(tensor_of(weights, source));
+    file.forget(source.offset_bytes, source.num_bytes());
+    return;
+  }
+  const at::Tensor from = tensor_of(weights, source).view({-1}), to = target.tensor.detach().view({-1});
+  for (std::int64_t done = 0; done < source.numel; done += kPieceNumel) {
+    const std::int64_t numel = std::min(kPieceNumel, source.numel - done);
+    const std::int64_t offset = source.offset_bytes + done * bytes_of(source.type);
+    file.expect(offset, numel * bytes_of(source.type));
+    to.narrow(0, done, numel).copy_(from.narrow(0, done, numel));
+    file.forget(offset, numel * bytes_of(source.type));
+  }
+}
+
 bool is_plain_copy(const Target& target) {
   return target.tensor.device().is_cpu() && target.tensor.is_contiguous() && target.source->is_contiguous() &&
          target.tensor.scalar_type() == scalar_type(target.source->type);
@@ -159,8 +179,7 @@ LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const
       plain.push_back({weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
                        static_cast<char*>(target.tensor.mutable_data_ptr())});
     } else {
-      target.tensor.copy_(tensor_of(weights, source));
-      weights.files()[source.file]->forget(source.offset_bytes, source.num_bytes());
+      convert(target, weights);
     }
   }
   copy_from_files(plain, options.num_threads > 0 ? options.num_threads : at::get_num_threads());

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# A model folder of BLOOM-560M's size into a model: against read() of the file, and safetensors' own loader, in one run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${TESSERA_BUILD:-build/release}/bin/folder_bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=$(tools/references/venv.sh)
+"$program" write "$work/bloom"
+"$python" bench/folder_bench.py "$work/bloom/model.safetensors"
+"$program" "$work/bloom"
