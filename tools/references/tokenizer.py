@@ -1,0 +1,226 @@
+"""Writes tests/data/tokenizer/: small tokenizers, and what the `tokenizers` package makes of many texts with them.
+
+    $(tools/references/venv.sh) tools/references/tokenizer.py --data FOLDER
+
+FOLDER holds squad/dev-v1.1.json, bloom/ and gpt2_fallback/ (GPT-2's vocab.json and merges.txt, llama.cpp's reference
+strings). What is written is small: of the large inputs only hashes, by block. Texts are random (random_text.py), every
+code point there is, SQuAD's dev set, a megabyte without spaces. `--only NAME` shows one variant's answers for a block of
+random texts (`--block N`) instead, to look into a difference.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import GPT2TokenizerFast
+
+import random_text
+from tokenizer_variants import EVERY_CODE_POINT, VARIANTS
+
+OUT = pathlib.Path(__file__).parents[2] / "tests/data/tokenizer"
+SEED, NUM_BLOCKS, TEXTS_PER_BLOCK = 20, 48, 500
+
+# Sentences written for this purpose: the weather is fine, we go to the market, the water is cold, the child reads.
+SENTENCES = """The weather is fine today, and we are going to the market. The child reads a long book.
+Das Wetter ist heute schön, und wir gehen zum Markt. Das Kind liest ein langes Buch über Flüsse.
+Il fait beau aujourd'hui et nous allons au marché. L'enfant lit un long livre près de la fenêtre.
+Hoy hace buen tiempo y vamos al mercado. ¿Dónde está el niño? ¡Lee un libro largo!
+Hoje o tempo está bom e vamos ao mercado. A criança lê um livro comprido na estação.
+Oggi il tempo è bello e andiamo al mercato. Il bambino legge un libro lungo, perché piove domani.
+Dziś jest ładna pogoda i idziemy na targ. Dziecko czyta długą książkę o rzekach.
+Dnes je hezké počasí a jdeme na trh. Dítě čte dlouhou knihu.
+Bugün hava güzel ve pazara gidiyoruz. Çocuk uzun bir kitap okuyor.
+Сегодня хорошая погода, и мы идём на рынок. Ребёнок читает длинную книгу о реках.
+Днес времето е хубаво и отиваме на пазара. Детето чете дълга книга.
+Сьогодні гарна погода, і ми йдемо на ринок. Дитина читає довгу книжку.
+Σήμερα ο καιρός είναι καλός και πηγαίνουμε στην αγορά. Το παιδί διαβάζει ένα μεγάλο βιβλίο.
+الطقس جميل اليوم، ونحن ذاهبون إلى السوق. الطفل يقرأ كتابا طويلا.
+آج موسم اچھا ہے اور ہم بازار جا رہے ہیں۔ بچہ کتاب پڑھتا ہے۔
+امروز هوا خوب است و ما به بازار می‌رویم.
+היום מזג האוויר נאה, ואנחנו הולכים לשוק. הילד קורא ספר ארוך.
+आज मौसम अच्छा है और हम बाज़ार जा रहे हैं। बच्चा किताब पढ़ता है।
+আজ আবহাওয়া ভালো এবং আমরা বাজারে যাচ্ছি। শিশুটি বই পড়ে।
+இன்று வானிலை நன்றாக உள்ளது, நாங்கள் சந்தைக்குப் போகிறோம்.
+ఈ రోజు వాతావరణం బాగుంది, మేము సంతకు వెళ్తున్నాము.
+วันนี้อากาศดี เรากำลังไปตลาด เด็กอ่านหนังสือเล่มยาว
+今天天气很好，我们去市场。孩子在看一本很长的书。
+今日は天気がいいので、市場へ行きます。子供が長い本を読んでいます。
+오늘은 날씨가 좋아서 우리는 시장에 갑니다. 아이가 긴 책을 읽습니다.
+Hôm nay trời đẹp và chúng tôi đi chợ. Đứa trẻ đọc một quyển sách dài.
+Leo hali ya hewa ni nzuri na tunaenda sokoni. Mtoto anasoma kitabu kirefu.
+დღეს კარგი ამინდია და ბაზარში მივდივართ.
+Այսօր եղանակը լավն է, և մենք գնում ենք շուկա։
+for (int i = 0; i < n; ++i) { total += values[i] * 2; }  // 3.14159, 2024-01-31, 1,000,000
+def read(path): return [line.strip() for line in open(path)]  # 'it's', don't, we'll
+""".strip().split("\n")
+
+
+def squad_articles(data):
+    with open(data / "squad/dev-v1.1.json", encoding="utf-8") as file:
+        for article in json.load(file)["data"]:
+            texts = []
+            for paragraph in article["paragraphs"]:
+                texts.append(paragraph["context"])
+                for question in paragraph["qas"]:
+                    texts.append(question["question"])
+                    texts += [answer["text"] for answer in question["answers"]]
+            yield texts
+
+
+def training_texts(articles):
+    return SENTENCES * 40 + [text for article in articles for text in article if len(text) > 200]
+
+
+def as_file(tokenizer, merges_as_lines):
+    content = json.loads(tokenizer.to_str())
+    if merges_as_lines:  # the form that BLOOM's own file has
+        content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
+    return content
+
+
+def bloom_like(data, articles):
+    with open(data / "bloom/bloom.tokenizer.skeleton-no-vocab.json", encoding="utf-8") as file:
+        skeleton = json.load(file)
+    tokenizer = Tokenizer(models.BPE())
+    split = skeleton["pre_tokenizer"]["pretokenizers"][0]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(tokenizers.Regex(split["pattern"]["Regex"]), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = trainers.BpeTrainer(vocab_size=8000, special_tokens=["<unk>", "<s>", "</s>", "<pad>"],
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(training_texts(articles), trainer)
+    trained = as_file(tokenizer, True)["model"]
+    skeleton["model"]["vocab"], skeleton["model"]["merges"] = trained["vocab"], trained["merges"]
+    return skeleton
+
+
+def characters():
+    """Sentencepiece's way: characters, bytes for those that are not there, spaces as U+2581."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    special = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=special, limit_alphabet=120, max_token_length=12,
+                                  show_progress=False)
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    content = as_file(tokenizer, False)
+    # Bytes are ordinary tokens: as added ones they would be found in the text.
+    content["added_tokens"] = [t for t in content["added_tokens"] if not t["content"].startswith("<0x")]
+    return content
+
+
+def subwords():
+    """Marks at the beginning of what continues a word and at its end."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", end_of_word_suffix="</w>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=["<unk>"], continuing_subword_prefix="##",
+                                  end_of_word_suffix="</w>", show_progress=False)
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return as_file(tokenizer, False)
+
+
+def changed(base, changes):
+    """The base file with top-level parts replaced; "model" only key by key."""
+    content = {**base, **{key: value for key, value in changes.items() if key != "model"}}
+    content["model"] = {**base["model"], **changes.get("model", {})}
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def answers(tokenizer, text):
+    ids = tokenizer.encode(text).ids
+    bare = tokenizer.encode(text, add_special_tokens=False).ids
+    return [",".join(map(str, ids)), ",".join(map(str, bare)), tokenizer.decode(ids, skip_special_tokens=False),
+            tokenizer.decode(ids, skip_special_tokens=True)]
+
+
+def digest(tokenizer, texts):
+    """What tokenizer_reference_test.cc computes too: ids, ids without special tokens, both ways to decode."""
+    total = hashlib.sha256()
+    for text in texts:
+        for part in answers(tokenizer, text):
+            total.update(part.encode() + b"\0")
+    return total.hexdigest()[:16]
+
+
+def random_block(block):
+    return [random_text.text(SEED, block * TEXTS_PER_BLOCK + i).decode("utf-8", "replace")
+            for i in range(TEXTS_PER_BLOCK)]
+
+
+def code_point_texts(plane):
+    """Each code point of a plane between letters, digits and spaces, 256 a text."""
+    for begin in range(plane << 16, (plane + 1) << 16, 256):
+        points = [c for c in range(begin, begin + 256) if not 0xD800 <= c <= 0xDFFF]
+        yield "".join(f"a{chr(c)}b {chr(c)}{chr(c)}1" for c in points)
+
+
+def long_texts():
+    random = random_text.Random(7)
+    letters = "".join("abcdefghijklmnopqrstuvwxyz"[random.below(26)] for _ in range(1_000_000))
+    return {"one_letter": "a" * 1_000_000, "no_spaces": letters, "only_spaces": " " * 1_000_000,
+            "alternating": "ab" * 500_000}
+
+
+def write(name, content, **how):
+    path = OUT / name
+    path.write_text(json.dumps(content, ensure_ascii=False, **how) + "\n", encoding="utf-8")
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--only")
+    parser.add_argument("--block", type=int, default=0)
+    options = parser.parse_args()
+    articles = list(squad_articles(options.data))
+    bases = {"bloom_like": bloom_like(options.data, articles), "characters": characters(), "subwords": subwords()}
+    gpt2 = GPT2TokenizerFast(str(options.data / "gpt2_fallback/vocab.json"),
+                             str(options.data / "gpt2_fallback/merges.txt")).backend_tokenizer
+    made = [(name, None, {}, gpt2) if base == "gpt2" else (name, base, changes, changed(bases[base], changes))
+            for name, base, changes in VARIANTS]
+    if options.only:
+        tokenizer = next(t for name, _, _, t in made if name == options.only)
+        for i, text in enumerate(random_block(options.block)):
+            print(json.dumps([i, text, *answers(tokenizer, text)], ensure_ascii=False))
+        return
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name, content in bases.items():
+        write(f"{name}.json", content, separators=(",", ":"))
+    shutil.copy(options.data / "gpt2_fallback/merges.txt", OUT / "gpt2_merges.txt")
+    shutil.copy(options.data / "gpt2_fallback/reference-strings.inp", OUT / "reference_strings.txt")
+    shutil.copy(options.data / "gpt2_fallback/reference-ids.gpt2.out", OUT / "reference_ids_gpt2.txt")
+    for path in OUT.iterdir():
+        path.chmod(0o644)
+    blocks = [random_block(block) for block in range(NUM_BLOCKS)]
+    planes = [list(code_point_texts(plane)) for plane in range(17)]
+    references = []
+    for name, base, changes, tokenizer in made:
+        entry = {"name": name, "base": base or "gpt2", "changes": changes,
+                 "random": [digest(tokenizer, block) for block in blocks]}
+        if name in EVERY_CODE_POINT:
+            entry["code_points"] = [digest(tokenizer, plane) for plane in planes]
+        if name in ("gpt2", "bloom_like"):
+            entry["squad_dev"] = [digest(tokenizer, article) for article in articles]
+            entry["long"] = {kind: digest(tokenizer, [text]) for kind, text in long_texts().items()}
+        references.append(entry)
+        print(name)
+    write("variants.json", {"tokenizers": tokenizers.__version__, "seed": SEED, "texts_per_block": TEXTS_PER_BLOCK,
+                            "variants": references}, indent=1)
+    by_name = {name: tokenizer for name, _, _, tokenizer in made}
+    sample = [text for article in articles[::6] for text in article[:12]] + SENTENCES
+    write("squad_sample.json", [{"text": text, "gpt2": by_name["gpt2"].encode(text).ids,
+                                 "bloom_like": by_name["bloom_like"].encode(text).ids} for text in sample],
+          separators=(",", ":"))
+
+
+main()
