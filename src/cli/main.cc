@@ -13,6 +13,7 @@
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
+#include "cli/tokenize.h"
 #include "comm/failure.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -45,6 +46,7 @@ const std::vector<Command>& commands() {
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"generate", "continue a text by a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
+      {"tokenize", "texts to token ids and back, a line each", run_tokenize},
       {"__minder", "", run_minder},
   };
   return all;

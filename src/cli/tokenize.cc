@@ -1,0 +1,74 @@
+#include "cli/tokenize.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iostream>
+#include <limits>
+
+#include "config/schema.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/output.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace tessera {
+namespace {
+
+struct TokenizeSettings {
+  std::string tokenizer;
+  bool decode = false, special_tokens = true;
+};
+
+std::string encode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
+  if (!line.is_string()) throw UsageError("expected one JSON string");
+  return fmt::format("[{}]\n", fmt::join(tokenizer.encode(line.get_ref<const std::string&>(), special_tokens), ", "));
+}
+
+std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
+  if (!line.is_array()) throw UsageError("expected one JSON array of token ids");
+  std::vector<std::int32_t> ids;
+  for (const Json& id : line) {
+    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
+      throw UsageError(fmt::format("expected token ids, found {}", id.dump()));
+    }
+    ids.push_back(id.get<std::int32_t>());
+  }
+  return Json(tokenizer.decode(ids, !special_tokens)).dump() + "\n";
+}
+
+}  // namespace
+
+int run_tokenize(const std::vector<std::string>& args) {
+  TokenizeSettings settings;
+  Schema schema("tessera tokenize", "read one JSON string a line, print one JSON array of token ids a line");
+  schema.text("tokenizer", &settings.tokenizer)
+      .help("a tokenizer.json, or a folder with one or with vocab.json and merges.txt");
+  schema.boolean("decode", &settings.decode).preset("false").help("the other way: arrays of ids to strings");
+  schema.boolean("special_tokens", &settings.special_tokens)
+      .preset("true")
+      .help("add the special tokens that the file asks for; with --decode, show them");
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  if (settings.tokenizer.empty()) throw UsageError("--tokenizer is missing: name a tokenizer.json or its folder");
+  const Tokenizer tokenizer = Tokenizer::load(settings.tokenizer);
+  std::string text;
+  for (std::int64_t number = 1; std::getline(std::cin, text); ++number) {
+    try {
+      const Json line = parse_json(text, "the line");
+      print_out(settings.decode ? decode_line(tokenizer, line, settings.special_tokens)
+                                : encode_line(tokenizer, line, settings.special_tokens));
+    } catch (const OutputError&) {
+      throw;
+    } catch (const Error& error) {
+      throw error.in_context(fmt::format("standard input, line {}", number));
+    }
+  }
+  if (std::cin.bad()) throw Error("cannot read standard input");
+  return 0;
+}
+
+}  // namespace tessera
