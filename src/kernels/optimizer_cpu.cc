@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/adamw_neon.h"
 #include "kernels/half_numbers.h"
-#include "kernels/norm.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 
@@ -20,15 +20,14 @@ namespace {
 // At least so many numbers a thread: a thread's start costs as much as some thousand.
 constexpr std::int64_t kGrain = 32768;
 
-struct NoCopy {};
-
 inline float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);  // a * b + c, rounded once
 }
 
 template <typename G, typename C>
-inline void adamw_range(float* __restrict params, const G* __restrict grads, C* __restrict copy, float* __restrict mean,
-                        float* __restrict square_mean, std::int64_t n, const AdamWConstants& by) {
+[[maybe_unused]] inline void adamw_range(float* __restrict params, const G* __restrict grads, C* __restrict copy,
+                                         float* __restrict mean, float* __restrict square_mean, std::int64_t n,
+                                         const AdamWConstants& by) {
   const AdamWConstants k = by;  // in registers
   for (std::int64_t i = 0; i < n; ++i) {
     const float g = fused(k.l2, params[i], static_cast<float>(grads[i]) * k.gradient_scale);
@@ -95,6 +94,30 @@ inline void with_types(const FlatStep& flat, std::int64_t begin, std::int64_t en
   }
 }
 
+#if defined(__aarch64__)
+
+// Calls f with typed pointers to gradients and copy.
+template <typename F>
+inline void with_all_types(const FlatStep& flat, std::int64_t begin, F f) {
+  const auto with_copy = [&](const auto* grads) {
+    if (flat.copy == nullptr) return f(grads + begin, static_cast<NoCopy*>(nullptr));
+    if (flat.copy_type == c10::kBFloat16) return f(grads + begin, static_cast<c10::BFloat16*>(flat.copy) + begin);
+    f(grads + begin, static_cast<c10::Half*>(flat.copy) + begin);
+  };
+  if (flat.grad_type == c10::kFloat) return with_copy(static_cast<const float*>(flat.grads));
+  if (flat.grad_type == c10::kBFloat16) return with_copy(static_cast<const c10::BFloat16*>(flat.grads));
+  with_copy(static_cast<const c10::Half*>(flat.grads));
+}
+
+void adamw_part(const FlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants,
+                std::int64_t begin, std::int64_t end) {
+  with_all_types(flat, begin, [&](const auto* grads, auto* copy) {
+    adamw_neon(flat.params + begin, grads, copy, mean + begin, square_mean + begin, end - begin, constants);
+  });
+}
+
+#else
+
 TESSERA_VECTORISED
 void adamw_part(const FlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants,
                 std::int64_t begin, std::int64_t end) {
@@ -103,48 +126,14 @@ void adamw_part(const FlatStep& flat, float* mean, float* square_mean, const Ada
   });
 }
 
+#endif
+
 TESSERA_VECTORISED
 void sgd_part(const FlatStep& flat, float* momentum, const SgdConstants& constants, std::int64_t begin,
               std::int64_t end) {
   with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, const auto* grads, auto* copy) {
     sgd_range(flat.params + at, grads, copy, momentum == nullptr ? nullptr : momentum + at, n, constants);
   });
-}
-
-// Lanes of float64, in one order on every processor.
-template <typename T>
-inline double square_sum(const T* values, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16;
-  double lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double x = static_cast<double>(static_cast<float>(values[i + lane]));
-      lanes[lane] = __builtin_fma(x, x, lanes[lane]);
-    }
-  }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) {
-    const double x = static_cast<double>(static_cast<float>(values[i]));
-    lanes[lane] = __builtin_fma(x, x, lanes[lane]);
-  }
-  double total = 0;
-  for (const double lane : lanes) total += lane;
-  return total;
-}
-
-TESSERA_VECTORISED
-void square_sums_part(c10::ScalarType type, const void* values, std::int64_t numel, double* sums, std::int64_t first,
-                      std::int64_t last) {
-  for (std::int64_t block = first; block < last; ++block) {
-    const std::int64_t begin = block * kNormBlock, n = std::min(kNormBlock, numel - begin);
-    if (type == c10::kFloat) {
-      sums[block] = square_sum(static_cast<const float*>(values) + begin, n);
-    } else if (type == c10::kBFloat16) {
-      sums[block] = square_sum(static_cast<const c10::BFloat16*>(values) + begin, n);
-    } else {
-      sums[block] = square_sum(static_cast<const c10::Half*>(values) + begin, n);
-    }
-  }
 }
 
 }  // namespace
@@ -158,12 +147,6 @@ void adamw_cpu(const FlatStep& flat, float* mean, float* square_mean, const Adam
 void sgd_cpu(const FlatStep& flat, float* momentum, const SgdConstants& constants) {
   parallel_for(0, flat.numel, kGrain,
                [&](std::int64_t begin, std::int64_t end) { sgd_part(flat, momentum, constants, begin, end); });
-}
-
-void block_square_sums_cpu(c10::ScalarType type, const void* values, std::int64_t numel, double* sums) {
-  parallel_for(
-      0, (numel + kNormBlock - 1) / kNormBlock, kGrain / kNormBlock,
-      [&](std::int64_t first, std::int64_t last) { square_sums_part(type, values, numel, sums, first, last); });
 }
 
 }  // namespace tessera::kernels
