@@ -10,7 +10,7 @@
 namespace tessera::internal {
 
 void Component::refuse(const std::string& message) const {
-  throw UsageError(where_ + ": " + message);
+  throw UsageError(where_ + (where_.ends_with(':') ? " " : ": ") + message);
 }
 
 void Component::refuse_value(std::string_view expected) const {

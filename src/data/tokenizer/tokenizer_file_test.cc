@@ -1,0 +1,161 @@
+// What files hold, and what is refused: always with the file, the place in it and what was expected.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "data/tokenizer/tokenizer_references.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using internal::changed_file;
+using internal::reference_folder;
+
+std::string refusal(const std::string& file) {
+  try {
+    Tokenizer::from_json(file, "t.json");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal_of_changes(const Json& changes) {
+  return refusal(changed_file("characters", changes));
+}
+
+TEST(TokenizerFile, AnUnsupportedComponentIsRefusedByName) {
+  EXPECT_EQ(refusal_of_changes(Json{{"normalizer", {{"type", "BertNormalizer"}}}}),
+            "t.json: normalizer: the normalizer \"BertNormalizer\" is not supported; supported: NFC, NFD, NFKC, NFKD, "
+            "Lowercase, Strip, Replace, Prepend, Sequence");
+  EXPECT_NE(
+      refusal_of_changes(Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Metaspace"}}}}}}})
+          .find("t.json: pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"Metaspace\" is not supported"),
+      std::string::npos);
+  EXPECT_NE(refusal_of_changes(Json{{"post_processor", {{"type", "Magic"}}}}).find("the post-processor \"Magic\""),
+            std::string::npos);
+  EXPECT_NE(refusal_of_changes(Json{{"decoder", {{"type", "WordPiece"}}}}).find("the decoder \"WordPiece\""),
+            std::string::npos);
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"type", "Unigram"}}}}),
+            "t.json: model: the model \"Unigram\" is not supported; supported: BPE");
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"dropout", 0.1}}}}),
+            "t.json: model.dropout: dropout of merges is not supported: tokens would differ from run to run");
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"dropout", 0.0}}}}), "accepted");
+}
+
+TEST(TokenizerFile, AKeyThatIsNotKnownIsRefused) {
+  EXPECT_EQ(refusal_of_changes(Json{{"colour", 1}}),
+            "t.json: the key \"colour\" is not known here; known: version, truncation, padding, added_tokens, "
+            "normalizer, pre_tokenizer, post_processor, decoder, model");
+  EXPECT_NE(refusal_of_changes(Json{{"normalizer", {{"type", "NFC"}, {"fast", true}}}})
+                .find("the key \"fast\" is not known here"),
+            std::string::npos);
+}
+
+TEST(TokenizerFile, WrongValuesAreNamedWithTheirPlace) {
+  EXPECT_EQ(refusal_of_changes(Json{{"version", "2.0"}}), "t.json: version: expected \"1.0\", found \"2.0\"");
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"vocab", {{"a", -1}}}}}}),
+            "t.json: model.vocab[\"a\"]: expected a token's number, 0 to 4194303, found -1");
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"vocab", {{"a", 1}, {"b", 1}}}}}}),
+            "t.json: model.vocab[\"b\"]: the number 1 belongs to \"a\" already");
+  EXPECT_EQ(refusal_of_changes(Json{{"model", {{"merges", {"a b c"}}}}}),
+            "t.json: model.merges[0]: expected two tokens with one space between them, found \"a b c\"");
+  EXPECT_NE(refusal_of_changes(Json{{"model", {{"merges", Json::array({Json::array({"a"})})}}}})
+                .find("expected a pair of strings"),
+            std::string::npos);
+  EXPECT_NE(refusal("{\"version\": \"1.0\"").find("t.json:1:"), std::string::npos);
+  EXPECT_EQ(refusal("[]").substr(0, 33), "t.json: expected an object, found");
+  EXPECT_NE(refusal("{}").find("\"model\" is missing"), std::string::npos);
+}
+
+TEST(TokenizerFile, StoredTruncationAndPaddingAreToldAsStored) {
+  const Tokenizer tokenizer = Tokenizer::from_json(
+      changed_file("characters",
+                   parse_json(R"({"truncation": {"direction": "Left", "max_length": 512, "strategy": "OnlyFirst",
+                                                 "stride": 7},
+                                  "padding": {"strategy": {"Fixed": 64}, "direction": "Left", "pad_to_multiple_of": 8,
+                                              "pad_id": 2, "pad_type_id": 0, "pad_token": "</s>"}})",
+                              "here")),
+      "t.json");
+  ASSERT_TRUE(tokenizer.truncation() && tokenizer.padding());
+  EXPECT_EQ(tokenizer.truncation()->max_length, 512);
+  EXPECT_EQ(tokenizer.truncation()->stride, 7);
+  EXPECT_EQ(tokenizer.truncation()->direction, PaddingSide::kLeft);
+  EXPECT_EQ(tokenizer.truncation()->strategy, "OnlyFirst");
+  EXPECT_EQ(tokenizer.padding()->fixed_length, 64);
+  EXPECT_EQ(tokenizer.padding()->direction, PaddingSide::kLeft);
+  EXPECT_EQ(tokenizer.padding()->pad_to_multiple_of, 8);
+  EXPECT_EQ(tokenizer.padding()->pad_id, 2);
+  EXPECT_EQ(tokenizer.padding()->pad_token, "</s>");
+}
+
+class TokenizerFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("tessera-tokenizer-{}", ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const std::string& name, const std::string& content) { write_file_atomically(folder_ / name, content); }
+
+  fs::path folder_;
+};
+
+TEST_F(TokenizerFolder, TheFilesBesideNameTheSpecialTokens) {
+  write("tokenizer.json", changed_file("bloom_like", Json::object()));
+  write("tokenizer_config.json", R"({"eos_token": "<s>", "pad_token": "<pad>", "padding_side": "left"})");
+  write("special_tokens_map.json", R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>"})");
+  const Tokenizer tokenizer = Tokenizer::load(folder_);
+  EXPECT_EQ(tokenizer.bos_id(), 1);
+  EXPECT_EQ(tokenizer.eos_id(), 2);
+  EXPECT_EQ(tokenizer.pad_id(), 3);
+  EXPECT_EQ(tokenizer.padding_side(), PaddingSide::kLeft);
+  EXPECT_EQ(tokenizer.id_of("</s>"), 2);
+  EXPECT_EQ(tokenizer.id_of("no such token"), std::nullopt);
+  EXPECT_EQ(tokenizer.vocab_size(), 8000);
+}
+
+TEST_F(TokenizerFolder, ASpecialTokenThatTheVocabularyLacksIsRefused) {
+  write("tokenizer.json", changed_file("bloom_like", Json::object()));
+  write("tokenizer_config.json", R"({"pad_token": "[PAD]"})");
+  try {
+    Tokenizer::load(folder_);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), folder_.string() + ": pad_token is \"[PAD]\", which the vocabulary does not have");
+  }
+}
+
+TEST_F(TokenizerFolder, Gpt2sEndTokenIsKnownWithoutBeingNamed) {
+  const Tokenizer tokenizer = internal::load_gpt2(::testing::TempDir());
+  EXPECT_EQ(tokenizer.eos_id(), 50256);
+  EXPECT_EQ(tokenizer.bos_id(), 50256);
+  EXPECT_EQ(tokenizer.pad_id(), std::nullopt);
+  EXPECT_EQ(tokenizer.padding_side(), PaddingSide::kRight);
+  EXPECT_EQ(tokenizer.vocab_size(), 50257);
+}
+
+TEST_F(TokenizerFolder, MistakesInMergesHaveTheirLine) {
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  write("merges.txt", "#version: 0.2\na b\nab\n");
+  try {
+    Tokenizer::load(folder_);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(),
+              (folder_ / "merges.txt").string() + ":3: expected two tokens with one space between them, found \"ab\"");
+  }
+  fs::remove(folder_ / "merges.txt");
+  EXPECT_THROW(Tokenizer::load(folder_), UsageError);
+}
+
+TEST_F(TokenizerFolder, TheContentHashFollowsTheContent) {
+  const std::string file = changed_file("characters", Json::object());
+  const auto hash = [](const std::string& text) { return Tokenizer::from_json(text, "t.json").content_hash(); };
+  EXPECT_EQ(hash(file), hash(file));
+  EXPECT_NE(hash(file), hash(changed_file("characters", Json{{"decoder", nullptr}})));
+}
+
+}  // namespace
+}  // namespace tessera
