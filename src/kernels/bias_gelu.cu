@@ -82,16 +82,18 @@ void run_backward(const CudaRows& rows, const void* grad, const void* x, const v
 }  // namespace
 
 void bias_gelu_forward_cuda(const CudaRows& rows, const void* x, const void* bias, void* out) {
-  with_type(rows.type, [&]<typename T>(T*) {
-    rows.C % 4 == 0 ? run_forward<T, 4>(rows, x, bias, out) : run_forward<T, 1>(rows, x, bias, out);
+  with_type(rows.type, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    rows.aligned&& rows.C % 4 == 0 ? run_forward<T, 4>(rows, x, bias, out) : run_forward<T, 1>(rows, x, bias, out);
   });
 }
 
 void bias_gelu_backward_cuda(const CudaRows& rows, const void* grad, const void* x, const void* bias, void* grad_x,
                              void* grad_bias, float* partial) {
-  with_type(rows.type, [&]<typename T>(T*) {
-    rows.C % 4 == 0 ? run_backward<T, 4>(rows, grad, x, bias, grad_x, grad_bias, partial)
-                    : run_backward<T, 1>(rows, grad, x, bias, grad_x, grad_bias, partial);
+  with_type(rows.type, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    rows.aligned&& rows.C % 4 == 0 ? run_backward<T, 4>(rows, grad, x, bias, grad_x, grad_bias, partial)
+                                   : run_backward<T, 1>(rows, grad, x, bias, grad_x, grad_bias, partial);
   });
 }
 

@@ -92,9 +92,10 @@ void run(const CudaRows& rows, void* logits, const std::int64_t* targets, float 
 
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial) {
-  with_type(rows.type, [&]<typename T>(T*) {
+  with_type(rows.type, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
     constexpr int kWord = 16 / sizeof(T);  // numbers of a 16-byte word; rows begin at one only where V is whole words
-    const auto launch = rows.C % kWord == 0 ? run<T, kWord> : run<T, 1>;
+    const auto launch = rows.aligned && rows.C % kWord == 0 ? run<T, kWord> : run<T, 1>;
     launch(rows, logits, targets, on_target, on_every, gradient_scale, to_gradient, partial);
   });
   add_losses<<<1, 256, 0, rows.stream>>>(partial, rows.num_rows, sum);

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/optimizer_constants.h"
+
 namespace tessera::kernels {
 
 enum class NumberType { kFloat32, kBFloat16, kFloat16 };
@@ -14,6 +16,7 @@ enum class NumberType { kFloat32, kBFloat16, kFloat16 };
 struct CudaRows {
   NumberType type;
   std::int64_t num_rows, C;
+  bool aligned;  // every buffer begins at a multiple of 16 bytes
   cudaStream_t stream;
 };
 
@@ -38,5 +41,20 @@ void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void
 // cross_entropy.cu: rows.C is the number of classes; partial: num_rows (the rows' losses); adds their sum to *sum
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
+
+// optimizer.cu; `copy` and `momentum` may be null
+struct CudaFlatStep {
+  float* params;
+  const void* grads;
+  NumberType grad_type;
+  void* copy;
+  NumberType copy_type;
+  std::int64_t numel;
+  cudaStream_t stream;
+};
+void adamw_cuda(const CudaFlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants);
+void sgd_cuda(const CudaFlatStep& flat, float* momentum, const SgdConstants& constants);
+void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
+                            double* sums, cudaStream_t stream);
 
 }  // namespace tessera::kernels

@@ -145,8 +145,9 @@ void run_backward(const CudaRows& rows, const void* grad, const void* grad_sum, 
 
 void layer_norm_forward_cuda(const CudaRows& rows, const void* x, const void* residual, const void* weight,
                              const void* bias, float eps, void* sum, void* out, float* mean, float* inverse_deviation) {
-  with_type(rows.type, [&]<typename T>(T*) {
-    const auto run = rows.C % 4 == 0 ? run_forward<T, 4> : run_forward<T, 1>;
+  with_type(rows.type, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto run = rows.aligned && rows.C % 4 == 0 ? run_forward<T, 4> : run_forward<T, 1>;
     run(rows, x, residual, weight, bias, eps, sum, out, mean, inverse_deviation);
   });
 }
@@ -154,8 +155,9 @@ void layer_norm_forward_cuda(const CudaRows& rows, const void* x, const void* re
 void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void* grad_sum, const void* x,
                               const void* weight, const float* mean, const float* inverse_deviation, void* grad_x,
                               void* grad_weight, void* grad_bias, float* partial) {
-  with_type(rows.type, [&]<typename T>(T*) {
-    const auto run = rows.C % 4 == 0 ? run_backward<T, 4> : run_backward<T, 1>;
+  with_type(rows.type, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto run = rows.aligned && rows.C % 4 == 0 ? run_backward<T, 4> : run_backward<T, 1>;
     run(rows, grad, grad_sum, x, weight, mean, inverse_deviation, grad_x, grad_weight, grad_bias, partial);
   });
 }

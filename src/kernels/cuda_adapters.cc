@@ -1,0 +1,146 @@
+// The CUDA flavour's side of cuda_kernels.h: tensors in, pointers and the current stream out. Compiled into
+// libtessera_cuda.so alone.
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/cuda_kernels.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/norm.h"
+
+namespace tessera::kernels {
+namespace {
+
+NumberType type_of(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return NumberType::kFloat32;
+  return tensor.scalar_type() == at::kBFloat16 ? NumberType::kBFloat16 : NumberType::kFloat16;
+}
+
+cudaStream_t stream_of(const at::Tensor& tensor) {
+  return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream();
+}
+
+const void* in(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
+}
+void* out(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr() : nullptr;
+}
+float* floats(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+// Parameters may be views anywhere in a flat buffer: only where all buffers begin at whole words are these used.
+bool all_aligned(std::initializer_list<const at::Tensor*> tensors) {
+  for (const auto* tensor : tensors) {
+    if (tensor->defined() && reinterpret_cast<std::uintptr_t>(tensor->const_data_ptr()) % 16 != 0) return false;
+  }
+  return true;
+}
+
+CudaRows rows_of(const at::Tensor& x, std::initializer_list<const at::Tensor*> tensors) {
+  return {type_of(x), x.numel() / x.size(-1), x.size(-1), all_aligned(tensors), stream_of(x)};
+}
+
+at::Tensor room(const at::Tensor& x, std::int64_t numel) {
+  return at::empty({numel}, x.options().dtype(at::kFloat));
+}
+
+void check_launch() {
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& result) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  bias_gelu_forward_cuda(rows_of(x, {&x, &bias, &result}), in(x), in(bias), out(result));
+  check_launch();
+}
+
+void bias_gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias, const at::Tensor& grad_x,
+                        const at::Tensor& grad_bias) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  const auto rows = rows_of(x, {&grad, &x, &bias, &grad_x});
+  const auto partial = room(x, num_row_blocks(rows.num_rows) * rows.C);
+  bias_gelu_backward_cuda(rows, in(grad), in(x), in(bias), out(grad_x), out(grad_bias), floats(partial));
+  check_launch();
+}
+
+void layer_norm_forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                        const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& result,
+                        const at::Tensor& mean, const at::Tensor& inverse_deviation) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  const auto rows = rows_of(x, {&x, &residual, &weight, &bias, &sum, &result});
+  layer_norm_forward_cuda(rows, in(x), in(residual), in(weight), in(bias), static_cast<float>(eps), out(sum),
+                          out(result), floats(mean), floats(inverse_deviation));
+  check_launch();
+}
+
+void layer_norm_backward(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
+                         const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& inverse_deviation,
+                         const at::Tensor& grad_x, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  const auto rows = rows_of(x, {&grad, &grad_sum, &x, &weight, &grad_x});
+  const auto partial = room(x, 2 * num_row_blocks(rows.num_rows) * rows.C);
+  layer_norm_backward_cuda(rows, in(grad), in(grad_sum), in(x), in(weight), floats(mean), floats(inverse_deviation),
+                           out(grad_x), out(grad_weight), out(grad_bias), floats(partial));
+  check_launch();
+}
+
+void cross_entropy(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
+                   float gradient_scale, bool to_gradient, const at::Tensor& sum) {
+  const c10::cuda::CUDAGuard guard(logits.device());
+  const auto rows = rows_of(logits, {&logits});
+  const auto losses = room(logits, rows.num_rows);
+  cross_entropy_cuda(rows, out(logits), targets.const_data_ptr<std::int64_t>(), on_target, on_every, gradient_scale,
+                     to_gradient, floats(sum), floats(losses));
+  check_launch();
+}
+
+CudaFlatStep flat_step(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& copy) {
+  const auto copy_type = copy.defined() ? type_of(copy) : NumberType::kFloat32;
+  return {floats(params), in(grads), type_of(grads), out(copy), copy_type, params.numel(), stream_of(params)};
+}
+
+void adamw(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& mean, const at::Tensor& square_mean,
+           const at::Tensor& copy, const AdamWConstants& constants) {
+  const c10::cuda::CUDAGuard guard(params.device());
+  adamw_cuda(flat_step(params, grads, copy), floats(mean), floats(square_mean), constants);
+  check_launch();
+}
+
+void sgd(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& momentum, const at::Tensor& copy,
+         const SgdConstants& constants) {
+  const c10::cuda::CUDAGuard guard(params.device());
+  sgd_cuda(flat_step(params, grads, copy), floats(momentum), constants);
+  check_launch();
+}
+
+void square_sums(const at::Tensor& values, const at::Tensor& sums) {
+  const c10::cuda::CUDAGuard guard(values.device());
+  block_square_sums_cuda(type_of(values), in(values), values.numel(), kNormBlock, sums.mutable_data_ptr<double>(),
+                         stream_of(values));
+  check_launch();
+}
+
+// When the library is loaded.
+const bool registered = [] {
+  static const CudaKernels kernels = {
+      .bias_gelu_forward = bias_gelu_forward,
+      .bias_gelu_backward = bias_gelu_backward,
+      .layer_norm_forward = layer_norm_forward,
+      .layer_norm_backward = layer_norm_backward,
+      .cross_entropy_rows = cross_entropy,
+      .adamw = adamw,
+      .sgd = sgd,
+      .block_square_sums = square_sums,
+  };
+  register_cuda_kernels(kernels);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tessera::kernels
