@@ -9,8 +9,8 @@
 // early, even where the box lies before the end. Damage that libjpeg mends by guessing is what Pillow accepts silently:
 // it is accepted, and warning() says so.
 //
-// libjpeg's scaled decoding is not used: measured on photographs of 1024 x 768 and 2048 x 1536 halved and quartered so
-// before the resize to 224, 14 to 15 % of the bytes differ from Pillow's by more than 1, some by 10.
+// libjpeg's scaled decoding is not used: measured on enlarged photographs, 1024 x 768 and 2048 x 1536, halved and
+// quartered so before the resize to 224, 14 to 15 % of the bytes differ from Pillow's by more than 1, some by 10.
 //
 // A decoder is for one thread and is meant to be kept: its buffers are reused.
 #pragma once
