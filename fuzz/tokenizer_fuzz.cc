@@ -4,9 +4,12 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const bool is_quiet = (tessera::configure_log("error", -1), true);
+  static_cast<void>(is_quiet);
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   try {
     const tessera::Tokenizer tokenizer = tessera::Tokenizer::from_json(file, "fuzz.json");

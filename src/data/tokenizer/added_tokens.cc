@@ -1,5 +1,7 @@
 #include "data/tokenizer/added_tokens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -135,6 +137,31 @@ const AddedToken* AddedTokens::token_of(std::int32_t id) const {
   return found == tokens_.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+AddedToken read_token(const Component& component) {
+  return {component.text("content"), component.flag("single_word"), component.flag("lstrip"),
+          component.flag("rstrip"),  component.flag("normalized"),  component.flag("special")};
+}
+
+}  // namespace
+
+std::vector<AddedToken> read_added_tokens_decoder(const Component& config, const Vocabulary& vocabulary) {
+  std::vector<AddedToken> tokens;
+  if (!config.has("added_tokens_decoder")) return tokens;
+  const Component all = config.child("added_tokens_decoder");
+  if (!all.json().is_object()) all.refuse_value("an object");
+  std::int32_t next_id = vocabulary.num_tokens();
+  for (const auto& item : all.json().items()) {
+    const Component component = all.child(item.key());
+    tokens.push_back(read_token(component));
+    const auto known = vocabulary.id_of(tokens.back().content);
+    const std::int32_t id = known ? *known : next_id++;
+    if (item.key() != std::to_string(id)) component.refuse(fmt::format("this token's number is {}", id));
+  }
+  return tokens;
+}
+
 AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabulary, const Normalizer* normalizer) {
   if (!file.has("added_tokens")) return {};
   std::vector<AddedToken> tokens;
@@ -142,8 +169,7 @@ AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabular
   for (const Component& component : components) {
     component.allow_only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     component.id("id");
-    tokens.push_back({component.text("content"), component.flag("single_word"), component.flag("lstrip"),
-                      component.flag("rstrip"), component.flag("normalized"), component.flag("special")});
+    tokens.push_back(read_token(component));
   }
   AddedTokens added(tokens, vocabulary, normalizer);
   for (std::size_t i = 0; i < components.size(); ++i) {

@@ -74,6 +74,9 @@ class AddedTokens {
   std::int32_t end_id_ = 0;
 };
 
+// "added_tokens" of tokenizer.json.
 AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabulary, const Normalizer* normalizer);
+// "added_tokens_decoder" of tokenizer_config.json, for folders without tokenizer.json: {"50256": {"content": ...}}.
+std::vector<AddedToken> read_added_tokens_decoder(const Component& config, const Vocabulary& vocabulary);
 
 }  // namespace tessera::internal

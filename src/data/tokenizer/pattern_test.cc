@@ -92,7 +92,7 @@ TEST(Expression, RefusesByNameWhatItWouldReadDifferently) {
 
 TEST(Expression, OneThatNeverEndsIsStopped) {
   if (!has_pcre()) GTEST_SKIP() << "built without PCRE2";
-  const auto pattern = make_pattern("(a+a+)+b", "t.json");
+  const auto pattern = make_pattern("(?:a|aa)+[bc]", "t.json");
   EXPECT_THROW(matches_of(*pattern, std::string(100, 'a')), UsageError);
 }
 

@@ -111,18 +111,24 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
   const Json json = parse_json(vocab_text, vocab.string());
   Bpe model(read_vocabulary(Component(json, vocab.string())), parse_merges(merges_text, merges.string()), {},
             merges.string());
+  if (const fs::path extra = vocab.parent_path() / "added_tokens.json"; fs::exists(extra)) {
+    throw UsageError(extra.string() + ": not supported without a tokenizer.json; save the tokenizer as one");
+  }
   bool add_prefix_space = false;
+  std::vector<AddedToken> added;
+  std::string config_text;
   if (const fs::path config = vocab.parent_path() / "tokenizer_config.json"; fs::exists(config)) {
-    const Json settings = read_json_file(config);
-    add_prefix_space = Component(settings, config.string() + ":").flag("add_prefix_space", false);
+    const Json settings = parse_json(config_text = read_file(config), config.string());
+    const Component component(settings, config.string() + ":");
+    add_prefix_space = component.flag("add_prefix_space", false);
+    added = read_added_tokens_decoder(component, model.vocabulary());
   }
   PreTokenizers pre_tokenizers = byte_level_pre_tokenizers(add_prefix_space, true);
   agree_on_bytes(pre_tokenizers, model);
-  std::vector<AddedToken> added;
   if (model.vocabulary().id_of(kEndOfText)) added.push_back({kEndOfText, false, false, false, false, true});
   AddedTokens added_tokens(added, model.vocabulary(), nullptr);
   Sha256 hash;
-  hash.add(kEncodingVersion).add(add_prefix_space ? "+ space" : "").add(sha256_hex(vocab_text)).add(merges_text);
+  hash.add(kEncodingVersion).add(sha256_hex(config_text)).add(sha256_hex(vocab_text)).add(merges_text);
   return {.model = std::move(model),
           .normalizer = nullptr,
           .pre_tokenizers = std::move(pre_tokenizers),

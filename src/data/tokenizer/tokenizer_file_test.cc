@@ -150,6 +150,19 @@ TEST_F(TokenizerFolder, MistakesInMergesHaveTheirLine) {
   EXPECT_THROW(Tokenizer::load(folder_), UsageError);
 }
 
+TEST_F(TokenizerFolder, TokensThatTheConfigAddsAreFound) {
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  write("merges.txt", "a b\n");
+  write("tokenizer_config.json", R"({"eos_token": "<e>", "added_tokens_decoder": {"3": {"content": "<e>",
+      "single_word": false, "lstrip": true, "rstrip": false, "normalized": false, "special": true}}})");
+  const Tokenizer tokenizer = Tokenizer::load(folder_);
+  EXPECT_EQ(tokenizer.encode("ab <e>a"), (std::vector<std::int32_t>{2, 3, 0}));
+  EXPECT_EQ(tokenizer.eos_id(), 3);
+  EXPECT_EQ(tokenizer.vocab_size(), 4);
+  write("added_tokens.json", R"({"<e>": 3})");
+  EXPECT_THROW(Tokenizer::load(folder_), UsageError);
+}
+
 TEST_F(TokenizerFolder, TheContentHashFollowsTheContent) {
   const std::string file = changed_file("characters", Json::object());
   const auto hash = [](const std::string& text) { return Tokenizer::from_json(text, "t.json").content_hash(); };
