@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/output.h"
+#include "core/text.h"
 #include "data/tokenizer/tokenizer.h"
 #include "model/config_reader.h"
 #include "model/generation.h"
@@ -104,6 +105,28 @@ void check_sampling_flags(const Schema& schema, const GenerateSettings& s) {
   }
 }
 
+// Says which wishes of the folder's generation_config.json are not followed.
+void warn_of_the_rest(const Json& own, const std::string& origin) {
+  const Json neutral = {{"num_beams", 1},
+                        {"num_beam_groups", 1},
+                        {"repetition_penalty", 1.0},
+                        {"penalty_alpha", 0.0},
+                        {"no_repeat_ngram_size", 0},
+                        {"min_p", 0.0},
+                        {"typical_p", 1.0},
+                        {"epsilon_cutoff", 0.0},
+                        {"eta_cutoff", 0.0},
+                        {"min_new_tokens", 0},
+                        {"bad_words_ids", nullptr},
+                        {"stop_strings", nullptr},
+                        {"suppress_tokens", nullptr}};
+  for (const auto& [name, value] : neutral.items()) {
+    if (!own.contains(name) || own.at(name).is_null() || own.at(name) == value) continue;
+    log_warn("{}: \"{}\": {} is not followed: Tessera takes the best token, or draws by temperature, top_k and top_p",
+             origin, name, printable(own.at(name).dump()));
+  }
+}
+
 // What the folder says of generation yields to the command line, as in transformers' `generate`.
 void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateSettings& s) {
   const std::string config_origin = (folder.path() / "config.json").string();
@@ -119,6 +142,7 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
     if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
   }
   schema.read_json(known, origin);
+  warn_of_the_rest(*own, origin);
 }
 
 std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {

@@ -1,13 +1,13 @@
 // Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
 #include "model/bloom.h"
 
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 
 #include "kernels/bias_gelu.h"
 #include "kernels/layer_norm.h"
 #include "model/alibi.h"
+#include "model/tied_table.h"
 
 namespace tessera {
 
@@ -90,9 +90,9 @@ std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
          2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);
 }
 
-at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&) {
-  return kernels::layer_norm(at::embedding(embedding_->weight, ids), embedding_norm_->weight, embedding_norm_->bias,
-                             config_.layer_norm_epsilon);
+at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&, const at::Tensor& table, bool is_tied) const {
+  const at::Tensor tokens = look_up(table, ids, is_tied);
+  return kernels::layer_norm(tokens, embedding_norm_->weight, embedding_norm_->bias, config_.layer_norm_epsilon);
 }
 
 at::Tensor Bloom::run_block(std::size_t index, const at::Tensor& x, const Attend& attend,

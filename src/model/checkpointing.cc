@@ -47,6 +47,7 @@ class Checkpoint : public torch::autograd::Function<Checkpoint> {
       const at::AutoGradMode with_grad(true);
       output = recompute.inner.run(recompute.unit, input, recompute.body);
     }
+    if (!output.requires_grad()) return {at::Tensor(), at::Tensor(), at::Tensor()};  // a unit that is not trained
     // A backward pass within the backward pass: it adds to the parameters' gradients itself.
     torch::autograd::backward({output}, {grads[0]});
     return {input.grad(), at::Tensor(), at::Tensor()};

@@ -52,6 +52,19 @@ TEST(Checkpointing, ReachesTheUnitsWhoseInputNeedsNoGradient) {
   }
 }
 
+TEST(Checkpointing, PassesByUnitsThatAreNotTrained) {
+  const auto model = small_bloom();
+  for (auto& item : model->named_parameters()) {
+    item.value().set_requires_grad(item.key().starts_with("transformer.h.2.") || item.key() == "transformer.ln_f.bias");
+  }
+  UnitRunner plain;
+  CheckpointRunner checkpointed(plain);
+  model->loss(counted_batch({9}), checkpointed).sum.backward();
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_EQ(item.value().grad().defined(), item.value().requires_grad()) << item.key();
+  }
+}
+
 TEST(Checkpointing, DoesNothingWithoutGradients) {
   const auto model = small_bloom();
   CountingRunner inner;

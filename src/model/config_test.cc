@@ -93,6 +93,21 @@ TEST(GptConfig, WhatItWritesItReadsAndWhatItCannotBeIsRefused) {
   EXPECT_TRUE(contains(refusal(broken.dump()), "\"ff_dim\" is missing"));
 }
 
+TEST(BloomConfig, OfBloom560mGives559214592ParametersMoreThanHalfOfThemInTheBlocks) {
+  BloomConfig config;
+  config.hidden_size = 1024;
+  config.num_layers = 24;
+  config.num_heads = 16;
+  const auto model = make_language_model(config.to_json(), "config.json", at::device(at::kMeta));  // takes no memory
+  std::int64_t all = 0, blocks = 0;
+  for (const auto& item : model->named_parameters()) {
+    all += item.value().numel();
+    if (item.key().starts_with("transformer.h.")) blocks += item.value().numel();
+  }
+  EXPECT_EQ(all, 559'214'592);
+  EXPECT_EQ(blocks, 302'309'376);
+}
+
 // The names by which transformers and torch know the parameters.
 TEST(ModelNames, AreTheOriginals) {
   BloomConfig bloom;

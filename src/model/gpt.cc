@@ -1,11 +1,11 @@
 // Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
 #include "model/gpt.h"
 
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 
 #include "kernels/layer_norm.h"
+#include "model/tied_table.h"
 
 namespace tessera {
 
@@ -85,9 +85,9 @@ std::int64_t Gpt::unit_activation_bytes(std::int64_t num_tokens) const {
          dropout_bytes(num_tokens * (2 * C + F), config_.dropout);
 }
 
-at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions) {
-  const at::Tensor tokens = at::embedding(embedding_->weight, ids);
-  return positions_ ? tokens + at::embedding(positions_->weight, positions) : tokens;
+at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table, bool is_tied) const {
+  const at::Tensor tokens = look_up(table, ids, is_tied);
+  return positions_ ? tokens + look_up(positions_->weight, positions, false) : tokens;
 }
 
 at::Tensor Gpt::run_block(std::size_t index, const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {

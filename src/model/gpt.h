@@ -30,7 +30,9 @@ class Gpt : public LanguageModel {
   std::int64_t unit_activation_bytes(std::int64_t num_tokens) const override;
 
  protected:
-  at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions) override;
+  at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
+                   bool is_tied) const override;
+  const at::Tensor& embedding_weight() const override { return embedding_->weight; }
   at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
                        const DropoutKeys& keys) const override;
   at::Tensor finish(const at::Tensor& x) override { return x; }

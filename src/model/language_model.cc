@@ -10,6 +10,7 @@
 #include "model/bloom.h"
 #include "model/config_reader.h"
 #include "model/gpt.h"
+#include "model/tied_table.h"
 
 namespace tessera {
 namespace {
@@ -74,13 +75,24 @@ at::Tensor LanguageModel::run_units(at::Tensor x, const AttendOfLayer& attend_of
 }
 
 at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner) {
+  return hidden_states(batch, runner, embedding_weight(), /*is_tied=*/false);
+}
+
+at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& table,
+                                        bool is_tied) {
   check_length(shape_, batch.max_seqlen);
-  return finish(run_units(embed(batch.input_ids, batch.positions), packed_attention_of(batch), runner));
+  const at::Tensor embedded = embed(batch.input_ids, batch.positions, table, is_tied);
+  return finish(run_units(embedded, packed_attention_of(batch), runner));
 }
 
 kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner,
                                      const kernels::LinearCrossEntropy& how) {
-  return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias(), batch.targets, how);
+  if (!embedding_weight().is_same(head_weight())) {
+    return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias(), batch.targets, how);
+  }
+  const TiedTable table = tie(head_weight());
+  const at::Tensor hidden = hidden_states(batch, runner, table.for_rows, /*is_tied=*/true);
+  return kernels::linear_cross_entropy(hidden, table.for_head, head_bias(), batch.targets, how);
 }
 
 at::Tensor LanguageModel::head(const at::Tensor& hidden) const {
@@ -109,7 +121,8 @@ at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cac
           return attend(q, k, v);
         };
   };
-  const at::Tensor hidden = finish(run_units(embed(prompts.input_ids, prompts.positions), keeping, runner));
+  const at::Tensor hidden =
+      finish(run_units(embed(prompts.input_ids, prompts.positions, embedding_weight(), false), keeping, runner));
   const at::Tensor last_rows = prompts.cu_seqlens.slice(0, 1).to(at::kLong) - 1;
   return head(hidden.index_select(0, last_rows));
 }
@@ -123,7 +136,8 @@ at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, Unit
       return cache.attend(static_cast<std::int64_t>(layer), q, k, v);
     };
   };
-  const at::Tensor logits = head(finish(run_units(embed(ids, cache.lengths()), cached, runner)));
+  const at::Tensor logits =
+      head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));
   cache.end_step();
   return logits;
 }

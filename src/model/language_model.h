@@ -69,7 +69,10 @@ class LanguageModel : public UnitModel {
 
   explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
 
-  virtual at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions) = 0;  // [T] and [T] to [T, C]
+  // [T] and [T] to [T, C], by embedding_weight() or, where it is tied to the head, by a TiedTable's name of it.
+  virtual at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
+                           bool is_tied) const = 0;
+  virtual const at::Tensor& embedding_weight() const = 0;
   virtual at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
                                const DropoutKeys& keys) const = 0;
   virtual at::Tensor finish(const at::Tensor& x) = 0;  // the last norm, where there is one
@@ -87,6 +90,7 @@ class LanguageModel : public UnitModel {
 
  private:
   using AttendOfLayer = std::function<Attend(std::size_t layer, const DropoutKeys& keys)>;
+  at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& table, bool is_tied);
   at::Tensor run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner);
   AttendOfLayer packed_attention_of(const PackedBatch& batch) const;
   at::Tensor head(const at::Tensor& hidden) const;

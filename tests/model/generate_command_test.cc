@@ -94,6 +94,10 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   EXPECT_EQ(generated(arguments + " --max_new_tokens 5").at("ids").size(), 6u);
   write_file_atomically(folder / "generation_config.json", R"({"temperature": "warm", "do_sample": true})");
   EXPECT_TRUE(contains(generate(arguments).output, "temperature"));
+  write_file_atomically(folder / "generation_config.json", R"({"num_beams": 4, "repetition_penalty": 1.0})");
+  const std::string warned = generate(arguments).output;
+  EXPECT_TRUE(contains(warned, "\"num_beams\": 4 is not followed")) << warned;
+  EXPECT_FALSE(contains(warned, "repetition_penalty")) << warned;
   std::filesystem::remove_all(folder);
 }
 
