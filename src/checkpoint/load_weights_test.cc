@@ -10,6 +10,7 @@
 #include "checkpoint/test_files.h"
 #include "checkpoint/weight_tensors.h"
 #include "checkpoint/write_weights.h"
+#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {
@@ -149,6 +150,22 @@ TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
     load_weights(shell, weights, {.num_threads = threads});
     EXPECT_TRUE(at::equal(shell.named_parameters()["large"], large));
     EXPECT_TRUE(at::equal(shell.named_parameters()["small"], small));
+  }
+}
+
+// The file's own pages are shared with the system's cache and given back piece by piece (bench/folder_bench measures
+// them); tensors of our own would be the expensive thing.
+TEST(LoadWeights, MakesNoCopyOfATensor) {
+  start_counting_cpu_memory();
+  const TemporaryFolder folder;
+  write_weights_file(folder.path() / "m.safetensors", {{"a", at::randn({1000, 1000})}, {"b", at::randn({1000})}}, {});
+  const Weights weights = Weights::open(folder.path() / "m.safetensors");
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Shell shell = shell_of(weights, type);
+    const std::int64_t before = live_cpu_bytes();
+    reset_peak_cpu_bytes();
+    load_weights(shell, weights);
+    EXPECT_EQ(peak_cpu_bytes(), before);
   }
 }
 

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/test_files.h"
+#include "checkpoint/weights.h"
+#include "comm_test/program.h"
+#include "core/file.h"
+#include "core/json.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder with the header of BLOOM-560M; its 1.1 GB of data are a hole that takes no disk and must not be read.
+void write_bloom_560m(const fs::path& folder) {
+  constexpr std::int64_t kHidden = 1024;
+  std::vector<WeightEntry> entries;
+  std::int64_t bytes = 0;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    WeightEntry entry;
+    entry.name = name;
+    entry.type = WeightType::kF16;
+    entry.shape = std::move(shape);
+    entry.numel = *checked_numel(entry.shape);
+    bytes += entry.num_bytes();
+    entries.push_back(std::move(entry));
+  };
+  const auto pair = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    add(name + ".bias", {shape.front()});
+    add(name + ".weight", std::move(shape));
+  };
+  add("word_embeddings.weight", {250880, kHidden});
+  pair("word_embeddings_layernorm", {kHidden});
+  for (int i = 0; i < 24; ++i) {
+    const std::string block = fmt::format("h.{}.", i);
+    pair(block + "input_layernorm", {kHidden});
+    pair(block + "self_attention.query_key_value", {3 * kHidden, kHidden});
+    pair(block + "self_attention.dense", {kHidden, kHidden});
+    pair(block + "post_attention_layernorm", {kHidden});
+    pair(block + "mlp.dense_h_to_4h", {4 * kHidden, kHidden});
+    pair(block + "mlp.dense_4h_to_h", {kHidden, 4 * kHidden});
+  }
+  pair("ln_f", {kHidden});
+  const std::string header = compose_safetensors_header(entries, {{"format", "pt"}});
+  write_file_atomically(folder / "model.safetensors", header);
+  fs::resize_file(folder / "model.safetensors", header.size() + static_cast<std::uintmax_t>(bytes));
+  write_file_atomically(folder / "config.json", R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom"})");
+}
+
+TEST(Inspect, CountsBloom560mAsPublished) {
+  const TemporaryFolder folder;
+  write_bloom_560m(folder.path());
+  const Ended shown = run_tessera("inspect " + folder.path().string());
+  ASSERT_EQ(shown.status, 0) << shown.output;
+  for (const char* line : {"parameters  559,214,592\n", "dtype       float16\n",
+                           "blocks      24 blocks with 302,309,376 parameters, 54 %\n",
+                           "outside     word_embeddings with 256,901,120 parameters, 46 %\n",
+                           "tied        lm_head.weight is word_embeddings.weight (so says config.json)\n"}) {
+    EXPECT_TRUE(contains(shown.output, line)) << line << "is not in\n" << shown.output;
+  }
+  const Json json = parse_json(run_tessera("inspect --json " + folder.path().string()).output, "shown");
+  EXPECT_EQ(json["parameters"], 559214592);
+  EXPECT_EQ(json["bytes"], 2 * 559214592);
+  EXPECT_EQ(json["parts"].size(), 24u + 3u);
+  EXPECT_EQ(json["parts"][2]["name"], "h.0");
+  EXPECT_EQ(json["parts"][2]["parameters"], 12596224);
+}
+
+TEST(Inspect, TakesLoneFilesAndCountsBuffersApart) {
+  const Ended shown = run_tessera("inspect --json " + reference("batch_norm.pth").string());
+  ASSERT_EQ(shown.status, 0) << shown.output;
+  const Json json = parse_json(shown.output, "shown");
+  EXPECT_EQ(json["parameters"], 2 * 3 * 3 * 3 + 3 + 3);  // a convolution, weight and bias of the norm
+  EXPECT_EQ(json["buffer_elements"], 3 + 3 + 1);
+  EXPECT_EQ(json["format"], "bin");
+}
+
+TEST(Inspect, RefusesWithStatusTwoAndTheReason) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"inspect", "takes one model folder"},
+      {"inspect /no/such/folder", "there is no model folder /no/such/folder"},
+      {"inspect " + reference("refused_module.pth").string(), "torch.nn.modules.linear.Linear"},
+      {"inspect " + reference("refused_old_format.pth").string(), "before torch 1.6"},
+      {"inspect " + reference("expected.json").string(), "no safetensors file"},
+  };
+  for (const auto& [arguments, reason] : cases) {
+    const Ended ended = run_tessera(arguments);
+    EXPECT_EQ(ended.status, 2) << ended.output;
+    EXPECT_TRUE(contains(ended.output, reason)) << ended.output;
+  }
+}
+
+// There and back again: the same bytes of every tensor.
+TEST(Convert, BetweenFormatsAndShardsNothingChanges) {
+  const TemporaryFolder folder;
+  const std::string bin = folder.path() / "bin", shards = folder.path() / "shards";
+  ASSERT_EQ(run_tessera(fmt::format("convert {} {} --format bin", reference("bloom_safetensors").string(), bin)).status,
+            0);
+  const Ended ended = run_tessera(fmt::format("convert {} {} --max_shard_size 16K", bin, shards));
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "41 tensors")) << ended.output;
+  const Weights source = Weights::open(reference("bloom_safetensors")), written = Weights::open(shards);
+  EXPECT_GT(written.files().size(), 2u);
+  ASSERT_EQ(written.entries().size(), source.entries().size());
+  for (const WeightEntry& entry : source.entries()) {
+    const WeightEntry* there = written.find(entry.name);
+    ASSERT_NE(there, nullptr) << entry.name;
+    EXPECT_EQ(there->shape, entry.shape);
+    EXPECT_EQ(std::string_view(written.data(*there), there->num_bytes()),
+              std::string_view(source.data(entry), entry.num_bytes()))
+        << entry.name;
+  }
+  EXPECT_EQ(read_json_file(folder.path() / "shards/config.json"),
+            read_json_file(reference("bloom_safetensors") / "config.json"));
+  EXPECT_EQ(read_file(folder.path() / "shards/generation_config.json"),
+            read_file(reference("bloom_safetensors") / "generation_config.json"));
+}
+
+TEST(Convert, ChangesTheTypeInPlaceToo) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  fs::copy(reference("bloom_safetensors"), model);
+  const Ended ended = run_tessera(fmt::format("convert {0} {0} --dtype bf16", model.string()));
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const Weights written = Weights::open(model);
+  for (const WeightEntry& entry : written.entries()) EXPECT_EQ(entry.type, WeightType::kBF16);
+  EXPECT_EQ(read_json_file(model / "config.json").at("dtype"), "bfloat16");
+}
+
+TEST(Convert, RefusesWhatCannotBeMeant) {
+  const TemporaryFolder folder;
+  const std::string source = reference("odd.pth").string(), out = folder.path() / "out";
+  const std::pair<std::string, const char*> cases[] = {
+      {"convert " + source, "takes two words"},
+      {fmt::format("convert {} {}", source, out), "makes no model folder"},
+      {fmt::format("convert {} {}.bin --format safetensors", source, out), "does not fit the target's name"},
+      {fmt::format("convert {} {}.bin --dtype int8", source, out), "int8"},
+      {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "max_shard_size"},
+  };
+  for (const auto& [arguments, reason] : cases) {
+    const Ended ended = run_tessera(arguments);
+    EXPECT_EQ(ended.status, 2) << ended.output;
+    EXPECT_TRUE(contains(ended.output, reason)) << ended.output;
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace tessera
