@@ -32,7 +32,8 @@ fuzz_one() {
     echo "fuzz: $target: ${runs:-?} inputs in $seconds s, nothing found"
   else
     echo "fuzz: $target: FOUND something after ${runs:-?} inputs; $log says what (the end of it:)"
-    grep -E '^(==[0-9]+==|SUMMARY|artifact_prefix|.*runtime error|.*terminate called|  what)' "$log" | head -12 | sed 's/^/    /'
+    grep -E '^(==[0-9]+==|SUMMARY|artifact_prefix|.*runtime error|.*terminate called|  what)' "$log" | head -12 |
+      sed 's/^/    /'
     echo "fuzz: $target: the inputs are in $found; once mended, keep them: cp $found/* fuzz/corpus/$target/"
     return 1
   fi
