@@ -13,10 +13,7 @@ namespace {
 // Walks over text that is known to be well formed.
 class Walker {
  public:
-  explicit Walker(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
-    skip_space();
-  }
+  explicit Walker(std::string_view text) : text_(text) { skip_space(); }
 
   std::size_t at() const { return at_; }
 

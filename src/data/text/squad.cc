@@ -8,9 +8,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "core/json_mistake.h"
 #include "core/text.h"
-#include "data/text/json_place.h"
+#include "data/text/json_node.h"
 
 namespace tessera {
 
@@ -20,116 +19,23 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-// The text that a value came from: a whole file, or one line of it.
-struct Source {
-  std::string_view text;
-  const std::string& origin;
-  std::size_t num_lines_before = 0;
-};
-
-std::string kind_of(const Json& value) {
-  if (value.is_null()) return "null";
-  if (value.is_boolean()) return "true or false";
-  if (value.is_number()) return "a number";
-  if (value.is_string()) return "a string";
-  return value.is_array() ? "an array" : "an object";
-}
-
-// A value and the way to it. Nodes point at the node that they came from, so that the way is spelt out only for errors.
-class Node {
- public:
-  Node(const Json& value, const Source& source) : value_(&value), source_(&source) {}
-
-  const Json& value() const { return *value_; }
-  bool is_object() const { return value_->is_object(); }
-  bool is_array() const { return value_->is_array(); }
-  bool has(const char* key) const { return value_->is_object() && value_->find(key) != value_->end(); }
-
-  Node at(const char* key) const {
-    if (!value_->is_object()) refuse("an object");
-    const auto found = value_->find(key);
-    if (found == value_->end()) refuse_missing(key);
-    return Node(*found, *this, key, 0);
-  }
-
-  std::size_t size() const {
-    if (!value_->is_array()) refuse("an array");
-    return value_->size();
-  }
-  Node at(std::size_t index) const { return Node((*value_)[index], *this, nullptr, index); }
-
-  std::string text() const {
-    if (!value_->is_string()) refuse("a string");
-    return value_->get<std::string>();
-  }
-  std::string text_or_nothing(const char* key) const { return has(key) ? at(key).text() : std::string(); }
-
-  std::int64_t count() const {
-    if (!value_->is_number_integer() || value_->get<double>() < 0 || value_->get<double>() > 1e15) {
-      refuse("a whole number of at least 0");
-    }
-    return value_->get<std::int64_t>();
-  }
-
-  [[noreturn]] void refuse(const std::string& expected) const {
-    refuse_with(fmt::format("expected {}, found {}", expected, kind_of(*value_)));
-  }
-  [[noreturn]] void refuse_with(const std::string& mistake) const {
-    JsonPath path;
-    for (const Node* node = this; node->parent_ != nullptr; node = node->parent_) {
-      if (node->key_ != nullptr) {
-        path.emplace_back(std::string(node->key_));
-      } else {
-        path.emplace_back(node->index_);
-      }
-    }
-    std::reverse(path.begin(), path.end());
-    const internal::TextPosition at = internal::position_of(source_->text, offset_of(source_->text, path));
-    const std::string where = path.empty() && source_->num_lines_before > 0 ? "the row" : path_text(path);
-    throw UsageError(fmt::format("{}:{}:{}: {}: {}", source_->origin, at.line + source_->num_lines_before, at.column,
-                                 where, mistake));
-  }
-
- private:
-  // `parent` outlives the node: both stand in one expression or scope.
-  Node(const Json& value, const Node& parent, const char* key, std::size_t index)
-      : value_(&value), source_(parent.source_), parent_(&parent), key_(key), index_(index) {}
-
-  [[noreturn]] void refuse_missing(const char* key) const {
-    std::vector<std::string> keys;
-    constexpr std::size_t kMaxShown = 8;
-    for (const auto& [name, member] : value_->items()) {
-      if (keys.size() < kMaxShown) keys.push_back(printable(name, 40));
-    }
-    if (value_->size() > kMaxShown) keys.push_back("...");
-    refuse_with(
-        fmt::format("expected the key \"{}\", found {}", key, keys.empty() ? "no key" : "only " + join(keys, ", ")));
-  }
-
-  const Json* value_;
-  const Source* source_;
-  const Node* parent_ = nullptr;
-  const char* key_ = nullptr;
-  std::size_t index_ = 0;
-};
-
 // [{"text": ..., "answer_start": ...}, ...]
-std::vector<SquadAnswer> answers_of_list(const Node& list) {
+std::vector<SquadAnswer> answers_of_list(const JsonNode& list) {
   std::vector<SquadAnswer> answers;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const Node answer = list.at(i);
+    const JsonNode answer = list.at(i);
     answers.push_back({answer.at("text").text(), answer.has("answer_start") ? answer.at("answer_start").count() : -1});
   }
   return answers;
 }
 
 // {"text": [...], "answer_start": [...]}
-std::vector<SquadAnswer> answers_of_columns(const Node& columns) {
+std::vector<SquadAnswer> answers_of_columns(const JsonNode& columns) {
   std::vector<SquadAnswer> answers;
-  const Node texts = columns.at("text");
+  const JsonNode texts = columns.at("text");
   for (std::size_t i = 0; i < texts.size(); ++i) answers.push_back({texts.at(i).text(), -1});
   if (!columns.has("answer_start")) return answers;
-  const Node starts = columns.at("answer_start");
+  const JsonNode starts = columns.at("answer_start");
   if (starts.size() != answers.size()) {
     starts.refuse_with(fmt::format("expected {} numbers, one for each text, found {}", answers.size(), starts.size()));
   }
@@ -137,38 +43,44 @@ std::vector<SquadAnswer> answers_of_columns(const Node& columns) {
   return answers;
 }
 
-std::vector<SquadRow> rows_of_squad(const Node& file) {
+std::vector<SquadRow> rows_of_articles(const JsonNode& articles) {
   std::vector<SquadRow> rows;
-  const Node articles = file.at("data");
   for (std::size_t i = 0; i < articles.size(); ++i) {
-    const Node article = articles.at(i);
-    const Node paragraphs = article.at("paragraphs");
-    const std::string title = article.text_or_nothing("title");
+    const JsonNode article = articles.at(i);
+    const JsonNode paragraphs = article.at("paragraphs");
+    const std::string title = article.label("title");
     for (std::size_t j = 0; j < paragraphs.size(); ++j) {
-      const Node paragraph = paragraphs.at(j);
-      const Node questions = paragraph.at("qas");
+      const JsonNode paragraph = paragraphs.at(j);
+      const JsonNode questions = paragraph.at("qas");
       const auto context = std::make_shared<const std::string>(paragraph.at("context").text());
       for (std::size_t k = 0; k < questions.size(); ++k) {
-        const Node question = questions.at(k);
-        const Node answers = question.at("answers");
+        const JsonNode question = questions.at(k);
+        const JsonNode answers = question.at("answers");
         rows.push_back(
-            {question.text_or_nothing("id"), title, question.at("question").text(), context, answers_of_list(answers)});
+            {question.label("id"), title, question.at("question").text(), context, answers_of_list(answers)});
       }
     }
   }
   return rows;
 }
 
-SquadRow row_of_object(const Node& row) {
-  const Node answers = row.at("answers");
-  return {row.text_or_nothing("id"), row.text_or_nothing("title"), row.at("question").text(),
-          std::make_shared<const std::string>(row.at("context").text()),
+// Rows about one passage follow each other: `before` is the row before this one, which may share its passage.
+SquadRow row_of_object(const JsonNode& row, const SquadRow* before) {
+  const JsonNode answers = row.at("answers");
+  std::string context = row.at("context").text();
+  const bool is_shared = before != nullptr && *before->context == context;
+  return {row.label("id"), row.label("title"), row.at("question").text(),
+          is_shared ? before->context : std::make_shared<const std::string>(std::move(context)),
           answers.is_object() ? answers_of_columns(answers) : answers_of_list(answers)};
 }
 
-std::vector<SquadRow> rows_of_array(const Node& file) {
+void add_row(std::vector<SquadRow>& rows, const JsonNode& row) {
+  rows.push_back(row_of_object(row, rows.empty() ? nullptr : &rows.back()));
+}
+
+std::vector<SquadRow> rows_of_array(const JsonNode& array) {
   std::vector<SquadRow> rows;
-  for (std::size_t i = 0; i < file.size(); ++i) rows.push_back(row_of_object(file.at(i)));
+  for (std::size_t i = 0; i < array.size(); ++i) add_row(rows, array.at(i));
   return rows;
 }
 
@@ -183,31 +95,52 @@ Json parse_line(std::string_view line, std::size_t num_lines_before, const std::
 
 std::vector<SquadRow> rows_of_lines(std::string_view text, const std::string& origin) {
   std::vector<SquadRow> rows;
-  std::shared_ptr<const std::string> last_context;
   for (std::size_t begin = 0, num_lines = 0; begin < text.size(); ++num_lines) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(kSpace) == std::string_view::npos) continue;
     const Json value = parse_line(line, num_lines, origin);
-    const Source source{line, origin, num_lines};
-    SquadRow row = row_of_object(Node(value, source));
-    // Rows about one passage follow each other.
-    if (last_context != nullptr && *last_context == *row.context) row.context = last_context;
-    last_context = row.context;
-    rows.push_back(std::move(row));
+    const JsonSource source{line, origin, "the row", num_lines};
+    add_row(rows, JsonNode(value, source));
   }
   return rows;
 }
 
-// JSON lines: the first line that is not empty is a whole object, and more follows it.
+// Every form but JSON lines of more than one line.
+void read_whole(const JsonNode& root, SquadFile& file) {
+  if (root.is_array()) {
+    file.form = SquadForm::kJsonRows;
+    file.rows = rows_of_array(root);
+  } else if (root.has("context") && !root.has("data")) {
+    file.form = SquadForm::kJsonLines;  // of one line
+    add_row(file.rows, root);
+  } else {
+    const JsonNode data = root.at("data");
+    if (root.has("version") && root.at("version").is_string()) file.version = root.at("version").text();
+    if (data.size() > 0 && data.at(std::size_t{0}).has("context")) {
+      file.form = SquadForm::kJsonRows;
+      file.rows = rows_of_array(data);
+    } else {
+      file.rows = rows_of_articles(data);
+    }
+  }
+}
+
+// JSON lines: the first line that is not empty is a whole object, and more follows it. An object with "data" is a whole
+// file: what follows it is a mistake of its own.
 bool is_json_lines(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos || text[begin] != '{') return false;
   const std::size_t end = text.find('\n', begin);
   if (end == std::string_view::npos || text.find_first_not_of(kSpace, end) == std::string_view::npos) return false;
   const std::string_view line = trim(text.substr(begin, end - begin));
-  return line.ends_with('}') && Json::accept(line);
+  if (!line.ends_with('}')) return false;
+  try {
+    return !parse_json(line, "").contains("data");
+  } catch (const UsageError&) {
+    return false;  // told when the whole is read
+  }
 }
 
 }  // namespace
@@ -232,18 +165,8 @@ SquadFile parse_squad(std::string_view text, const std::string& origin) {
     file.rows = rows_of_lines(text, origin);
   } else {
     const Json value = parse_json(text, origin);
-    const Source source{text, origin};
-    const Node root(value, source);
-    if (root.is_array()) {
-      file.form = SquadForm::kJsonRows;
-      file.rows = rows_of_array(root);
-    } else if (root.has("context") && !root.has("data")) {
-      file.form = SquadForm::kJsonLines;  // of one line
-      file.rows.push_back(row_of_object(root));
-    } else {
-      file.rows = rows_of_squad(root);
-      if (root.has("version") && root.at("version").value().is_string()) file.version = root.at("version").text();
-    }
+    const JsonSource source{text, origin, "the file"};
+    read_whole(JsonNode(value, source), file);
   }
   if (file.rows.empty()) throw UsageError(fmt::format("{}: expected at least one question, found none", origin));
   return file;
@@ -283,7 +206,12 @@ std::string read_squad_bytes(const fs::path& path) {
                     "data_files=\"{}\")[\"train\"].to_json(\"train.jsonl\"); then give train.jsonl",
                     path.string(), path.string()));
   }
-  return read_file(path);
+  std::string bytes = read_file(path);
+  if (bytes.starts_with("\x1f\x8b")) {
+    throw UsageError(
+        fmt::format("{} is compressed by gzip: expected JSON or JSON lines; unpack it first", path.string()));
+  }
+  return bytes;
 }
 
 SquadFile read_squad(const fs::path& path) {

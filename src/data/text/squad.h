@@ -2,7 +2,8 @@
 //
 // Three forms are read, told apart by what is in them: SQuAD's own JSON (v1.1 and v2.0: {"data": [{"paragraphs": ...),
 // and what `datasets` writes: JSON lines, one row {"id", "title", "context", "question", "answers": {"text": [...],
-// "answer_start": [...]}} a line, or an array of such rows. Keys that are not needed are passed over. Knows no torch.
+// "answer_start": [...]}} a line, or an array of such rows, bare or as the "data" of an object (the files of
+// transformers' run_qa.py). Keys that are not needed are passed over. Knows no torch.
 #pragma once
 
 #include <cstdint>

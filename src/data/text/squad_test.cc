@@ -58,29 +58,61 @@ TEST(Squad, ReadsAnArrayOfRowsAndASingleLine) {
   EXPECT_EQ(parse_squad("\xef\xbb\xbf" + row + "\n" + row, "x").rows.size(), 2U);  // as some Windows editors begin
 }
 
+TEST(Squad, ReadsTheFilesOfRunQa) {
+  const SquadFile file = parse_squad(
+      R"({"version": "0.1", "data": [{"id": "a", "context": "c", "question": "q", "answers": {"text": ["c"]}}]})", "x");
+  EXPECT_EQ(file.form, SquadForm::kJsonRows);
+  EXPECT_EQ(file.version, "0.1");
+  ASSERT_EQ(file.rows.size(), 1U);
+  EXPECT_EQ(file.rows[0].id, "a");
+  EXPECT_EQ(mistake(R"({"data": [{"context": "c", "question": "q", "answers": {"text": ["c"]}}, {}]})"),
+            "1:74: data[1]: expected the key \"answers\", found no key");
+}
+
+TEST(Squad, RowsOfAnArrayShareAPassageToo) {
+  const std::string row = R"({"context": "c", "question": "q", "answers": []})";
+  const SquadFile file = parse_squad("[" + row + "," + row + "]", "x");
+  EXPECT_EQ(file.rows[0].context, file.rows[1].context);
+}
+
+TEST(Squad, LabelsMayBeNumbersOrMissing) {
+  const auto row = [](const std::string& labels) {
+    return parse_squad("[{" + labels + R"("context": "c", "question": "q", "answers": []}])", "x").rows[0];
+  };
+  EXPECT_EQ(row(R"("id": 17, "title": null, )").id, "17");
+  EXPECT_EQ(row(R"("id": 17, "title": null, )").title, "");
+  EXPECT_EQ(row("").id, "");
+  EXPECT_EQ(mistake(R"([{"id": [], "context": "c", "question": "q", "answers": []}])"),
+            "1:9: [0].id: expected a string, found an array");
+}
+
 TEST(Squad, AMistakeInTheMeaningIsToldWithLineColumnAndPath) {
   EXPECT_EQ(mistake("{\"data\": [\n  {\"paragraphs\": 7}]}"),
-            "2:18: data[0].paragraphs: expected an array, found a number");
+            "2:18: data[0].paragraphs: expected an array, found the number 7");
   EXPECT_EQ(mistake("{\"data\": [{\"paragraphs\": [{\"context\": \"\u00e9\", \"qas\": [\n {\"question\": \"q\"}]}]}]}"),
             "2:2: data[0].paragraphs[0].qas[0]: expected the key \"answers\", found only question");
   EXPECT_EQ(mistake(R"({"dat": []})"), "1:1: the file: expected the key \"data\", found only dat");
-  EXPECT_EQ(mistake("3"), "1:1: the file: expected an object, found a number");
+  EXPECT_EQ(mistake("3"), "1:1: the file: expected an object, found the number 3");
   EXPECT_EQ(mistake(R"({"data": [{"paragraphs": [{"context": 1, "qas": []}]}]})"),
-            "1:39: data[0].paragraphs[0].context: expected a string, found a number");
+            "1:39: data[0].paragraphs[0].context: expected a string, found the number 1");
   EXPECT_EQ(
       mistake(
           R"({"data":[{"paragraphs":[{"context":"c","qas":[{"question":"q","answers":[{"text":"a","answer_start":-1}]}]}]}]})"),
-      "1:101: data[0].paragraphs[0].qas[0].answers[0].answer_start: expected a whole number of at least 0, found a "
-      "number");
+      "1:101: data[0].paragraphs[0].qas[0].answers[0].answer_start: expected a whole number of at least 0, found "
+      "the number -1");
   EXPECT_EQ(mistake(R"({"data": []})"), " expected at least one question, found none");
 }
 
 TEST(Squad, InJsonLinesTheLineIsThatOfTheFile) {
   const std::string good = R"({"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": [0]}})";
   EXPECT_EQ(mistake(good + "\n\n" + R"({"context": "c", "question": 5, "answers": {"text": []}})"),
-            "3:30: question: expected a string, found a number");
+            "3:30: question: expected a string, found the number 5");
   EXPECT_EQ(mistake(good + "\n" + R"({"context": "c"})"),
             "2:1: the row: expected the key \"answers\", found only context");
+  EXPECT_EQ(mistake(R"({"context": "c"})"
+                    "\n" +
+                    good),
+            "1:1: the row: expected the key \"answers\", found only context");
   EXPECT_EQ(
       mistake(good + "\n" + R"({"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": []}})"),
       "2:78: answers.answer_start: expected 1 numbers, one for each text, found 0");
@@ -92,6 +124,8 @@ TEST(Squad, InJsonLinesTheLineIsThatOfTheFile) {
 TEST(Squad, SyntaxMistakesNameLineAndColumn) {
   EXPECT_EQ(mistake("{\"data\": [\n{,}]}"), "2:2: expected a key in double quotes or '}', found ','");
   EXPECT_EQ(mistake(""), "1:1: expected a value, found the end of the text");
+  const std::string whole = R"({"data": [{"paragraphs": []}]})";
+  EXPECT_EQ(mistake(whole + "\n" + whole), "2:1: expected the end of the text, found '{'");  // not JSON lines
 }
 
 TEST(Squad, RefusesFoldersOfDatasetsAndSaysHowToConvertThem) {
@@ -106,6 +140,13 @@ TEST(Squad, RefusesFoldersOfDatasetsAndSaysHowToConvertThem) {
   EXPECT_NE(message_of_error([&] { read_squad(folder / "x.arrow"); }).find("to_json"), std::string::npos);
   EXPECT_NE(message_of_error([&] { read_squad(folder / "x.parquet"); }).find("to_json"), std::string::npos);
   EXPECT_NE(message_of_error([&] { read_squad(folder / "none.json"); }).find("No such file"), std::string::npos);
+}
+
+TEST(Squad, RefusesCompressedFilesByName) {
+  const TestFolder folder;
+  write_file_atomically(folder / "x.json.gz", "\x1f\x8b\x08...");
+  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed by gzip"),
+            std::string::npos);
 }
 
 TEST(JsonPlace, FindsValuesByTheirPath) {
