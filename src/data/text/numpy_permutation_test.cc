@@ -5,16 +5,10 @@
 #include "core/json.h"
 #include "data/text/content_hash.h"
 #include "data/text/test_folder.h"
+#include "data/text/test_hash.h"
 
 namespace tessera {
 namespace {
-
-std::string hash_of(const std::vector<std::int64_t>& numbers) {
-  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t));
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(xxh64(bytes)));
-  return digits;
-}
 
 TEST(Subset, ShuffledRowsAreThoseOfDatasetsForEverySizeAndSeed) {
   const Json references = read_json_file(squad_sample("subsets.json"));
@@ -24,7 +18,7 @@ TEST(Subset, ShuffledRowsAreThoseOfDatasetsForEverySizeAndSeed) {
     const Subset subset{count, true, std::stoull(c[1].get<std::string>())};
     const std::vector<std::int64_t> rows = rows_of(subset, size);
     EXPECT_EQ(std::ssize(rows), count);
-    EXPECT_EQ(hash_of(rows), c[3].get<std::string>()) << size << " rows, seed " << subset.seed;
+    EXPECT_EQ(hash_of_numbers<std::int64_t>(rows), c[3].get<std::string>()) << size << " rows, seed " << subset.seed;
   }
   EXPECT_EQ(rows_of({10, true, 42}, 100), references["first_ten_of_100_by_42"].get<std::vector<std::int64_t>>());
 }

@@ -13,6 +13,9 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
+// Beyond what any model takes. Mode `padded` fills a row up to max_length: a digit too many must not eat the memory.
+constexpr std::int64_t kLargestMaxLength = 1 << 20;
+
 void append(Ids& ids, const Ids& more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
@@ -66,7 +69,9 @@ std::string_view qa_answer(const SquadRow& row) {
 
 QaEncoder::QaEncoder(const Tokenizer& tokenizer, LabelMode mode, std::int64_t max_length)
     : tokenizer_(tokenizer), mode_(mode), max_length_(max_length) {
-  if (max_length < 1) throw UsageError(fmt::format("max_length is {}; expected at least 1", max_length));
+  if (max_length < 1 || max_length > kLargestMaxLength) {
+    throw UsageError(fmt::format("max_length is {}; expected 1 to {}", max_length, kLargestMaxLength));
+  }
   if (mode == LabelMode::kAnswer || mode == LabelMode::kPadded) {
     const auto end_id = tokenizer.eos_id();
     if (!end_id) {

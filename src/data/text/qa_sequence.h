@@ -43,7 +43,8 @@ std::string_view qa_answer(const SquadRow& row);  // without the space before it
 // Immutable, for any number of threads; the tokenizer must outlive it.
 class QaEncoder {
  public:
-  // Throws UsageError where the mode needs an end token that the tokenizer does not name.
+  // Throws UsageError where the mode needs an end token that the tokenizer does not name, or max_length is not 1 to
+  // 2^20.
   QaEncoder(const Tokenizer& tokenizer, LabelMode mode, std::int64_t max_length);
 
   // Throws UsageError where question and answer alone exceed max_length in mode `answer`.

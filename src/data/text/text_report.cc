@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "data/text/packing.h"
@@ -45,10 +46,11 @@ SquadSummary summarise(const SquadFile& file) {
   summary.form = name_of(file.form);
   summary.version = file.version;
   summary.num_rows = std::ssize(file.rows);
-  std::set<std::string> titles;
+  std::set<std::string_view> titles, ids;
   const std::string* last_context = nullptr;
   for (const SquadRow& row : file.rows) {
     titles.insert(row.title);
+    if (!row.id.empty() && !ids.insert(row.id).second) ++summary.num_repeated;
     if (row.context.get() != last_context) ++summary.num_contexts;
     last_context = row.context.get();
     summary.num_answers += std::ssize(row.answers);
@@ -101,6 +103,9 @@ std::string summary_text(const SquadSummary& s) {
   text += line("contexts", s.num_contexts);
   text += line("answers", s.num_answers);
   text += line("without an answer", s.num_unanswered);
+  if (s.num_repeated > 0) {
+    text += line("repeated ids", fmt::format("{} rows have the id of an earlier one", s.num_repeated));
+  }
   if (s.num_misplaced > 0) {
     text += line("misplaced answers", fmt::format("{} (not in the context where the file says)", s.num_misplaced));
   }
@@ -139,6 +144,7 @@ Json summary_json(const SquadSummary& s) {
           {"contexts", s.num_contexts},
           {"answers", s.num_answers},
           {"without_answer", s.num_unanswered},
+          {"repeated_ids", s.num_repeated},
           {"misplaced_answers", s.num_misplaced}};
 }
 

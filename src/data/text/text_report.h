@@ -16,6 +16,7 @@ struct SquadSummary {
   std::string form, version;
   std::int64_t num_rows = 0, num_articles = 0, num_contexts = 0, num_answers = 0;
   std::int64_t num_unanswered = 0;  // questions without an answer
+  std::int64_t num_repeated = 0;    // rows whose id an earlier row has
   std::int64_t num_misplaced = 0;   // answers that do not stand in the context where the file says
 };
 SquadSummary summarise(const SquadFile& file);

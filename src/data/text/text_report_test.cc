@@ -27,6 +27,12 @@ TEST(TextReport, CountsWhatIsInTheFile) {
       "x"));
   EXPECT_EQ(wrong.num_misplaced, 2);
   EXPECT_NE(summary_text(wrong).find("misplaced answers      2"), std::string::npos) << summary_text(wrong);
+  const std::string row = R"({"id": "a", "context": "c", "question": "q", "answers": []})";
+  const SquadSummary twice = summarise(parse_squad("[" + row + "," + row + "," + row + "]", "x"));
+  EXPECT_EQ(twice.num_repeated, 2);
+  EXPECT_NE(summary_text(twice).find("repeated ids           2 rows"), std::string::npos) << summary_text(twice);
+  EXPECT_EQ(sample.num_repeated, 0);
+  EXPECT_EQ(wrong.num_repeated, 0);  // no id is no repetition
 }
 
 TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {

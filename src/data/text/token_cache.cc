@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -40,9 +42,12 @@ std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer,
 // Held while this process makes the file; others on this host wait. Works without where there are no locks.
 class MakerLock {
  public:
-  explicit MakerLock(fs::path file)
-      : file_(std::move(file)), descriptor_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) return;
+  explicit MakerLock(const fs::path& cache_file)
+      : file_(cache_file.parent_path() / fmt::format(".{}.lock", cache_file.stem().string())),
+        descriptor_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    // The other may be slow, or stopped: the user should know for what we wait. A dead one holds nothing.
+    if (errno == EWOULDBLOCK) log_info("waiting for another process that makes {}", cache_file.string());
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
@@ -59,7 +64,7 @@ class MakerLock {
   int descriptor_;
 };
 
-// Sequences of rows[begin..end); the first error ends it.
+// Sequences of the rows of these numbers; the first error ends it.
 void encode_rows(const QaEncoder& encoder, const std::vector<SquadRow>& all, std::span<const std::int64_t> rows,
                  const std::string& origin, std::span<QaSequence> results) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -82,19 +87,27 @@ std::vector<QaSequence> encode_in_threads(const QaEncoder& encoder, const std::v
   const std::size_t count = std::min(wanted, most);
   std::vector<QaSequence> results(rows.size());
   std::vector<std::exception_ptr> errors(count);
-  const auto work = [&](std::size_t i) {
-    const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
-    try {
-      encode_rows(encoder, all, rows.subspan(begin, end - begin), origin,
-                  std::span(results).subspan(begin, end - begin));
-    } catch (...) {
-      errors[i] = std::current_exception();
+  // A share is whoever's comes first, so that all are done even where the system gives fewer threads than asked for.
+  std::atomic<std::size_t> next_share = 0;
+  const auto work = [&] {
+    for (std::size_t i = next_share++; i < count; i = next_share++) {
+      const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
+      try {
+        encode_rows(encoder, all, rows.subspan(begin, end - begin), origin,
+                    std::span(results).subspan(begin, end - begin));
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
     }
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, i);
-    work(0);
+    try {
+      for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
+    } catch (const std::system_error& error) {
+      log_debug("tokenising in {} threads, not {}: {}", threads.size() + 1, count, error.what());
+    }
+    work();
   }
   for (const std::exception_ptr& error : errors) {  // the same one whatever the number of threads: the first in order
     if (error) std::rethrow_exception(error);
@@ -145,6 +158,10 @@ void say_what_is_special(const TextDataSettings& settings, const TokenStore& tok
     log_warn("{} has {} rows, fewer than the {} asked for: all are used", settings.file.string(), counts.num_rows,
              settings.subset.max_rows);
   }
+  if (counts.num_rows > 0 && counts.num_counted == 0) {
+    log_warn("{}: no token counts for the loss in label mode '{}' with max_length {}: nothing can be learnt",
+             settings.file.string(), name_of(settings.label_mode), settings.max_length);
+  }
   if (counts.num_truncated > 0) {
     log_info("{}: {} of {} rows were cut to max_length {}{}", settings.file.string(), counts.num_truncated,
              counts.num_rows, settings.max_length,
@@ -152,17 +169,22 @@ void say_what_is_special(const TextDataSettings& settings, const TokenStore& tok
   }
 }
 
-TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer) {
-  const std::string file_bytes = read_squad_bytes(settings.file);
+TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view file_bytes) {
   const std::string key = key_of(settings, tokenizer, file_bytes);
   const auto make = [&] { return make_bytes(settings, tokenizer, file_bytes, key); };
-  if (settings.cache_folder.empty()) return {TokenStore::of_bytes(make()), CacheUse::kMadeUnkept, {}};
+  const auto make_unkept = [&]() -> TextData { return {TokenStore::of_bytes(make()), CacheUse::kMadeUnkept, {}}; };
+  if (settings.cache_folder.empty()) return make_unkept();
 
   const fs::path cache_file = settings.cache_folder / fmt::format("squad-{}.tokens", key);
   if (auto found = find(cache_file, key, true)) return {std::move(*found), CacheUse::kFound, cache_file};
-  std::error_code ignored;  // the write below says it better
-  fs::create_directories(settings.cache_folder, ignored);
-  const MakerLock lock(settings.cache_folder / fmt::format(".squad-{}.lock", key));
+  std::error_code error;
+  fs::create_directories(settings.cache_folder, error);
+  if (error) {
+    log_warn("going on without the text cache: cannot make the folder {}: {}", settings.cache_folder.string(),
+             error.message());
+    return make_unkept();
+  }
+  const MakerLock lock(cache_file);
   // Another process may have made it while we waited.
   if (auto found = find(cache_file, key, false)) return {std::move(*found), CacheUse::kFound, cache_file};
   return keep(make(), cache_file, key);
@@ -174,12 +196,18 @@ fs::path default_cache_folder(const Environment& environment) {
   if (const auto base = environment.find("XDG_CACHE_HOME"); base && fs::path(*base).is_absolute()) {
     return fs::path(*base) / "tessera";
   }
-  if (const auto home = environment.find("HOME")) return fs::path(*home) / ".cache" / "tessera";
+  if (const auto home = environment.find("HOME"); home && fs::path(*home).is_absolute()) {
+    return fs::path(*home) / ".cache" / "tessera";
+  }
   return {};
 }
 
 TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer) {
-  TextData data = load(settings, tokenizer);
+  return load_text_data(settings, tokenizer, read_squad_bytes(settings.file));
+}
+
+TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view file_bytes) {
+  TextData data = load(settings, tokenizer, file_bytes);
   say_what_is_special(settings, data.tokens);
   return data;
 }

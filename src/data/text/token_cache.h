@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/environment.h"
 #include "data/text/numpy_permutation.h"
@@ -28,7 +29,7 @@ struct TextDataSettings {
   int num_threads = 0;                 // that tokenise; 0: one a core that this process may use, at most 8
 };
 
-// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty where neither variable is set: then there is no cache.
+// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty where neither variable is a whole path: then there is no cache.
 std::filesystem::path default_cache_folder(const Environment& environment);
 
 enum class CacheUse { kFound, kMade, kMadeUnkept };  // kMadeUnkept: no cache folder, or not writable
@@ -41,5 +42,7 @@ struct TextData {
 
 // Throws UsageError naming the file and the place in it, or the row that cannot be made to fit.
 TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer);
+// The same for those who have the file's bytes already (read_squad_bytes); settings.file is what messages call it.
+TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view file_bytes);
 
 }  // namespace tessera

@@ -1,9 +1,13 @@
 #include "data/text/token_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 
@@ -163,6 +167,25 @@ TEST(TokenCache, WithoutAWritableFolderItGoesOnWithoutACache) {
   EXPECT_EQ(data.tokens.size(), 37);
 }
 
+TEST(TokenCache, WaitsForTheProcessThatMakesTheFileButNotForOneThatIsDead) {
+  const TestFolder folder;
+  const fs::path cache_file = load_text_data(sample_settings(folder.path()), sample_tokenizer()).cache_file;
+  fs::remove(cache_file);
+  const fs::path lock_file = folder / ("." + cache_file.stem().string() + ".lock");
+  const int descriptor = ::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
+  std::atomic<bool> is_done = false;
+  std::jthread other([&] {
+    EXPECT_EQ(load_text_data(sample_settings(folder.path()), sample_tokenizer()).cache_use, CacheUse::kMade);
+    is_done = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(is_done);
+  ::close(descriptor);  // as the system does for a process that ends; the file stays
+  other.join();
+  EXPECT_FALSE(fs::exists(lock_file));
+}
+
 TEST(TokenCache, SubsetsTakeTheRowsAsked) {
   TextDataSettings settings = sample_settings("");
   const TextData all = load_text_data(settings, sample_tokenizer());
@@ -190,6 +213,7 @@ TEST(TokenCache, DefaultFolderFollowsTheEnvironment) {
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}})), "/x/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}})), "/h/.cache/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"HOME", "/h"}})), "/h/.cache/tessera");
+  EXPECT_EQ(default_cache_folder(Environment({{"HOME", "h"}})), "");  // would lie wherever the run was started
   EXPECT_EQ(default_cache_folder(Environment()), "");
 }
 
