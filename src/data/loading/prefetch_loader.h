@@ -5,9 +5,10 @@
 //   while (std::optional<Image> image = loader.next()) ...
 //
 // What comes out does not depend on the number of workers, as long as `make(i)` depends on i alone. At most `num_ahead`
-// items exist that next() has not handed out, those under way included. `make` is called from several threads at a time
-// and what it refers to must outlive the loader; it should not use libtorch's own threads (each worker would start a
-// team). With no workers next() makes the item itself: for debugging and for items that cost nothing.
+// items exist that next() has not handed out, those under way included. `make` and `name_of` are called from several
+// threads at a time and what they refer to must outlive the loader; `make` should not use libtorch's own threads (each
+// worker would start a team). With no workers next() makes the item itself: for debugging and for items that cost
+// nothing.
 //
 // next() is for one thread. An error of `make` comes out of the next() that asked for that item, as an Error that
 // `name_of` has put a name on; the call after it goes on with the item behind. Destruction at any moment waits for the
@@ -58,9 +59,11 @@ class PrefetchLoader {
     const std::int64_t num_workers = std::min<std::int64_t>(options_.num_workers, std::ssize(slots_));
     try {
       for (std::int64_t i = 0; i < num_workers; ++i) workers_.emplace_back([this] { work(); });
-    } catch (...) {  // the system gave no thread: those that it gave must end
+    } catch (const std::exception& error) {
+      const std::size_t num_started = workers_.size();
       stop();
-      throw;
+      throw Error("a loader of " + std::to_string(num_workers) + " threads could start only " +
+                  std::to_string(num_started) + ": " + error.what() + "; ask for fewer workers");
     }
   }
   ~PrefetchLoader() { stop(); }
@@ -125,11 +128,12 @@ class PrefetchLoader {
 
   // The error being handled, with the item's name before it.
   std::exception_ptr named_error(std::int64_t index) const {
-    if (!options_.name_of) return std::current_exception();
+    const std::exception_ptr plain = std::current_exception();
+    if (!options_.name_of) return plain;
     try {
       const std::string name = options_.name_of(index);
       try {
-        throw;
+        std::rethrow_exception(plain);
       } catch (const Error& error) {
         return std::make_exception_ptr(error.in_context(name));
       } catch (const std::bad_alloc&) {
@@ -137,8 +141,8 @@ class PrefetchLoader {
       } catch (const std::exception& error) {
         return std::make_exception_ptr(Error(name + ": " + error.what()));
       }
-    } catch (...) {  // not even a name, or nothing that has words: as it is
-      return std::current_exception();
+    } catch (...) {  // what `make` threw has no words, or not even a name can be had
+      return plain;
     }
   }
 

@@ -121,6 +121,17 @@ TEST(PrefetchLoader, KeepsTheExitStatusOfAnErrorAndPassesUnknownThingsOn) {
   EXPECT_THROW(loader.next(), int);
 }
 
+TEST(PrefetchLoader, AnErrorIsNotLostWhereItsItemCannotBeNamed) {
+  PrefetchLoader<int> loader(0, 1, [](std::int64_t) -> int { throw UsageError("the reason"); },
+                             {.name_of = [](std::int64_t) -> std::string { throw std::out_of_range("no name"); }});
+  try {
+    loader.next();
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(error.what(), "the reason");
+  }
+}
+
 TEST(PrefetchLoader, EndsCleanlyAtAnyMoment) {
   for (int taken = 0; taken < 40; ++taken) {
     std::atomic<int> living = 0;

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randperm.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,6 +93,9 @@ void RandomSampler::next_epoch() {
 }
 
 RandomSamplerState RandomSampler::state_after(std::int64_t num_taken) const {
+  if (num_taken < 0 || num_taken > std::ssize(indices_)) {
+    throw Error(fmt::format("a sampler of {} indices has no state after {}", indices_.size(), num_taken));
+  }
   return {epoch_, num_taken_before_ + num_taken, generator_before_};
 }
 
@@ -100,7 +104,12 @@ void RandomSampler::resume(const RandomSamplerState& state) {
     throw Error(fmt::format("a random sampler cannot go on at epoch {} after {} of {} indices", state.epoch,
                             state.num_taken, options_.num_samples));
   }
-  generator_.set_state(state_of_hex(state.generator, generator_.get_state().numel()));
+  const at::Tensor bytes = state_of_hex(state.generator, generator_.get_state().numel());
+  try {
+    generator_.set_state(bytes);
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("the generator's state of a random sampler is none: {}", error.what_without_backtrace()));
+  }
   draw_epoch();
   epoch_ = state.epoch;
   num_taken_before_ = state.num_taken;

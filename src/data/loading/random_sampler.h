@@ -38,8 +38,9 @@ class RandomSampler {
   void next_epoch();
 
   std::int64_t epoch() const { return epoch_; }
+  // After the first `num_taken` of indices().
   RandomSamplerState state_after(std::int64_t num_taken) const;
-  // Throws Error where the generator's state is none.
+  // Throws Error where the generator's state is none; then nothing has changed.
   void resume(const RandomSamplerState& state);
 
  private:

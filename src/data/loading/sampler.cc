@@ -38,7 +38,7 @@ std::int64_t share_of(const SamplerOptions& options, std::int64_t num_left) {
 }  // namespace
 
 Json to_json(const SamplerState& state) {
-  return {{"epoch", state.epoch}, {"num_taken", state.num_taken}};
+  return {{"epoch", state.epoch}, {"num_taken", state.num_taken}, {"num_rows", state.num_rows}};
 }
 
 SamplerState sampler_state(const Json& object, const std::string& origin) {
@@ -49,7 +49,7 @@ SamplerState sampler_state(const Json& object, const std::string& origin) {
     }
     return object[key].get<std::int64_t>();
   };
-  return {number("epoch"), number("num_taken")};
+  return {number("epoch"), number("num_taken"), number("num_rows")};
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
@@ -62,6 +62,12 @@ void Sampler::resume(const SamplerState& state) {
   // may have been another. So only what can never be is refused.
   if (state.epoch < 0 || state.num_taken < 0) {
     throw Error(fmt::format("a sampler cannot go on at epoch {} after {} indices", state.epoch, state.num_taken));
+  }
+  if (state.num_rows != options_.num_rows) {
+    throw UsageError(
+        fmt::format("the run to go on with was at epoch {} of a data set of {} rows, and this one has {}: give it the "
+                    "data that it had (file and number of samples), or start anew",
+                    state.epoch, state.num_rows, options_.num_rows));
   }
   if (state.epoch != start_.epoch) order_.clear();
   start_ = state;
@@ -103,7 +109,7 @@ SamplerState Sampler::state_after(std::int64_t num_own) const {
   if (num_own < 0 || num_own > num_own_ || (num_own % own != 0 && num_own != num_own_)) {
     throw Error(fmt::format("a sampler of {} indices in runs of {} has no state after {}", num_own_, own, num_own));
   }
-  return {start_.epoch, start_.num_taken + num_own * options_.num_ranks};
+  return {start_.epoch, start_.num_taken + num_own * options_.num_ranks, options_.num_rows};
 }
 
 }  // namespace tessera

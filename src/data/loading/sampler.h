@@ -48,6 +48,7 @@ struct SamplerOptions {
 struct SamplerState {
   std::int64_t epoch = 0;
   std::int64_t num_taken = 0;  // of this epoch's indices, by all ranks together
+  std::int64_t num_rows = 0;   // of the data set: in one of another size the numbers above mean nothing
 };
 
 Json to_json(const SamplerState& state);
@@ -58,9 +59,10 @@ class Sampler {
  public:
   explicit Sampler(const SamplerOptions& options);
 
-  // Begins an epoch, or goes on in the middle of one. Throws Error where the state cannot be one of this data set.
+  // Begins an epoch, or goes on in the middle of one. Throws UsageError where the state is of a data set of another
+  // size.
   void resume(const SamplerState& state);
-  void start_epoch(std::int64_t epoch) { resume({epoch, 0}); }
+  void start_epoch(std::int64_t epoch) { resume({epoch, 0, options_.num_rows}); }
   std::int64_t epoch() const { return start_.epoch; }
 
   // This rank's indices from where the epoch began or was resumed.

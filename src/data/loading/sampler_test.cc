@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "data/loading/random_sampler.h"
-#include "data/text/content_hash.h"
+#include "data/text/test_hash.h"
 
 namespace tessera {
 namespace {
@@ -21,11 +21,7 @@ const Json& references() {
 }
 
 std::string hash_of(const Indices& numbers) {
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx",
-                static_cast<unsigned long long>(
-                    xxh64({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)})));
-  return digits;
+  return hash_of_numbers<std::int64_t>(numbers);
 }
 
 void append(Indices& all, const Indices& more) {
@@ -140,14 +136,15 @@ TEST(Sampler, RefusesWhatCannotBe) {
   EXPECT_THROW(Sampler({.num_rows = -1}), Error);
   Sampler sampler({.num_rows = 3});
   EXPECT_THROW(sampler.index(3), Error);
-  EXPECT_THROW(sampler.resume({-1, 0}), Error);
+  EXPECT_THROW(sampler.resume({-1, 0, 3}), Error);
+  EXPECT_THROW(sampler.resume({1, 2, 4}), UsageError);  // of a data set of four rows
   EXPECT_THROW(sampler.batches(0), Error);
   EXPECT_THROW(sampler.state_after(4), Error);
   const Sampler batches({.num_rows = 12, .num_ranks = 2, .share = Share::kBatches, .batch_size = 3});
   EXPECT_EQ(batches.state_after(3).num_taken, 6);
   EXPECT_THROW(batches.state_after(2), Error);  // in the middle of a batch
   EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1})"), "x"), UsageError);
-  EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1, "num_taken": -2})"), "x"), UsageError);
+  EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1, "num_taken": -2, "num_rows": 3})"), "x"), UsageError);
 }
 
 TEST(RandomSampler, IsTorchsIndexForIndexEpochAfterEpoch) {
@@ -183,6 +180,10 @@ TEST(RandomSampler, GoesOnAtAnyStep) {
   EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));
   EXPECT_THROW(again.resume({0, 0, "00ff"}), Error);
   EXPECT_THROW(again.resume({0, 51, state.generator}), Error);
+  EXPECT_THROW(again.resume({0, 0, std::string(state.generator.size(), '0')}), Error);  // right in length alone
+  EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));               // as it was
+  EXPECT_THROW(again.state_after(26), Error);
+  EXPECT_THROW(again.state_after(-1), Error);
 }
 
 }  // namespace

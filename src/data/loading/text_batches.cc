@@ -53,6 +53,7 @@ PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> ro
 
 PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
                                         std::int64_t begin, PrefetchOptions options) {
+  if (begin < 0) throw Error(fmt::format("a loader cannot begin with batch {}", begin));
   const auto shared = std::make_shared<const std::vector<std::vector<std::int64_t>>>(std::move(batches));
   if (!options.name_of) options.name_of = [](std::int64_t i) { return fmt::format("batch {}", i); };
   return PrefetchLoader<PackedBatch>(

@@ -46,6 +46,8 @@ TEST(TextBatches, RefusesRowsThatAreNotThere) {
   const TokenStore store = numbered_store(2);
   EXPECT_THROW(pack_rows(store, std::vector<std::int64_t>{2}), Error);
   EXPECT_THROW(pack_rows(store, std::vector<std::int64_t>{-1}), Error);
+  EXPECT_THROW(text_loader(store, {{0}}, -1), Error);
+  EXPECT_FALSE(text_loader(store, {{0}}, 7).next().has_value());  // an epoch that is over
   auto loader = text_loader(store, {{0}, {7}, {1}});
   EXPECT_TRUE(loader.next().has_value());
   try {
