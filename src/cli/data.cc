@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 
+#include "checkpoint/model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -34,7 +36,8 @@ void declare(Schema& schema, DataSettings& s) {
   schema.text("tokenizer", &s.tokenizer)
       .alias("tokenizer_name")
       .group(text)
-      .help("a tokenizer.json or a folder that holds one; without it tokens are not counted");
+      .help(
+          "a tokenizer.json, a folder that holds one or a fetched model's hub name; without it no tokens are counted");
   schema.integer("max_length", &s.max_length).preset("512").at_least(1).group(text).help("tokens a row, at most");
   schema.text("label_mode", &s.label_mode)
       .preset("answer")
@@ -55,7 +58,7 @@ void declare(Schema& schema, DataSettings& s) {
       .at_least(1)
       .group(text)
       .help("rows a batch, for the share of padding avoided");
-  schema.integer("batch-tokens", &s.batch_tokens)
+  schema.integer("batch_tokens", &s.batch_tokens)
       .preset("0")
       .at_least(0)
       .group(text)
@@ -93,14 +96,35 @@ TextDataSettings text_settings(const Schema& schema, const DataSettings& s, cons
   return text;
 }
 
+// A path, or a model's name on the hub whose files Hugging Face's programs have fetched.
+Tokenizer load_tokenizer(const std::string& path_or_name) {
+  std::error_code ignored;
+  if (fs::exists(path_or_name, ignored)) return Tokenizer::load(path_or_name);
+  return Tokenizer::load(find_model_folder(path_or_name, Environment::of_process()));
+}
+
+// A setting that is given where it changes nothing is a mistake of the user's.
+void refuse_given(const Schema& schema, std::initializer_list<const char*> names, const std::string& reason) {
+  for (const char* name : names) {
+    if (schema.at(name).source() == Source::kCommandLine) throw UsageError(fmt::format("--{} {}", name, reason));
+  }
+}
+
 void inspect_text(const Schema& schema, const DataSettings& s, const fs::path& path) {
-  const SquadSummary file = summarise(read_squad(path));
+  if (s.tokenizer.empty()) {
+    refuse_given(schema,
+                 {"label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
+                  "cache_folder", "cache"},
+                 "is about tokens: give --tokenizer too");
+  }
+  const std::string bytes = read_squad_bytes(path);  // once, so that it may be a pipe
+  const SquadSummary file = summarise(parse_squad(bytes, path.string()));
   std::string text = fmt::format("{}\n{}", path.string(), summary_text(file));
   Json json = {{"path", path.string()}, {"file", summary_json(file)}};
   if (!s.tokenizer.empty()) {
-    const Tokenizer tokenizer = Tokenizer::load(s.tokenizer);
+    const Tokenizer tokenizer = load_tokenizer(s.tokenizer);
     const auto start = std::chrono::steady_clock::now();
-    const TextData data = load_text_data(text_settings(schema, s, path), tokenizer);
+    const TextData data = load_text_data(text_settings(schema, s, path), tokenizer, bytes);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     const TokenSummary tokens = summarise(data.tokens, s.max_length, s.batch_size, s.batch_tokens);
     text += fmt::format("tokens, by {} in label mode {}\n{}  {:<22} {}, there in {:.1f} ms\n", s.tokenizer,
@@ -112,17 +136,39 @@ void inspect_text(const Schema& schema, const DataSettings& s, const fs::path& p
   print_out(s.as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
 }
 
+// The first file of text in a folder, by name; empty: none.
+std::string text_file_in(const fs::path& folder) {
+  std::string first;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string(), ending = entry->path().extension().string();
+    if ((ending == ".json" || ending == ".jsonl") && (first.empty() || name < first)) first = name;
+  }
+  return first;
+}
+
+void inspect_pictures(const Schema& schema, const fs::path& folder) {
+  refuse_given(schema,
+               {"tokenizer", "label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
+                "cache_folder", "cache", "json"},
+               fmt::format("is for text; {} is a folder, taken for one of pictures", folder.string()));
+  try {
+    print_out(describe_image_folder(folder));
+  } catch (const UsageError& error) {
+    const std::string file = text_file_in(folder);
+    if (file.empty()) throw;
+    throw UsageError(fmt::format("{}. For text name the file: {}", error.what(), (folder / file).string()));
+  }
+}
+
 void inspect(const Schema& schema, const DataSettings& s, const fs::path& path) {
   std::error_code ignored;
   // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
-  if (!fs::is_directory(path, ignored) || is_arrow_folder(path)) return inspect_text(schema, s, path);
-  for (const char* name : {"tokenizer", "label_mode", "max_length", "max_samples", "subset_seed", "batch_size",
-                           "batch-tokens", "cache_folder", "cache", "json"}) {
-    if (schema.at(name).source() == Source::kCommandLine) {
-      throw UsageError(fmt::format("--{} is for text; {} is a folder, taken for one of pictures", name, path.string()));
-    }
+  if (fs::is_directory(path, ignored) && !is_arrow_folder(path)) {
+    inspect_pictures(schema, path);
+  } else {
+    inspect_text(schema, s, path);
   }
-  print_out(describe_image_folder(path));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(DataCommand, ShowsWhatASquadFileHolds) {
 TEST(DataCommand, CountsTokensAndKeepsThem) {
   const TestFolder folder;
   const std::string command = fmt::format(
-      "data inspect {0}sample-v1.1.json --tokenizer {0}tokenizer --batch-tokens 2048 --json --cache_folder {1}", kSquad,
+      "data inspect {0}sample-v1.1.json --tokenizer {0}tokenizer --batch_tokens 2048 --json --cache_folder {1}", kSquad,
       folder.path().string());
   const Ended first = run_tessera(command + " 2>/dev/null"), second = run_tessera(command + " 2>/dev/null");
   ASSERT_EQ(first.status, 0) << first.output;
@@ -61,12 +61,34 @@ TEST(DataCommand, TellsTheSubsetAndWarnsOfModesThatOnlyReproduce) {
 }
 
 TEST(DataCommand, ShowsAFolderOfPictures) {
-  const Ended ended = run_tessera(fmt::format("data inspect {}/images", TESSERA_TEST_DATA_FOLDER));
-  // Whatever the sample holds: it was looked at as pictures, not as text.
-  EXPECT_FALSE(contains(ended.output, "SQuAD")) << ended.output;
-  const Ended refused = run_tessera(fmt::format("data inspect {}/images --max_length 3", TESSERA_TEST_DATA_FOLDER));
+  const TestFolder folder;
+  std::filesystem::create_directories(folder / "train/cat");
+  for (const char* name : {"grey.jpg", "large.jpg"}) {
+    std::filesystem::copy_file(std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "images" / name,
+                               folder / "train/cat" / name);
+  }
+  const Ended ended = run_tessera("data inspect " + folder.path().string());
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "cat")) << ended.output;
+  const Ended refused = run_tessera(fmt::format("data inspect {} --max_length 3", folder.path().string()));
   EXPECT_EQ(refused.status, 2);
   EXPECT_TRUE(contains(refused.output, "--max_length is for text")) << refused.output;
+}
+
+TEST(DataCommand, ReadsAPipe) {
+  const Ended ended =
+      run_shell(fmt::format("cat {0}sample.jsonl | {1} data inspect /dev/stdin --tokenizer {0}tokenizer "
+                            "--no_cache",
+                            kSquad, binary()));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "rows used              37 of 37\n")) << ended.output;
+}
+
+TEST(DataCommand, WarnsWhereNothingCountsForTheLoss) {
+  const Ended ended = run_tessera(fmt::format(
+      "data inspect {0}made.jsonl --tokenizer {0}tokenizer --no_cache --label_mode full --max_length 1", kSquad));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "no token counts for the loss in label mode 'full'")) << ended.output;
 }
 
 TEST(DataCommand, RefusesWithTheReason) {
@@ -84,6 +106,9 @@ TEST(DataCommand, RefusesWithTheReason) {
   EXPECT_TRUE(contains(refusal("inspect " + (folder / "saved").string()), "to_json"));
   EXPECT_TRUE(contains(refusal("inspect " + (folder / "bad.json").string()), "bad.json:1:10: data: expected an array"));
   EXPECT_TRUE(contains(refusal("inspect " + (folder / "none").string()), "No such file"));
+  EXPECT_TRUE(contains(refusal("inspect " + kSquad), "For text name the file: " + kSquad));
+  EXPECT_TRUE(contains(refusal(fmt::format("inspect {}made.jsonl --max_length 3", kSquad)), "give --tokenizer too"));
+  EXPECT_TRUE(contains(refusal(fmt::format("inspect {}made.jsonl --tokenizer a/name", kSquad)), "a/name"));
   EXPECT_TRUE(contains(refusal("inspect"), "tessera data inspect PATH"));
   EXPECT_TRUE(contains(refusal("look x"), "tessera data inspect PATH"));
   EXPECT_TRUE(contains(refusal(fmt::format("inspect {}made.jsonl --label_mode all", kSquad)), "answer"));
