@@ -74,7 +74,8 @@ class Sampler {
   // Batches of `batch_size`, the last one shorter.
   std::vector<std::vector<std::int64_t>> batches(std::int64_t batch_size);
 
-  // The state after every rank has taken `num_own` of its indices: whole batches for kBatches, or all.
+  // The state after every rank has taken `num_own` of its indices: whole batches for kBatches, or all. Where ranks have
+  // more and fewer (kUneven), rank 0 has the most and knows when the epoch is over.
   SamplerState state_after(std::int64_t num_own) const;
 
  private:

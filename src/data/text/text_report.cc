@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "data/text/packing.h"
 
 namespace tessera {
@@ -66,6 +67,7 @@ SquadSummary summarise(const SquadFile& file) {
 
 TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::int64_t batch_size,
                        std::int64_t batch_tokens) {
+  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows cannot be", batch_size));
   TokenSummary summary;
   summary.counts = tokens.counts();
   summary.max_length = max_length;

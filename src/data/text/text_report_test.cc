@@ -54,6 +54,7 @@ TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
       << text;
   EXPECT_EQ(summary_json(summary)["batches_in_order"], 3);
   EXPECT_THROW(summarise(tokens, 50, 2, 45), UsageError);
+  EXPECT_THROW(summarise(tokens, 50, 0, 0), Error);
   EXPECT_FALSE(summary_json(summarise(tokens, 50, 2, 0)).contains("batches_in_order"));
 }
 
