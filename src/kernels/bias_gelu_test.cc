@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "kernels/kernel_checks.h"
@@ -16,6 +18,19 @@ TEST(BiasGelu, EqualsThePlainOne) {
   for (const auto& rows : rows_cases()) {
     for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) check_bias_gelu(rows, type, at::kCPU);
   }
+}
+
+TEST(BiasGelu, EqualsTheActivationOfTransformersBloom) {
+  std::ifstream file(TESSERA_TEST_DATA_FOLDER "/kernels/bloom_gelu.json");
+  const auto json = nlohmann::json::parse(file);
+  const auto numbers = [&](const char* name) {
+    return at::tensor(json.at(name).get<std::vector<double>>(), at::kDouble).to(at::kFloat);
+  };
+  const auto x = numbers("x").requires_grad_(true);
+  const auto out = bias_gelu(x, at::zeros_like(x));
+  out.backward(numbers("upstream"));
+  EXPECT_LE(difference(out, numbers("y")), 1e-6);
+  EXPECT_LE(difference(x.grad(), numbers("gradient")), 1e-6);
 }
 
 TEST(BiasGelu, IsRightAtTheEndsOfTheRange) {

@@ -49,6 +49,52 @@ struct Needs {
   bool any() const { return hidden || weight || bias; }
 };
 
+// On the CPU libtorch hands half types, and float32 with a transposed factor, to oneDNN, which takes room for another
+// weight to reorder it. So there half types take the weight in parts no larger than the chunk, and float32 asks for the
+// transposed result, which goes to BLAS.
+std::int64_t classes_at_once(const at::Tensor& chunk, const at::Tensor& weight) {
+  const std::int64_t V = weight.size(0);
+  if (weight.is_cuda() || weight.scalar_type() == at::kFloat) return V;
+  return std::clamp<std::int64_t>(chunk.numel() / weight.size(1), 1, V);
+}
+
+// chunk[R, V] = inputs[R, C] weight[V, C]^T + bias
+void compute_logits(const at::Tensor& chunk, const at::Tensor& inputs, const at::Tensor& weight,
+                    const at::Tensor& bias) {
+  const std::int64_t V = weight.size(0), at_once = classes_at_once(chunk, weight);
+  for (std::int64_t v = 0; v < V; v += at_once) {
+    const std::int64_t n = std::min(at_once, V - v);
+    auto part = chunk.narrow(1, v, n).t();
+    if (bias.defined()) {
+      at::addmm_out(part, bias.narrow(0, v, n).unsqueeze(1), weight.narrow(0, v, n), inputs.t());
+    } else {
+      at::mm_out(part, weight.narrow(0, v, n), inputs.t());
+    }
+  }
+}
+
+// chunk[R, V] weight[V, C]
+at::Tensor hidden_gradient(const at::Tensor& chunk, const at::Tensor& weight) {
+  const std::int64_t V = weight.size(0), at_once = classes_at_once(chunk, weight);
+  if (at_once == V) return at::mm(chunk, weight);
+  auto sum = at::zeros({chunk.size(0), weight.size(1)}, weight.options().dtype(at::kFloat));
+  for (std::int64_t v = 0; v < V; v += at_once) {
+    const std::int64_t n = std::min(at_once, V - v);
+    sum.add_(at::mm(chunk.narrow(1, v, n), weight.narrow(0, v, n)));
+  }
+  return sum.to(weight.scalar_type());
+}
+
+// sum[V, C] = or += chunk[R, V]^T inputs[R, C]
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& chunk, const at::Tensor& inputs, bool first) {
+  if (first) {
+    auto whole = sum;
+    at::mm_out(whole, chunk.t(), inputs);
+  } else {
+    sum.addmm_(chunk.t(), inputs);
+  }
+}
+
 // The sum of the losses, and the gradients of `needs`.
 at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias,
                       const at::Tensor& targets, const at::Tensor& counted, const LinearCrossEntropy& how,
@@ -67,15 +113,10 @@ at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const 
     const auto rows = counted.narrow(0, begin, n);
     const auto inputs = hidden.index_select(0, rows);
     auto chunk = logits.narrow(0, 0, n);
-    if (bias.defined()) {
-      at::addmm_out(chunk, bias, inputs, weight.t());
-    } else {
-      at::mm_out(chunk, inputs, weight.t());
-    }
+    compute_logits(chunk, inputs, weight, bias);
     cross_entropy_rows(chunk, targets.index_select(0, rows), how.label_smoothing, how.gradient_scale, needs.any(), sum);
-    if (needs.hidden) gradients.hidden.index_copy_(0, rows, at::mm(chunk, weight));
-    if (needs.weight && begin == 0) at::mm_out(gradients.weight, chunk.t(), inputs);
-    if (needs.weight && begin > 0) gradients.weight.addmm_(chunk.t(), inputs);
+    if (needs.hidden) gradients.hidden.index_copy_(0, rows, hidden_gradient(chunk, weight));
+    if (needs.weight) add_weight_gradient(gradients.weight, chunk, inputs, begin == 0);
     if (needs.bias) gradients.bias.add_(chunk.sum(0));
   }
   return sum;

@@ -1,7 +1,13 @@
 #include "kernels/linear_cross_entropy.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
 
 #include "core/error.h"
 #include "kernels/kernel_checks.h"
@@ -24,6 +30,65 @@ TEST(LinearCrossEntropy, TheChunkSizeChangesNothingButRounding) {
     LinearCrossEntropy how;
     how.chunk_rows = rows;
     EXPECT_NEAR(linear_cross_entropy(hidden, weight, {}, targets, how).sum.item<double>(), whole, 1e-5 * whole) << rows;
+  }
+}
+
+// Counts what tensors hold, and the largest single buffer.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t n) override {
+    auto* begin = static_cast<char*>(::operator new(n + kHeader, std::align_val_t(kHeader)));
+    *reinterpret_cast<std::size_t*>(begin) = n;
+    held += n;
+    peak = std::max(peak, held);
+    largest = std::max(largest, n);
+    return {begin + kHeader, begin + kHeader, &CountingAllocator::release, at::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &CountingAllocator::release; }
+  void copy_data(void* to, const void* from, std::size_t n) const override { std::memcpy(to, from, n); }
+
+  static inline std::size_t held = 0, peak = 0, largest = 0;
+
+ private:
+  static constexpr std::size_t kHeader = 64;  // before the data: how many bytes they are
+  static void release(void* data) {
+    char* begin = static_cast<char*>(data) - kHeader;
+    held -= *reinterpret_cast<std::size_t*>(begin);
+    ::operator delete(begin, std::align_val_t(kHeader));
+  }
+};
+
+TEST(LinearCrossEntropy, HoldsNothingLargerThanAChunkBesideTheGradients) {
+  const std::int64_t T = 300, V = 5'000, rows = 20;
+  for (const std::int64_t C : {16, 64}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(fmt::format("C {} {}", C, c10::toString(type)));
+      const auto hidden = random_tensor({T, C}, type, at::kCPU, 1).requires_grad_(true);
+      const auto weight = random_tensor({V, C}, type, at::kCPU, 2).requires_grad_(true);
+      const auto bias = random_tensor({V}, type, at::kCPU, 3).requires_grad_(true);
+      const auto targets = at::arange(T, at::kLong);
+      const std::size_t size = hidden.element_size();
+      const std::size_t chunk = static_cast<std::size_t>(rows * V) * size;
+      const std::size_t weight_bytes = static_cast<std::size_t>(V * C) * size;
+      const std::size_t gradients = weight_bytes + static_cast<std::size_t>(T * C + V) * size;
+      LinearCrossEntropy how;
+      how.chunk_rows = rows;
+      static CountingAllocator counter;  // outlives what it has given
+      c10::Allocator* usual = c10::GetAllocator(at::kCPU);
+      c10::SetAllocator(at::kCPU, &counter, /*priority=*/1);
+      const std::size_t before = counter.held;
+      counter.peak = before;
+      counter.largest = 0;
+      linear_cross_entropy(hidden, weight, bias, targets, how).sum.backward();
+      c10::SetAllocator(at::kCPU, usual, 1);
+      const std::size_t peak = counter.peak - before;
+      const std::size_t small = 64 << 10;  // indices, masks, one chunk's inputs, its sum over rows
+      // For half types oneDNN reorders as much as a chunk.
+      const std::size_t reordered = type == at::kFloat ? 0 : chunk;
+      EXPECT_LE(counter.largest, std::max(chunk, weight_bytes)) << "the largest buffer";
+      EXPECT_LE(peak, gradients + chunk + reordered + small) << "the peak";
+      EXPECT_GE(peak, gradients + chunk) << "the counter counts";
+    }
   }
 }
 

@@ -1,0 +1,115 @@
+// The kernels on a GPU: the checks of src/kernels, in float32 and in the half types.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "comm/gpu_support.h"
+#include "core/error.h"
+#include "kernels/adamw.h"
+#include "kernels/attention.h"
+#include "kernels/bias_gelu.h"
+#include "kernels/kernel_checks.h"
+#include "kernels/layer_norm.h"
+#include "kernels/linear_cross_entropy.h"
+#include "kernels/norm.h"
+#include "kernels/sgd.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
+
+class KernelsOnGpu : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(gpu_support(), nullptr) << no_gpu_reason(); }
+  const at::Device gpu_{at::kCUDA, 0};
+};
+
+TEST_F(KernelsOnGpu, PackedAttentionEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& one : attention_cases()) check_attention(one, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, PackedAttentionOfLongSequencesKeepsAlibiExact) {
+  // Where the bias reaches a thousand, two parts in bfloat16 would not do.
+  const AttentionCase one{"long", {2048, 1500, 3}, 8, 64, true, true};
+  for (const auto type : kTypes) check_attention(one, type, gpu_);
+}
+
+TEST_F(KernelsOnGpu, AttentionDropoutIsTheSameInForwardAndBackward) {
+  for (const auto type : kTypes) check_attention_dropout(type, gpu_);
+}
+
+TEST_F(KernelsOnGpu, LayerNormEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& rows : rows_cases()) check_layer_norm(rows, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, BiasGeluEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& rows : rows_cases()) check_bias_gelu(rows, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, ParametersMayBeginAnywhereInAFlatBuffer) {
+  const auto flat = random_tensor({3 * 64 + 1}, at::kBFloat16, gpu_, 1),
+             x = random_tensor({7, 64}, at::kBFloat16, gpu_, 2);
+  for (const std::int64_t offset : {0, 1, 64, 65}) {
+    const auto weight = flat.narrow(0, offset, 64), bias = flat.narrow(0, offset + 64, 64);
+    EXPECT_TRUE(at::equal(bias_gelu(x, bias), bias_gelu(x, bias.clone()))) << offset;
+    EXPECT_TRUE(at::equal(layer_norm(x, weight, bias, 1e-5), layer_norm(x, weight.clone(), bias.clone(), 1e-5)))
+        << offset;
+  }
+}
+
+TEST_F(KernelsOnGpu, LinearCrossEntropyEqualsPlainLogitsAndCrossEntropy) {
+  for (const auto type : kTypes) {
+    for (const auto& head : head_cases()) check_linear_cross_entropy(head, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, LinearCrossEntropyRefusesTargetsThatAreNoClass) {
+  const auto hidden = at::zeros({3, 8}, at::device(gpu_)), weight = at::zeros({5, 8}, at::device(gpu_));
+  const auto targets = at::tensor({0, 5, -100}, at::kLong).to(gpu_);
+  EXPECT_THROW(linear_cross_entropy(hidden, weight, {}, targets), Error);
+}
+
+TEST_F(KernelsOnGpu, OptimizersEqualTorchOptim) {
+  check_optimizers(TESSERA_TEST_DATA_FOLDER "/kernels/optimizers.json", gpu_);
+}
+
+TEST_F(KernelsOnGpu, AdamWGivesWhatTheCpuGives) {
+  const std::int64_t n = 100'003;
+  for (const auto type : kTypes) {
+    const auto run = [&](at::Device device) {
+      AdamWBuffers buffers{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, type, device, 2),
+                           random_tensor({n}, at::kFloat, device, 3),
+                           random_tensor({n}, at::kFloat, device, 4).square(),
+                           at::zeros({n}, at::device(device).dtype(at::kHalf))};
+      adamw_step(buffers, {.learning_rate = 0.01, .weight_decay = 0.1, .gradient_scale = 0.37}, 3);
+      EXPECT_TRUE(at::equal(*buffers.copy, buffers.params.to(at::kHalf)));
+      return buffers.params.cpu();
+    };
+    EXPECT_LE(difference(run(gpu_), run(at::kCPU)), 1e-7);
+  }
+}
+
+TEST_F(KernelsOnGpu, ShardsGetTheBitsOfTheWhole) {
+  const std::int64_t n = 5 * kNormBlock;
+  const auto params = random_tensor({n}, at::kFloat, gpu_, 1), split = params.clone(),
+             grads = random_tensor({n}, at::kBFloat16, gpu_, 2);
+  sgd_step({params, grads, {}, {}}, {.learning_rate = 0.1, .weight_decay = 0.01}, 1);
+  for (const auto& [begin, length] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {1, n - 1}}) {
+    sgd_step({split.narrow(0, begin, length), grads.narrow(0, begin, length), {}, {}},
+             {.learning_rate = 0.1, .weight_decay = 0.01}, 1);
+  }
+  EXPECT_TRUE(at::equal(params, split));
+  const auto sums = block_square_sums(params);
+  EXPECT_TRUE(at::equal(sums.narrow(0, 2, 3), block_square_sums(params.narrow(0, 2 * kNormBlock, 3 * kNormBlock))));
+  const double exact = params.to(at::kDouble).square().sum().item<double>();
+  EXPECT_NEAR(add_in_order(sums), exact, 1e-12 * exact);
+}
+
+}  // namespace
+}  // namespace tessera::kernels
