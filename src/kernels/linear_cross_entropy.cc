@@ -50,12 +50,12 @@ struct Needs {
 };
 
 // On the CPU libtorch hands half types, and float32 with a transposed factor, to oneDNN, which takes room for another
-// weight to reorder it. So there half types take the weight in parts no larger than the chunk, and float32 asks for the
-// transposed result, which goes to BLAS.
+// weight to reorder it (twice as much where it computes in float32). So there half types take the weight in parts, a
+// quarter of it or half a chunk, and float32 asks for the transposed result, which goes to BLAS.
 std::int64_t classes_at_once(const at::Tensor& chunk, const at::Tensor& weight) {
   const std::int64_t V = weight.size(0);
   if (weight.is_cuda() || weight.scalar_type() == at::kFloat) return V;
-  return std::clamp<std::int64_t>(chunk.numel() / weight.size(1), 1, V);
+  return std::clamp<std::int64_t>(chunk.numel() / (2 * weight.size(1)), 1, (V + 3) / 4);
 }
 
 // chunk[R, V] = inputs[R, C] weight[V, C]^T + bias
@@ -87,11 +87,16 @@ at::Tensor hidden_gradient(const at::Tensor& chunk, const at::Tensor& weight) {
 
 // sum[V, C] = or += chunk[R, V]^T inputs[R, C]
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& chunk, const at::Tensor& inputs, bool first) {
-  if (first) {
-    auto whole = sum;
-    at::mm_out(whole, chunk.t(), inputs);
-  } else {
-    sum.addmm_(chunk.t(), inputs);
+  const std::int64_t V = sum.size(0), at_once = classes_at_once(chunk, sum);
+  for (std::int64_t v = 0; v < V; v += at_once) {
+    const std::int64_t n = std::min(at_once, V - v);
+    auto part = sum.narrow(0, v, n);
+    const auto columns = chunk.narrow(1, v, n).t();
+    if (first) {
+      at::mm_out(part, columns, inputs);
+    } else {
+      part.addmm_(columns, inputs);
+    }
   }
 }
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The head of BLOOM-560M with its loss, forward and backward, one thread: ours in chunks, plain logits + cross-entropy in
+# C++, and the same in Python, turn by turn. ROWS=256 TURNS=3 CLASSES=250880 by default.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${TESSERA_BUILD:-build/release}/bin/head_bench
+python=$(tools/references/venv.sh)
+export OMP_NUM_THREADS=1
+rows=${ROWS:-256} classes=${CLASSES:-250880} width=1024 turns=${TURNS:-3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+# mark NAME VALUE least|most LIMIT
+mark() {
+  local verdict=met sign='>='
+  [ "$3" = least ] || sign='<='
+  awk "BEGIN {exit !($2 $sign $4)}" || { verdict=missed; status=3; }
+  echo "mark: $1: $2 (at $3 $4): $verdict"
+}
+ratio() { awk "BEGIN {printf \"%.2f\", $1 / $2}"; }
+best() { sort -g "$1" | head -1 | cut -d' ' -f1; }
+
+# compare TYPE COUNTED: fills the variables ours, plain, original (seconds) and memory (of ours in parts of plain's).
+compare() {
+  rm -f "$work"/*
+  for ((i = 0; i < turns; ++i)); do
+    "$program" chunked "$rows" "$classes" "$width" "$1" "$2" >>"$work/ours"
+    "$program" plain "$rows" "$classes" "$width" "$1" "$2" >>"$work/plain"
+    "$python" bench/head_bench.py "$rows" "$classes" "$width" "$1" "$2" >>"$work/original"
+  done
+  ours=$(best "$work/ours") plain=$(best "$work/plain") original=$(best "$work/original")
+  read -r _ ours_bytes ours_loss < <(tail -1 "$work/ours")
+  read -r _ plain_bytes plain_loss < <(tail -1 "$work/plain")
+  read -r _ original_loss < <(tail -1 "$work/original")
+  echo "$1, $rows rows x $classes classes x $width, $2 of the rows counted:"
+  echo "  ours, in chunks  $ours s, $((ours_bytes >> 20)) MiB beyond inputs and gradients, loss $ours_loss"
+  echo "  plain, C++       $plain s, $((plain_bytes >> 20)) MiB, loss $plain_loss"
+  echo "  plain, Python    $original s, loss $original_loss"
+  awk "BEGIN {d = $ours_loss - $original_loss; exit !(d * d < 0.0001)}" ||
+    { echo "head_bench: the losses differ" >&2; exit 1; }
+  memory=$(ratio "$ours_bytes" "$plain_bytes")
+}
+compare fp32 1
+mark "head + loss, fp32, all rows, times as fast as Python" "$(ratio "$original" "$ours")" least 1
+mark "head + loss, fp32, all rows, memory in parts of plain logits'" "$memory" most 0.25
+compare fp32 0.1
+mark "head + loss, fp32, a tenth of the rows counted, times as fast as Python" "$(ratio "$original" "$ours")" least 3
+compare bf16 1
+mark "head + loss, bf16, all rows, memory in parts of plain logits'" "$memory" most 0.25
+exit "$status"
