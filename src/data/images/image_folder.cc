@@ -7,11 +7,11 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/images/val_annotations.h"
 
 namespace tessera {
 
@@ -34,6 +34,16 @@ bool has_ending(std::string_view name, const std::array<std::string_view, n>& en
 bool is_folder(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_directory(path, unreadable);
+}
+
+void require_folder(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (type == fs::file_type::directory) return;
+  if (type == fs::file_type::not_found) throw UsageError(fmt::format("there is no folder '{}'", path.string()));
+  throw UsageError(type == fs::file_type::none
+                       ? fmt::format("cannot read the folder {}: {}", path.string(), error.message())
+                       : fmt::format("{} is a file (expected: a folder of pictures)", path.string()));
 }
 
 struct Listing {
@@ -122,41 +132,17 @@ void add_tree(ImageFolder& folder, const std::string& tree, const std::vector<st
   }
 }
 
-// One line a picture: name, class, then a box that classification does not need; separated by tabs.
 void add_annotated(ImageFolder& folder) {
-  const fs::path annotations = folder.root / "val" / kAnnotations;
-  const std::string text = read_file(annotations);
-  std::unordered_map<std::string_view, std::int64_t> number;
-  for (const std::string& name : folder.classes) number.emplace(name, std::ssize(number));
-  const std::vector<std::string> files = list(folder.root / "val" / "images").files;
-  std::unordered_set<std::string> left;
-  for (const std::string& name : files) {
-    if (is_jpeg(folder.root / "val" / "images", name)) left.insert(name);
+  const fs::path tree = folder.root / "val";
+  for (const std::string& name : list(tree).folders) {
+    if (name == "images" || !std::binary_search(folder.classes.begin(), folder.classes.end(), name)) continue;
+    throw UsageError(fmt::format("{} holds both images, for {}, and class folders such as {}: remove one or the other",
+                                 tree.string(), kAnnotations, printable(name)));
   }
-
-  std::size_t line_number = 0;
-  for (const std::string& line : split(text, '\n')) {
-    ++line_number;
-    if (trim(line).empty()) continue;
-    const auto fail = [&](const std::string& what) {
-      throw UsageError(fmt::format("{}:{}: {}", annotations.string(), line_number, what));
-    };
-    const std::vector<std::string> fields = split(trim(line), '\t');
-    if (fields.size() < 2) fail("expected a file name, a tab and a class, found '" + printable(line) + "'");
-    const auto found = number.find(fields[1]);
-    if (found == number.end()) fail("class '" + printable(fields[1]) + "' has no folder in train/");
-    if (left.erase(fields[0]) == 0) {
-      const bool twice = std::binary_search(files.begin(), files.end(), fields[0]);
-      fail(
-          fmt::format("'{}' {}", printable(fields[0]), twice ? "stands a second time" : "is not a JPEG in val/images"));
-    }
-    folder.items.push_back({"val/images/" + fields[0], found->second});
-  }
-  if (!left.empty()) {
-    throw UsageError(fmt::format("{} has no line for {} of the JPEGs in val/images, {} among them",
-                                 annotations.string(), left.size(),
-                                 printable(*std::min_element(left.begin(), left.end()))));
-  }
+  std::vector<std::string> files = list(tree / "images").files;
+  std::erase_if(files, [&](const std::string& name) { return !is_jpeg(tree / "images", name); });
+  folder.items = parse_val_annotations(read_file(tree / kAnnotations), (tree / kAnnotations).string(), folder.classes,
+                                       files, "val/images");
 }
 
 void add_validation(ImageFolder& folder) {
@@ -165,7 +151,7 @@ void add_validation(ImageFolder& folder) {
     throw UsageError(fmt::format("{} has no folder val (expected: val/<class>/*.jpg, or val/images with {})",
                                  folder.root.string(), kAnnotations));
   }
-  if (std::error_code unreadable; fs::exists(tree / kAnnotations, unreadable)) return add_annotated(folder);
+  if (image_folder_form(folder.root) == ImageFolderForm::kTinyImageNet) return add_annotated(folder);
   const std::vector<std::string> folders = class_folders(tree);
   if (folders == std::vector<std::string>{"images"} && folder.classes != folders) {
     throw UsageError(
@@ -174,17 +160,36 @@ void add_validation(ImageFolder& folder) {
   add_tree(folder, "val", folders);
 }
 
+// A folder that holds a whole data set would otherwise be a class of that data set's training and validation pictures.
+void refuse_folder_of_data_sets(const fs::path& data_dir, const std::vector<std::string>& classes) {
+  for (const std::string& name : classes) {
+    if (is_folder(data_dir / name / "train") && is_folder(data_dir / name / "val")) {
+      throw UsageError(fmt::format("{} holds no classes but a data set with train and val: take {}", data_dir.string(),
+                                   (data_dir / name).string()));
+    }
+  }
+}
+
 }  // namespace
 
+ImageFolderForm image_folder_form(const fs::path& data_dir) {
+  if (!is_folder(data_dir / "train")) return ImageFolderForm::kOneTree;
+  std::error_code unreadable;
+  const bool is_annotated = fs::exists(data_dir / "val" / kAnnotations, unreadable);
+  return is_annotated && is_folder(data_dir / "val" / "images") ? ImageFolderForm::kTinyImageNet
+                                                                : ImageFolderForm::kTwoTrees;
+}
+
 ImageFolder read_image_folder(const fs::path& data_dir, ImageSplit split) {
-  if (!is_folder(data_dir)) throw UsageError(fmt::format("there is no folder {}", data_dir.string()));
-  const bool has_splits = is_folder(data_dir / "train");
+  require_folder(data_dir);
+  const bool has_splits = image_folder_form(data_dir) != ImageFolderForm::kOneTree;
   if (!has_splits && is_folder(data_dir / "val")) {
     throw UsageError(fmt::format("{} has a folder val but no folder train (expected: both)", data_dir.string()));
   }
   ImageFolder folder;
   folder.root = data_dir;
   folder.classes = class_folders(has_splits ? data_dir / "train" : data_dir);
+  if (!has_splits) refuse_folder_of_data_sets(data_dir, folder.classes);
   if (split == ImageSplit::kValidation) {
     add_validation(folder);
   } else {

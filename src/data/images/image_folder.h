@@ -1,10 +1,8 @@
 // Pictures in folders, one folder a class: which files there are and what class each belongs to.
 //
-// Forms (SPEC.md 1): DIR/train/<class>/**.jpg with DIR/val in the same form; TinyImageNet's own, whose validation
-// pictures lie in DIR/val/images and have their classes in DIR/val/val_annotations.txt; or one tree DIR/<class>/**.jpg
-// without splits, which is taken for training. Classes are numbered in the order of their names, byte by byte, and the
-// files of a class come in the order of their paths: torchvision's ImageFolder gives the same list. Validation takes
-// the numbers of the training classes by name (torchvision would number the folders anew).
+// Classes are numbered in the order of their names, byte by byte, and the files of a class come in the order of their
+// paths: torchvision's ImageFolder gives the same list. Validation takes the numbers of the training classes by name
+// (torchvision would number the folders anew).
 //
 // Only JPEG is read. A picture of another kind (by its name's ending) is refused by name rather than left out; files
 // that are no pictures are passed over, as torchvision does. Nothing here opens a picture; read_image_folder() lists
@@ -32,6 +30,16 @@ struct ImageFolder {
 };
 
 enum class ImageSplit { kTrain, kValidation };
+
+enum class ImageFolderForm {
+  kOneTree,       // DIR/<class>/**.jpg, without splits: taken for training
+  kTwoTrees,      // DIR/train/<class>/**.jpg and DIR/val/<class>/**.jpg
+  kTinyImageNet,  // the same train; DIR/val/images/*.jpg, their classes in DIR/val/val_annotations.txt
+};
+
+// By which folders there are. val_annotations.txt without val/images says nothing: many move the pictures into class
+// folders and leave it behind.
+ImageFolderForm image_folder_form(const std::filesystem::path& data_dir);
 
 // Throws UsageError naming the folder, file or line and what was expected. Validation items of TinyImageNet's form come
 // in the order of the annotations.

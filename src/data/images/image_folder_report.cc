@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "data/images/image_folder.h"
 #include "data/images/jpeg.h"
 
@@ -57,21 +58,25 @@ std::string first_images_of(const ImageFolder& folder) {
   return text;
 }
 
-std::string form_of(const fs::path& data_dir) {
-  std::error_code unreadable;
-  if (!fs::is_directory(data_dir / "train", unreadable)) return "one tree of class folders, without splits";
-  if (fs::exists(data_dir / "val" / "val_annotations.txt", unreadable)) {
-    return "TinyImageNet: train/<class>/images, val/images with val_annotations.txt";
+const char* name_of(ImageFolderForm form) {
+  switch (form) {
+    case ImageFolderForm::kOneTree:
+      return "one tree of class folders, without splits";
+    case ImageFolderForm::kTwoTrees:
+      return "train/<class> and val/<class>";
+    case ImageFolderForm::kTinyImageNet:
+      return "TinyImageNet: train/<class>/images, val/images with val_annotations.txt";
   }
-  return "train/<class> and val/<class>";
+  return "";
 }
 
 }  // namespace
 
 std::string describe_image_folder(const fs::path& data_dir) {
   const ImageFolder train = read_image_folder(data_dir, ImageSplit::kTrain);
-  std::string text = fmt::format("folder      {}\nform        {}\n", data_dir.string(), form_of(data_dir));
-  text += fmt::format("classes     {}: {}\n", train.classes.size(), some_of(train.classes));
+  std::string text =
+      fmt::format("folder      {}\nform        {}\n", data_dir.string(), name_of(image_folder_form(data_dir)));
+  text += fmt::format("classes     {}: {}\n", train.classes.size(), printable(some_of(train.classes)));
   text += fmt::format("train       {}\n", counts_of(train));
   std::error_code unreadable;
   if (fs::is_directory(data_dir / "val", unreadable)) {
