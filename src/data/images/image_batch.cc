@@ -62,9 +62,8 @@ at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization
   }
   std::vector<float> scale, offset;
   for (std::size_t c = 0; c < 3; ++c) {
-    const double mean = normalization.mean[c], deviation = normalization.deviation[c];
-    scale.push_back(static_cast<float>(1.0 / (255.0 * deviation)));
-    offset.push_back(static_cast<float>(-mean / deviation));
+    scale.push_back(normalization.scale(c));
+    offset.push_back(normalization.offset(c));
   }
   const auto per_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).to(bytes.device()).view({1, 3, 1, 1});

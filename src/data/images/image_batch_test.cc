@@ -62,6 +62,16 @@ TEST(ImageBatch, BytesNormalisedAreTheNormalisedBatch) {
   EXPECT_THROW(normalise(normalised, images.settings().normalization), Error);
 }
 
+TEST(ImageBatch, ALoaderMayEndInTheMiddle) {
+  const ImageDataset images = dataset(true);
+  const std::vector<std::vector<std::int64_t>> batches(200, {0, 1, 2, 3, 4});
+  for (const int num_taken : {0, 1, 5}) {
+    auto loader = image_loader(images, batches, 0, PixelKind::kBytes, 0, {.num_workers = 8, .num_ahead = 16});
+    for (int i = 0; i < num_taken; ++i) EXPECT_EQ(loader.next()->images.size(0), 5);
+    EXPECT_EQ(loader.position(), num_taken);
+  }
+}
+
 TEST(ImageBatch, ABrokenImageIsNamedInTheBatchThatNeededIt) {
   ImageFolder folder = dataset(false).folder();
   folder.items.push_back({"reference.json", 0});

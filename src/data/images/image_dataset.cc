@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -60,6 +61,8 @@ void ImageDataset::load_into(std::int64_t index, std::uint32_t epoch, Value* pix
     reader.read(jpeg, settings_, RandomStream(settings_.seed, epoch, static_cast<std::uint64_t>(index)), pixels_HWC);
   } catch (const Error& error) {
     throw error.in_context(path.string());
+  } catch (const std::bad_alloc&) {
+    throw Error(path.string() + ": not enough memory for a picture of this size");
   }
   if (!reader.warning().empty()) report_damage(wanted, reader.warning());
 }

@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kCutOff = "the file is cut off: its data end before the picture does";
 constexpr int kMaxScans = 500;  // encoders write about 10
 constexpr std::size_t kReadableBehind = 16;
+constexpr std::size_t kKeptBytes = 64 << 20;  // a picture of 22 megapixels; the largest allowed takes eight times that
 // libjpeg-turbo treats the edge of what it decodes as the picture's edge when it widens the colour channels, which
 // spoils the outermost pixel: these many columns more on each side are decoded and not shown.
 constexpr int kColumnMargin = 4;
@@ -159,6 +160,7 @@ ImageSize JpegDecoder::open(std::string_view bytes) {
   jpeg_abort_decompress(&s.jpeg);
   s.is_open = false;
   s.warning.clear();
+  if (s.pixels.capacity() > kKeptBytes) s.pixels = {};
   if (bytes.empty()) throw Error("the file is empty");
   if (!bytes.starts_with("\xff\xd8\xff")) {
     throw Error(fmt::format("not a JPEG but {}; only JPEG pictures are read", kind_of(bytes)));

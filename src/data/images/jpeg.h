@@ -12,7 +12,9 @@
 // libjpeg's scaled decoding is not used: measured on enlarged photographs, 1024 x 768 and 2048 x 1536, halved and
 // quartered so before the resize to 224, 14 to 15 % of the bytes differ from Pillow's by more than 1, some by 10.
 //
-// A decoder is for one thread and is meant to be kept: its buffers are reused.
+// A decoder is for one thread and is meant to be kept: its buffers are reused (those of a huge picture are given back).
+// While it decodes it holds the box's pixels, 3 bytes each; of a progressive file libjpeg holds the whole picture, 6
+// bytes a pixel, whatever the box. Both are bounded by max_pixels: 0.5 and 1 GB.
 #pragma once
 
 #include <cstddef>

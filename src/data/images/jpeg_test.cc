@@ -40,8 +40,10 @@ TEST(Jpeg, EveryKindGivesThePixelsOfPillow) {
   }
 }
 
+enum class Coding { kBaseline, kProgressive, kArithmetic };
+
 // Noise with the colour channels sampled h x v times more coarsely, as Pillow cannot write it.
-std::string noise_jpeg(int width, int height, int h, int v, bool progressive) {
+std::string noise_jpeg(int width, int height, int h, int v, Coding coding) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -56,7 +58,8 @@ std::string noise_jpeg(int width, int height, int h, int v, bool progressive) {
   jpeg_set_defaults(&jpeg);
   jpeg.comp_info[0].h_samp_factor = h;
   jpeg.comp_info[0].v_samp_factor = v;
-  if (progressive) jpeg_simple_progression(&jpeg);
+  if (coding == Coding::kProgressive) jpeg_simple_progression(&jpeg);
+  jpeg.arith_code = coding == Coding::kArithmetic;
   jpeg_start_compress(&jpeg, TRUE);
   std::mt19937 random(5);
   std::vector<unsigned char> row(static_cast<std::size_t>(3 * width));
@@ -103,11 +106,39 @@ TEST(Jpeg, ABoxHasThePixelsThatTheWholePictureHasThere) {
 
 TEST(Jpeg, ABoxOfAnySubsamplingHasThePixelsOfTheWhole) {
   for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}}) {
-    for (const bool progressive : {false, true}) {
-      expect_boxes_like_the_whole(noise_jpeg(117, 93, h, v, progressive),
-                                  std::to_string(h) + "x" + std::to_string(v) + (progressive ? " progressive" : ""));
+    for (const Coding coding : {Coding::kBaseline, Coding::kProgressive}) {
+      const std::string suffix = coding == Coding::kProgressive ? " progressive" : "";
+      expect_boxes_like_the_whole(noise_jpeg(117, 93, h, v, coding),
+                                  std::to_string(h) + "x" + std::to_string(v) + suffix);
     }
   }
+}
+
+#if defined(C_ARITH_CODING_SUPPORTED) && defined(D_ARITH_CODING_SUPPORTED)
+TEST(Jpeg, ArithmeticCodingGivesTheSamePixels) {
+  const std::string jpeg = noise_jpeg(50, 40, 2, 2, Coding::kArithmetic);
+  EXPECT_NE(jpeg.find("\xff\xc9"), std::string::npos);
+  EXPECT_EQ(decode(jpeg), decode(noise_jpeg(50, 40, 2, 2, Coding::kBaseline)));
+}
+#endif
+
+TEST(Jpeg, AnOrientationTagTurnsNothing) {
+  const std::string plain = read_file(image_test_folder() / "colour_422.jpg");
+  // One entry: 0x112, orientation, of one 16-bit number, 6: to be turned by 90 degrees.
+  const std::string_view exif(
+      "\xff\xe1\0\x22"
+      "Exif\0\0"
+      "MM\0\x2a\0\0\0\x08"
+      "\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"
+      "\0\0\0\0",
+      36);
+  EXPECT_EQ(decode(plain.substr(0, 2) + std::string(exif) + plain.substr(2)), decode(plain));
+}
+
+TEST(Jpeg, MoreThanEightBitsAreRefused) {
+  std::string jpeg = read_file(image_test_folder() / "colour_420.jpg");
+  jpeg[jpeg.find(std::string_view("\xff\xc0\0", 3)) + 4] = 12;
+  EXPECT_NE(refusal(jpeg).find("precision 12"), std::string::npos) << refusal(jpeg);
 }
 
 TEST(Jpeg, AFileCutAnywhereIsRefused) {

@@ -246,9 +246,8 @@ void Resampler::run(const RgbView& pixels, const Normalization& normalization, f
   scale_.resize(n);
   offset_.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
-    const double mean = normalization.mean[i % kChannels], deviation = normalization.deviation[i % kChannels];
-    scale_[i] = static_cast<float>(1.0 / (255.0 * deviation));
-    offset_[i] = static_cast<float>(-mean / deviation);
+    scale_[i] = normalization.scale(i % kChannels);
+    offset_[i] = normalization.offset(i % kChannels);
   }
   run_into(pixels, out_HWC);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,12 @@ namespace tessera {
 struct Normalization {
   std::array<float, 3> mean = {0.485f, 0.456f, 0.406f};
   std::array<float, 3> deviation = {0.229f, 0.224f, 0.225f};
+
+  // (byte / 255 - mean) / deviation as byte * scale + offset.
+  float scale(std::size_t channel) const { return static_cast<float>(1.0 / (255.0 * double{deviation[channel]})); }
+  float offset(std::size_t channel) const {
+    return static_cast<float>(-double{mean[channel]} / double{deviation[channel]});
+  }
 };
 
 // One direction of a resize: output o is the sum over t of source[begin[o] + t] * weights[o * num_taps + t] / 2^22.

@@ -80,6 +80,16 @@ TEST(Resample, ThePlanOfAWindowIsAPartOfTheWholePlan) {
   }
 }
 
+// Whole, the resized picture of 20,000 x 1 would have 1.3 billion pixels.
+TEST(Resample, OfALongThinPictureOnlyTheWindowIsComputed) {
+  for (const ImageSize& picture : {ImageSize{20'000, 1}, {1, 65'500}}) {
+    Resampler resampler;
+    const PixelBox needed = resampler.prepare(validation_view(picture, {}));
+    EXPECT_EQ(std::min(needed.width, needed.height), 1);
+    EXPECT_LE(std::max(needed.width, needed.height), 3);
+  }
+}
+
 TEST(Resample, WhiteStaysWhite) {
   const std::vector<std::uint8_t> white(3 * 50 * 40 + 16, 255);
   for (const int size : {1, 7, 40, 224}) {
