@@ -75,7 +75,8 @@ class Matcher {
       target.source = entry;
     } else if (entry != target.source && !same_values(*entry, *target.source)) {
       log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is taken",
-               weights_.files().front()->path().string(), target.source->name, entry->name, target.source->name);
+               weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
+               printable(target.source->name));
     }
   }
 
@@ -102,7 +103,8 @@ class Matcher {
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 8;
   const std::size_t shown = std::min(names.size(), kShown);
-  std::string text = join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ");
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }

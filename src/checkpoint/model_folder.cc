@@ -74,12 +74,6 @@ std::string ModelFolder::model_type() const {
   return text_at(config_, "model_type");
 }
 
-std::string ModelFolder::architecture() const {
-  const auto found = config_.find("architectures");
-  const bool there = found != config_.end() && found->is_array() && !found->empty() && found->front().is_string();
-  return there ? found->front().get<std::string>() : "";
-}
-
 std::optional<Json> ModelFolder::generation_config() const {
   const fs::path path = path_ / "generation_config.json";
   if (!is_there(path)) return std::nullopt;
@@ -94,24 +88,21 @@ std::vector<fs::path> ModelFolder::tokenizer_files() const {
   return files;
 }
 
-std::string base_model_prefix(const std::string& model_type) {
-  for (const char* type : {"bloom", "gpt2", "gpt_neo", "gptj", "falcon"}) {
-    if (model_type == type) return "transformer";
-  }
-  for (const char* type : {"llama", "mistral", "qwen2", "opt"}) {
-    if (model_type == type) return "model";
-  }
-  return "";
+std::string architecture_of(const Json& config) {
+  const auto found = config.find("architectures");
+  const bool there = found != config.end() && found->is_array() && !found->empty() && found->front().is_string();
+  return there ? found->front().get<std::string>() : "";
+}
+
+bool has_language_head(const Json& config) {
+  const std::string name = architecture_of(config);
+  return name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
 }
 
 bool ties_word_embeddings(const Json& config) {
   const auto tie = config.find("tie_word_embeddings");
-  if (tie != config.end() && tie->is_boolean() && !tie->get<bool>()) return false;
-  const auto architectures = config.find("architectures");
-  if (architectures == config.end() || !architectures->is_array() || architectures->empty()) return false;
-  const Json& first = architectures->front();
-  const std::string name = first.is_string() ? first.get<std::string>() : "";
-  return name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+  const bool said_no = tie != config.end() && tie->is_boolean() && !tie->get<bool>();
+  return !said_no && has_language_head(config);
 }
 
 fs::path find_model_folder(const std::string& folder_or_name, const Environment& environment) {

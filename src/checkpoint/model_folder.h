@@ -11,6 +11,12 @@
 
 namespace tessera {
 
+// "BloomForCausalLM"; empty: config.json does not say.
+std::string architecture_of(const Json& config);
+
+// Whether the architecture is one that continues text.
+bool has_language_head(const Json& config);
+
 class ModelFolder {
  public:
   // Reads config.json; the weights are opened by Weights::open(path()). Throws UsageError when the folder or its
@@ -19,8 +25,8 @@ class ModelFolder {
 
   const std::filesystem::path& path() const { return path_; }
   const Json& config() const { return config_; }
-  std::string model_type() const;    // "bloom"; empty: config.json does not say
-  std::string architecture() const;  // "BloomForCausalLM"; empty: config.json does not say
+  std::string model_type() const;  // "bloom"; empty: config.json does not say
+  std::string architecture() const { return architecture_of(config_); }
   std::optional<Json> generation_config() const;
   std::vector<std::filesystem::path> tokenizer_files() const;  // those of the known names that are there
 
@@ -28,9 +34,6 @@ class ModelFolder {
   std::filesystem::path path_;
   Json config_;
 };
-
-// "transformer": the part of tensor names that a file of the model without its head leaves out; empty where unknown.
-std::string base_model_prefix(const std::string& model_type);
 
 // Whether config.json ties the head to the embedding: transformers' rule, true unless it says no, for models with a
 // language head.

@@ -17,16 +17,29 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// A link stays a link: the file that it names is replaced. What is no file (a folder, a device) must not be.
+fs::path file_to_replace(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
+    throw UsageError(fmt::format("cannot write {}: it is {}", path.string(),
+                                 fs::is_directory(target, ignored) ? "a folder" : "not a regular file"));
+  }
+  return target;
+}
+
 // A name that no other writer uses: other processes have other ids, other hosts of a shared disk rarely the same and
 // the same moment (then O_EXCL refuses).
 fs::path beside(const fs::path& target) {
   static std::atomic<int> counter = 0;
-  return target.parent_path() / fmt::format(".{}.part-{}-{}", target.filename().string(), ::getpid(), counter++);
+  constexpr std::size_t kNameBytes = 100;  // with the rest far below the 255 that file systems allow
+  const std::string name = target.filename().string().substr(0, kNameBytes);
+  return target.parent_path() / fmt::format(".{}.part-{}-{}", name, ::getpid(), counter++);
 }
 
 }  // namespace
 
-OutputFile::OutputFile(const fs::path& target) : target_(target), path_(beside(target)) {
+OutputFile::OutputFile(const fs::path& target) : target_(file_to_replace(target)), path_(beside(target_)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(errno);
 }

@@ -8,7 +8,7 @@
 namespace tessera {
 
 // Writes beside the target; become_target() flushes to disk and renames. Destroyed before that, it leaves nothing.
-// Throws Error with path and reason.
+// A target that is a link stays one. Throws Error with path and reason.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& target);

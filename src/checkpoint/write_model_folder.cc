@@ -57,19 +57,16 @@ std::optional<WeightType> common_type(const std::vector<NamedTensor>& tensors, c
 Json config_to_write(Json config, const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
   const auto type = common_type(tensors, options);
   if (!type) return config;
-  // transformers 5 writes "dtype"; both read "torch_dtype".
-  const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";
-  config[key] = std::string(torch_name(*type));
+  // transformers 5 writes "dtype"; both read "torch_dtype". Neither may go on telling of another type.
+  const bool is_new = config.contains("dtype");
+  if (is_new) config["dtype"] = std::string(torch_name(*type));
+  if (!is_new || config.contains("torch_dtype")) config["torch_dtype"] = std::string(torch_name(*type));
   return config;
 }
 
 // As transformers derives it from a model's config.
 std::optional<Json> derived_generation_config(const Json& config) {
-  const auto architectures = config.find("architectures");
-  if (architectures == config.end() || !architectures->is_array() || architectures->empty()) return std::nullopt;
-  const Json& first = architectures->front();
-  const std::string name = first.is_string() ? first.get<std::string>() : "";
-  if (!name.ends_with("ForCausalLM") && !name.ends_with("LMHeadModel")) return std::nullopt;
+  if (!has_language_head(config)) return std::nullopt;
   Json generation = {{"_from_model_config", true}};
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     const auto id = config.find(key);
@@ -138,11 +135,20 @@ void write_model_folder(const fs::path& folder, const Json& config, const std::v
                         const ModelFolderOptions& options) {
   // "out/" and "out" are the same folder; beside it is not in it.
   const fs::path target = folder.filename().empty() ? folder.parent_path() : folder;
+  const std::string what = fmt::format("cannot write the model folder {}", target.string());
+  if (target.empty()) throw UsageError("a model folder needs a name");
+  if (std::error_code ignored; fs::exists(target, ignored) && !fs::is_directory(target, ignored)) {
+    throw UsageError(what + ": it is a file");
+  }
   try {
     const Staging staging(target);
     write_files(staging.path(), target, config, tensors, options);
   } catch (const fs::filesystem_error& error) {
-    throw Error(fmt::format("cannot write the model folder {}: {}", target.string(), error.code().message()));
+    throw Error(what + ": " + error.code().message());
+  } catch (const UsageError&) {  // about what was to be written, and says so itself
+    throw;
+  } catch (const Error& error) {  // names the file in the folder that is no more
+    throw error.in_context(what);
   }
 }
 

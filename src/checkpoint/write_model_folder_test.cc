@@ -27,7 +27,13 @@ std::set<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+// Every name of the source is there, as a tensor or as a tie of one, and every tensor has its values.
 void expect_same(const Weights& written, const Weights& source) {
+  std::set<std::string> names, expected;
+  for (const WeightEntry& entry : written.entries()) names.insert(entry.name);
+  for (const auto& [name, held_by] : written.ties()) names.insert(name);
+  for (const WeightEntry& entry : source.entries()) expected.insert(entry.name);
+  EXPECT_EQ(names, expected);
   for (const WeightEntry& entry : written.entries()) {
     EXPECT_TRUE(at::equal(tensor_of(written, entry), tensor_of(source, entry.name))) << entry.name;
   }
@@ -136,6 +142,23 @@ TEST(WriteWeights, OddTensorsComeBackFromBothFormats) {
     EXPECT_EQ(written.entries().size(), source.entries().size());
     expect_same(written, source);
   }
+}
+
+TEST(WriteWeights, ANameThatSafetensorsKeepForThemselvesIsRefused) {
+  const TemporaryFolder folder;
+  EXPECT_REFUSED(write_weights_file(folder.path() / "w", {{"__metadata__", at::ones({1})}}, {}), "'__metadata__'");
+  EXPECT_TRUE(names_in(folder.path()).empty());
+}
+
+TEST(WriteWeights, ALinkStaysALinkAndAFolderAFolder) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path() / "real.safetensors", "old");
+  fs::create_symlink("real.safetensors", folder.path() / "link.safetensors");
+  write_weights_file(folder.path() / "link.safetensors", {{"w", at::ones({1})}}, {});
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link.safetensors"));
+  EXPECT_EQ(Weights::open(folder.path() / "real.safetensors").entries().size(), 1u);
+  fs::create_directory(folder.path() / "w.bin");
+  EXPECT_REFUSED(write_weights_file(folder.path() / "w.bin", {{"w", at::ones({1})}}, {}), "it is a folder");
 }
 
 TEST(WriteWeights, ATypeThatTorchFilesLackIsRefused) {

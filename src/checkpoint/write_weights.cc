@@ -16,6 +16,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "core/log.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -47,7 +49,8 @@ std::vector<Item> distinct(const std::vector<NamedTensor>& tensors, const WriteO
       known;
   std::unordered_set<std::string> names;
   for (const NamedTensor& named : tensors) {
-    if (!names.insert(named.name).second) throw Error(fmt::format("tensor '{}' is to be written twice", named.name));
+    if (!names.insert(named.name).second)
+      throw Error(fmt::format("tensor '{}' is to be written twice", printable(named.name)));
     const at::Tensor& tensor = named.tensor;
     if (tensor.numel() > 0) {
       const auto [place, is_new] = known.try_emplace(
@@ -62,9 +65,23 @@ std::vector<Item> distinct(const std::vector<NamedTensor>& tensors, const WriteO
   return items;
 }
 
+// fp16 ends at 65504, and bf16 weights may lie beyond: infinities that nobody asked for are told of.
+void warn_of_overflow(const Item& item, const at::Tensor& converted) {
+  const at::Tensor source = item.tensor.detach();
+  if (item.entry.type != WeightType::kF16 || source.scalar_type() == at::kHalf) return;
+  const auto num_infinite = at::isinf(converted).sum().item<std::int64_t>();
+  if (num_infinite == 0) return;
+  const auto num_new = num_infinite - at::isinf(source.to(at::kFloat)).sum().item<std::int64_t>();
+  if (num_new > 0) {
+    log_warn("tensor '{}': {} of {} values are beyond float16's range and become infinite", printable(item.entry.name),
+             num_new, item.entry.numel);
+  }
+}
+
 // The bytes as the file holds them. `holder` keeps them alive.
 std::string_view bytes_of(const Item& item, at::Tensor& holder) {
   holder = item.tensor.detach().to(at::kCPU, scalar_type(item.entry.type)).contiguous();
+  warn_of_overflow(item, holder);
   return {static_cast<const char*>(holder.const_data_ptr()), static_cast<std::size_t>(item.entry.num_bytes())};
 }
 
@@ -75,6 +92,9 @@ void write_safetensors(const fs::path& path, std::vector<const Item*> items) {
   std::map<std::string, std::string> metadata{{"format", "pt"}};
   std::vector<WeightEntry> entries;
   for (const Item* item : items) {
+    if (item->entry.name == "__metadata__") {
+      throw UsageError("a tensor named '__metadata__' has no place in a safetensors file; write .bin");
+    }
     entries.push_back(item->entry);
     for (const std::string& name : item->other_names) metadata.emplace(name, item->entry.name);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -24,13 +25,14 @@ struct ConvertSettings {
   std::vector<std::string> words;
   std::string dtype, format;
   std::int64_t max_shard_bytes = 0;
+  bool shard_size_given = false;
 };
 
 void declare(Schema& schema, ConvertSettings& settings) {
   schema.positionals("SOURCE TARGET", &settings.words);
   schema.text("dtype", &settings.dtype)
       .preset("keep")
-      .choices({"keep", "fp32", "fp16", "bf16"})
+      .choices({"keep", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
       .help("what floating-point tensors become");
   schema.text("format", &settings.format)
       .preset("auto")
@@ -44,23 +46,32 @@ void declare(Schema& schema, ConvertSettings& settings) {
 }
 
 std::optional<WeightType> type_of(const std::string& dtype) {
-  if (dtype == "fp32") return WeightType::kF32;
-  if (dtype == "fp16") return WeightType::kF16;
-  if (dtype == "bf16") return WeightType::kBF16;
+  if (dtype == "fp32" || dtype == "float32") return WeightType::kF32;
+  if (dtype == "fp16" || dtype == "float16") return WeightType::kF16;
+  if (dtype == "bf16" || dtype == "bfloat16") return WeightType::kBF16;
   return std::nullopt;
 }
 
 // The format that a file's name asks for; nothing: the name is a folder's.
 std::optional<WeightFormat> format_of_name(const fs::path& target) {
+  std::error_code ignored;
+  if (fs::is_directory(target, ignored)) return std::nullopt;  // "bloom.pt" may be one
   const std::string extension = target.extension();
   if (extension == ".safetensors") return WeightFormat::kSafetensors;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
   return std::nullopt;
 }
 
+// All names, those too that safetensors keep in their metadata only: their tensor is the same one.
 std::vector<NamedTensor> tensors_in(const Weights& weights) {
   std::vector<NamedTensor> tensors;
   for (const WeightEntry& entry : weights.entries()) tensors.push_back({entry.name, tensor_of(weights, entry)});
+  for (const auto& [name, held_by] : weights.ties()) {
+    if (weights.find(name) != nullptr) continue;
+    const auto holder = std::find_if(tensors.begin(), tensors.end(),
+                                     [&name = held_by](const NamedTensor& named) { return named.name == name; });
+    tensors.push_back({name, at::Tensor(holder->tensor)});  // a copy first: push_back may move the vector
+  }
   return tensors;
 }
 
@@ -74,6 +85,10 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   if (const auto format = format_of_name(target)) {
     if (settings.format != "auto" && options.format != *format) {
       throw UsageError(fmt::format("--format {} does not fit the target's name, {}", settings.format, target.string()));
+    }
+    if (settings.shard_size_given) {
+      throw UsageError(
+          fmt::format("--max_shard_size does not fit {}, which is one file; name a folder", target.string()));
     }
     options.format = *format;
     write_weights_file(target, tensors, options);
@@ -104,6 +119,7 @@ int run_convert(const std::vector<std::string>& args) {
     print_out(schema.config_text());
     return 0;
   }
+  settings.shard_size_given = schema.at("max_shard_size").is_set();
   if (settings.words.size() != 2) throw UsageError("tessera convert takes two words: SOURCE and TARGET");
   const fs::path target = settings.words[1];
   convert(find_model_folder(settings.words[0], Environment::of_process()), target, settings);

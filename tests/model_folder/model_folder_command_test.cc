@@ -84,7 +84,7 @@ TEST(Inspect, RefusesWithStatusTwoAndTheReason) {
       {"inspect", "takes one model folder"},
       {"inspect /no/such/folder", "there is no model folder /no/such/folder"},
       {"inspect " + reference("refused_module.pth").string(), "torch.nn.modules.linear.Linear"},
-      {"inspect " + reference("refused_old_format.pth").string(), "before torch 1.6"},
+      {"inspect " + reference("refused_script.pth").string(), "TorchScript"},
       {"inspect " + reference("expected.json").string(), "no safetensors file"},
   };
   for (const auto& [arguments, reason] : cases) {
@@ -131,6 +131,35 @@ TEST(Convert, ChangesTheTypeInPlaceToo) {
   EXPECT_EQ(read_json_file(model / "config.json").at("dtype"), "bfloat16");
 }
 
+// Safetensors hold a tied tensor once and its other names as metadata: they are all back in the end.
+TEST(Convert, TiedNamesSurviveBothFormats) {
+  const TemporaryFolder folder;
+  const std::string once = folder.path() / "a.safetensors", twice = folder.path() / "b.safetensors",
+                    bin = folder.path() / "c.bin";
+  ASSERT_EQ(run_tessera(fmt::format("convert {} {}", reference("bloom_bin").string(), once)).status, 0);
+  ASSERT_EQ(run_tessera(fmt::format("convert {} {}", once, twice)).status, 0);
+  ASSERT_EQ(run_tessera(fmt::format("convert {} {}", twice, bin)).status, 0);
+  const auto ties = Weights::open(reference("bloom_bin")).ties();
+  EXPECT_EQ(Weights::open(once).ties(), ties);
+  EXPECT_EQ(Weights::open(twice).ties(), ties);
+  EXPECT_EQ(Weights::open(bin).entries().size(), Weights::open(reference("bloom_bin")).entries().size());
+}
+
+TEST(Convert, TellsOfValuesThatBecomeInfinite) {
+  const TemporaryFolder folder;
+  const std::string source = folder.path() / "m.safetensors";
+  WeightEntry entry;
+  entry.name = "w";
+  entry.type = WeightType::kBF16;
+  entry.shape = {3};
+  entry.numel = 3;
+  // 1e5, infinity, 1 in bf16.
+  write_file_atomically(source, compose_safetensors_header({entry}, {}) + "\xc3\x47\x80\x7f\x80\x3f");
+  const Ended ended = run_tessera(fmt::format("convert {} {}/out.bin --dtype float16", source, folder.path().string()));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "tensor 'w': 1 of 3 values are beyond float16's range")) << ended.output;
+}
+
 TEST(Convert, RefusesWhatCannotBeMeant) {
   const TemporaryFolder folder;
   const std::string source = reference("odd.pth").string(), out = folder.path() / "out";
@@ -139,7 +168,10 @@ TEST(Convert, RefusesWhatCannotBeMeant) {
       {fmt::format("convert {} {}", source, out), "makes no model folder"},
       {fmt::format("convert {} {}.bin --format safetensors", source, out), "does not fit the target's name"},
       {fmt::format("convert {} {}.bin --dtype int8", source, out), "int8"},
-      {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "max_shard_size"},
+      {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "expected a size"},
+      {fmt::format("convert {} {}.bin --max_shard_size 1K", source, out), "which is one file; name a folder"},
+      {fmt::format("convert {} ''", reference("bloom_bin").string()), "needs a name"},
+      {fmt::format("convert {} /dev/null", reference("bloom_bin").string()), "it is a file"},
   };
   for (const auto& [arguments, reason] : cases) {
     const Ended ended = run_tessera(arguments);
