@@ -25,9 +25,15 @@ torch::nn::Conv2d convolution(std::int64_t in_channels, std::int64_t out_channel
 }
 
 // What torch::nn::BatchNorm2d computes, but that a second pass over the same batch can leave the statistics alone.
-at::Tensor normalise(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
+at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
   const bool use_batch = norm.is_training();
   const bool pass_statistics = !use_batch || move_statistics;
+  if (use_batch && x_BCHW.numel() <= x_BCHW.size(1)) {
+    throw Error(
+        fmt::format("batch norm in training needs more than one value a channel, found [{}]: use a larger batch "
+                    "or larger images",
+                    fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
+  }
   if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
   return at::batch_norm(x_BCHW, norm.weight, norm.bias, pass_statistics ? norm.running_mean : at::Tensor(),
                         pass_statistics ? norm.running_var : at::Tensor(), use_batch, *norm.options.momentum(),
@@ -60,11 +66,11 @@ class Bottleneck : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x_BCHW, bool move_statistics) {
-    at::Tensor out = normalise(*bn1_, conv1_(x_BCHW), move_statistics).relu_();
-    out = normalise(*bn2_, conv2_(out), move_statistics).relu_();
-    out = normalise(*bn3_, conv3_(out), move_statistics);
+    at::Tensor out = batch_norm(*bn1_, conv1_(x_BCHW), move_statistics).relu_();
+    out = batch_norm(*bn2_, conv2_(out), move_statistics).relu_();
+    out = batch_norm(*bn3_, conv3_(out), move_statistics);
     // Into the tensor that batch-norm just made: its gradient needs only its input.
-    out += shortcut_.is_empty() ? x_BCHW : normalise(*shortcut_norm_, shortcut_(x_BCHW), move_statistics);
+    out += shortcut_.is_empty() ? x_BCHW : batch_norm(*shortcut_norm_, shortcut_(x_BCHW), move_statistics);
     return out.relu_();
   }
 
@@ -114,7 +120,7 @@ at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) 
                             fmt::join(images_BCHW.sizes().begin(), images_BCHW.sizes().end(), ", ")));
   }
   at::Tensor x = conv1_(images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
-  x = at::max_pool2d(normalise(*bn1_, x, true).relu_(), {3, 3}, {2, 2}, {1, 1});
+  x = at::max_pool2d(batch_norm(*bn1_, x, true).relu_(), {3, 3}, {2, 2}, {1, 1});
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     // Shared by the copies of the body that a runner keeps.
     auto is_first = std::make_shared<bool>(true);

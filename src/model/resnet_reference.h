@@ -18,6 +18,15 @@ inline Json resnet_reference() {
   return read_json_file(std::string(TESSERA_TEST_DATA_FOLDER) + "/resnet/reference.json");
 }
 
+// Rows of numbers, such as logits, in double.
+inline at::Tensor resnet_rows(const Json& rows) {
+  std::vector<double> values;
+  for (const Json& row : rows) {
+    for (const Json& value : row) values.push_back(value.get<double>());
+  }
+  return at::tensor(values, at::kDouble).view({std::ssize(rows), -1});
+}
+
 // tools/references/resnet.py's noise(), integer for integer.
 inline at::Tensor resnet_noise(std::int64_t count, std::int64_t salt) {
   constexpr std::int64_t kMask = 0xffffffff;

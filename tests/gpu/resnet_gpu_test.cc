@@ -35,22 +35,15 @@ class ResNet50Gpu : public testing::Test {
     model_.to(at::kCUDA);
   }
 
-  static at::Tensor expected(const Json& rows) {
-    std::vector<double> values;
-    for (const Json& row : rows) {
-      for (const Json& value : row) values.push_back(value.get<double>());
-    }
-    return at::tensor(values, at::kDouble).view({std::ssize(rows), -1});
-  }
   // Of the whole: |ours - theirs| / |theirs|.
   static double error(const at::Tensor& ours, const at::Tensor& theirs) {
     const at::Tensor here = ours.detach().to(at::kCPU, at::kDouble);
     return ((here - theirs).norm() / theirs.norm()).item<double>();
   }
 
-  // Errors of logits (eval, train) and the largest of the gradients' norms.
   struct Errors {
-    double eval, train, fc_gradient, gradient_norms;
+    double eval, train;                  // of the logits
+    double fc_gradient, gradient_norms;  // of fc.weight's norm; the largest of all norms
   };
   Errors errors(std::optional<at::ScalarType> autocast) {
     const Json& theirs = reference_["float32"];
@@ -63,11 +56,11 @@ class ResNet50Gpu : public testing::Test {
     model_.eval();
     {
       const at::NoGradGuard no_grad;
-      found.eval = error(forward(), expected(theirs["eval_logits"]));
+      found.eval = error(forward(), resnet_rows(theirs["eval_logits"]));
     }
     model_.train();
     const at::Tensor logits = forward();
-    found.train = error(logits, expected(theirs["train_logits"]));
+    found.train = error(logits, resnet_rows(theirs["train_logits"]));
     const at::Tensor labels = at::tensor(reference_["labels"].get<std::vector<std::int64_t>>()).to(at::kCUDA);
     at::cross_entropy_loss(logits.to(at::kFloat), labels).backward();
     for (const auto& one : model_.named_parameters()) {
