@@ -14,15 +14,16 @@
 namespace tessera {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const auto fail = [&](int error) {
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(error)));
+  const auto fail = [&](const std::string& reason) {
+    throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason));
   };
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail(errno);
+  // O_NONBLOCK: a pipe that nobody writes to is refused below instead of waited for; it changes nothing for files.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail(std::generic_category().message(errno));
   struct stat status {};
   int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
-  if (error == 0 && !S_ISREG(status.st_mode)) error = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-  if (error == 0 && status.st_size > 0) {  // an empty map is none
+  const bool is_file = S_ISREG(status.st_mode);
+  if (error == 0 && is_file && status.st_size > 0) {  // an empty map is none
     num_bytes_ = static_cast<std::size_t>(status.st_size);
     void* data = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
     if (data == MAP_FAILED) {
@@ -32,7 +33,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     }
   }
   ::close(descriptor);
-  if (error != 0) fail(error);
+  if (error != 0) fail(std::generic_category().message(error));
+  if (!is_file) fail(S_ISDIR(status.st_mode) ? "it is a folder" : "not a regular file, so it cannot be mapped");
 }
 
 MappedFile::~MappedFile() {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "checkpoint/safetensors.h"
-#include "checkpoint/torch_archive.h"
+#include "checkpoint/torch_file.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -18,9 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// By its beginning, whatever its name: users rename files.
+// By its beginning, whatever its name: users rename files. The '{' first: the length before it is any number, so one
+// safetensors file in thousands begins with "PK".
 WeightFormat format_of(const MappedFile& file) {
   const std::string_view bytes = file.bytes();
+  if (bytes.size() > 8 && bytes[8] == '{') return WeightFormat::kSafetensors;
   const std::string extension = file.path().extension();
   if (bytes.starts_with("PK") || bytes.starts_with("\x80\x02")) return WeightFormat::kTorch;
   return extension == ".bin" || extension == ".pth" || extension == ".pt" ? WeightFormat::kTorch
@@ -50,35 +52,31 @@ std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path&
   return places;
 }
 
-}  // namespace
-
-Weights Weights::open(const fs::path& file_or_folder) {
-  Weights weights;
+// The file itself, or the one that transformers would take of a folder.
+fs::path weights_in(const fs::path& file_or_folder) {
   std::error_code ignored;
-  if (!fs::is_directory(file_or_folder, ignored)) {
-    if (file_or_folder.string().ends_with(".index.json")) {
-      weights.add_shards(file_or_folder);
-    } else {
-      weights.add_file(file_or_folder);
-    }
-    weights.index_names();
-    return weights;
-  }
+  if (!fs::is_directory(file_or_folder, ignored)) return file_or_folder;
   constexpr const char* kCandidates[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
                                          "pytorch_model.bin.index.json"};
-  for (const std::string candidate : kCandidates) {
-    const fs::path path = file_or_folder / candidate;
-    if (!fs::exists(path, ignored)) continue;
-    if (candidate.ends_with(".index.json")) {
-      weights.add_shards(path);
-    } else {
-      weights.add_file(path);
-    }
-    weights.index_names();
-    return weights;
+  for (const char* candidate : kCandidates) {
+    if (fs::exists(file_or_folder / candidate, ignored)) return file_or_folder / candidate;
   }
   throw UsageError(fmt::format("{} holds no weights: expected {}", file_or_folder.string(),
                                join({std::begin(kCandidates), std::end(kCandidates)}, ", ")));
+}
+
+}  // namespace
+
+Weights Weights::open(const fs::path& file_or_folder) {
+  const fs::path path = weights_in(file_or_folder);
+  Weights weights;
+  if (path.string().ends_with(".index.json")) {
+    weights.add_shards(path);
+  } else {
+    weights.add_file(path);
+    weights.index_names();
+  }
+  return weights;
 }
 
 void Weights::add_file(const fs::path& path) {
@@ -90,7 +88,7 @@ void Weights::add_file(const fs::path& path) {
     entries = std::move(header.entries);
     metadata_.merge(header.metadata);
   } else {
-    entries = parse_torch_archive(file->bytes(), path.string());
+    entries = parse_torch_file(file->bytes(), path.string());
   }
   if (files_.empty()) format_ = format;
   for (WeightEntry& entry : entries) {
@@ -115,21 +113,23 @@ void Weights::add_shards(const fs::path& index) {
     const fs::path path = index.parent_path() / name;
     std::error_code ignored;
     if (!fs::exists(path, ignored))
-      throw UsageError(fmt::format("{} names {}, which is missing", index.string(), path.string()));
+      throw UsageError(fmt::format("{} names {}, which is missing", index.string(), printable(path.string())));
     const std::size_t first = entries_.size();
     add_file(path);
     for (std::size_t i = first; i < entries_.size(); ++i) {
       const auto place = file_of.find(entries_[i].name);
       if (place == file_of.end())
-        disagree(entries_[i].name, fmt::format("{} holds it, but the index does not list it", name));
+        disagree(entries_[i].name, fmt::format("{} holds it, but the index does not list it", printable(name)));
       if (place->second != name) {
-        disagree(entries_[i].name, fmt::format("{} holds it, but the index says {}", name, place->second));
+        disagree(entries_[i].name,
+                 fmt::format("{} holds it, but the index says {}", printable(name), printable(place->second)));
       }
     }
   }
   index_names();
   for (const auto& [tensor, file] : places) {
-    if (find(tensor) == nullptr) disagree(tensor, fmt::format("the index says {}, which does not hold it", file));
+    if (find(tensor) == nullptr)
+      disagree(tensor, fmt::format("the index says {}, which does not hold it", printable(file)));
   }
 }
 

@@ -82,7 +82,7 @@ def check_folders(tessera, out):
 
 
 def check_files(tessera, out):
-    for source in ("odd.pth", "batch_norm.pth"):
+    for source in ("odd.pth", "odd_legacy.pth", "batch_norm.pth"):
         original = torch.load(DATA / source, weights_only=True)
         for target in (out / f"{source}.bin", out / f"{source}.safetensors"):
             subprocess.run([tessera, "convert", DATA / source, target], check=True, stdout=subprocess.DEVNULL)

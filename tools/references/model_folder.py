@@ -67,7 +67,10 @@ def pickles(expected):
     torch.save(batch_norm.state_dict(), OUT / "batch_norm.pth")
     expected["batch_norm.pth"] = facts(batch_norm.state_dict())
 
-    torch.save(odd, OUT / "refused_old_format.pth", _use_new_zipfile_serialization=False)
+    # The format from before torch 1.6, which torchvision publishes its weights in.
+    torch.save(odd, OUT / "odd_legacy.pth", _use_new_zipfile_serialization=False)
+    expected["odd_legacy.pth"] = facts(odd)
+
     torch.save(torch.nn.Linear(2, 2), OUT / "refused_module.pth")
     torch.save({"model": {"weight": base}, "epoch": 3}, OUT / "refused_checkpoint.pth")
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), OUT / "refused_script.pth")

@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "checkpoint/torch_archive.h"
+#include "checkpoint/torch_file.h"
 #include "core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   try {
-    for (const tessera::WeightEntry& entry : tessera::parse_torch_archive(file, "fuzz.bin")) {
+    for (const tessera::WeightEntry& entry : tessera::parse_torch_file(file, "fuzz.bin")) {
       if (entry.numel < 0 || entry.strides.size() != entry.shape.size()) std::abort();
       std::int64_t last = 0;
       for (std::size_t i = 0; i < entry.shape.size(); ++i) {

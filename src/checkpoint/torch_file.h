@@ -1,5 +1,5 @@
-// torch.save's zip files (pytorch_model.bin, torchvision's .pth): data.pkl says what the tensors are, data/0, data/1...
-// are the storages.
+// What torch.save writes (pytorch_model.bin, torchvision's .pth). A zip archive: data.pkl says what the tensors are,
+// data/0, data/1... are the storages; or the format from before torch 1.6 (legacy_torch_file.h).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace tessera {
 
 // `file` is the whole file; its directory and its pickle are read, the storages are not. Entries stand in the order of
 // the state dict; two of them may be the same data (tied weights). Throws UsageError that names `origin` and the record
-// or tensor; TorchScript archives and the format from before torch 1.6 are refused by name.
-std::vector<WeightEntry> parse_torch_archive(std::string_view file, const std::string& origin);
+// or tensor; TorchScript archives are refused by name.
+std::vector<WeightEntry> parse_torch_file(std::string_view file, const std::string& origin);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "checkpoint/torch_archive.h"
+#include "checkpoint/torch_file.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class BrokenTensor : public testing::TestWithParam<Broken> {};
 TEST_P(BrokenTensor, IsRefusedByFileAndTensor) {
   const std::string file =
       archive_of({{"a/data.pkl", compose_pickled_state_dict({GetParam().tensor})}, {"a/data/0", std::string(24, 'x')}});
-  EXPECT_REFUSED(parse_torch_archive(file, "m.bin"), std::string("m.bin: tensor 'w': ") + GetParam().message);
+  EXPECT_REFUSED(parse_torch_file(file, "m.bin"), std::string("m.bin: tensor 'w': ") + GetParam().message);
 }
 
 constexpr WeightType kF32 = WeightType::kF32;
@@ -46,10 +46,10 @@ constexpr WeightType kF32 = WeightType::kF32;
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenTensor,
     testing::Values(
-        Broken{"MissingStorage", {"w", kF32, "1", 6, 0, {2, 3}, {3, 1}}, "its storage, record data/1, is missing"},
+        Broken{"MissingStorage", {"w", kF32, "1", 6, 0, {2, 3}, {3, 1}}, "its storage 1 is missing"},
         Broken{"StorageTooSmall",
                {"w", kF32, "0", 7, 0, {2, 3}, {3, 1}},
-               "its storage claims 7 elements of 4 bytes, but record data/0 has 24 bytes"},
+               "its storage claims 7 elements of 4 bytes, but storage 0 has 24 bytes"},
         Broken{"NegativeStorage", {"w", kF32, "0", -1, 0, {2, 3}, {3, 1}}, "its storage claims -1"},
         Broken{"TooLarge",
                {"w", kF32, "0", 6, 0, {3, 3}, {3, 1}},
@@ -66,32 +66,32 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"StridesMissing", {"w", kF32, "0", 6, 0, {2, 3}, {1}}, "it has not as many strides as sizes"}),
     [](const auto& broken) { return broken.param.name; });
 
-TEST(TorchArchive, WhatWeWriteIsReadBack) {
+TEST(TorchFile, WhatWeWriteIsReadBack) {
   const std::string data = "123456789012345678901234";
   const std::string file = archive_of(
       {{"a/data.pkl", compose_pickled_state_dict({good_tensor()})}, {"a/data/0", data}, {"a/version", "3\n"}});
-  const auto entries = parse_torch_archive(file, "m.bin");
+  const auto entries = parse_torch_file(file, "m.bin");
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(file.substr(entries[0].offset_bytes, 24), data);
   EXPECT_EQ(entries[0].offset_bytes % 64, 0);
 }
 
-TEST(TorchArchive, EveryTruncationIsRefused) {
+TEST(TorchFile, EveryTruncationIsRefused) {
   const std::string file = read_file(reference("batch_norm.pth"));
-  EXPECT_EQ(parse_torch_archive(file, "m").size(), 6u);
+  EXPECT_EQ(parse_torch_file(file, "m").size(), 6u);
   for (std::size_t size = 0; size < file.size(); ++size) {
-    EXPECT_THROW(parse_torch_archive(file.substr(0, size), "m"), UsageError) << size;
+    EXPECT_THROW(parse_torch_file(file.substr(0, size), "m"), UsageError) << size;
   }
 }
 
 // One wrong bit anywhere gives a refusal or tensors that lie in the file, never a crash.
-TEST(TorchArchive, EveryFlippedBitIsSurvived) {
+TEST(TorchFile, EveryFlippedBitIsSurvived) {
   const std::string file = read_file(reference("batch_norm.pth"));
   for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
     std::string changed = file;
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
     try {
-      for (const WeightEntry& entry : parse_torch_archive(changed, "m")) {
+      for (const WeightEntry& entry : parse_torch_file(changed, "m")) {
         EXPECT_LE(entry.offset_bytes + entry.num_bytes(), static_cast<std::int64_t>(file.size()));
       }
     } catch (const UsageError&) {
