@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The head of BLOOM-560M with its loss, forward and backward, one thread: ours in chunks, plain logits + cross-entropy in
-# C++, and the same in Python, turn by turn. ROWS=256 TURNS=3 CLASSES=250880 by default.
+# C++, and the same in Python, turn by turn. ROWS=256 TURNS=2 CLASSES=250880 by default.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/head_bench
 python=$(tools/references/venv.sh)
 export OMP_NUM_THREADS=1
-rows=${ROWS:-256} classes=${CLASSES:-250880} width=1024 turns=${TURNS:-3}
+rows=${ROWS:-256} classes=${CLASSES:-250880} width=1024 turns=${TURNS:-2}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -42,9 +42,10 @@ compare() {
 }
 compare fp32 1
 mark "head + loss, fp32, all rows, times as fast as Python" "$(ratio "$original" "$ours")" least 1
-mark "head + loss, fp32, all rows, memory in parts of plain logits'" "$memory" most 0.25
+mark "head + loss, fp32, all rows, memory in parts of plain logits'" "$memory" most 0.3
 compare fp32 0.1
 mark "head + loss, fp32, a tenth of the rows counted, times as fast as Python" "$(ratio "$original" "$ours")" least 3
 compare bf16 1
-mark "head + loss, bf16, all rows, memory in parts of plain logits'" "$memory" most 0.25
+mark "head + loss, bf16, all rows, times as fast as Python" "$(ratio "$original" "$ours")" least 1
+mark "head + loss, bf16, all rows, memory in parts of plain logits'" "$memory" most 0.3
 exit "$status"
