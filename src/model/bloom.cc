@@ -13,21 +13,16 @@ namespace tessera {
 
 class BloomBlock : public torch::nn::Module {
  public:
-  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
-
   BloomBlock(const BloomConfig& config, const at::TensorOptions& options) : config_(config) {
     const std::int64_t C = config.hidden_size;
-    const auto affine = [&](torch::nn::Module& parent, const char* name, std::vector<std::int64_t> shape) {
-      return parent.register_module(name, std::make_shared<Affine>(std::move(shape), true, options));
-    };
-    input_norm_ = affine(*this, "input_layernorm", {C});
-    const auto attention = register_module("self_attention", std::make_shared<Group>());
-    query_key_value_ = affine(*attention, "query_key_value", {3 * C, C});
-    dense_ = affine(*attention, "dense", {C, C});
-    attention_norm_ = affine(*this, "post_attention_layernorm", {C});
-    const auto mlp = register_module("mlp", std::make_shared<Group>());
-    up_ = affine(*mlp, "dense_h_to_4h", {4 * C, C});
-    down_ = affine(*mlp, "dense_4h_to_h", {C, 4 * C});
+    input_norm_ = add_affine(*this, "input_layernorm", {C}, true, options);
+    const auto attention = register_module("self_attention", std::make_shared<NameLevel>());
+    query_key_value_ = add_affine(*attention, "query_key_value", {3 * C, C}, true, options);
+    dense_ = add_affine(*attention, "dense", {C, C}, true, options);
+    attention_norm_ = add_affine(*this, "post_attention_layernorm", {C}, true, options);
+    const auto mlp = register_module("mlp", std::make_shared<NameLevel>());
+    up_ = add_affine(*mlp, "dense_h_to_4h", {4 * C, C}, true, options);
+    down_ = add_affine(*mlp, "dense_4h_to_h", {C, 4 * C}, true, options);
   }
 
   at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
@@ -63,17 +58,17 @@ Bloom::Bloom(const BloomConfig& config, const at::TensorOptions& options)
                      config.attention_dropout}),
       config_(config) {
   const std::vector<std::int64_t> table{config.vocab_size, config.hidden_size}, vector{config.hidden_size};
-  const auto root = register_module("transformer", std::make_shared<Group>());
-  embedding_ = root->register_module("word_embeddings", std::make_shared<Affine>(table, false, options));
-  embedding_norm_ = root->register_module("word_embeddings_layernorm", std::make_shared<Affine>(vector, true, options));
-  const auto list = root->register_module("h", std::make_shared<Group>());
+  const auto root = register_module("transformer", std::make_shared<NameLevel>());
+  embedding_ = add_affine(*root, "word_embeddings", table, false, options);
+  embedding_norm_ = add_affine(*root, "word_embeddings_layernorm", vector, true, options);
+  const auto list = root->register_module("h", std::make_shared<NameLevel>());
   for (std::int64_t i = 0; i < config.num_layers; ++i) {
     const std::string index = std::to_string(i);
     blocks_.push_back(list->register_module(index, std::make_shared<BloomBlock>(config, options)));
     units_.push_back({"transformer.h." + index, "BloomBlock", blocks_.back().get()});
   }
-  last_norm_ = root->register_module("ln_f", std::make_shared<Affine>(vector, true, options));
-  if (!config.tie_word_embeddings) head_ = register_module("lm_head", std::make_shared<Affine>(table, false, options));
+  last_norm_ = add_affine(*root, "ln_f", vector, true, options);
+  if (!config.tie_word_embeddings) head_ = add_affine(*this, "lm_head", table, false, options);
 }
 
 std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {

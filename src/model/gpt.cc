@@ -11,21 +11,16 @@ namespace tessera {
 
 class EncoderLayer : public torch::nn::Module {
  public:
-  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
-
   EncoderLayer(const GptConfig& config, const at::TensorOptions& options) : config_(config) {
     const std::int64_t C = config.hidden_size;
-    const auto affine = [&](torch::nn::Module& parent, const char* name, std::vector<std::int64_t> shape) {
-      return parent.register_module(name, std::make_shared<Affine>(std::move(shape), true, options));
-    };
-    const auto attention = register_module("self_attn", std::make_shared<Group>());
+    const auto attention = register_module("self_attn", std::make_shared<NameLevel>());
     in_weight_ = attention->register_parameter("in_proj_weight", at::empty({3 * C, C}, options));
     in_bias_ = attention->register_parameter("in_proj_bias", at::empty({3 * C}, options));
-    out_ = affine(*attention, "out_proj", {C, C});
-    linear1_ = affine(*this, "linear1", {config.ff_dim, C});
-    linear2_ = affine(*this, "linear2", {C, config.ff_dim});
-    norm1_ = affine(*this, "norm1", {C});
-    norm2_ = affine(*this, "norm2", {C});
+    out_ = add_affine(*attention, "out_proj", {C, C}, true, options);
+    linear1_ = add_affine(*this, "linear1", {config.ff_dim, C}, true, options);
+    linear2_ = add_affine(*this, "linear2", {C, config.ff_dim}, true, options);
+    norm1_ = add_affine(*this, "norm1", {C}, true, options);
+    norm2_ = add_affine(*this, "norm2", {C}, true, options);
   }
 
   at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
@@ -60,18 +55,16 @@ Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
     : LanguageModel({config.vocab_size, config.hidden_size, config.num_layers, config.num_heads,
                      config.learned_positions ? std::optional(config.seq_length) : std::nullopt, config.dropout}),
       config_(config) {
-  const auto table = [&](std::int64_t rows) {
-    return std::make_shared<Affine>(std::vector<std::int64_t>{rows, config.hidden_size}, false, options);
-  };
-  embedding_ = register_module("embedding", table(config.vocab_size));
-  if (config.learned_positions) positions_ = register_module("positions", table(config.seq_length));
-  const auto list = register_module("layers", std::make_shared<Group>());
+  const std::int64_t C = config.hidden_size;
+  embedding_ = add_affine(*this, "embedding", {config.vocab_size, C}, false, options);
+  if (config.learned_positions) positions_ = add_affine(*this, "positions", {config.seq_length, C}, false, options);
+  const auto list = register_module("layers", std::make_shared<NameLevel>());
   for (std::int64_t i = 0; i < config.num_layers; ++i) {
     const std::string index = std::to_string(i);
     layers_.push_back(list->register_module(index, std::make_shared<EncoderLayer>(config, options)));
     units_.push_back({"layers." + index, "TransformerEncoderLayer", layers_.back().get()});
   }
-  const auto head = register_module("head", std::make_shared<Group>());
+  const auto head = register_module("head", std::make_shared<NameLevel>());
   head_bias_ = head->register_parameter("bias", at::empty({config.vocab_size}, options));
 }
 

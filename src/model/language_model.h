@@ -30,6 +30,9 @@ struct LanguageModelShape {
   std::int64_t head_dim() const { return hidden_size / num_heads; }
 };
 
+// What a block calls once: q, k, v [T, H, D] to [T, H, D].
+using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+
 class LanguageModel : public UnitModel {
  public:
   const LanguageModelShape& shape() const { return shape_; }
@@ -64,9 +67,6 @@ class LanguageModel : public UnitModel {
   at::Tensor step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
 
  protected:
-  // What a block calls once: q, k, v [T, H, D] to [T, H, D].
-  using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
-
   explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
 
   // [T] and [T] to [T, C], by embedding_weight() or, where it is tied to the head, by a TiedTable's name of it.

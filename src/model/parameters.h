@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -26,7 +27,14 @@ class Affine : public torch::nn::Module {
   at::Tensor weight, bias;  // bias is undefined where there is none
 };
 
-// A level of names.
-class Group : public torch::nn::Module {};
+// A level of names, without parameters of its own.
+class NameLevel : public torch::nn::Module {};
+
+// A new child of `parent`.
+inline std::shared_ptr<Affine> add_affine(torch::nn::Module& parent, const std::string& name,
+                                          std::vector<std::int64_t> shape, bool has_bias,
+                                          const at::TensorOptions& options) {
+  return parent.register_module(name, std::make_shared<Affine>(std::move(shape), has_bias, options));
+}
 
 }  // namespace tessera

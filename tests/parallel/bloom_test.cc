@@ -1,0 +1,175 @@
+// The text models under the engine: every strategy trains them to the same bits, with and without activation
+// checkpointing, and leaves the gradients that the model has without an engine.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/checkpointing.h"
+#include "model/small_model.h"
+#include "parallel/sharded_optimizer.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kNumSteps = 5;
+constexpr double kDropout = 0.1;
+
+struct Training {
+  bool is_bloom = true;
+  at::ScalarType type = at::kFloat;
+  std::string strategy = "ddp";
+  int num_ranks = 2;
+  int ranks_per_node = 0;
+  bool checkpointed = false;
+};
+
+std::shared_ptr<LanguageModel> model_of(const Training& run) {
+  if (run.is_bloom) return small_bloom(kDropout);
+  return small_gpt(kDropout);
+}
+
+EngineOptions options_of(const Training& run) {
+  EngineOptions options;
+  options.placement = placement_of(run.strategy);
+  options.types = {run.type, run.type, false};
+  return options;
+}
+
+// Every rank and step has sequences of other lengths.
+PackedBatch batch_of(int step, int rank) {
+  return counted_batch({7 + rank, 5 + step, 2});
+}
+
+kernels::LossSum forward(LanguageModel& model, const PackedBatch& batch, Engine& engine, bool checkpointed) {
+  const auto pass = engine.forward();
+  CheckpointRunner recomputing(engine);
+  return model.loss(batch, checkpointed ? recomputing : static_cast<UnitRunner&>(engine));
+}
+
+std::vector<double> losses_of(World& world, const Training& run) {
+  const auto model = model_of(run);
+  initialise(*model, 1 + static_cast<std::uint64_t>(world.rank()));  // rank 0's values reach the others
+  Engine engine(world, *model, model->units(), options_of(run));
+  ShardedOptimizer optimizer(engine, kernels::AdamW{});
+  std::vector<double> losses;
+  for (int step = 0; step < kNumSteps; ++step) {
+    model->set_dropout_seed(mix_seed(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(world.rank())));
+    const kernels::LossSum loss = forward(*model, batch_of(step, world.rank()), engine, run.checkpointed);
+    engine.backward(loss.sum);
+    const at::Tensor sums = at::stack({loss.sum.detach(), at::scalar_tensor(loss.num_counted, at::kFloat)});
+    world.all().all_reduce(sums)->wait();
+    const double divisor = sums[1].item<double>();
+    const UpdateResult update = optimizer.update({.learning_rate = 1e-2, .divisor = divisor, .max_norm = 1});
+    losses.push_back(sums[0].item<double>() / divisor);
+    losses.push_back(update.gradient_norm);
+  }
+  return losses;
+}
+
+// Of rank 0: each step's loss over all ranks, and the norm of its gradient.
+std::vector<double> losses_of(const Training& run) {
+  std::vector<double> losses;
+  WorldOptions options;
+  options.ranks_per_node = run.ranks_per_node;
+  options.comm_timeout = std::chrono::seconds(60);
+  run_thread_ranks(run.num_ranks, options, [&](World& world) {
+    std::vector<double> own = losses_of(world, run);
+    if (world.rank() == 0) losses = std::move(own);
+  });
+  return losses;
+}
+
+class TextModelUnderEngine : public testing::TestWithParam<std::tuple<bool, at::ScalarType>> {
+ protected:
+  Training training(const std::string& strategy, int num_ranks = 2) const {
+    return {.is_bloom = std::get<0>(GetParam()),
+            .type = std::get<1>(GetParam()),
+            .strategy = strategy,
+            .num_ranks = num_ranks};
+  }
+};
+
+TEST_P(TextModelUnderEngine, EveryStrategyGivesTheSameBitsWithAndWithoutCheckpointing) {
+  const std::vector<double> expected = losses_of(training("ddp"));
+  EXPECT_LT(expected[2 * kNumSteps - 2], expected[0]) << "it learns";
+  for (const std::string strategy : {"ddp", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op"}) {
+    for (const bool checkpointed : {false, true}) {
+      Training run = training(strategy);
+      run.checkpointed = checkpointed;
+      EXPECT_EQ(losses_of(run), expected) << strategy << (checkpointed ? ", checkpointed" : "");
+    }
+  }
+}
+
+TEST_P(TextModelUnderEngine, HybridGivesTheBitsOfFlatRanks) {
+  for (const int ranks_per_node : {1, 2}) {
+    Training flat = training("ddp"), hybrid = training("hybrid_shard");
+    flat.ranks_per_node = hybrid.ranks_per_node = ranks_per_node;
+    const std::vector<double> expected = losses_of(flat);
+    EXPECT_EQ(losses_of(hybrid), expected) << ranks_per_node << " ranks a node";
+    hybrid.checkpointed = true;
+    EXPECT_EQ(losses_of(hybrid), expected) << ranks_per_node << " ranks a node, checkpointed";
+  }
+}
+
+TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
+  const std::vector<double> expected = losses_of(training("single", 1));
+  for (const std::string strategy : {"ddp", "zero2", "full_shard", "hybrid_shard"}) {
+    Training run = training(strategy, 1);
+    EXPECT_EQ(losses_of(run), expected) << strategy;
+    run.checkpointed = true;
+    EXPECT_EQ(losses_of(run), expected) << strategy << ", checkpointed";
+  }
+}
+
+// The engine takes each gradient as soon as it is there; the tied table's must then be whole: the head's part and the
+// embedding's.
+TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
+  for (const bool checkpointed : {false, true}) {
+    Training run = training("single", 1);
+    const auto alone = model_of(run), spread = model_of(run);
+    alone->to(run.type);
+    UnitRunner plain;
+    alone->set_dropout_seed(3);
+    spread->set_dropout_seed(3);
+    alone->loss(batch_of(0, 0), plain).sum.backward();
+    run_thread_ranks(1, {}, [&](World& world) {
+      Engine engine(world, *spread, spread->units(), options_of(run));
+      engine.backward(forward(*spread, batch_of(0, 0), engine, checkpointed).sum);
+      engine.wait_for_gradients();
+      std::size_t num_compared = 0;
+      for (const FlatUnit& unit : engine.units()) {
+        for (const FlatSlot& slot : unit.layout().slots()) {
+          const at::Tensor expected = alone->named_parameters()[slot.name].grad();
+          const at::Tensor found = unit.gradient().narrow(0, slot.offset, slot.numel).view(slot.shape);
+          EXPECT_TRUE(at::equal(found, expected)) << slot.name << (checkpointed ? ", checkpointed" : "");
+          ++num_compared;
+        }
+      }
+      EXPECT_EQ(num_compared, alone->parameters().size());
+    });
+  }
+}
+
+// Nothing stays gathered after a pass without gradients, and checkpointing changes nothing in it.
+TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
+  const Training run = training("full_shard");
+  run_thread_ranks(run.num_ranks, {}, [&](World& world) {
+    const auto model = model_of(run);
+    Engine engine(world, *model, model->units(), options_of(run));
+    model->eval();
+    const at::NoGradGuard no_grad;
+    const double first = forward(*model, batch_of(0, 0), engine, false).sum.item<double>();
+    EXPECT_EQ(forward(*model, batch_of(0, 0), engine, true).sum.item<double>(), first);
+    for (const FlatUnit& unit : engine.units()) EXPECT_FALSE(unit.is_whole()) << unit.name();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TextModelUnderEngine,
+                         testing::Combine(testing::Bool(), testing::Values(at::kFloat, at::kBFloat16)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) ? "bloom" : "gpt") + "_" +
+                                  c10::toString(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace tessera
