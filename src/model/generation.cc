@@ -56,6 +56,10 @@ class Continuation {
   virtual void keep(const std::vector<std::int64_t>& rows) = 0;
 };
 
+// Tokens a sequence that a cache has room for at first, beside the prompt; twice as many whenever it is full. Most
+// texts end long before a generous max_new_tokens, whose memory is then never taken.
+constexpr std::int64_t kFirstNewTokens = 256;
+
 class CachedContinuation : public Continuation {
  public:
   CachedContinuation(LanguageModel& model, UnitRunner& runner, const std::vector<TokenIds>& prompts,
@@ -63,17 +67,22 @@ class CachedContinuation : public Continuation {
       : model_(model),
         runner_(runner),
         prompts_(pack_sequences(prompts, model.device())),
-        // The last token is never fed back.
-        cache_(model.make_cache(static_cast<std::int64_t>(prompts.size()), prompts_.max_seqlen + max_new_tokens - 1)) {}
+        max_length_(prompts_.max_seqlen + max_new_tokens - 1),  // the last token is never fed back
+        cache_(model.make_cache(static_cast<std::int64_t>(prompts.size()),
+                                std::min(max_length_, prompts_.max_seqlen + kFirstNewTokens))) {}
 
   at::Tensor first() override { return model_.prefill(prompts_, cache_, runner_); }
-  at::Tensor next(const at::Tensor& ids) override { return model_.step(ids, cache_, runner_); }
+  at::Tensor next(const at::Tensor& ids) override {
+    if (cache_.longest() == cache_.capacity()) cache_.grow(std::min(max_length_, 2 * cache_.capacity()));
+    return model_.step(ids, cache_, runner_);
+  }
   void keep(const std::vector<std::int64_t>& rows) override { cache_.keep(rows); }
 
  private:
   LanguageModel& model_;
   UnitRunner& runner_;
   PackedBatch prompts_;
+  std::int64_t max_length_;
   KeyValueCache cache_;
 };
 
@@ -124,6 +133,12 @@ class Rows {
     for (std::size_t row = 0; row < sequence_.size(); ++row) {
       if (ended_[row]) continue;
       const std::int64_t id = host.const_data_ptr<std::int64_t>()[row];
+      if (id == kNoToken) {
+        throw Error(fmt::format(
+            "generation: after {} new tokens of prompt {} the model's logits are NaN or infinite: the weights "
+            "are damaged, or too large for the type (float16 ends at 65504); try float32",
+            written[sequence_[row]].size(), sequence_[row]));
+      }
       written[sequence_[row]].push_back(id);
       ended_[row] = std::find(eos_ids.begin(), eos_ids.end(), id) != eos_ids.end();
     }

@@ -19,9 +19,10 @@ struct GenerationOptions {
 
 using TokenIds = std::vector<std::int64_t>;
 
-// What follows each prompt, without the prompt. The model is put into eval mode for the time. Throws UsageError for
-// options that cannot be, an empty prompt, an id outside of the vocabulary, or more tokens than the model has positions
-// for.
+// What follows each prompt, without the prompt. The model is put into eval mode for the time. The number of passes
+// through the runner depends on when the sequences end. Throws UsageError for options that cannot be, an empty prompt,
+// an id outside of the vocabulary, or more tokens than the model has positions for; Error where the logits are not
+// finite.
 std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>& prompts,
                                const GenerationOptions& options, UnitRunner& runner);
 

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <set>
+
 #include "core/error.h"
 #include "model/small_model.h"
 #include "support/contains.h"
@@ -23,8 +26,13 @@ std::string refusal(LanguageModel& model, const std::vector<TokenIds>& prompts, 
   }
 }
 
+// Its continuations are not one token over and over.
+std::shared_ptr<LanguageModel> talkative_bloom() {
+  return small_bloom(0, 3, /*is_tied=*/false);
+}
+
 TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
-  const std::shared_ptr<LanguageModel> models[] = {small_bloom(), small_gpt()};
+  const std::shared_ptr<LanguageModel> models[] = {talkative_bloom(), small_gpt()};
   UnitRunner runner;
   for (const auto& model : models) {
     GenerationOptions options;
@@ -41,11 +49,14 @@ TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
 
 // Each sequence of the batch ends at its own place, whichever ended before it.
 TEST(Generation, EndsWithTheFirstEndTokenOfEachSequence) {
-  const auto model = small_bloom();
+  const auto model = talkative_bloom();
   UnitRunner runner;
   GenerationOptions options;
   options.max_new_tokens = 15;
   const auto free = generate(*model, kPrompts, options, runner);
+  std::set<std::int64_t> distinct;
+  for (const TokenIds& ids : free) distinct.insert(ids.begin(), ids.end());
+  EXPECT_GT(distinct.size(), 8u) << "nothing would end in the middle";
   for (std::int64_t eos = 0; eos < 50; ++eos) {
     options.eos_ids = {eos, 49 - eos};
     const auto ended = generate(*model, kPrompts, options, runner);
@@ -101,6 +112,61 @@ TEST(Generation, TheCacheTakesItsMemoryOnce) {
   for (int i = 0; i < 20; ++i) step();
   EXPECT_LT(live_cpu_bytes() - after_one, 64 * 1024) << "only the bias of one step grows";
   EXPECT_LT(peak_cpu_bytes() - after_one, cache.bytes() / 2) << "no layer's cache is copied";
+}
+
+TEST(Generation, AGrownCacheGivesTheSameBits) {
+  const auto model = talkative_bloom();
+  UnitRunner runner;
+  KeyValueCache wide = model->make_cache(4, 20), grown = model->make_cache(4, 7);
+  const PackedBatch prompts = pack_sequences(kPrompts, at::kCPU);
+  EXPECT_TRUE(at::equal(model->prefill(prompts, wide, runner), model->prefill(prompts, grown, runner)));
+  grown.grow(20);
+  EXPECT_EQ(grown.bytes(), wide.bytes());
+  for (int i = 0; i < 13; ++i) {
+    const at::Tensor ids = at::full({4}, i, at::kLong);
+    EXPECT_TRUE(at::equal(model->step(ids, wide, runner), model->step(ids, grown, runner))) << i;
+  }
+}
+
+TEST(Generation, GoesOnWhenTheCacheIsFull) {
+  const auto model = small_bloom(0, 1, /*is_tied=*/false);
+  UnitRunner runner;
+  GenerationOptions options;
+  options.max_new_tokens = 300;  // beyond the room that there is at first
+  const auto cached = generate(*model, {{1, 2, 3}}, options, runner);
+  EXPECT_EQ(cached.front().size(), 300u);
+  options.use_cache = false;
+  EXPECT_EQ(generate(*model, {{1, 2, 3}}, options, runner), cached);
+}
+
+TEST(Generation, TextThatEndsTakesNoMemoryForAGenerousLimit) {
+  start_counting_cpu_memory();
+  const auto model = talkative_bloom();
+  UnitRunner runner;
+  GenerationOptions options;
+  options.max_new_tokens = 1;
+  options.eos_ids = generate(*model, {{1}}, options, runner).front();
+  options.max_new_tokens = 1'000'000;
+  reset_peak_cpu_bytes();
+  const std::int64_t before = live_cpu_bytes();
+  EXPECT_EQ(generate(*model, {{1}}, options, runner).front().size(), 1u);
+  EXPECT_LT(peak_cpu_bytes() - before, 4 << 20) << "1.5 GB if all of it were taken";
+}
+
+TEST(Generation, LogitsThatAreNotFiniteAreToldOf) {
+  const auto model = small_bloom();
+  model->named_parameters()["transformer.ln_f.bias"].detach()[3] = std::numeric_limits<float>::quiet_NaN();
+  UnitRunner runner;
+  GenerationOptions options;
+  for (const bool do_sample : {false, true}) {
+    options.sampling.do_sample = do_sample;
+    try {
+      generate(*model, kPrompts, options, runner);
+      ADD_FAILURE() << "tokens from NaN";
+    } catch (const Error& error) {
+      EXPECT_TRUE(contains(error.what(), "prompt 0 the model's logits are NaN or infinite"));
+    }
+  }
 }
 
 TEST(Generation, RefusesWhatCannotBe) {

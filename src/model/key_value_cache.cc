@@ -14,17 +14,38 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/error.h"
 
 namespace tessera {
+namespace {
+
+// Zeros: slots not yet filled are multiplied by a probability of 0, which NaN would survive.
+at::Tensor empty_slots(const CacheShape& s, const at::TensorOptions& options) {
+  return at::zeros({s.num_sequences, s.num_heads, s.capacity, s.head_dim}, options);
+}
+
+}  // namespace
 
 KeyValueCache::KeyValueCache(const CacheShape& shape, const at::TensorOptions& options) : shape_(shape) {
   for (std::int64_t layer = 0; layer < shape.num_layers; ++layer) {
-    // Zeros: slots not yet filled are multiplied by a probability of 0, which NaN would survive.
-    const std::vector<std::int64_t> sizes{shape.num_sequences, shape.num_heads, shape.capacity, shape.head_dim};
-    keys_.push_back(at::zeros(sizes, options));
-    values_.push_back(at::zeros(sizes, options));
+    keys_.push_back(empty_slots(shape, options));
+    values_.push_back(empty_slots(shape, options));
+  }
+}
+
+void KeyValueCache::grow(std::int64_t capacity) {
+  if (capacity < shape_.capacity) {
+    throw Error(fmt::format("generation: a cache of {} tokens cannot grow to {}", shape_.capacity, capacity));
+  }
+  const std::int64_t before = std::exchange(shape_.capacity, capacity);
+  for (std::vector<at::Tensor>* kept : {&keys_, &values_}) {
+    for (at::Tensor& slots : *kept) {
+      at::Tensor wider = empty_slots(shape_, slots.options());
+      wider.narrow(2, 0, before).copy_(slots);
+      slots = std::move(wider);
+    }
   }
 }
 

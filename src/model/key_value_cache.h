@@ -1,8 +1,8 @@
-// What generation keeps of the tokens it has seen: the keys and values of every layer, in memory taken once.
+// What generation keeps of the tokens it has seen: the keys and values of every layer.
 //
 // Sequence b fills the slots 0, 1, ... of its own row, whatever the others' lengths; nothing is moved or joined when a
-// token is added. First the prompts (begin_prompt, then store for each layer), then a token of every sequence at a time
-// (begin_step, then attend for each layer, then end_step).
+// token is added, only when the cache grows. First the prompts (begin_prompt, then store for each layer), then a token
+// of every sequence at a time (begin_step, then attend for each layer, then end_step).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,11 +33,15 @@ class KeyValueCache {
   at::Tensor attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
   void end_step();
 
+  // So many slots a sequence from now on, at least as many as now; between two steps. Beyond the new cache it takes one
+  // layer's old keys or values at a time.
+  void grow(std::int64_t capacity);
   // Only these rows from now on, in this order.
   void keep(const std::vector<std::int64_t>& rows);
 
   const at::Tensor& lengths() const { return lengths_; }  // [B] int64 on the device: the position of the next token
   std::int64_t longest() const;
+  std::int64_t capacity() const { return shape_.capacity; }
   std::int64_t num_sequences() const { return shape_.num_sequences; }
   std::int64_t bytes() const;
   static std::int64_t bytes_for(const CacheShape& shape, std::int64_t element_bytes);

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
@@ -55,9 +56,12 @@ at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling) {
 }
 
 at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
-  if (!sampling.do_sample) return at::argmax(scores, -1);
-  const at::Tensor probabilities = at::softmax(filter_scores(scores, sampling), -1);
-  return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1);
+  const at::Tensor broken = at::isfinite(scores).all(-1).logical_not();
+  if (!sampling.do_sample) return at::argmax(scores, -1).masked_fill_(broken, kNoToken);
+  // multinomial ends a GPU's context where a probability is NaN: broken rows are drawn from something else.
+  const at::Tensor sound = scores.masked_fill(broken.unsqueeze(1), 0);
+  const at::Tensor probabilities = at::softmax(filter_scores(sound, sampling), -1);
+  return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1).masked_fill_(broken, kNoToken);
 }
 
 at::Generator make_generator(const at::Device& device, std::uint64_t seed) {

@@ -23,8 +23,10 @@ void check_sampling(const Sampling& sampling);
 // scores: [B, V] to float32 with -inf where a filter took the token out.
 at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling);
 
-// [B] int64 from scores [B, V]. `generator` is of the scores' device; it is used where do_sample is set, one draw for
-// all rows, as torch.multinomial does it.
+// [B] int64 from scores [B, V]; kNoToken for a row that is not finite throughout, which needs no waiting for a GPU.
+// `generator` is of the scores' device; it is used where do_sample is set, one draw for all rows, as torch.multinomial
+// does it.
+inline constexpr std::int64_t kNoToken = -1;
 at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator);
 
 at::Generator make_generator(const at::Device& device, std::uint64_t seed);

@@ -10,13 +10,15 @@
 
 namespace tessera {
 
-inline std::shared_ptr<Bloom> small_bloom(double dropout = 0, std::int64_t num_layers = 3) {
+// With a tied head and random weights a token predicts itself: where that would hide a mistake, is_tied is false.
+inline std::shared_ptr<Bloom> small_bloom(double dropout = 0, std::int64_t num_layers = 3, bool is_tied = true) {
   BloomConfig config;
   config.vocab_size = 50;
   config.hidden_size = 64;
   config.num_layers = num_layers;
   config.num_heads = 4;
   config.hidden_dropout = dropout;
+  config.tie_word_embeddings = is_tied;
   config.initializer_range = 0.1;
   auto model = std::make_shared<Bloom>(config);
   initialise(*model, 1);
