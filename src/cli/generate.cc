@@ -26,7 +26,7 @@ namespace {
 struct GenerateSettings {
   std::string model, tokenizer, prompt, prompt_ids, device, dtype;
   std::int64_t seed = 0;
-  bool as_json = false, with_logits = false;
+  bool from_ids = false, as_json = false, with_logits = false;
   GenerationOptions generation;
 };
 
@@ -87,11 +87,12 @@ void declare(Schema& schema, GenerateSettings& s) {
       .help("add the logits after the prompt's last token; with --json");
 }
 
-void check(const Schema& schema, const GenerateSettings& s) {
+void check(const Schema& schema, GenerateSettings& s) {
   if (s.model.empty()) throw UsageError("tessera generate: --model FOLDER is missing");
   if (schema.at("prompt").is_set() == schema.at("prompt_ids").is_set()) {
     throw UsageError("tessera generate: give either --prompt TEXT or --prompt_ids \"[1,2]\"");
   }
+  s.from_ids = schema.at("prompt_ids").is_set();
   if (s.with_logits && !s.as_json) throw UsageError("--logits: only with --json");
 }
 
@@ -116,14 +117,21 @@ void warn_of_the_rest(const Json& own, const std::string& origin) {
                         {"typical_p", 1.0},
                         {"epsilon_cutoff", 0.0},
                         {"eta_cutoff", 0.0},
+                        {"num_return_sequences", 1},
+                        {"max_length", 20},
+                        {"min_length", 0},
                         {"min_new_tokens", 0},
+                        {"forced_bos_token_id", nullptr},
+                        {"forced_eos_token_id", nullptr},
                         {"bad_words_ids", nullptr},
                         {"stop_strings", nullptr},
                         {"suppress_tokens", nullptr}};
   for (const auto& [name, value] : neutral.items()) {
     if (!own.contains(name) || own.at(name).is_null() || own.at(name) == value) continue;
-    log_warn("{}: \"{}\": {} is not followed: Tessera takes the best token, or draws by temperature, top_k and top_p",
-             origin, name, printable(own.at(name).dump()));
+    log_warn(
+        "{}: \"{}\": {} is not followed: Tessera takes the best token, or draws by temperature, top_k and top_p, "
+        "at most max_new_tokens times",
+        origin, name, printable(own.at(name).dump()));
   }
 }
 
@@ -141,8 +149,11 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
   for (const char* name : {"max_new_tokens", "do_sample", "temperature", "top_k", "top_p"}) {
     if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
   }
+  if (own->contains("top_k") && own->at("top_k").is_null()) known["top_k"] = 0;  // transformers: null is from all
   schema.read_json(known, origin);
-  warn_of_the_rest(*own, origin);
+  Json rest = *own;
+  if (schema.at("max_new_tokens").is_set()) rest.erase("max_length");  // the one that wins in transformers, too
+  warn_of_the_rest(rest, origin);
 }
 
 std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {
@@ -151,9 +162,14 @@ std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFo
     return Tokenizer::load(is_here ? std::filesystem::path(s.tokenizer)
                                    : find_model_folder(s.tokenizer, Environment::of_process()));
   }
-  if (s.prompt_ids.empty()) return Tokenizer::load(folder.path());
+  const bool has_own = !folder.tokenizer_files().empty();
+  if (!s.from_ids && !has_own) {
+    throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer PATH, or --prompt_ids instead of --prompt",
+                                 folder.path().string()));
+  }
+  if (!s.from_ids) return Tokenizer::load(folder.path());
   // Only for the text: ids alone need none.
-  if (folder.tokenizer_files().empty()) return std::nullopt;
+  if (!has_own) return std::nullopt;
   try {
     return Tokenizer::load(folder.path());
   } catch (const Error& error) {
@@ -163,7 +179,7 @@ std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFo
 }
 
 TokenIds prompt_of(const GenerateSettings& s, const std::optional<Tokenizer>& tokenizer) {
-  if (s.prompt_ids.empty()) {
+  if (!s.from_ids) {
     const auto ids = tokenizer->encode(s.prompt);
     if (ids.empty()) throw UsageError("--prompt: the tokenizer makes no token of it; give some text");
     return {ids.begin(), ids.end()};
@@ -210,12 +226,10 @@ int run_generate(const std::vector<std::string>& args) {
   TokenIds ids = prompt;
   const TokenIds added = generate(*model, {prompt}, s.generation, runner).front();
   ids.insert(ids.end(), added.begin(), added.end());
-  Json result = {{"ids", ids}, {"text", tokenizer ? Json(text_of(*tokenizer, ids)) : Json(nullptr)}};
-  result["num_prompt_ids"] = prompt.size();
+  const Json text = tokenizer ? Json(text_of(*tokenizer, ids)) : Json(nullptr);
+  Json result = {{"ids", ids}, {"text", text}, {"num_prompt_ids", prompt.size()}};
   if (s.with_logits) result["logits"] = logits_after(*model, prompt);
-  // A cut character is no UTF-8, JSON only that.
-  const std::string json = result.dump(-1, ' ', false, Json::error_handler_t::replace);
-  print_out((s.as_json ? json : tokenizer ? text_of(*tokenizer, ids) : Json(ids).dump()) + "\n");
+  print_out((s.as_json ? result.dump() : tokenizer ? text.get<std::string>() : Json(ids).dump()) + "\n");
   return 0;
 }
 

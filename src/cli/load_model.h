@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-// In eval mode, in the device and type of `options`. Throws UsageError naming the file and the tensor or field.
+// In eval mode, in the device and type of `options`. Throws UsageError naming the file and the tensor or field, Error
+// where there is not the memory for it.
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options);
 
 // "cpu", "cuda", or "auto": the GPU where there is one. Throws UsageError where "cuda" is asked for and there is none.

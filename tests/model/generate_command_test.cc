@@ -80,10 +80,23 @@ TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
   EXPECT_TRUE(ids.output.starts_with("[5,")) << ids.output;
 }
 
+// A copy of the folder to change; gone with the object.
+struct OwnFolder {
+  explicit OwnFolder(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / fmt::format("generate_{}_{}", name, getpid())) {
+    std::filesystem::copy(kFolder, path, std::filesystem::copy_options::recursive);
+  }
+  ~OwnFolder() { std::filesystem::remove_all(path); }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+
+  const std::filesystem::path path;
+};
+
 // Options of the folder's generation_config.json count, as in transformers; the command line's win.
 TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("generate_{}", getpid());
-  std::filesystem::copy(kFolder, folder, std::filesystem::copy_options::recursive);
+  const OwnFolder own("config");
+  const std::filesystem::path& folder = own.path;
   const auto& greedy = expected().at(2).at("greedy");
   const std::string arguments = fmt::format("--model {} --prompt x", folder.string());
   write_file_atomically(folder / "generation_config.json",
@@ -98,7 +111,25 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   const std::string warned = generate(arguments).output;
   EXPECT_TRUE(contains(warned, "\"num_beams\": 4 is not followed")) << warned;
   EXPECT_FALSE(contains(warned, "repetition_penalty")) << warned;
-  std::filesystem::remove_all(folder);
+  write_file_atomically(folder / "generation_config.json", R"({"max_length": 30})");
+  EXPECT_TRUE(contains(generate(arguments).output, "\"max_length\": 30 is not followed"));
+  EXPECT_FALSE(contains(generate(arguments + " --max_new_tokens 2").output, "max_length"));
+  // null is transformers' word for: from all tokens.
+  write_file_atomically(folder / "generation_config.json", R"({"do_sample": true, "top_k": null})");
+  EXPECT_EQ(generated(arguments), generated(arguments + " --top_k 0"));
+  EXPECT_NE(generated(arguments), generated(arguments + " --top_k 50"));
+}
+
+TEST(GenerateCommand, SaysHowLargeAModelIsThatDoesNotFit) {
+  const OwnFolder own("sizes");
+  Json config = read_json_file(own.path / "config.json");
+  config["vocab_size"] = std::int64_t{1} << 30;
+  config["hidden_size"] = std::int64_t{1} << 20;
+  write_file_atomically(own.path / "config.json", config.dump());
+  const Ended ended = generate(fmt::format("--model {} --prompt_ids [1]", own.path.string()));
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_TRUE(contains(ended.output, "config.json: a model of 2264993971")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "does not fit")) << ended.output;
 }
 
 TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
@@ -115,13 +146,14 @@ TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
   refused(model + "--prompt_ids [1,400]", "token 400: the model's vocabulary is 0 to 399");
   refused(model + "--prompt_ids [1.5]", "expected a whole number");
   refused(model + "--prompt_ids '{}'", "expected a JSON array of token ids");
+  refused(model + "--prompt_ids ''", "--prompt_ids:1:1");
   refused(model + "--prompt_ids '[1'", "--prompt_ids:1:");
   refused(model + "--prompt x --top_k 3", "only with --do_sample");
   refused(model + "--prompt x --logits", "only with --json");
   refused(model + "--prompt x --max_new_tokens 0", "max_new_tokens");
   refused(model + "--prompt x --dtype int8", "dtype");
   refused("--model " + kData + "/nowhere --prompt_ids [1]", "nowhere");
-  refused("--model " + kData + "/model_folder/bloom_base --prompt x", "tokenizer");
+  refused("--model " + kData + "/model_folder/bloom_base --prompt x", "has no tokenizer: give --tokenizer PATH");
 }
 
 }  // namespace
