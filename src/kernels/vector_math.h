@@ -8,7 +8,7 @@
 // compiled once for each width, with all that it calls inlined, and the loader picks.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define TESSERA_VECTORISED __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512"), flatten))
+#define TESSERA_VECTORISED __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), flatten))
 #else
 #define TESSERA_VECTORISED
 #endif
