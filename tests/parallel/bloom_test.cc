@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/checkpointing.h"
+#include "model/generation.h"
 #include "model/small_model.h"
 #include "parallel/sharded_optimizer.h"
 
@@ -161,6 +162,22 @@ TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
     const double first = forward(*model, batch_of(0, 0), engine, false).sum.item<double>();
     EXPECT_EQ(forward(*model, batch_of(0, 0), engine, true).sum.item<double>(), first);
     for (const FlatUnit& unit : engine.units()) EXPECT_FALSE(unit.is_whole()) << unit.name();
+  });
+}
+
+TEST_P(TextModelUnderEngine, GeneratesWhatTheModelAloneGenerates) {
+  const Training run = training("full_shard");
+  const std::vector<TokenIds> prompts = {{1, 2, 3}, {4}, {5, 6, 7, 8}};
+  const auto alone = model_of(run);
+  alone->to(run.type);
+  UnitRunner plain;
+  const std::vector<TokenIds> expected = generate(*alone, prompts, {}, plain);
+  run_thread_ranks(run.num_ranks, {}, [&](World& world) {
+    const auto model = model_of(run);
+    Engine engine(world, *model, model->units(), options_of(run));
+    const at::NoGradGuard no_grad;
+    const auto pass = engine.forward();
+    EXPECT_EQ(generate(*model, prompts, {}, engine), expected) << "rank " << world.rank();
   });
 }
 
