@@ -76,17 +76,20 @@ TEST(TorchFile, WhatWeWriteIsReadBack) {
   EXPECT_EQ(entries[0].offset_bytes % 64, 0);
 }
 
-TEST(TorchFile, EveryTruncationIsRefused) {
-  const std::string file = read_file(reference("batch_norm.pth"));
-  EXPECT_EQ(parse_torch_file(file, "m").size(), 6u);
+class RealTorchFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(RealTorchFile, EveryTruncationIsRefused) {
+  const std::string file = read_file(reference(GetParam()));
+  EXPECT_GT(parse_torch_file(file, "m").size(), 5u);
   for (std::size_t size = 0; size < file.size(); ++size) {
     EXPECT_THROW(parse_torch_file(file.substr(0, size), "m"), UsageError) << size;
   }
+  EXPECT_THROW(parse_torch_file(file + "x", "m"), UsageError);
 }
 
 // One wrong bit anywhere gives a refusal or tensors that lie in the file, never a crash.
-TEST(TorchFile, EveryFlippedBitIsSurvived) {
-  const std::string file = read_file(reference("batch_norm.pth"));
+TEST_P(RealTorchFile, EveryFlippedBitIsSurvived) {
+  const std::string file = read_file(reference(GetParam()));
   for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
     std::string changed = file;
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
@@ -99,8 +102,50 @@ TEST(TorchFile, EveryFlippedBitIsSurvived) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(All, RealTorchFile, testing::Values("batch_norm.pth", "odd_legacy.pth"),
+                         [](const auto& file) { return std::string(file.param).substr(0, 3); });
+
+// The parts of a file from before torch 1.6, each of which can be wrong.
+std::string legacy_file(const std::string& version, const std::string& system, const std::string& state_dict,
+                        const std::string& keys, const std::string& storages) {
+  return std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15) + version + system + state_dict +
+         keys + storages;
+}
+
 std::string text(const std::string& value) {
   return "X" + std::string(1, static_cast<char>(value.size())) + std::string(3, '\0') + value;
+}
+
+TEST(LegacyTorchFile, EveryPartIsChecked) {
+  const std::string version = "M\xe9\x03.", system = "}" + text("little_endian") + "\x88s.";
+  const std::string tensors = compose_pickled_state_dict({good_tensor()}), keys = "]" + text("0") + "a.";
+  const std::string storage = std::string("\x06\0\0\0\0\0\0\0", 8) + std::string(24, 'x');
+  const auto entries = parse_torch_file(legacy_file(version, system, tensors, keys, storage), "m");
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].num_bytes(), 24);
+
+  const std::string big_endian = "}" + text("little_endian") + "\x89s.";
+  const std::string two_keys = "](" + text("0") + text("0") + "e.",
+                    huge = std::string(8, '\xff') + std::string(24, 'x');
+  auto bytes = good_tensor();
+  bytes.name = "b";
+  bytes.type = WeightType::kU8;
+  const std::pair<std::string, const char*> broken[] = {
+      {legacy_file("K\x01.", system, tensors, keys, storage), "not version 1001"},
+      {legacy_file(version, "N.", tensors, keys, storage), "no description of the machine"},
+      {legacy_file(version, big_endian, tensors, keys, storage), "big-endian"},
+      {legacy_file(version, system, "N.", keys, storage), "it holds None"},
+      {legacy_file(version, system, compose_pickled_state_dict({good_tensor(), bytes}), keys, storage),
+       "tensor 'b': its storage 0 has elements of 4 bytes elsewhere"},
+      {legacy_file(version, system, tensors, "N.", storage), "no list of its storages"},
+      {legacy_file(version, system, tensors, "].", ""), "tensor 'w': its storage 0 is missing"},
+      {legacy_file(version, system, tensors, "]" + text("1") + "a.", storage), "belongs to no tensor"},
+      {legacy_file(version, system, tensors, two_keys, storage + storage), "storage 0 stands twice"},
+      {legacy_file(version, system, tensors, keys, "1234567"), "truncated before storage 0"},
+      {legacy_file(version, system, tensors, keys, huge), "storage 0 has 18446744073709551615 elements"},
+      {legacy_file(version, system, tensors, keys, storage + "more"), "4 bytes behind its storages"},
+  };
+  for (const auto& [file, message] : broken) EXPECT_REFUSED(parse_torch_file(file, "m"), message);
 }
 
 TEST(Pickle, NothingIsExecutedAndTheFunctionIsNamed) {
