@@ -1,4 +1,4 @@
-// torch.save's format from before torch 1.6, in which torchvision still publishes most of its weights: five pickles one
+// torch.save's format from before torch 1.6, in which many older published weights still are: five pickles one
 // behind another (a magic number, a version, what the machine was, the state dict, the keys of the storages), then the
 // storages in the order of those keys, each its number of elements in 8 bytes and its data.
 #pragma once

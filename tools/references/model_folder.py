@@ -67,7 +67,7 @@ def pickles(expected):
     torch.save(batch_norm.state_dict(), OUT / "batch_norm.pth")
     expected["batch_norm.pth"] = facts(batch_norm.state_dict())
 
-    # The format from before torch 1.6, which torchvision publishes its weights in.
+    # The format from before torch 1.6, in which many older published weights still are.
     torch.save(odd, OUT / "odd_legacy.pth", _use_new_zipfile_serialization=False)
     expected["odd_legacy.pth"] = facts(odd)
 
