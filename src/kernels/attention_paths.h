@@ -16,7 +16,8 @@ at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at
 // Whether the head size, ALiBi's dimensions included, is one that FlashAttention has.
 bool flash_serves(const at::Tensor& q, const PackedAttention& how);
 
-// q and k with ALiBi's numbers behind the first D of each head, and zeros up to a multiple of 8.
+// q and k with ALiBi's numbers behind the first D of each head, and zeros up to a multiple of 8: the plain form of what
+// widen_heads.cu does on a GPU.
 std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
                                                         const PackedAttention& how);
 

@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 
@@ -100,6 +101,33 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& targets, float on
   check_launch();
 }
 
+std::array<at::Tensor, 3> widen_heads(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,
+                                      const at::Tensor& cu_seqlens, const at::Tensor& slopes, float in_q,
+                                      float factor) {
+  const c10::cuda::CUDAGuard guard(qkv[0].device());
+  const std::int64_t T = qkv[0].size(0), H = qkv[0].size(1);
+  std::array<at::Tensor, 3> result;
+  WidenHeads heads{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    result[i] = at::empty({T, H, wide}, qkv[i].options());
+    heads.from[i] = in(qkv[i]);
+    heads.token_stride[i] = qkv[i].stride(0);
+    heads.head_stride[i] = qkv[i].stride(1);
+    heads.to[i] = out(result[i]);
+  }
+  heads.num_heads = static_cast<int>(H);
+  heads.D = static_cast<int>(qkv[0].size(2));
+  heads.wide = static_cast<int>(wide);
+  heads.cu_seqlens = cu_seqlens.const_data_ptr<std::int32_t>();
+  heads.num_sequences = static_cast<int>(cu_seqlens.numel()) - 1;
+  heads.slopes = slopes.defined() ? slopes.const_data_ptr<float>() : nullptr;
+  heads.in_q = in_q;
+  heads.factor = factor;
+  widen_heads_cuda(type_of(qkv[0]), heads, T, stream_of(qkv[0]));
+  check_launch();
+  return result;
+}
+
 CudaFlatStep flat_step(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& copy) {
   const auto copy_type = copy.defined() ? type_of(copy) : NumberType::kFloat32;
   return {floats(params), in(grads), type_of(grads), out(copy), copy_type, params.numel(), stream_of(params)};
@@ -134,6 +162,7 @@ const bool registered = [] {
       .layer_norm_forward = layer_norm_forward,
       .layer_norm_backward = layer_norm_backward,
       .cross_entropy_rows = cross_entropy,
+      .widen_heads = widen_heads,
       .adamw = adamw,
       .sgd = sgd,
       .block_square_sums = square_sums,

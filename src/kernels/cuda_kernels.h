@@ -4,6 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdint>
+
 #include "kernels/optimizer_constants.h"
 
 namespace tessera::kernels {
@@ -23,6 +26,10 @@ struct CudaKernels {
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
+  // attention_paths.h: {q, k, v} widened to `wide` numbers a head, with ALiBi's behind the first where there are slopes
+  std::array<at::Tensor, 3> (*widen_heads)(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,
+                                           const at::Tensor& cu_seqlens, const at::Tensor& slopes, float in_q,
+                                           float factor);
   // adamw.h, sgd.h, norm.h; copy and momentum may be undefined
   void (*adamw)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& mean,
                 const at::Tensor& square_mean, const at::Tensor& copy, const AdamWConstants& constants);

@@ -42,6 +42,22 @@ void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
 
+// widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_flash.cc), then
+// zeros
+inline constexpr int kAlibiParts = 3;
+struct WidenHeads {
+  const void* from[3];  // q, k, v: [T, H, D], the last dimension dense
+  std::int64_t token_stride[3], head_stride[3];
+  void* to[3];  // [T, H, wide]
+  int num_heads, D, wide;
+  const std::int32_t* cu_seqlens;
+  int num_sequences;
+  const float* slopes;  // null: zeros alone
+  float in_q;           // ALiBi's number in q
+  float factor;         // of slope * position in k
+};
+void widen_heads_cuda(NumberType type, const WidenHeads& heads, std::int64_t num_tokens, cudaStream_t stream);
+
 // optimizer.cu; `copy` and `momentum` may be null
 struct CudaFlatStep {
   float* params;

@@ -6,7 +6,9 @@
 #include "core/error.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
+#include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
@@ -34,6 +36,21 @@ TEST_F(KernelsOnGpu, PackedAttentionOfLongSequencesKeepsAlibiExact) {
   // Where the bias reaches a thousand, two parts in bfloat16 would not do.
   const AttentionCase one{"long", {2048, 1500, 3}, 8, 64, true, true};
   for (const auto type : kTypes) check_attention(one, type, gpu_);
+}
+
+TEST_F(KernelsOnGpu, WidenedHeadsAreThePlainOnes) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const auto qkv = random_tensor({40, 5, 3, 64}, type, gpu_, 1);
+    const auto q = qkv.select(2, 0), k = qkv.select(2, 1), v = qkv.select(2, 2);
+    const PackedAttention how{at::tensor({0, 0, 7, 8, 40}, at::kInt).to(gpu_), 32,
+                              at::tensor({1.0f, 0.3f, 0.1f, 0.03f, 0.004f}).to(gpu_)};
+    const auto [plain_q, plain_k] = with_alibi_dimensions(q, k, how);
+    const auto wide = cuda_kernels().widen_heads({q, k, v}, 72, how.cu_seqlens, *how.alibi_slopes, 8, 1);
+    EXPECT_TRUE(at::equal(wide[0], plain_q));
+    EXPECT_TRUE(at::equal(wide[1], plain_k));
+    EXPECT_TRUE(at::equal(wide[2].narrow(2, 0, 64), v));
+    EXPECT_TRUE(at::equal(wide[2].narrow(2, 64, 8), at::zeros({40, 5, 8}, v.options())));
+  }
 }
 
 TEST_F(KernelsOnGpu, AttentionDropoutIsTheSameInForwardAndBackward) {
