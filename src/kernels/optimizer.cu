@@ -7,7 +7,8 @@ constexpr int kThreads = 256;
 
 // Multiplications and additions are fused where it is written and nowhere else, as on the CPU (optimizer_cpu.cc).
 __device__ inline float scaled_gradient(float grad, float scale, float decay, float param) {
-  return __fmaf_rn(decay, param, __fmul_rn(grad, scale));
+  const float scaled = __fmul_rn(grad, scale);
+  return decay == 0.0f ? scaled : __fmaf_rn(decay, param, scaled);
 }
 
 template <typename G, typename C, bool kCopies>

@@ -24,13 +24,18 @@ inline float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);  // a * b + c, rounded once
 }
 
+// Without decay an infinite parameter must not make its gradient NaN.
+inline float scaled_gradient(float gradient, float scale, float decay, float param) {
+  return decay == 0 ? gradient * scale : fused(decay, param, gradient * scale);
+}
+
 template <typename G, typename C>
 [[maybe_unused]] inline void adamw_range(float* __restrict params, const G* __restrict grads, C* __restrict copy,
                                          float* __restrict mean, float* __restrict square_mean, std::int64_t n,
                                          const AdamWConstants& by) {
   const AdamWConstants k = by;  // in registers
   for (std::int64_t i = 0; i < n; ++i) {
-    const float g = fused(k.l2, params[i], static_cast<float>(grads[i]) * k.gradient_scale);
+    const float g = scaled_gradient(static_cast<float>(grads[i]), k.gradient_scale, k.l2, params[i]);
     const float m = fused(g - mean[i], k.one_minus_beta1, mean[i]);
     const float v = fused(k.one_minus_beta2 * g, g, k.beta2 * square_mean[i]);
     const float denominator = fused(__builtin_sqrtf(v), k.inverse_root, k.eps);
@@ -52,7 +57,7 @@ inline void sgd_range(float* __restrict params, const G* __restrict grads, C* __
     if constexpr (!std::is_same_v<C, NoCopy>) copy[i] = static_cast<C>(p);
   };
   const auto gradient = [&](std::int64_t i) {
-    return fused(k.weight_decay, params[i], static_cast<float>(grads[i]) * k.gradient_scale);
+    return scaled_gradient(static_cast<float>(grads[i]), k.gradient_scale, k.weight_decay, params[i]);
   };
   if (!k.has_momentum) {
     for (std::int64_t i = 0; i < n; ++i) finish(i, gradient(i));
