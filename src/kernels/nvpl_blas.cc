@@ -1,0 +1,37 @@
+// libtorch for ARM multiplies matrices by NVPL BLAS, which chooses its code by the processor's model. A virtual machine
+// may show a Neoverse model but hide its SVE registers: what NVPL then chooses crashes or never ends. It reads the
+// choice from the environment at the first product, so it is corrected here, before main, unless the user has chosen.
+#if defined(__aarch64__) && defined(__linux__)
+
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+#include <cstdlib>
+
+namespace tessera {
+namespace {
+
+// Neoverse V1, N2 and V2: models that have SVE. Others without it are chosen right.
+bool is_model_with_sve(unsigned long identification) {
+  const unsigned long part = (identification >> 4) & 0xFFF;
+  return part == 0xD40 || part == 0xD49 || part == 0xD4F;
+}
+
+bool hides_sve() {
+  const unsigned long capabilities = getauxval(AT_HWCAP);
+  if ((capabilities & HWCAP_SVE) != 0 || (capabilities & HWCAP_CPUID) == 0) return false;
+  unsigned long identification = 0;
+  asm("mrs %0, MIDR_EL1" : "=r"(identification));  // the kernel answers, as HWCAP_CPUID promises
+  return is_model_with_sve(identification);
+}
+
+const bool kIsCorrected = [] {
+  if (!hides_sve()) return false;
+  setenv("NVPL_BLAS_DEBUG_CPU_TYPE", "1", /*overwrite=*/0);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tessera
+
+#endif
