@@ -22,6 +22,7 @@
 #include "checkpoint/weights.h"
 #include "checkpoint/write_model_folder.h"
 #include "core/error.h"
+#include "support/shell_module.h"
 
 namespace tessera {
 namespace {
@@ -31,29 +32,10 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kHidden = 1024, kVocabulary = 250880, kLayers = 24;
 constexpr int kRounds = 7;
 
-// A module with BLOOM's tensors and nothing else.
-class Shell : public torch::nn::Module {
- public:
-  void add(const std::string& name, const at::Tensor& tensor) {
-    const std::size_t dot = name.find('.');
-    if (dot == std::string::npos) {
-      register_parameter(name, tensor, /*requires_grad=*/false);
-      return;
-    }
-    const std::string head = name.substr(0, dot);
-    auto& child = children_[head];
-    if (!child) child = register_module(head, std::make_shared<Shell>());
-    child->add(name.substr(dot + 1), tensor);
-  }
-
- private:
-  std::map<std::string, std::shared_ptr<Shell>> children_;
-};
-
 using Maker = std::function<at::Tensor(at::IntArrayRef)>;
 
-std::shared_ptr<Shell> bloom_560m(const Maker& make) {
-  auto shell = std::make_shared<Shell>();
+std::shared_ptr<ShellModule> bloom_560m(const Maker& make) {
+  auto shell = std::make_shared<ShellModule>();
   const auto norm = [&](const std::string& name) {
     shell->add(name + ".weight", make({kHidden}));
     shell->add(name + ".bias", make({kHidden}));
@@ -146,7 +128,7 @@ int measure(const fs::path& folder) {
     return bloom_560m([type](at::IntArrayRef shape) { return at::zeros(shape, type).fill_(1); });
   };
   const auto bf16 = touched(at::kBFloat16), fp32 = touched(at::kFloat);
-  const auto load = [&](Shell& model) { return seconds_of([&] { load_weights(model, Weights::open(folder)); }); };
+  const auto load = [&](ShellModule& model) { return seconds_of([&] { load_weights(model, Weights::open(folder)); }); };
   const auto read = [&] {
     return seconds_of([&] { read_plainly(file, static_cast<char*>(buffer.mutable_data_ptr())); });
   };

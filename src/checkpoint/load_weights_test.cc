@@ -11,38 +11,20 @@
 #include "checkpoint/weight_tensors.h"
 #include "checkpoint/write_weights.h"
 #include "support/counting_allocator.h"
+#include "support/shell_module.h"
 
 namespace tessera {
 namespace {
 
-// A module with one tensor for every name, dots and all made into submodules, as a model of those weights has them.
-class Shell : public torch::nn::Module {
- public:
-  void add(const std::string& name, const at::Tensor& tensor) {
-    const std::size_t dot = name.find('.');
-    if (dot == std::string::npos) {
-      register_parameter(name, tensor, /*requires_grad=*/false);
-      return;
-    }
-    const std::string head = name.substr(0, dot);
-    auto& child = children_[head];
-    if (!child) child = register_module(head, std::make_shared<Shell>());
-    child->add(name.substr(dot + 1), tensor);
-  }
-
- private:
-  std::map<std::string, std::shared_ptr<Shell>> children_;
-};
-
-Shell shell_of(const Weights& weights, at::ScalarType type, const std::string& prefix = "") {
-  Shell shell;
+ShellModule shell_of(const Weights& weights, at::ScalarType type, const std::string& prefix = "") {
+  ShellModule shell;
   for (const WeightEntry& entry : weights.entries()) {
     shell.add(prefix + entry.name, at::full(entry.shape, -77.0, at::TensorOptions().dtype(type)));
   }
   return shell;
 }
 
-void expect_equal(const Shell& shell, const Weights& weights, const std::string& prefix = "") {
+void expect_equal(const ShellModule& shell, const Weights& weights, const std::string& prefix = "") {
   for (const auto& item : shell.named_parameters()) {
     const at::Tensor expected = tensor_of(weights, item.key().substr(prefix.size()));
     EXPECT_TRUE(at::equal(item.value(), expected.to(item.value().scalar_type()))) << item.key();
@@ -53,7 +35,7 @@ TEST(LoadWeights, EveryTensorIsFilledFromEveryFormat) {
   for (const char* name : {"bloom_safetensors", "bloom_sharded", "bloom_bin", "bloom_bin_sharded"}) {
     SCOPED_TRACE(name);
     const Weights weights = Weights::open(reference(name));
-    Shell shell = shell_of(weights, scalar_type(weights.entries().front().type));
+    ShellModule shell = shell_of(weights, scalar_type(weights.entries().front().type));
     const LoadReport report = load_weights(shell, weights);
     EXPECT_EQ(report.num_tensors, static_cast<std::int64_t>(weights.entries().size()));
     expect_equal(shell, weights);
@@ -63,7 +45,7 @@ TEST(LoadWeights, EveryTensorIsFilledFromEveryFormat) {
 TEST(LoadWeights, TypesAreConverted) {
   const Weights weights = Weights::open(reference("bloom_sharded"));
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kDouble}) {
-    Shell shell = shell_of(weights, type);
+    ShellModule shell = shell_of(weights, type);
     load_weights(shell, weights);
     expect_equal(shell, weights);
   }
@@ -71,7 +53,7 @@ TEST(LoadWeights, TypesAreConverted) {
 
 TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
   const Weights weights = Weights::open(reference("bloom_base"));
-  Shell shell = shell_of(weights, at::kFloat, "transformer.");
+  ShellModule shell = shell_of(weights, at::kFloat, "transformer.");
   EXPECT_REFUSED(load_weights(shell, weights), "missing in the file: transformer.");
   load_weights(shell, weights, {.base_model_prefix = "transformer"});
   expect_equal(shell, weights, "transformer.");
@@ -79,14 +61,14 @@ TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
 
 TEST(LoadWeights, AFileWithTheHeadFillsTheBaseModel) {
   const Weights base = Weights::open(reference("bloom_base"));
-  Shell shell = shell_of(base, at::kFloat);
+  ShellModule shell = shell_of(base, at::kFloat);
   load_weights(shell, Weights::open(reference("bloom_safetensors")), {.base_model_prefix = "transformer"});
   expect_equal(shell, base);  // both were made from one seed
 }
 
 TEST(LoadWeights, ATiedHeadInTheFileIsNoMistake) {
   const Weights weights = Weights::open(reference("bloom_bin"));
-  Shell shell;
+  ShellModule shell;
   for (const WeightEntry& entry : weights.entries()) {
     if (entry.name != "lm_head.weight") shell.add(entry.name, at::empty(entry.shape));
   }
@@ -97,7 +79,7 @@ TEST(LoadWeights, ATiedHeadInTheFileIsNoMistake) {
 
 TEST(LoadWeights, ATiedTensorOfTheModelNeedsOneOfItsNames) {
   const Weights weights = Weights::open(reference("bloom_safetensors"));
-  Shell shell = shell_of(weights, at::kFloat);
+  ShellModule shell = shell_of(weights, at::kFloat);
   shell.add("lm_head.weight", shell.named_parameters()["transformer.word_embeddings.weight"]);
   load_weights(shell, weights);
   EXPECT_TRUE(
@@ -106,7 +88,7 @@ TEST(LoadWeights, ATiedTensorOfTheModelNeedsOneOfItsNames) {
 
 TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
   const Weights weights = Weights::open(reference("bloom_base"));
-  Shell shell;
+  ShellModule shell;
   for (const WeightEntry& entry : weights.entries()) {
     if (entry.name != "ln_f.bias") {
       shell.add(entry.name, at::full(entry.name == "ln_f.weight" ? std::vector<std::int64_t>{17} : entry.shape, -77.0));
@@ -146,7 +128,7 @@ TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
   write_weights_file(folder.path() / "m.safetensors", {{"small", small}, {"large", large}}, {});
   const Weights weights = Weights::open(folder.path() / "m.safetensors");
   for (const int threads : {1, 3}) {
-    Shell shell = shell_of(weights, at::kFloat);
+    ShellModule shell = shell_of(weights, at::kFloat);
     load_weights(shell, weights, {.num_threads = threads});
     EXPECT_TRUE(at::equal(shell.named_parameters()["large"], large));
     EXPECT_TRUE(at::equal(shell.named_parameters()["small"], small));
@@ -161,7 +143,7 @@ TEST(LoadWeights, MakesNoCopyOfATensor) {
   write_weights_file(folder.path() / "m.safetensors", {{"a", at::randn({1000, 1000})}, {"b", at::randn({1000})}}, {});
   const Weights weights = Weights::open(folder.path() / "m.safetensors");
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    Shell shell = shell_of(weights, type);
+    ShellModule shell = shell_of(weights, type);
     const std::int64_t before = live_cpu_bytes();
     reset_peak_cpu_bytes();
     load_weights(shell, weights);
@@ -171,7 +153,7 @@ TEST(LoadWeights, MakesNoCopyOfATensor) {
 
 TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
   const Weights weights = Weights::open(reference("batch_norm.pth"));
-  Shell shell;
+  ShellModule shell;
   shell.add("0.weight", at::empty({3, 2, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
   load_weights(shell, weights, {.may_be_left = {"1.*"}});
   EXPECT_TRUE(at::equal(shell.named_parameters()["0.weight"], tensor_of(weights, "0.weight")));

@@ -29,16 +29,26 @@ main() {
 
 # --- the lab --------------------------------------------------------------------------------------
 
+# Daemons that start on a busy machine are now and then not ready in time; the tests are of Tessera, not of them.
+# Each attempt that fails shows its logs.
 up() {
   "$HERE/lab" check || exit
   down  # of a run that crashed
   # Folders that crashed runs of other build trees left; their labs have ended by themselves.
-  find "${TMPDIR:-/tmp}" -maxdepth 1 -name "$LAB_NAME.*" -mmin +60 -exec rm -rf {} +
-  STATE=$(mktemp -d "${TMPDIR:-/tmp}/$LAB_NAME.XXXXXX")
-  echo "$STATE" >"$LAB_FILE"
+  find "${TMPDIR:-/tmp}" -maxdepth 1 -name "$LAB_NAME.*" -mmin +60 -exec rm -rf {} + || true
   trap down EXIT INT TERM  # half a lab helps nobody
-  "$HERE/lab" up "$STATE"
-  trap - EXIT INT TERM
+  local attempt
+  for attempt in 1 2 3; do
+    STATE=$(mktemp -d "${TMPDIR:-/tmp}/$LAB_NAME.XXXXXX")
+    echo "$STATE" >"$LAB_FILE"
+    if "$HERE/lab" up "$STATE"; then
+      trap - EXIT INT TERM
+      return
+    fi
+    echo "attempt $attempt to start the lab failed" >&2
+    down
+  done
+  exit 1
 }
 
 down() {
