@@ -1,0 +1,23 @@
+// Several sequences laid end to end: what the text models take. Nothing is padded.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace tessera {
+
+// The target of a position that counts for no loss, as in torch's cross-entropy.
+inline constexpr std::int64_t kIgnoredTarget = -100;
+
+// B sequences of T tokens in all.
+struct PackedBatch {
+  at::Tensor input_ids;   // [T] int64
+  at::Tensor positions;   // [T] int64: the place of each token within its own sequence, from 0
+  at::Tensor targets;     // [T] int64: the token that each position has to predict (already shifted), or kIgnoredTarget
+  at::Tensor cu_seqlens;  // [B + 1] int32: where each sequence begins; the last is T
+  std::int64_t max_seqlen = 0;
+  std::int64_t num_counted = 0;  // targets that are not ignored
+};
+
+}  // namespace tessera
