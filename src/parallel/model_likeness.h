@@ -1,14 +1,22 @@
-// All ranks must hold the same model before they can share it.
+// All ranks must hold the same model and spread it alike before they can share it.
 #pragma once
+
+#include <torch/nn/module.h>
 
 #include <vector>
 
-#include "parallel/flat_unit.h"
+#include "model/unit.h"
+#include "parallel/engine.h"
 #include "tessera/world.h"
 
 namespace tessera {
 
-// Collective. Throws Error on every rank that differs from rank 0, naming the first parameter that does and how.
+// Collective. Throws Error (status 42) on every rank that differs from rank 0, naming the first difference: in the
+// engine's options, in the parameters (name, order, shape, type, device, trained or frozen, with or without weight
+// decay, unit), in the list of units, in the module's buffers. The values need not be alike.
+void check_alike(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
+                 const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
+// The parameters alone.
 void check_alike(World& world, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
 
 }  // namespace tessera
