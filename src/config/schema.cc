@@ -23,7 +23,8 @@ std::string with_underscores(std::string name) {
 
 // How a contradiction is resolved.
 std::string advice_on_two(const Setting& setting, Source source) {
-  return source == Source::kEnvironment ? fmt::format("give --{}, or unset one", setting.name()) : "give one";
+  if (source == Source::kEnvironment) return fmt::format("give --{}, or unset one", setting.name());
+  return source == Source::kEnvFile ? fmt::format("give --{}, or take one out", setting.name()) : "give one";
 }
 
 const char* json_type(const Json& value) {
@@ -118,22 +119,38 @@ void Schema::read_json(const Json& object, const std::string& origin) {
 }
 
 void Schema::read_environment(const Environment& environment) {
+  read_variables(environment, Source::kEnvironment, "the environment");
+}
+
+void Schema::read_env_file(const Environment& variables, const std::string& origin) {
+  read_variables(variables, Source::kEnvFile, origin);
+}
+
+void Schema::read_variables(const Environment& variables, Source source, const std::string& place) {
   check_names();
   std::vector<Mention> mentions;
   for (Setting& setting : settings_) {
     for (const std::string& name : setting.environment_names_) {
-      if (const std::optional<std::string> text = environment.find(name)) {
-        mentions.push_back({&setting, *text, name + " in the environment", "--" + setting.name_});
+      if (const std::optional<std::string> text = variables.find(name)) {
+        mentions.push_back({&setting, *text, fmt::format("{} in {}", name, place), "--" + setting.name_});
       }
     }
   }
-  assign(mentions, Source::kEnvironment);
+  assign(mentions, source);
+}
+
+std::vector<std::string> Schema::environment_names() const {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings_) {
+    names.insert(names.end(), setting.environment_names_.begin(), setting.environment_names_.end());
+  }
+  return names;
 }
 
 Json Schema::to_json() const {
   Json result = Json::object();
-  for (const Setting& setting : settings_) {
-    result[setting.name_] = as_json(setting.secret_ ? setting.shown_text() : setting.text_);
+  for (const Setting* setting : shown()) {
+    result[setting->name_] = as_json(setting->secret_ ? setting->shown_text() : setting->text_);
   }
   return result;
 }
@@ -179,7 +196,7 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
   }
   // A variable's name is in its origin.
   const auto shown = [&](const Mention& mention) {
-    return source == Source::kEnvironment ? value_for_messages(mention) : as_written(mention);
+    return source <= Source::kEnvironment ? value_for_messages(mention) : as_written(mention);
   };
   for (const Mention& mention : mentions) {
     Setting& setting = *mention.setting;

@@ -57,12 +57,16 @@ class Schema {
   bool wants_print_config() const { return wants_print_config_; }
   void read_json(const Json& object, const std::string& origin);  // unknown keys are refused
   void read_environment(const Environment& environment);          // only the declared names are looked at
+  // The variables that a file gave, which yield to those of the process. `origin` is what messages call the file.
+  void read_env_file(const Environment& variables, const std::string& origin);
+  std::vector<std::string> environment_names() const;  // of all settings
 
   std::string help_text() const;
   // One line a setting: name, value, origin, aligned.
   std::string config_text() const;
   std::string docs_table() const;  // Markdown: one table a group, under the group's title
-  // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)".
+  // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)". Without
+  // the hidden ones that nothing has set.
   Json to_json() const;
   const Setting& at(const std::string& name) const;
 
@@ -77,6 +81,7 @@ class Schema {
   };
 
   Setting& add(Setting::Kind kind, const std::string& name, Setting::Store store);
+  void read_variables(const Environment& variables, Source source, const std::string& place);
   // All that one reading of a source mentions. Of one name the last mention counts; two names must have one value.
   void assign(const std::vector<Mention>& mentions, Source source);
   static std::string as_written(const Mention& mention);  // "--iters=10", "-n 10"; without a secret's value
@@ -88,6 +93,7 @@ class Schema {
   // Names that stand for two settings, or for none that can be written: a mistake of ours, found when a source is read.
   void check_names() const;
   std::vector<std::string> groups() const;
+  std::vector<const Setting*> shown() const;  // in --print_config
 
   std::string command_, summary_;
   std::list<Setting> settings_;  // stable addresses, order of declaration

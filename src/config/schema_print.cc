@@ -139,9 +139,18 @@ std::string Setting::docs_row() const {
                      limits, code_list(environment_names_), table_cell(help_));
 }
 
+std::vector<const Setting*> Schema::shown() const {
+  std::vector<const Setting*> result;
+  for (const Setting& setting : settings_) {
+    if (!setting.hidden_ || setting.is_set()) result.push_back(&setting);
+  }
+  return result;
+}
+
 std::vector<std::string> Schema::groups() const {
   std::vector<std::string> titles;
   for (const Setting& setting : settings_) {
+    if (setting.hidden_) continue;
     if (std::find(titles.begin(), titles.end(), setting.group_) == titles.end()) titles.push_back(setting.group_);
   }
   return titles;
@@ -150,7 +159,7 @@ std::vector<std::string> Schema::groups() const {
 std::string Schema::help_text() const {
   std::size_t left_width = 0;
   for (const Setting& setting : settings_) {
-    const std::size_t width = setting.help_left().size();
+    const std::size_t width = setting.hidden_ ? 0 : setting.help_left().size();
     if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
   }
   const HelpEntry common[] = {{"  -h, --help", "this text"},
@@ -163,7 +172,8 @@ std::string Schema::help_text() const {
   for (const std::string& title : groups()) {
     result += fmt::format("\n{}:\n", title.empty() ? "Settings" : title);
     for (const Setting& setting : settings_) {
-      if (setting.group_ == title) result += format_entry({setting.help_left(), setting.help_right()}, left_width);
+      if (setting.hidden_ || setting.group_ != title) continue;
+      result += format_entry({setting.help_left(), setting.help_right()}, left_width);
     }
   }
   result += "\nAlways:\n";
@@ -176,15 +186,15 @@ std::string Schema::help_text() const {
 
 std::string Schema::config_text() const {
   std::size_t name_width = 0, value_width = 0;
-  for (const Setting& setting : settings_) {
-    name_width = std::max(name_width, setting.name_.size());
-    const std::size_t width = on_one_line(setting.shown_text()).size();
+  for (const Setting* setting : shown()) {
+    name_width = std::max(name_width, setting->name_.size());
+    const std::size_t width = on_one_line(setting->shown_text()).size();
     if (width <= kMaxValueWidth) value_width = std::max(value_width, width);
   }
   std::string result;
-  for (const Setting& setting : settings_) {
-    result += fmt::format("{:<{}}  {:<{}}  {}\n", setting.name_, name_width, on_one_line(setting.shown_text()),
-                          value_width, setting.origin_);
+  for (const Setting* setting : shown()) {
+    result += fmt::format("{:<{}}  {:<{}}  {}\n", setting->name_, name_width, on_one_line(setting->shown_text()),
+                          value_width, setting->origin_);
   }
   return result;
 }
@@ -198,7 +208,7 @@ std::string Schema::docs_table() const {
         "| setting | type | default | allowed | environment | meaning |\n"
         "| --- | --- | --- | --- | --- | --- |\n";
     for (const Setting& setting : settings_) {
-      if (setting.group_ == title) result += setting.docs_row();
+      if (!setting.hidden_ && setting.group_ == title) result += setting.docs_row();
     }
   }
   return result;

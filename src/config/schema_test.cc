@@ -138,6 +138,42 @@ TEST_F(SchemaSources, VariablesThatContradictEachOtherYieldToAHigherSource) {
             "--learning_rate=fast (LR in the environment): expected a number");
 }
 
+TEST_F(SchemaSources, VariablesOfAFileYieldToThoseOfTheProcess) {
+  schema_.read_env_file(Environment({{"LR", "0.2"}, {"ITERS", "5"}, {"OTHER", "x"}}), "env_vars.sh");
+  read_environment({{"LEARNING_RATE", "0.1"}});
+  schema_.read_env_file(Environment({{"LR", "0.3"}}), "env_vars.sh");
+  EXPECT_EQ(lr_, 0.1);
+  EXPECT_EQ(schema_.at("learning_rate").origin(), "LEARNING_RATE in the environment");
+  EXPECT_EQ(num_iterations_, 5);
+  EXPECT_EQ(schema_.at("iters").origin(), "ITERS in env_vars.sh");
+  EXPECT_EQ(refusal([&] {
+              schema_.read_env_file(Environment({{"ITERS", "0"}}), "env_vars.sh");
+            }),
+            "--iters=0 (ITERS in env_vars.sh): expected a whole number from 1 to 1000000");
+}
+
+TEST_F(SchemaSources, TwoVariablesOfAFileMustAgree) {
+  EXPECT_EQ(refusal([&] {
+              schema_.read_env_file(Environment({{"LEARNING_RATE", "0.1"}, {"LR", "0.2"}}), "env_vars.sh");
+            }),
+            "--learning_rate is given twice with different values: 0.1 (LEARNING_RATE in env_vars.sh) and 0.2 (LR in "
+            "env_vars.sh); give --learning_rate, or take one out");
+}
+
+TEST_F(SchemaSources, AHiddenSettingIsShownOnlyWhereItIsSet) {
+  bool old = false;
+  schema_.boolean("old_habit", &old).group("Old").hidden();
+  for (const std::string& text : {schema_.help_text(), schema_.docs_table(), schema_.config_text()}) {
+    EXPECT_EQ(text.find("old_habit"), std::string::npos) << text;
+    EXPECT_EQ(text.find("Old"), std::string::npos) << text;
+  }
+  EXPECT_FALSE(schema_.to_json().contains("old_habit"));
+  schema_.read_command_line({"--old_habit"});
+  EXPECT_TRUE(old);
+  EXPECT_NE(schema_.config_text().find("old_habit"), std::string::npos);
+  EXPECT_EQ(schema_.to_json().at("old_habit"), "true");
+}
+
 TEST_F(SchemaSources, ALowerRankReadLaterYields) {
   schema_.read_command_line({"--iters", "3"});
   read_json(R"({"iters": 2, "run_name": "json"})");

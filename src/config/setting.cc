@@ -132,6 +132,11 @@ Setting& Setting::secret() {
   return *this;
 }
 
+Setting& Setting::hidden() {
+  hidden_ = true;
+  return *this;
+}
+
 Setting::Value Setting::parse(const std::string& text) const {
   Value value;
   switch (kind_) {

@@ -39,6 +39,7 @@ class Setting {
   Setting& help(const std::string& text);
   Setting& group(const std::string& title);  // the heading in --help and in the docs
   Setting& secret();                         // never printed: shown as "(set)"
+  Setting& hidden();                         // in no help and no table; in print-outs only where a source has set it
 
   const std::string& name() const { return name_; }
   Source source() const { return source_; }
@@ -76,6 +77,7 @@ class Setting {
   std::int64_t lowest_, highest_;
   char short_name_ = 0;
   bool secret_ = false;
+  bool hidden_ = false;
   bool has_preset_ = false;
   Source source_ = Source::kDefault;
   Store store_;

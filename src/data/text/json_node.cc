@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/json_mistake.h"
+#include "core/json_place.h"
 #include "core/text.h"
-#include "data/text/json_place.h"
 
 namespace tessera {
 

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/text/json_place.h"
 #include "data/text/test_folder.h"
 
 namespace tessera {
@@ -147,21 +146,6 @@ TEST(Squad, RefusesCompressedFilesByName) {
   write_file_atomically(folder / "x.json.gz", "\x1f\x8b\x08...");
   EXPECT_NE(message_of_error([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed by gzip"),
             std::string::npos);
-}
-
-TEST(JsonPlace, FindsValuesByTheirPath) {
-  const std::string text = R"( {"a": [1, {"b\u0063": "x]y\"", "d": []}, true], "e": {"f": -1.5e3}} )";
-  const auto at = [&](const JsonPath& path) { return text.substr(offset_of(text, path), 4); };
-  EXPECT_EQ(at({}), "{\"a\"");
-  EXPECT_EQ(at({"a"}), "[1, ");
-  EXPECT_EQ(at({"a", std::size_t{1}}), "{\"b\\");
-  EXPECT_EQ(at({"a", std::size_t{1}, "bc"}), "\"x]y");
-  EXPECT_EQ(at({"a", std::size_t{1}, "d"}), "[]},");
-  EXPECT_EQ(at({"a", std::size_t{2}}), "true");
-  EXPECT_EQ(at({"e", "f"}), "-1.5");
-  EXPECT_EQ(at({"e", "missing"}), "{\"f\"");               // where it would have to be
-  EXPECT_EQ(at({"a", std::size_t{1}, "d", "g"}), "[]},");  // no object: the innermost that is there
-  EXPECT_EQ(path_text({"a", std::size_t{1}, "d"}), "a[1].d");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "data/text/json_place.h"
+#include "core/json_place.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +16,7 @@ class Walker {
   explicit Walker(std::string_view text) : text_(text) { skip_space(); }
 
   std::size_t at() const { return at_; }
+  std::size_t key_at() const { return key_at_; }  // of the name that enter() passed; where it passed none, at()
 
   // From a container's bracket to the value of that name or number in it. False: it has none, and at() is useless.
   bool enter(const std::variant<std::string, std::size_t>& step) {
@@ -25,12 +26,13 @@ class Walker {
     for (std::size_t i = 0; peek() != '}' && peek() != ']' && peek() != '\0'; ++i) {
       bool is_it = open == '[' && i == std::get<std::size_t>(step);
       if (open == '{') {
-        const std::size_t begin = at_;
+        const std::size_t begin = key_at_ = at_;
         skip_value();
         is_it = Json::parse(text_.substr(begin, at_ - begin), nullptr, false) == std::get<std::string>(step);
         skip_space();
         pass(1);  // the colon
       }
+      if (is_it && open == '[') key_at_ = at_;
       if (is_it) return true;
       skip_value();
       skip_space();
@@ -76,8 +78,22 @@ class Walker {
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, key_at_ = 0;
 };
+
+struct Place {
+  std::size_t value, key;
+};
+
+Place place_of(std::string_view text, const JsonPath& path) {
+  Walker walker(text);
+  Place innermost{walker.at(), walker.at()};
+  for (const auto& step : path) {
+    if (!walker.enter(step)) break;
+    innermost = {walker.at(), walker.key_at()};
+  }
+  return innermost;
+}
 
 }  // namespace
 
@@ -94,13 +110,11 @@ std::string path_text(const JsonPath& path) {
 }
 
 std::size_t offset_of(std::string_view text, const JsonPath& path) {
-  Walker walker(text);
-  std::size_t innermost = walker.at();
-  for (const auto& step : path) {
-    if (!walker.enter(step)) break;
-    innermost = walker.at();
-  }
-  return innermost;
+  return place_of(text, path).value;
+}
+
+std::size_t key_offset_of(std::string_view text, const JsonPath& path) {
+  return place_of(text, path).key;
 }
 
 }  // namespace tessera

@@ -18,5 +18,7 @@ std::string path_text(const JsonPath& path);
 // The first byte of the value, or of the innermost value on the way to it that is there. The text must be JSON that
 // parse_json() took, without a byte order mark; only run when something is wrong, so it may take its time.
 std::size_t offset_of(std::string_view text, const JsonPath& path);
+// The same for the name before that value, where it has one.
+std::size_t key_offset_of(std::string_view text, const JsonPath& path);
 
 }  // namespace tessera
