@@ -1,0 +1,64 @@
+// Updates the parameters of a Sharded (tessera/shard.h): each rank the part that its strategy gives it, fused.
+//
+// One Optimizer a Sharded, which must outlive it. Every rank gives the same arguments. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tessera/shard.h"
+
+namespace tessera {
+
+struct AdamW {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  bool decoupled = true;  // false: Adam, the decay added to the gradient
+};
+
+struct Sgd {
+  double learning_rate = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+struct StepOptions {
+  double max_norm = 0;  // clips the gradient's norm over all parameters; 0: no clipping
+  // What the sum of all gradients is divided by. 0: the number of losses since the last step, over all ranks, so that
+  // the gradient is that of their mean. Where each loss is a sum over tokens: the number of tokens over all ranks.
+  double divisor = 0;
+};
+
+struct StepResult {
+  double gradient_norm = 0;  // of the divided gradient, before clipping
+  bool skipped = false;      // it was not finite on some rank: nothing was changed anywhere
+};
+
+class Optimizer {
+ public:
+  // Throws where an option is out of its range.
+  Optimizer(Sharded& sharded, const AdamW& options);
+  Optimizer(Sharded& sharded, const Sgd& options);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // After Sharded::backward. Collective.
+  StepResult step(const StepOptions& options = {});
+
+  double learning_rate() const;
+  void set_learning_rate(double learning_rate);  // of the next steps
+  std::int64_t num_updates() const;              // steps that were not skipped
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera

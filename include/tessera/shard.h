@@ -1,0 +1,109 @@
+// A torch::nn::Module of your own, spread over the ranks by one word: DDP, ZeRO or FSDP (tessera/placement.h).
+//
+//   tessera::Sharded sharded(world, *model, {.strategy = "full_shard"});
+//   tessera::Optimizer optimizer(sharded, tessera::AdamW{.learning_rate = 1e-3});      // tessera/optimizer.h
+//   for (...) {
+//     at::Tensor loss = sharded.forward([&] { return loss_of(model->forward(x, sharded), y); });
+//     sharded.backward(loss);
+//     optimizer.step();
+//   }
+//   tessera::save_weights(sharded, "model.safetensors");                               // tessera/checkpoint.h
+//
+// What is gathered at a time is a unit. Three ways to say what the units are:
+//   - Nobody says: one unit, the whole model. Its code stays as it is: forward([&] { return model->forward(x); }).
+//     Gradients and optimizer state are split as the strategy says; the parameters are whole from forward to backward.
+//   - The model is a torch::nn::Sequential: each child is a unit, and forward(x) runs them. No code changes.
+//   - The model's forward takes a UnitRunner and runs its blocks by runner.run(block, x) (tessera/unit.h); the blocks
+//     are `.units = tessera::units_of<Block>(*model)`, or the model is a UnitModel. This Sharded is the runner.
+//
+// Order: forward, backward, step; with several micro-steps an update: forward, accumulate, ..., forward, backward,
+// step. There is no zero_grad: a step uses the gradients up. Every rank makes the same calls in the same order, each
+// with its own part of the batch. Evaluation: forward under torch::NoGradGuard.
+// Lifetime: world, then model, then Sharded, then Optimizer; each must outlive those behind it. Losses must be gone, or
+// never used again, when the Sharded goes. While it lives, parameters may be looked at only inside forward (in a unit's
+// body: that unit's), and are not added, replaced, converted, moved, frozen or thawed. When it has gone, a model whose
+// parameters were split is empty: save first.
+// Threads: one at a time.
+// Wrong use and bad input throw std::runtime_error with one message. After an exception from forward, backward or
+// step on any rank the Sharded cannot be used again; run_rank (tessera/world.h) takes the other ranks down.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tessera/unit.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+struct ShardOptions {
+  std::string strategy = "ddp";
+  // Empty: those of a UnitModel, the children of a Sequential, else one for the whole model. Parameters in no unit, or
+  // in several, form the root, which is whole during a pass.
+  std::vector<Unit> units{};
+  // What the model computes in: float32 or bfloat16. Inputs must have this type, too. The values that the optimizer
+  // updates are float32 always.
+  at::ScalarType compute_type = at::kFloat;
+  bool accumulates = false;         // accumulate() will be used
+  bool recomputes = false;          // keep only the inputs of units for backward and compute them again there
+  bool offload_optimizer = false;   // optimizer state and its update in host memory
+  bool offload_parameters = false;  // where parameters are split: in host memory between uses
+  // By name: parameters that the optimizer's weight decay leaves alone, e.g. biases and norms.
+  std::function<bool(const std::string& name)> is_exempt_from_decay{};
+};
+
+class Sharded : public UnitRunner {
+ public:
+  // Collective. Moves the model to the world's device. Every rank begins with rank 0's values. Throws where the
+  // strategy is not known, the ranks' models are not alike, or a unit is not of this model.
+  Sharded(World& world, torch::nn::Module& model, const ShardOptions& options = {});
+  ~Sharded() override;
+  Sharded(const Sharded&) = delete;
+  Sharded& operator=(const Sharded&) = delete;
+
+  // What `compute` returns (a loss, logits, anything): within it the model may be run.
+  template <std::invocable Compute>
+  std::decay_t<std::invoke_result_t<Compute&>> forward(Compute&& compute) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Compute&>>) {
+      pass([&] { compute(); });
+    } else {
+      std::optional<std::decay_t<std::invoke_result_t<Compute&>>> result;
+      pass([&] { result.emplace(compute()); });
+      return std::move(*result);
+    }
+  }
+  // The output of a torch::nn::Sequential.
+  at::Tensor forward(const at::Tensor& input);
+
+  // From a loss that forward gave. accumulate: of every micro-step but the last, which is backward's.
+  void accumulate(const at::Tensor& loss);
+  void backward(const at::Tensor& loss);
+
+  // Called by the model. A module of it that is no unit just runs.
+  at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) override;
+  using UnitRunner::run;
+
+  World& world();
+  const std::vector<Unit>& units() const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  void pass(const std::function<void()>& compute);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// The mean over all ranks of one number, e.g. each rank's loss. Collective; the same bits on every rank.
+double mean_over_ranks(World& world, const at::Tensor& number);
+
+}  // namespace tessera

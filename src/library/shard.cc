@@ -1,0 +1,228 @@
+#include "tessera/shard.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "library/shard_impl.h"
+
+namespace tessera {
+namespace {
+
+EngineOptions engine_options(const ShardOptions& options) {
+  if (options.compute_type != at::kFloat && options.compute_type != at::kBFloat16) {
+    throw UsageError(fmt::format("compute_type {}: expected float32 or bfloat16", c10::toString(options.compute_type)));
+  }
+  EngineOptions engine;
+  engine.placement = placement_of(options.strategy, options.offload_optimizer, options.offload_parameters);
+  engine.types = {options.compute_type, at::kFloat, options.accumulates};
+  engine.is_exempt_from_decay = options.is_exempt_from_decay;
+  return engine;
+}
+
+torch::nn::Module& prepared(torch::nn::Module& model, const World& world) {
+  if (model.parameters().empty()) {
+    throw UsageError(
+        fmt::format("the model ({}) has no parameters to shard: register_module() and "
+                    "register_parameter() make them known",
+                    model.name()));
+  }
+  model.to(world.device());
+  return model;
+}
+
+std::string text_of(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  return from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+}
+
+// Remembers that something is being done, whatever happens in it.
+class Flag {
+ public:
+  explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Flag() { flag_ = false; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options)
+    : world(its_world),
+      model(prepared(its_model, its_world)),
+      options(its_options),
+      units(choose_units(its_model, its_options.units)),
+      map(its_model, units),
+      engine(std::make_unique<Engine>(its_world, its_model, units, engine_options(its_options))),
+      recomputing(*engine),
+      watch(its_model),
+      has_run(units.size(), false) {}
+
+void Sharded::Impl::check_idle(const char* call) const {
+  if (!failure.empty()) {
+    throw Error(fmt::format("{}: this tessera::Sharded cannot be used any more, since {}", call, failure));
+  }
+  if (in_forward)
+    throw UsageError(fmt::format("{} was called inside forward(): call it when forward has returned", call));
+  if (in_backward) throw UsageError(fmt::format("{} was called inside backward()", call));
+}
+
+void Sharded::Impl::guarded(const char* call, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    failure = fmt::format("{} failed ({})", call, text_of(error));
+    throw;
+  } catch (...) {
+    failure = fmt::format("{} failed", call);
+    throw;
+  }
+}
+
+std::string Sharded::Impl::advice_about_units() const {
+  const auto missing = std::find(has_run.begin(), has_run.end(), false);
+  if (missing == has_run.end() || !placement_of(options.strategy).parameters_split) return {};
+  return fmt::format(
+      "unit '{}' had not been run: if the model called it directly, let it be runner.run(block, x), since its "
+      "parameters are there only then",
+      units[static_cast<std::size_t>(missing - has_run.begin())].name);
+}
+
+void Sharded::Impl::backward(const char* call, const at::Tensor& loss, bool last_micro_step) {
+  check_idle(call);
+  if (gradients_are_complete) {
+    throw UsageError(
+        fmt::format("{} was called a second time without a step between: call Optimizer::step, or, for "
+                    "several micro-steps an update, accumulate() for all but the last",
+                    call));
+  }
+  if (!loss.defined() || !loss.requires_grad()) {
+    throw UsageError(
+        fmt::format("{}: the loss has no gradient: it must come from forward(), not under NoGradGuard, "
+                    "not detached",
+                    call));
+  }
+  if (loss.numel() != 1) {
+    throw UsageError(
+        fmt::format("{}: the loss must be one number, and has {}: take its mean or sum", call, loss.numel()));
+  }
+  if (num_passes == 0) throw UsageError(fmt::format("{} needs a forward() before it: each loss is used once", call));
+  guarded(call, [&] {
+    const Flag flag(in_backward);
+    engine->backward(loss, last_micro_step);
+  });
+  num_passes = 0;
+  ++num_losses;
+  gradients_are_complete = last_micro_step;
+}
+
+Sharded::Sharded(World& world, torch::nn::Module& model, const ShardOptions& options)
+    : impl_(std::make_unique<Impl>(world, model, options)) {}
+
+Sharded::~Sharded() = default;
+
+void Sharded::pass(const std::function<void()>& compute) {
+  Impl& impl = *impl_;
+  impl.check_idle("forward()");
+  impl.watch.check_values();
+  impl.has_run.assign(impl.has_run.size(), false);
+  impl.guarded("forward()", [&] {
+    const Flag flag(impl.in_forward);
+    try {
+      const auto engine_pass = impl.engine->forward();
+      compute();
+    } catch (const c10::Error& error) {
+      const std::string advice = impl.advice_about_units();
+      if (advice.empty()) throw;
+      throw Error(fmt::format("{}; {}", error.what_without_backtrace(), advice));
+    }
+  });
+  if (at::GradMode::is_enabled()) ++impl.num_passes;
+}
+
+at::Tensor Sharded::forward(const at::Tensor& input) {
+  auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&impl_->model);
+  if (sequential == nullptr) {
+    throw UsageError(
+        fmt::format("forward(tensor) is for a torch::nn::Sequential, and the model is a {}: write "
+                    "forward([&] {{ return model->forward(x); }})",
+                    impl_->model.name()));
+  }
+  at::Tensor x = input;
+  pass([&] {
+    for (torch::nn::AnyModule& child : *sequential) {
+      x = run(Unit{{}, {}, child.ptr().get()}, x, [&child](const at::Tensor& y) { return child.forward(y); });
+    }
+  });
+  return x;
+}
+
+void Sharded::accumulate(const at::Tensor& loss) {
+  if (!impl_->options.accumulates) {
+    throw UsageError("accumulate() needs ShardOptions::accumulates = true: gradients are kept in another way then");
+  }
+  impl_->backward("accumulate()", loss, /*last_micro_step=*/false);
+}
+
+void Sharded::backward(const at::Tensor& loss) {
+  impl_->backward("backward()", loss, /*last_micro_step=*/true);
+}
+
+at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& body) {
+  Impl& impl = *impl_;
+  const ModelMap::Place* place = impl.map.find(unit.module);
+  if (place == nullptr) {
+    throw UsageError(fmt::format("run: the module {}({}) is not of the model that was sharded ({})",
+                                 unit.name.empty() ? "" : unit.name + " ",
+                                 unit.module == nullptr ? "null" : unit.module->name(), impl.model.name()));
+  }
+  if (!impl.in_forward && !impl.in_backward) {
+    throw UsageError(
+        fmt::format("'{}' was run outside forward(): its parameters are there only within it: write "
+                    "sharded.forward([&] {{ return model->forward(x, sharded); }})",
+                    place->path));
+  }
+  if (place->is_unit) {
+    const std::size_t index = *place->unit;
+    impl.has_run[index] = true;
+    UnitRunner& runner = impl.options.recomputes ? static_cast<UnitRunner&>(impl.recomputing) : *impl.engine;
+    // By value: the body may be called again during backward.
+    return runner.run(impl.units[index], input, [&impl, index, body](const at::Tensor& x) {
+      impl.running.push_back(index);
+      at::Tensor output = body(x);
+      impl.running.pop_back();
+      return output;
+    });
+  }
+  if (place->unit && std::find(impl.running.begin(), impl.running.end(), *place->unit) == impl.running.end()) {
+    throw UsageError(
+        fmt::format("'{}' was run outside unit '{}', in which it lies: its parameters are there only while "
+                    "that unit runs",
+                    place->path, impl.units[*place->unit].name));
+  }
+  return body(input);
+}
+
+World& Sharded::world() {
+  return impl_->world;
+}
+const std::vector<Unit>& Sharded::units() const {
+  return impl_->units;
+}
+
+double mean_over_ranks(World& world, const at::Tensor& number) {
+  if (number.numel() != 1)
+    throw UsageError(fmt::format("mean_over_ranks: expected one number, found {}", number.numel()));
+  const at::Tensor sum =
+      number.detach().reshape({1}).to(world.device(), at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  world.all().all_reduce(sum)->wait();
+  return sum.item<double>() / world.size();
+}
+
+}  // namespace tessera
