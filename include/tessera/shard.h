@@ -49,8 +49,8 @@ struct ShardOptions {
   // Empty: those of a UnitModel, the children of a Sequential, else one for the whole model. Parameters in no unit, or
   // in several, form the root, which is whole during a pass.
   std::vector<Unit> units{};
-  // What the model computes in: float32 or bfloat16. Inputs must have this type, too. The values that the optimizer
-  // updates are float32 always.
+  // What the model computes in: float32 or bfloat16. Inputs must have this type, too; buffers stay as they are (so
+  // libtorch's batch norm refuses bfloat16). The values that the optimizer updates are float32 always.
   at::ScalarType compute_type = at::kFloat;
   bool accumulates = false;         // accumulate() will be used
   bool recomputes = false;          // keep only the inputs of units for backward and compute them again there

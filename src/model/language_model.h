@@ -19,6 +19,7 @@
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
 #include "model/unit.h"
+#include "tessera/text_model.h"
 
 namespace tessera {
 
@@ -33,7 +34,7 @@ struct LanguageModelShape {
 // What a block calls once: q, k, v [T, H, D] to [T, H, D].
 using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
 
-class LanguageModel : public UnitModel {
+class LanguageModel : public TextModel {
  public:
   const LanguageModelShape& shape() const { return shape_; }
   std::int64_t vocab_size() const { return shape_.vocab_size; }
@@ -52,11 +53,13 @@ class LanguageModel : public UnitModel {
 
   // Dropout acts in training mode, where the config's probability is not 0, with masks that are a function of this seed
   // alone. Set it anew for each pass, from seed, rank and step; without a call it is 0.
-  void set_dropout_seed(std::uint64_t seed) { dropout_seed_ = seed; }
+  void set_dropout_seed(std::uint64_t seed) override { dropout_seed_ = seed; }
 
   // [T, C], after the last norm.
   at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner);
   kernels::LossSum loss(const PackedBatch& batch, UnitRunner& runner, const kernels::LinearCrossEntropy& how = {});
+  at::Tensor loss_sum(const PackedBatch& batch, UnitRunner& runner) final { return loss(batch, runner).sum; }
+  std::string config_json() const final { return config().dump(); }
   // [R, V] of the given rows of the batch ([R] int64), or of all.
   at::Tensor logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows = {});
 

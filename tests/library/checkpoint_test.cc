@@ -1,0 +1,219 @@
+// Weights of a sharded model in files: the same file from every strategy, and back into any.
+#include "tessera/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "checkpoint/weights.h"
+#include "library/models.h"
+#include "support/contains.h"
+#include "support/counting_allocator.h"
+#include "tessera/optimizer.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("tessera_library_" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string bytes_of_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ShardOptions options_of(const std::string& strategy, BlockNet& model) {
+  return {.strategy = strategy, .units = units_of<BlockImpl>(model)};
+}
+
+void train(World& world, Sharded& sharded, const std::function<at::Tensor(const Batch&)>& loss) {
+  Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-2});
+  for (int step = 0; step < 3; ++step) {
+    sharded.backward(loss(batch_of(step, world.rank(), world.size())));
+    optimizer.step();
+  }
+}
+
+void train(World& world, Sharded& sharded, BlockNet& model) {
+  train(world, sharded,
+        [&](const Batch& b) { return sharded.forward([&] { return loss_of(model.forward(b.x, sharded), b.y); }); });
+}
+
+// What the model answers now, and that every rank answers it.
+at::Tensor answer(World& world, Sharded& sharded, BlockNet& model) {
+  const at::NoGradGuard no_gradients;
+  const Batch batch = batch_of(7, 0, 1);
+  const at::Tensor logits = sharded.forward([&] { return model.forward(batch.x, sharded); });
+  const at::Tensor first = logits.clone();
+  world.all().broadcast(first, 0)->wait();
+  EXPECT_TRUE(at::equal(first, logits)) << "rank " << world.rank();
+  return logits;
+}
+
+TEST(Checkpoint, EveryStrategyWritesTheSameFileAndReadsEveryOther) {
+  const Folder folder;
+  at::Tensor expected;
+  for (const std::string strategy : {"ddp", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op", "hybrid_shard"}) {
+    const fs::path file = folder / (strategy + ".safetensors");
+    run_thread_ranks(2, {}, [&](World& world) {
+      BlockNet model;
+      Sharded sharded(world, model, options_of(strategy, model));
+      train(world, sharded, model);
+      save_weights(sharded, file);
+      const at::Tensor logits = answer(world, sharded, model);
+      if (world.rank() == 0 && strategy == "ddp") expected = logits;
+      train(world, sharded, model);  // saving has changed nothing
+    });
+    EXPECT_EQ(bytes_of_file(file), bytes_of_file(folder / "ddp.safetensors")) << strategy;
+  }
+  for (const std::string strategy : {"ddp", "zero2", "full_shard", "shard_grad_op", "hybrid_shard"}) {
+    run_thread_ranks(3, {}, [&](World& world) {
+      BlockNet model;
+      Sharded sharded(world, model, options_of(strategy, model));
+      train(world, sharded, model);
+      load_weights(sharded, folder / "full_shard.safetensors");
+      EXPECT_TRUE(at::equal(answer(world, sharded, model), expected)) << strategy;
+      train(world, sharded, model);
+    });
+  }
+}
+
+TEST(Checkpoint, LoadsBeforeSharding) {
+  const Folder folder;
+  const fs::path file = folder / "model.safetensors";
+  at::Tensor expected, found;
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("full_shard", model));
+    train(world, sharded, model);
+    save_weights(sharded, file);
+    const at::Tensor logits = answer(world, sharded, model);
+    if (world.rank() == 0) expected = logits;
+  });
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    if (world.rank() == 0) load_weights(model, file);  // the others get rank 0's values
+    Sharded sharded(world, model, options_of("zero2", model));
+    const at::Tensor logits = answer(world, sharded, model);
+    if (world.rank() == 0) found = logits;
+  });
+  EXPECT_TRUE(at::equal(found, expected));
+}
+
+TEST(Checkpoint, HoldsTheFloatMasterOfAHalfModel) {
+  const Folder folder;
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    ShardOptions options = options_of("full_shard", model);
+    options.compute_type = at::kBFloat16;
+    Sharded sharded(world, model, options);
+    Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-4});
+    const Batch batch = batch_of(0, world.rank(), 2, at::kBFloat16);
+    sharded.backward(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); }));
+    optimizer.step();
+    save_weights(sharded, folder / "a");
+    load_weights(sharded, folder / "a");
+    save_weights(sharded, folder / "b");
+  });
+  EXPECT_EQ(bytes_of_file(folder / "a"), bytes_of_file(folder / "b"));
+  BlockNet model;
+  load_weights(model, folder / "a");
+  const at::Tensor weight = model.head->weight.detach();
+  EXPECT_FALSE(at::equal(weight, weight.to(at::kBFloat16).to(at::kFloat))) << "not rounded";
+}
+
+TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
+  const Folder folder;
+  const fs::path file = folder / "model.safetensors";
+  const auto loss = [](Sharded& sharded, PlainNet& model) {
+    return [&](const Batch& b) { return sharded.forward([&] { return loss_of(model.forward(b.x), b.y); }); };
+  };
+  at::Tensor mean;
+  run_thread_ranks(2, {}, [&](World& world) {
+    PlainNet model;
+    Sharded sharded(world, model, {.strategy = "zero3"});
+    train(world, sharded, loss(sharded, model));
+    save_weights(sharded, file);
+    if (world.rank() == 0) mean = model.norm->running_mean.clone();
+  });
+  EXPECT_GT(mean.abs().sum().item<double>(), 0);
+  const Weights weights = Weights::open(file);
+  EXPECT_NE(weights.find("second.weight"), nullptr);
+  EXPECT_EQ(weights.find("tied.weight"), nullptr) << "once";
+  EXPECT_EQ(weights.metadata().at("tied.weight"), "second.weight");
+  run_thread_ranks(2, {}, [&](World& world) {
+    PlainNet model;
+    Sharded sharded(world, model, {.strategy = "full_shard"});
+    load_weights(sharded, file);
+    EXPECT_TRUE(at::equal(model.norm->running_mean, mean)) << "rank " << world.rank();
+    EXPECT_EQ(model.norm->num_batches_tracked.item<std::int64_t>(), 3);
+  });
+  PlainNet alone;
+  load_weights(alone, file);
+  EXPECT_TRUE(at::equal(alone.norm->running_mean, mean));
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {
+  const Folder folder;
+  PlainNet other;
+  run_thread_ranks(1, {}, [&](World& world) {
+    Sharded sharded(world, other);
+    save_weights(sharded, folder / "other");
+  });
+  run_thread_ranks(3, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("full_shard", model));
+    const at::Tensor before = answer(world, sharded, model);
+    EXPECT_TRUE(contains(message_of([&] { save_weights(sharded, folder / "no/such/folder/file"); }), "no/such/folder"));
+    EXPECT_TRUE(contains(message_of([&] { load_weights(sharded, folder / "absent"); }), "absent"));
+    const std::string misfit = message_of([&] { load_weights(sharded, folder / "other"); });
+    EXPECT_TRUE(contains(misfit, "the weights do not fit the model: missing in the file: block_0.inner.weight"));
+    EXPECT_TRUE(contains(misfit, "unknown to the model"));
+    EXPECT_TRUE(at::equal(answer(world, sharded, model), before));
+    train(world, sharded, model);
+  });
+}
+
+TEST(Checkpoint, IsRefusedWithinAStep) {
+  const Folder folder;
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("zero2", model));
+    Optimizer optimizer(sharded, AdamW{});
+    const Batch batch = batch_of(0, world.rank(), 2);
+    sharded.backward(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); }));
+    EXPECT_TRUE(contains(message_of([&] { save_weights(sharded, folder / "file"); }), "within a step"));
+    EXPECT_TRUE(contains(message_of([&] { load_weights(sharded, folder / "file"); }), "within a step"));
+    optimizer.step();
+    save_weights(sharded, folder / "file");
+  });
+}
+
+}  // namespace
+}  // namespace tessera

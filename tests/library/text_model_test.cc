@@ -1,0 +1,82 @@
+// Tessera's own text models by the public headers alone.
+#include "tessera/text_model.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/contains.h"
+#include "tessera/checkpoint.h"
+#include "tessera/optimizer.h"
+#include "tessera/shard.h"
+
+namespace tessera {
+namespace {
+
+const char* const kConfig =
+    R"({"model_type": "bloom", "vocab_size": 40, "hidden_size": 32, "n_layer": 2, "n_head": 4, "hidden_dropout": 0.1})";
+
+std::vector<std::vector<std::int64_t>> sequences_of(int rank) {
+  return {{1, 2, 3, 4, 5 + rank}, {7, 8}, {9}};
+}
+
+std::vector<double> losses_of(const std::string& strategy, const std::filesystem::path& folder) {
+  std::vector<double> losses;
+  run_thread_ranks(2, {}, [&](World& world) {
+    const auto model = make_text_model(kConfig, 1 + static_cast<std::uint64_t>(world.rank()));
+    Sharded sharded(world, *model, {.strategy = strategy});
+    EXPECT_EQ(sharded.units().size(), 2u);
+    Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-2});
+    const PackedBatch batch = next_token_batch(sequences_of(world.rank()), world.device());
+    EXPECT_EQ(batch.num_counted, 5);
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      model->set_dropout_seed(2 * step + static_cast<std::uint64_t>(world.rank()));
+      const at::Tensor sum = sharded.forward([&] { return model->loss_sum(batch, sharded); });
+      sharded.backward(sum);
+      const double mean = mean_over_ranks(world, sum) / 5;
+      optimizer.step({.max_norm = 1, .divisor = 10});
+      if (world.rank() == 0) losses.push_back(mean);
+    }
+    save_text_model(sharded, *model, folder);
+  });
+  return losses;
+}
+
+TEST(TextModel, TrainsBySeveralStrategiesAndIsSavedAsAFolder) {
+  const auto folder = std::filesystem::temp_directory_path() / ("tessera_text_model_" + std::to_string(getpid()));
+  const std::vector<double> expected = losses_of("ddp", folder);
+  EXPECT_LT(expected.back(), expected.front());
+  for (const char* strategy : {"zero1", "full_shard"}) EXPECT_EQ(losses_of(strategy, folder), expected) << strategy;
+  const auto loaded = load_text_model(folder);
+  loaded->eval();
+  UnitRunner plain;
+  const at::NoGradGuard no_gradients;
+  const double loss = loaded->loss_sum(next_token_batch(sequences_of(0), at::kCPU), plain).item<double>() / 5;
+  EXPECT_LT(loss, expected.front());
+  std::filesystem::remove_all(folder);
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(TextModel, RefusesWhatItCannotMake) {
+  EXPECT_TRUE(contains(message_of([] { make_text_model(R"({"model_type": "llama"})", 1); }),
+                       "the config: \"model_type\" is 'llama'"));
+  EXPECT_TRUE(contains(message_of([] { make_text_model("{", 1); }), "the config:1:2"));
+  EXPECT_TRUE(contains(message_of([] { load_text_model("/no/such/folder"); }), "/no/such/folder"));
+  EXPECT_NE(message_of([] { next_token_batch({{1}, {}}, at::kCPU); }), "nothing was thrown");
+  run_thread_ranks(1, {}, [](World& world) {
+    const auto model = make_text_model(kConfig, 1), other = make_text_model(kConfig, 1);
+    Sharded sharded(world, *model);
+    EXPECT_TRUE(contains(message_of([&] { save_text_model(sharded, *other, "folder"); }), "not the model"));
+  });
+}
+
+}  // namespace
+}  // namespace tessera
