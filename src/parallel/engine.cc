@@ -3,53 +3,18 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <unordered_set>
+#include <exception>
 #include <utility>
 
 #include "core/error.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/model_likeness.h"
+#include "parallel/unit_division.h"
 
 namespace tessera {
 namespace {
 
 constexpr const char* kRootName = "root";
-
-// Each parameter once: the unit that holds it, or the root where none or several do.
-struct Division {
-  std::vector<std::vector<UnitParameter>> of_unit;  // the root's last
-};
-
-ParameterGroup group_of(const std::string& name, const at::Tensor& parameter, const EngineOptions& options) {
-  if (!parameter.requires_grad()) return ParameterGroup::kFrozen;
-  const bool is_exempt = options.is_exempt_from_decay && options.is_exempt_from_decay(name);
-  return is_exempt ? ParameterGroup::kPlain : ParameterGroup::kDecaying;
-}
-
-Division divide(torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options) {
-  std::unordered_map<const c10::TensorImpl*, std::size_t> holder;
-  const std::size_t root = units.size();
-  for (std::size_t index = 0; index < units.size(); ++index) {
-    std::unordered_set<const c10::TensorImpl*> own;
-    for (const at::Tensor& parameter : units[index].module->parameters()) {
-      const c10::TensorImpl* impl = parameter.unsafeGetTensorImpl();
-      if (!own.insert(impl).second) continue;
-      const auto [place, is_new] = holder.emplace(impl, index);
-      if (!is_new) place->second = root;
-    }
-  }
-  Division division{std::vector<std::vector<UnitParameter>>(units.size() + 1)};
-  std::unordered_set<const c10::TensorImpl*> taken;
-  for (const auto& item : model.named_parameters()) {
-    const c10::TensorImpl* impl = item.value().unsafeGetTensorImpl();
-    if (!taken.insert(impl).second) continue;
-    const auto found = holder.find(impl);
-    division.of_unit[found == holder.end() ? root : found->second].push_back(
-        {item.key(), item.value(), group_of(item.key(), item.value(), options)});
-  }
-  return division;
-}
 
 UnitGroups groups_of(World& world, const Placement& placement) {
   UnitGroups groups;
@@ -58,6 +23,19 @@ UnitGroups groups_of(World& world, const Placement& placement) {
   if (placement.over == ShardOver::kNode) groups.shard = useful(world.node());
   if (placement.reduced_across_nodes) groups.replicas = useful(world.across());
   return groups;
+}
+
+at::Device device_of(const torch::nn::Module& model, const EngineOptions& options) {
+  const auto parameters = model.parameters();
+  if (options.device) return *options.device;
+  return parameters.empty() || parameters.front().is_meta() ? at::Device(at::kCPU) : parameters.front().device();
+}
+
+EngineOptions in_force(EngineOptions options, at::Device device) {
+  if (device.is_cpu() && !options.host_is_apart) {
+    options.placement.offload_optimizer = options.placement.offload_parameters = false;
+  }
+  return options;
 }
 
 }  // namespace
@@ -71,18 +49,29 @@ struct Engine::Progress {
 };
 
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
-    : options_(options), groups_(groups_of(world, options.placement)) {
+    : options_(in_force(options, device_of(model, options))),
+      groups_(groups_of(world, options.placement)),
+      all_(world.size() > 1 ? &world.all() : nullptr),
+      rank_(world.rank()),
+      device_(device_of(model, options)),
+      buffers_(world, model, device_, options.buffers) {
   if (options.placement.over == ShardOver::kNobody && world.size() > 1) {
     throw UsageError(fmt::format(
         "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
   }
-  const Division division = divide(model, units, options);
-  check_alike(world, division.of_unit);
+  const auto division = divide(model, units, options.is_exempt_from_decay);
+  check_alike(world, model, units, options, division);
+  if (placement().offload_optimizer || placement().offload_parameters) {
+    link_ = std::make_unique<HostLink>(device_, options.pin_memory);
+  }
+  of_model_.insert(&model);
+  for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
   for (std::size_t index = 0; index < units.size(); ++index) {
-    add_unit(units[index].name, division.of_unit[index]);
+    add_unit(units[index].name, division[index]);
     index_of_[units[index].module] = index;
   }
-  add_unit(kRootName, division.of_unit.back());
+  add_unit(kRootName, division.back());
+  if (options.sync_module_states) buffers_.take_from_first();
 }
 
 Engine::~Engine() {
@@ -91,8 +80,14 @@ Engine::~Engine() {
 
 void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters) {
   const std::size_t index = units_.size();
-  FlatUnit& unit =
-      units_.emplace_back(name, parameters, options_.placement, groups_, options_.types, options_.sync_module_states);
+  FlatUnit& unit = units_.emplace_back(name, parameters,
+                                       FlatUnit::Common{.placement = placement(),
+                                                        .groups = groups_,
+                                                        .types = options_.types,
+                                                        .device = device_,
+                                                        .link = link_.get(),
+                                                        .first_values = options_.first_values,
+                                                        .sync_from_first = options_.sync_module_states});
   Progress& progress = progress_.emplace_back();
   for (std::size_t slot = 0; slot < unit.num_parameters(); ++slot) {
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
@@ -103,20 +98,40 @@ void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>&
   }
 }
 
-Engine::Pass::Pass(Engine& engine) : engine_(engine) {
-  engine_.units_[engine_.root()].wait_gather();
+Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncaught_exceptions()) {
+  engine_.gather(engine_.root());
+  if (c10::GradMode::is_enabled()) {
+    engine_.has_forward_ = true;
+    if (std::exchange(engine_.buffers_are_due_, false)) engine_.sync_buffers();
+  }
+  ++engine_.num_passes_;
 }
 
 Engine::Pass::~Pass() noexcept(false) {
+  --engine_.num_passes_;
+  // On the way out of an exception nothing is waited for: the others may never come.
+  if (std::uncaught_exceptions() > num_exceptions_) return;
   if (!c10::GradMode::is_enabled()) engine_.release_all();
 }
 
 at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& body) {
+  if (num_passes_ == 0 && !in_backward_) {
+    throw Error(
+        fmt::format("unit {} was run outside a forward pass: keep `auto pass = engine.forward()` while the model "
+                    "computes its loss",
+                    unit.name));
+  }
   const auto found = index_of_.find(unit.module);
-  if (found == index_of_.end()) throw Error(fmt::format("unit {} is not of this engine's model", unit.name));
-  const std::size_t index = found->second;
-  FlatUnit& flat = units_[index];
-  flat.wait_gather();
+  const std::size_t index = found == index_of_.end() ? root() : found->second;
+  if (index == root() && !of_model_.contains(unit.module)) {
+    throw Error(fmt::format("unit {} is not of this engine's model", unit.name));
+  }
+  return guarded(in_backward_ ? "backward" : "forward", index,
+                 [&] { return index == root() ? body(input) : run_unit(index, input, body); });
+}
+
+at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
+  gather(index);
   if (options_.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
   if (!c10::GradMode::is_enabled()) {
     const at::Tensor output = body(input);
@@ -133,57 +148,96 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 
 // The last unit stays: backward begins with it. So does one that is recomputed within backward.
 void Engine::release_after_forward(std::size_t index) {
-  const bool stays = in_backward_ || index + 1 == root() || !options_.placement.released_after_forward;
+  const bool stays = in_backward_ || index + 1 == root() || !placement().released_after_forward;
   if (!stays) units_[index].release();
 }
 
+void Engine::begin_gather(std::size_t index) {
+  FlatUnit& unit = units_[index];
+  if (unit.is_whole() || unit.is_on_its_way()) return;
+  gather_order_ = (gather_order_ ^ (index + 1)) * 0x100000001b3;  // FNV-1a
+  guarded("gather", index, [&] { unit.begin_gather(); });
+}
+
+void Engine::gather(std::size_t index) {
+  begin_gather(index);
+  guarded("gather", index, [&] { units_[index].wait_gather(); });
+}
+
 void Engine::prefetch(std::ptrdiff_t index) {
-  if (index >= 0 && index < static_cast<std::ptrdiff_t>(root())) units_[static_cast<std::size_t>(index)].begin_gather();
+  if (index >= 0 && index < static_cast<std::ptrdiff_t>(root())) begin_gather(static_cast<std::size_t>(index));
 }
 
 void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
+  if (!has_forward_ && first_error_.empty()) {
+    throw Error("backward() without a forward pass since the last one: a graph is passed back once");
+  }
+  has_forward_ = false;
+  backward_at_ = root();
   last_micro_step_ = last_micro_step;
-  in_backward_ = true;
-  next_to_reduce_ = static_cast<std::ptrdiff_t>(root()) - 1;
+  next_turn_ = num_settled_ = 0;
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
     progress.is_ready = false;
   }
-  loss.backward();
+  in_backward_ = true;
+  // The unit where backward stood when it threw is only known then.
+  guarded("backward", root(), [&] {
+    try {
+      loss.backward();
+    } catch (...) {
+      in_backward_ = false;
+      rethrow_in_unit(rank_, "backward", units_[backward_at_].name());
+    }
+  });
   in_backward_ = false;
   // Units that were not used, or used twice; then the root, whose gradients come from everywhere.
-  for (; next_to_reduce_ >= 0; --next_to_reduce_) begin_reduce(static_cast<std::size_t>(next_to_reduce_));
-  begin_reduce(root());
+  while (next_turn_ <= root()) begin_reduce();
   for (Progress& progress : progress_) progress.num_uses = 0, progress.used_twice = false;
+  buffers_are_due_ = last_micro_step;
   release_all();
 }
 
 void Engine::on_output_gradient(std::size_t index) {
-  units_[index].wait_gather();
+  backward_at_ = index;
+  gather(index);
   if (options_.backward_prefetch == BackwardPrefetch::kPre) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
 void Engine::on_input_gradient(std::size_t index) {
+  backward_at_ = root();
   if (--progress_[index].num_uses > 0) return;
   units_[index].release();
   if (options_.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
 void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
-  units_[index].accept_gradient(slot);
+  guarded("backward", index, [&] { units_[index].accept_gradient(slot); });
   Progress& progress = progress_[index];
   if (index == root() || --progress.num_missing > 0 || progress.used_twice) return;
   progress.is_ready = true;
-  while (next_to_reduce_ >= 0 && progress_[static_cast<std::size_t>(next_to_reduce_)].is_ready) {
-    begin_reduce(static_cast<std::size_t>(next_to_reduce_--));
-  }
+  while (next_turn_ < root() && progress_[unit_of_turn(next_turn_)].is_ready) begin_reduce();
 }
 
-// The one before has had this unit's backward to arrive: what follows it in another group begins now.
-void Engine::begin_reduce(std::size_t index) {
-  units_[index].begin_reduce(last_micro_step_);
-  const std::size_t before = index == root() ? 0 : index + 1;
-  if (before < root()) units_[before].continue_reduce();
+// One reduction may be under way while the next gradient is made: the one before it has to be over, or a rank that runs
+// ahead would hold every unit's gradient. The one under way has had this unit's backward to arrive: what follows it in
+// another group begins now.
+void Engine::begin_reduce() {
+  const std::size_t turn = next_turn_++, index = unit_of_turn(turn);
+  if (turn >= 2) settle_until(turn - 1);
+  guarded("reduction", index, [&] { units_[index].begin_reduce(last_micro_step_); });
+  if (turn == 0) return;
+  const std::size_t before = unit_of_turn(turn - 1);
+  guarded("reduction", before, [&] { units_[before].continue_reduce(); });
+}
+
+// In the order in which the reductions began, so that all ranks go on in the other group alike.
+void Engine::settle_until(std::size_t turn) {
+  for (; num_settled_ < turn; ++num_settled_) {
+    const std::size_t index = unit_of_turn(num_settled_);
+    guarded("reduction", index, [&] { units_[index].wait_reduce(); });
+    if (listener_ && last_micro_step_) listener_(index);
+  }
 }
 
 void Engine::release_all() {
@@ -191,9 +245,16 @@ void Engine::release_all() {
 }
 
 void Engine::wait_for_gradients() {
-  // In the order in which the reductions began, so that all ranks go on in the other group alike.
-  for (std::size_t index = root(); index-- > 0;) units_[index].wait_reduce();
-  units_[root()].wait_reduce();
+  if (!last_micro_step_) {
+    throw Error("the last backward() said that another micro-step follows: no gradient is whole yet");
+  }
+  settle_until(next_turn_);
+  if (listener_) return;  // it has had them
+  for (const FlatUnit& unit : units_) {
+    if (!unit.has_gradient()) {
+      throw Error(fmt::format("unit {} has no gradient: call backward() before update(), once an update", unit.name()));
+    }
+  }
 }
 
 }  // namespace tessera

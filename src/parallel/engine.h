@@ -14,13 +14,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "model/unit.h"
 #include "parallel/flat_unit.h"
+#include "parallel/module_buffers.h"
+#include "parallel/unit_error.h"
 #include "tessera/world.h"
 
 namespace tessera {
@@ -33,13 +40,22 @@ struct EngineOptions {
   bool forward_prefetch = true;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   bool sync_module_states = true;  // every rank begins with rank 0's values
+  BufferRule buffers = BufferRule::kBroadcast;
   // The parameters that the optimizer's weight decay leaves alone; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
+  // Where to compute; none: where the parameters are.
+  std::optional<at::Device> device;
+  // What the parameters begin with, unit by unit: they may then be on the meta device, and no rank ever holds more of
+  // the model than the row says plus one unit. Empty: their own values.
+  ParameterSource first_values;
+  bool pin_memory = true;  // host buffers of offloaded state
+  // Where the device is a CPU its memory is the host's, and offloading changes nothing. Tests say that it is apart.
+  bool host_is_apart = false;
 };
 
 class Engine : public UnitRunner {
  public:
-  // Collective. Throws Error naming the first difference where the ranks' models are not alike.
+  // Collective. Throws Error naming the first difference where the ranks' models or options are not alike.
   Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options);
   ~Engine() override;
   Engine(const Engine&) = delete;
@@ -55,24 +71,47 @@ class Engine : public UnitRunner {
 
    private:
     Engine& engine_;
+    int num_exceptions_;  // that were on their way when it began
   };
   [[nodiscard]] Pass forward() { return Pass(*this); }
+  // A unit of the model that the engine was not given runs as part of the root.
   at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) override;
 
   void backward(const at::Tensor& loss, bool last_micro_step = true);
 
   // Every unit's gradient() is there when it returns. After the last micro-step, before an update.
   void wait_for_gradients();
+  // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
+  // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
+  void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
+  // Collective: batch-norm's statistics by the rule of the options. The first pass of a step does it by itself; before
+  // evaluation and saving the caller does.
+  void sync_buffers() { buffers_.make_alike(); }
 
   // The units in the order of the model's list, the root last.
   std::vector<FlatUnit>& units() { return units_; }
   const UnitGroups& groups() const { return groups_; }
+  const EngineOptions& options() const { return options_; }
+  // The row in force: without offload where the device's memory is the host's.
+  const Placement& placement() const { return options_.placement; }
+  int rank() const { return rank_; }
+  Group* all() const { return all_; }  // every rank; null where there is one
+  at::Device device() const { return device_; }
+
+  // Of the gathers begun so far, equal on all ranks that ran the same units in the same order.
+  std::uint64_t gather_order() const { return gather_order_; }
+  // Runs `work` of a unit; what it throws names rank, phase and unit, and the engine refuses everything after it.
+  template <typename Work>
+  decltype(auto) guarded(const char* phase, std::size_t index, Work&& work);
 
  private:
   struct Progress;  // of a unit within one forward and backward
 
   std::size_t root() const { return units_.size() - 1; }
   void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters);
+  at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
+  void begin_gather(std::size_t index);
+  void gather(std::size_t index);  // begins it and waits
   void prefetch(std::ptrdiff_t index);
   void release_after_forward(std::size_t index);
   void release_all();
@@ -81,16 +120,45 @@ class Engine : public UnitRunner {
   void on_output_gradient(std::size_t index);
   void on_input_gradient(std::size_t index);
   void on_parameter_gradient(std::size_t index, std::size_t slot);
-  void begin_reduce(std::size_t index);
+
+  // Reductions are counted by their turn: last unit to first, then the root.
+  std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
+  void begin_reduce();  // of the unit whose turn it is
+  void settle_until(std::size_t turn);
 
   EngineOptions options_;
   UnitGroups groups_;
+  Group* all_;
+  int rank_;
+  at::Device device_;
+  std::unique_ptr<HostLink> link_;  // null where nothing is offloaded
+  ModuleBuffers buffers_;
   std::vector<FlatUnit> units_;
   std::vector<Progress> progress_;
   std::unordered_map<const torch::nn::Module*, std::size_t> index_of_;
-  std::vector<at::Tensor> watched_;  // parameters that carry a hook of ours
-  std::ptrdiff_t next_to_reduce_ = 0;
+  std::unordered_set<const torch::nn::Module*> of_model_;  // every module of it
+  std::vector<at::Tensor> watched_;                        // parameters that carry a hook of ours
+  std::function<void(std::size_t)> listener_;
+
+  std::size_t next_turn_ = 0, num_settled_ = 0;  // turns begun, and turns waited for
   bool last_micro_step_ = true, in_backward_ = false;
+  bool buffers_are_due_ = true;  // no pass with gradients since the last update
+  int num_passes_ = 0;           // that are alive
+  bool has_forward_ = false;     // with gradients, not yet passed back
+  std::size_t backward_at_ = 0;  // the unit whose gradients are being computed
+  std::uint64_t gather_order_ = 0;
+  std::string first_error_;  // after it nothing works
 };
+
+template <typename Work>
+decltype(auto) Engine::guarded(const char* phase, std::size_t index, Work&& work) {
+  if (!first_error_.empty()) throw Error("the engine cannot be used after an error, which was: " + first_error_);
+  try {
+    return in_unit(rank_, phase, units_[index].name(), std::forward<Work>(work));
+  } catch (const Error& error) {
+    first_error_ = error.what();
+    throw;
+  }
+}
 
 }  // namespace tessera

@@ -2,13 +2,14 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
-
-#include "kernels/norm.h"
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -28,50 +29,112 @@ std::optional<at::Tensor> part_if_any(const FlatUnit& unit, const at::Tensor& te
 
 }  // namespace
 
-ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerOptions& options)
-    : engine_(engine), options_(options) {
+ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerOptions& options, HostUpdates host_updates)
+    : engine_(engine), options_(options), square_sums_(engine.units().size()) {
   for (const FlatUnit& unit : engine_.units()) {
     Moments& moments = moments_.emplace_back();
     if (has_first_moment(options_)) moments.first = at::zeros_like(unit.master());
     if (std::holds_alternative<kernels::AdamW>(options_)) moments.second = at::zeros_like(unit.master());
   }
+  const bool wanted =
+      host_updates == HostUpdates::kInBackground || (host_updates == HostUpdates::kAuto && !engine_.device().is_cpu());
+  if (wanted && engine_.placement().offload_optimizer) worker_ = std::make_unique<HostWorker>();
+}
+
+ShardedOptimizer::~ShardedOptimizer() {
+  engine_.listen_to_gradients({});
+}
+
+void ShardedOptimizer::update_during_backward(const UpdateArguments& arguments) {
+  if (arguments.max_norm > 0) {
+    throw UsageError(
+        "updates during backward and clipping do not go together: clipping needs the norm of all gradients "
+        "before the first update");
+  }
+  is_updating_ = true;
+  ++num_updates_;
+  engine_.listen_to_gradients([this, arguments](std::size_t index) {
+    at::NoGradGuard no_gradients;
+    square_sums_[index] = engine_.units()[index].square_sums();
+    begin_update(index, arguments.learning_rate, 1 / arguments.divisor);
+  });
 }
 
 UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   at::NoGradGuard no_gradients;
   engine_.wait_for_gradients();
-  UpdateResult result{gradient_norm() / arguments.divisor, false};
-  result.skipped = !std::isfinite(result.gradient_norm);
-  if (!result.skipped) {
+  const bool was_updated = std::exchange(is_updating_, false);
+  engine_.listen_to_gradients({});
+  for (std::size_t i = 0; i < square_sums_.size() && !was_updated; ++i) {
+    engine_.guarded("update", i, [&] { square_sums_[i] = engine_.units()[i].square_sums(); });
+  }
+  UpdateResult result{gradient_norm() / arguments.divisor, false, {}};
+  square_sums_.assign(square_sums_.size(), at::Tensor());
+  const bool is_finite = std::isfinite(result.gradient_norm);
+  if (was_updated) {
+    if (is_finite) return result;
+    throw Error(
+        "a gradient that is not finite was used before that was known, as updates during backward do: the model "
+        "is spoilt; go back to a checkpoint, and let updates wait for the norm");
+  }
+  if (is_finite) {
     ++num_updates_;
     double scale = 1 / arguments.divisor;
     // As torch's clip_grad_norm_ does it.
     if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
-    for (std::size_t i = 0; i < moments_.size(); ++i) {
-      update_unit(engine_.units()[i], moments_[i], arguments.learning_rate, scale);
-      engine_.units()[i].take_update();
-    }
+    update_all(arguments.learning_rate, scale);
   } else {
+    result.skipped = true;
+    result.faults = find_faults();
     for (FlatUnit& unit : engine_.units()) unit.forget_gradient();
   }
   return result;
 }
 
+// In the background in the order in which the next forward needs the units: the root first.
+void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
+  const std::size_t root = moments_.size() - 1;
+  if (worker_) begin_update(root, learning_rate, gradient_scale);
+  for (std::size_t i = 0; i < root; ++i) begin_update(i, learning_rate, gradient_scale);
+  if (!worker_) begin_update(root, learning_rate, gradient_scale);
+}
+
+void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {
+  FlatUnit& unit = engine_.units()[index];
+  const auto work = [this, &unit, index, learning_rate, gradient_scale, step = num_updates_, rank = engine_.rank()] {
+    in_unit(rank, "update", unit.name(), [&] {
+      at::NoGradGuard no_gradients;
+      unit.wait_gradient_on_host();
+      update_unit(unit, moments_[index], learning_rate, gradient_scale, step);
+    });
+  };
+  engine_.guarded("update", index, [&] {
+    if (worker_) return unit.take_update(worker_->begin(work));
+    work();
+    unit.take_update();
+  });
+}
+
 // Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective a step.
 double ShardedOptimizer::gradient_norm() const {
-  std::vector<at::Tensor> sums_of_unit;
-  for (FlatUnit& unit : engine_.units()) sums_of_unit.push_back(kernels::block_square_sums(unit.gradient()));
-  const at::Tensor own = at::cat(sums_of_unit);
+  // The order of the gathers goes with the sums: units of one size that ranks gather in different orders would be
+  // mixed up and nobody would notice.
+  const auto order = at::tensor({static_cast<std::int64_t>(engine_.gather_order())}, at::kLong).view(at::kDouble);
+  std::vector<at::Tensor> parts = square_sums_;
+  parts.push_back(order.to(square_sums_.front().device()));
+  const at::Tensor own = at::cat(parts);
   at::Tensor all = own.unsqueeze(0);  // [ranks that hold parts, blocks of a part]
-  if (engine_.units().front().is_part()) {
-    all = at::empty({engine_.groups().num_shards(), own.numel()}, own.options());
-    engine_.groups().shard->all_gather(all.view(at::kLong), own.view(at::kLong), "gradient norm")->wait();
+  Group* group = engine_.groups().shard;
+  if (group != nullptr && engine_.units().front().is_part()) {
+    all = at::empty({group->size(), own.numel()}, own.options());
+    group->all_gather(all.view(at::kLong), own.view(at::kLong), "gradient norm")->wait();
   }
   const at::Tensor host = all.cpu();
+  check_order(host.select(1, -1).view(at::kLong));
   const auto sums = host.accessor<double, 2>();
   double total = 0;
   std::int64_t begin = 0;
-  for (const at::Tensor& of_unit : sums_of_unit) {
+  for (const at::Tensor& of_unit : square_sums_) {
     const std::int64_t end = begin + of_unit.numel();
     for (std::int64_t part = 0; part < host.size(0); ++part) {
       // The blocks of padding are zero and change nothing.
@@ -82,8 +145,29 @@ double ShardedOptimizer::gradient_norm() const {
   return std::sqrt(total);
 }
 
+void ShardedOptimizer::check_order(const at::Tensor& order_of_rank) const {
+  for (std::int64_t i = 1; i < order_of_rank.numel(); ++i) {
+    if (order_of_rank[i].item<std::int64_t>() == order_of_rank[0].item<std::int64_t>()) continue;
+    const std::vector<int>& ranks = engine_.groups().shard->ranks();
+    throw Error(
+        fmt::format("rank {} and rank {} have not gathered the same units in the same order since the start: every "
+                    "rank must run the same units in the same order",
+                    ranks[0], ranks[static_cast<std::size_t>(i)]));
+  }
+}
+
+std::vector<GradientFault> ShardedOptimizer::find_faults() const {
+  std::vector<std::string> names;
+  std::vector<bool> is_finite;
+  for (const FlatUnit& unit : engine_.units()) {
+    names.push_back(unit.name());
+    is_finite.push_back(unit.own_gradient_is_finite());
+  }
+  return find_gradient_faults(engine_.all(), engine_.device(), names, is_finite);
+}
+
 void ShardedOptimizer::update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate,
-                                   double gradient_scale) const {
+                                   double gradient_scale, std::int64_t step) const {
   for (const ParameterGroup group : {ParameterGroup::kDecaying, ParameterGroup::kPlain}) {
     const FlatRange range = intersect(unit.layout().range_of(group), unit.range());
     if (range.empty()) continue;
@@ -92,25 +176,25 @@ void ShardedOptimizer::update_unit(const FlatUnit& unit, const Moments& moments,
           how.learning_rate = learning_rate;
           how.gradient_scale = gradient_scale;
           if (group == ParameterGroup::kPlain) how.weight_decay = 0;
-          update_range(unit, moments, range, how);
+          update_range(unit, moments, range, how, step);
         },
         options_);
   }
 }
 
-void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range,
-                                    kernels::AdamW how) const {
+void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how,
+                                    std::int64_t step) const {
   kernels::adamw_step(
       {part(unit, unit.master(), range), part(unit, unit.gradient(), range), part(unit, moments.first, range),
        part(unit, moments.second, range), part_if_any(unit, unit.compute_copy(), range)},
-      how, num_updates_);
+      how, step);
 }
 
-void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range,
-                                    kernels::Sgd how) const {
+void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how,
+                                    std::int64_t step) const {
   kernels::sgd_step({part(unit, unit.master(), range), part(unit, unit.gradient(), range),
                      part_if_any(unit, moments.first, range), part_if_any(unit, unit.compute_copy(), range)},
-                    how, num_updates_);
+                    how, step);
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "kernels/adamw.h"
 #include "kernels/sgd.h"
 #include "parallel/engine.h"
+#include "parallel/gradient_fault.h"
+#include "parallel/host_worker.h"
 
 namespace tessera {
 
@@ -27,17 +30,33 @@ struct UpdateArguments {
 };
 
 struct UpdateResult {
-  double gradient_norm = 0;  // of the divided gradient, before clipping
-  bool skipped = false;      // not finite: nothing was changed
+  double gradient_norm = 0;             // of the divided gradient, before clipping
+  bool skipped = false;                 // not finite: nothing was changed
+  std::vector<GradientFault> faults{};  // of a skipped step: whose gradients were not finite, equal on all ranks
 };
+
+// Where the optimizer is offloaded, a thread of its own updates the units while the caller goes on with the next step,
+// each unit waiting for its own update; on a CPU, which has no time to spare, the caller does it.
+enum class HostUpdates { kAuto, kAtOnce, kInBackground };
 
 class ShardedOptimizer {
  public:
   // The engine must outlive it.
-  ShardedOptimizer(Engine& engine, const OptimizerOptions& options);
+  ShardedOptimizer(Engine& engine, const OptimizerOptions& options, HostUpdates host_updates = HostUpdates::kAuto);
+  ~ShardedOptimizer();
 
+  // Before the last micro-step's backward: each unit is updated as soon as its gradient is there, within backward, and
+  // update() with the same arguments only finishes. Not with clipping or a loss scale, which need the norm of all units
+  // before the first update; a gradient that is not finite is then an Error, as it has been used.
+  void update_during_backward(const UpdateArguments& arguments);
   UpdateResult update(const UpdateArguments& arguments);
+
   std::int64_t num_updates() const { return num_updates_; }
+  void set_num_updates(std::int64_t number) { num_updates_ = number; }
+  // Of the unit's range(), float32, where the master is; undefined where the optimizer has none. After
+  // FlatUnit::settle_update.
+  const at::Tensor& first_moment(std::size_t unit) const { return moments_[unit].first; }
+  const at::Tensor& second_moment(std::size_t unit) const { return moments_[unit].second; }
 
  private:
   struct Moments {  // of one unit's range, float32; undefined where the optimizer has none
@@ -45,14 +64,24 @@ class ShardedOptimizer {
   };
 
   double gradient_norm() const;
-  void update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate, double gradient_scale) const;
-  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how) const;
-  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how) const;
+  void check_order(const at::Tensor& order_of_rank) const;
+  std::vector<GradientFault> find_faults() const;
+  void update_all(double learning_rate, double gradient_scale);
+  void begin_update(std::size_t index, double learning_rate, double gradient_scale);
+  void update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate, double gradient_scale,
+                   std::int64_t step) const;
+  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how,
+                    std::int64_t step) const;
+  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how,
+                    std::int64_t step) const;
 
   Engine& engine_;
   OptimizerOptions options_;
   std::vector<Moments> moments_;
+  std::vector<at::Tensor> square_sums_;  // by unit, of this step
   std::int64_t num_updates_ = 0;
+  bool is_updating_ = false;            // during backward
+  std::unique_ptr<HostWorker> worker_;  // null where the caller updates; last: it uses the others
 };
 
 }  // namespace tessera

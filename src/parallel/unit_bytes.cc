@@ -1,20 +1,60 @@
 #include "parallel/unit_bytes.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4;
+
+std::int64_t size_of(at::ScalarType type) {
+  return static_cast<std::int64_t>(c10::elementSize(type));
+}
+
+struct Numels {
+  std::int64_t whole, shard, updated;
+};
+Numels numels_of(const FlatLayout& layout, const Placement& placement) {
+  const std::int64_t whole = layout.padded_numel(), shard = layout.shard_numel();
+  return {whole, shard, placement.optimizer_split ? shard : whole};
+}
+
+}  // namespace
 
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments) {
   const Placement placement = row.on(layout.num_shards());
-  const auto size_of = [](at::ScalarType type) { return static_cast<std::int64_t>(c10::elementSize(type)); };
-  const std::int64_t whole = layout.padded_numel(), shard = layout.shard_numel();
-  const std::int64_t updated = placement.optimizer_split ? shard : whole;
+  const Numels n = numels_of(layout, placement);
   const bool adds_whole = types.accumulates && !placement.gradients_split;
+  const bool master_is_parameters = types.compute == at::kFloat && !placement.offload_parameters;
   UnitBytes bytes;
-  bytes.parameters = (placement.parameters_split ? shard : whole) * size_of(types.compute);
-  bytes.master = types.compute == at::kFloat ? 0 : updated * size_of(at::kFloat);
-  bytes.moments = updated * num_moments * size_of(at::kFloat);
-  bytes.gathered = placement.parameters_split ? whole * size_of(types.compute) : 0;
-  bytes.flat_gradient = whole * size_of(adds_whole ? at::kFloat : types.reduce);
-  bytes.gradient = updated * size_of(types.accumulates ? at::kFloat : types.reduce);
+  if (!placement.offload_parameters) {
+    bytes.parameters = (placement.parameters_split ? n.shard : n.whole) * size_of(types.compute);
+  }
+  if (!placement.offload_optimizer) {
+    bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
+    bytes.moments = n.updated * num_moments * kFloatBytes;
+  }
+  bytes.gathered = placement.parameters_split ? n.whole * size_of(types.compute) : 0;
+  bytes.flat_gradient = n.whole * (adds_whole ? kFloatBytes : size_of(types.reduce));
+  if (!placement.offload_optimizer || types.accumulates) {
+    bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));
+  }
+  return bytes;
+}
+
+UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments) {
+  const Placement placement = row.on(layout.num_shards());
+  const Numels n = numels_of(layout, placement);
+  const bool is_float = types.compute == at::kFloat;
+  UnitBytes bytes;
+  if (placement.offload_parameters) {
+    bytes.parameters = n.shard * size_of(types.compute);
+  } else if (placement.offload_optimizer && !is_float) {
+    bytes.parameters = n.updated * size_of(types.compute);
+  }
+  if (placement.offload_optimizer) {
+    bytes.master = is_float && placement.offload_parameters ? 0 : n.updated * kFloatBytes;
+    bytes.moments = n.updated * num_moments * kFloatBytes;
+    bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));
+  }
   return bytes;
 }
 

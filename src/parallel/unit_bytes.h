@@ -1,4 +1,5 @@
-// How many bytes each kind of a unit's state takes on one rank: the one place that knows.
+// How many bytes each kind of a unit's state takes on one rank, on its device and on the host: the one place that
+// knows.
 //
 // The planner prints it, tests hold measured memory against it to the byte.
 #pragma once
@@ -13,14 +14,15 @@ namespace tessera {
 
 struct UnitBytes {
   // Between steps.
-  std::int64_t parameters = 0;  // in the compute type: whole, or the shard
+  std::int64_t parameters = 0;  // in the compute type: whole, the shard, or what goes to the device after an update
   std::int64_t master = 0;      // float32 values, where they are not the parameters themselves
   std::int64_t moments = 0;
   // For a while.
   std::int64_t gathered = 0;  // the whole buffer, where parameters are split
-  std::int64_t flat_gradient =
-      0;  // from the unit's backward to its reduction; through all micro-steps where they are added whole
-  std::int64_t gradient = 0;  // reduced, until the update
+  // From the unit's backward to its reduction; through all micro-steps where they are added whole.
+  std::int64_t flat_gradient = 0;
+  // Reduced, until the update. Where the optimizer is offloaded: on the device between micro-steps, on the host always.
+  std::int64_t gradient = 0;
 
   std::int64_t resident() const { return parameters + master + moments; }
 };
@@ -28,5 +30,8 @@ struct UnitBytes {
 // `num_moments`: float32 numbers that the optimizer keeps for each parameter (AdamW 2, SGD with momentum 1, plain SGD
 // 0).
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments);
+// What of it is in host memory where the row offloads.
+UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types,
+                          int num_moments);
 
 }  // namespace tessera

@@ -92,11 +92,13 @@ TEST(Engine, WhereParametersStayWholeARankMayLeaveAUnitOut) {
     run_thread_ranks(2, {}, [&](World& world) {
       TwoBlocks model;
       Engine engine(world, model, model.units(), options_of(strategy));
-      engine.backward(model
-                          .forward(input_of(0),
-                                   world.rank() == 0 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0},
-                                   engine)
-                          .sum());
+      const std::vector<std::size_t> both{0, 1}, first{0};
+      at::Tensor loss;
+      {
+        const auto pass = engine.forward();
+        loss = model.forward(input_of(0), world.rank() == 0 ? both : first, engine).sum();
+      }
+      engine.backward(loss);
       ShardedOptimizer optimizer(engine, kernels::AdamW{});
       EXPECT_FALSE(optimizer.update({.learning_rate = 0.1}).skipped);
     });
@@ -195,8 +197,15 @@ TEST(Engine, AGradientThatIsNotFiniteSkipsTheStepOnEveryRank) {
     at::Tensor input = input_of(world.rank());
     if (world.rank() == 1) input[0][0] = std::numeric_limits<float>::quiet_NaN();
     const at::Tensor before = model.blocks[0]->weight.detach().clone();
-    engine.backward(model.forward(input, {0, 1}, engine).sum());
-    EXPECT_TRUE(optimizer.update({.learning_rate = 0.1}).skipped);
+    at::Tensor loss;
+    {
+      const auto pass = engine.forward();
+      loss = model.forward(input, {0, 1}, engine).sum();
+    }
+    engine.backward(loss);
+    const UpdateResult result = optimizer.update({.learning_rate = 0.1});
+    EXPECT_TRUE(result.skipped);
+    EXPECT_EQ(result.faults, (std::vector<GradientFault>{{1, "b"}, {1, "a"}}));
     EXPECT_TRUE(at::equal(model.blocks[0]->weight.detach(), before));
     EXPECT_EQ(optimizer.num_updates(), 0);
   });

@@ -1,0 +1,53 @@
+#include "parallel/host_link.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace tessera {
+
+using c10::impl::VirtualGuardImpl;
+
+void Transfer::wait() const {
+  if (done_) done_->synchronize();
+}
+
+void Transfer::order_after() const {
+  if (!done_) return;
+  const VirtualGuardImpl guard(done_->device_type());
+  done_->block(guard.getStream(guard.getDevice()));
+}
+
+HostLink::HostLink(at::Device device, bool pins) : device_(device), pins_(pins && !device.is_cpu()) {
+  if (device_.is_cpu()) return;
+  const VirtualGuardImpl guard(device_.type());
+  download_ = guard.getStreamFromGlobalPool(device_);
+  upload_ = guard.getStreamFromGlobalPool(device_);
+}
+
+at::Tensor HostLink::host_empty(std::int64_t numel, at::ScalarType type) const {
+  return at::empty({numel}, at::dtype(type).pinned_memory(pins_));
+}
+
+Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std::optional<c10::Stream>& stream) const {
+  if (!stream) {
+    to.copy_(from);
+    return {};
+  }
+  const VirtualGuardImpl guard(device_.type());
+  c10::Event begin(device_.type());
+  begin.record(guard.getStream(device_));
+  begin.block(*stream);
+  // The caching allocator must not give the device's side away while the copy reads or writes it.
+  const at::Tensor& on_device = to.is_cpu() ? from : to;
+  guard.recordDataPtrOnStream(on_device.storage().data_ptr(), *stream);
+  {
+    const c10::StreamGuard beside(*stream);
+    to.copy_(from, /*non_blocking=*/true);
+  }
+  auto done = std::make_shared<c10::Event>(device_.type());
+  done->record(*stream);
+  return Transfer(std::move(done));
+}
+
+}  // namespace tessera

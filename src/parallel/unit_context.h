@@ -1,0 +1,52 @@
+// What does not change in a unit's life: its name and layout, where its state lives and who shares it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "parallel/flat_layout.h"
+#include "parallel/host_link.h"
+#include "parallel/placement.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+// The ranks that a unit is spread over. Null: nobody but this rank.
+struct UnitGroups {
+  Group* shard = nullptr;
+  Group* replicas = nullptr;  // those that hold the same shard on other nodes
+  int num_shards() const { return shard == nullptr ? 1 : shard->size(); }
+  bool is_alone() const { return shard == nullptr && replicas == nullptr; }
+  int shard_rank() const { return shard == nullptr ? 0 : shard->rank(); }
+};
+
+struct UnitTypes {
+  at::ScalarType compute = at::kFloat;  // what the module computes in and gathers carry
+  at::ScalarType reduce = at::kFloat;   // what reductions carry
+  bool accumulates = false;             // several micro-steps an update: gradients are added in float32
+};
+
+struct UnitContext {
+  std::string name;
+  FlatLayout layout;
+  Placement placement;  // the row as it is over so many ranks
+  UnitGroups groups;
+  UnitTypes types;
+  at::Device device;     // where the unit computes
+  const HostLink* link;  // null where nothing is offloaded
+
+  FlatRange own() const { return layout.shard(groups.shard_rank()); }
+  // What the optimizer of this rank updates.
+  FlatRange range() const { return placement.optimizer_split ? own() : layout.whole(); }
+  at::TensorOptions on_device(at::ScalarType type) const { return at::dtype(type).device(device); }
+};
+
+inline at::Tensor part_of(const at::Tensor& whole, FlatRange range) {
+  return whole.narrow(0, range.begin, range.numel());
+}
+inline at::Tensor view_of(const at::Tensor& flat, const FlatSlot& slot) {
+  return flat.narrow(0, slot.offset, slot.numel).view(slot.shape);
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// Which parameter of a model belongs to which unit.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/unit.h"
+#include "parallel/flat_unit.h"
+
+namespace tessera {
+
+// Each parameter once, under its first name: with the unit that holds it, or with the root, which comes last, where
+// none or several do. `is_exempt_from_decay` may be empty: none is.
+std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const std::vector<Unit>& units,
+                                               const std::function<bool(const std::string&)>& is_exempt_from_decay);
+
+}  // namespace tessera

@@ -1,0 +1,134 @@
+#include "parallel/unit_gradient.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
+
+#include <cmath>
+#include <utility>
+
+#include "kernels/norm.h"
+
+namespace tessera {
+
+UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters)
+    : context_(std::move(context)), parameters_(std::move(parameters)), has_gradient_(parameters_.size()) {
+  if (!context_->placement.offload_optimizer) return;
+  const UnitTypes& types = context_->types;
+  on_host_ = context_->link->host_empty(context_->range().numel(), types.accumulates ? at::kFloat : types.reduce);
+}
+
+// In the reduce type, or in float32 where micro-steps are added up before the reduction.
+void UnitGradient::make_flat() {
+  const bool adds_here = context_->types.accumulates && !context_->placement.gradients_split;
+  const auto type = adds_here ? at::kFloat : context_->types.reduce;
+  flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
+  zero_gaps(flat_);
+}
+
+void UnitGradient::zero_gaps(const at::Tensor& flat) const {
+  std::int64_t end = 0;
+  for (const FlatSlot& slot : context_->layout.slots()) {
+    if (slot.offset > end) flat.narrow(0, end, slot.offset - end).zero_();
+    end = slot.offset + slot.numel;
+  }
+  flat.narrow(0, end, flat.numel() - end).zero_();
+}
+
+void UnitGradient::accept(std::size_t slot) {
+  at::NoGradGuard no_gradients;
+  at::Tensor& gradient = parameters_[slot].mutable_grad();
+  if (!gradient.defined()) return;
+  if (!flat_.defined()) make_flat();
+  const at::Tensor target = view_of(flat_, context_->layout.slots()[slot]);
+  has_gradient_[slot] ? target.add_(gradient) : target.copy_(gradient, /*non_blocking=*/true);
+  has_gradient_[slot] = true;
+  gradient.reset();
+}
+
+void UnitGradient::begin_reduce(bool last_micro_step) {
+  if (!context_->placement.gradients_split && !last_micro_step) return;
+  at::NoGradGuard no_gradients;
+  settle();  // the micro-step before
+  is_last_ = last_micro_step;
+  is_settled_ = false;
+  if (!flat_.defined()) make_flat();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!has_gradient_[i]) view_of(flat_, context_->layout.slots()[i]).zero_();
+  }
+  has_gradient_.assign(has_gradient_.size(), false);
+  note_own();
+  incoming_ = flat_.to(context_->types.reduce);
+  flat_.reset();
+  const UnitGroups& groups = context_->groups;
+  across_nodes_is_due_ = groups.replicas != nullptr;
+  if (groups.shard == nullptr) return;
+  const at::Tensor whole = incoming_, own = part_of(whole, context_->own());
+  if (context_->placement.optimizer_split) {
+    incoming_ = at::empty({own.numel()}, whole.options());
+    reduce_ = groups.shard->reduce_scatter(incoming_, whole, ReduceOp::SUM, context_->name);
+  } else {
+    // The same sums as everywhere, each at its own rank, then handed round. A group keeps the order of its collectives.
+    groups.shard->reduce_scatter(own, whole, ReduceOp::SUM, context_->name);
+    reduce_ = groups.shard->all_gather(whole, own, context_->name);
+  }
+}
+
+// One pass of reading, beside a reduction that moves the same bytes several times. Alone there is nobody to tell apart.
+void UnitGradient::note_own() {
+  if (context_->groups.is_alone()) return;
+  const at::Tensor sum = flat_.sum(at::kFloat);
+  if (sum.is_cpu()) {
+    own_sum_is_finite_ = own_sum_is_finite_ && std::isfinite(sum.item<float>());
+  } else {
+    own_sum_ = own_sum_.defined() ? own_sum_ + sum : sum;  // read when a step is skipped: nothing waits for the GPU
+  }
+}
+
+bool UnitGradient::own_is_finite() const {
+  if (context_->groups.is_alone()) return std::isfinite(square_sums().sum().item<double>());
+  return own_sum_is_finite_ && (!own_sum_.defined() || std::isfinite(own_sum_.item<float>()));
+}
+
+void UnitGradient::continue_reduce() {
+  if (!std::exchange(across_nodes_is_due_, false)) return;
+  if (reduce_) reduce_->wait();
+  reduce_ = context_->groups.replicas->all_reduce(incoming_, ReduceOp::SUM, context_->name);
+}
+
+void UnitGradient::settle() {
+  continue_reduce();
+  if (reduce_) std::exchange(reduce_, nullptr)->wait();
+  if (incoming_.defined()) store();
+}
+
+void UnitGradient::store() {
+  at::NoGradGuard no_gradients;
+  const at::Tensor arrived = std::exchange(incoming_, at::Tensor());
+  if (settled_.defined()) {
+    settled_.add_(arrived);
+  } else {
+    settled_ = context_->types.accumulates ? arrived.to(at::kFloat) : arrived;
+  }
+  if (is_last_ && context_->placement.offload_optimizer) send_to_host();
+  is_settled_ = is_last_;
+}
+
+void UnitGradient::send_to_host() {
+  square_sums_ = kernels::block_square_sums(settled_);
+  download_ = context_->link->to_host(on_host_, settled_);
+  settled_.reset();
+}
+
+at::Tensor UnitGradient::square_sums() const {
+  return square_sums_.defined() ? square_sums_ : kernels::block_square_sums(settled_);
+}
+
+void UnitGradient::forget() {
+  settled_.reset();
+  square_sums_.reset();
+  own_sum_.reset();
+  own_sum_is_finite_ = true;
+  is_settled_ = false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+// A unit's gradient: added up as autograd gives it, reduced over the ranks, kept until the update.
+//
+// Per backward: accept for parameters, begin_reduce once, settle before value() is read. All ranks of the groups call
+// begin_reduce (and continue_reduce) of all units in the same order. One thread at a time; wait_on_host from any.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "parallel/unit_context.h"
+
+namespace tessera {
+
+class UnitGradient {
+ public:
+  UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters);
+
+  // Takes over what autograd has put into the parameter's .grad, and clears that.
+  void accept(std::size_t slot);
+  // `last_micro_step`: rows with whole gradients reduce only then. Parameters without a gradient count as zero.
+  void begin_reduce(bool last_micro_step);
+  void continue_reduce();  // what follows in another group; waits for the first step
+  // Waits for the reduction; after the last micro-step an offloaded gradient sets off for the host.
+  void settle();
+  bool is_settled() const { return is_settled_; }
+
+  // [range], float32 or the reduce type; settled. On the host where the optimizer is offloaded.
+  const at::Tensor& value() const { return context_->placement.offload_optimizer ? on_host_ : settled_; }
+  void wait_on_host() const { download_.wait(); }
+  // The sum of squares of each block of value(), on the device. Settled.
+  at::Tensor square_sums() const;
+  // Whether this rank's own gradient was finite before it was added to the other ranks': asked when the sum is not.
+  bool own_is_finite() const;
+  void forget();
+
+ private:
+  void make_flat();
+  void zero_gaps(const at::Tensor& flat) const;
+  void note_own();
+  void store();
+  void send_to_host();
+
+  std::shared_ptr<const UnitContext> context_;
+  std::vector<at::Tensor> parameters_;  // by slot
+
+  at::Tensor flat_;                 // [padded], from the first gradient until it is reduced
+  std::vector<bool> has_gradient_;  // by slot, in this backward or an earlier micro-step
+  at::Tensor incoming_;             // what a reduction writes
+  at::Tensor settled_;              // [range] on the device
+  at::Tensor on_host_;              // [range]; made once, as page-locking takes long
+  at::Tensor square_sums_;          // of an offloaded gradient
+  at::Tensor own_sum_;              // on a GPU: of all elements of this rank's own gradients, so far
+  bool own_sum_is_finite_ = true;   // on a CPU: whether it is
+  WorkHandle reduce_;
+  Transfer download_;
+  bool across_nodes_is_due_ = false, is_last_ = true, is_settled_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,174 @@
+#include "parallel/unit_values.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/StreamGuard.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+// The storage object stays; so do views of it and what autograd has saved.
+void resize_storage(const at::Tensor& tensor, std::int64_t bytes) {
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(storage->allocator()->allocate(static_cast<std::size_t>(bytes)));
+  storage->set_nbytes(static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+UnitValues::UnitValues(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters,
+                       const ParameterSource& source, bool sync_from_first)
+    : context_(std::move(context)), parameters_(std::move(parameters)) {
+  place(first_values(source, sync_from_first));
+  bind_parameters();
+  release();
+}
+
+// [padded] float32 on the device: what every rank begins with.
+at::Tensor UnitValues::first_values(const ParameterSource& source, bool sync_from_first) const {
+  const UnitGroups& groups = context_->groups;
+  const auto is_first = [](const Group* group) { return group == nullptr || group->rank() == 0; };
+  const bool is_received = sync_from_first && !(is_first(groups.shard) && is_first(groups.replicas));
+  at::Tensor values = at::zeros({context_->layout.padded_numel()}, context_->on_device(at::kFloat));
+  for (std::size_t i = 0; i < parameters_.size() && !is_received; ++i) {
+    const FlatSlot& slot = context_->layout.slots()[i];
+    if (source) {
+      source(slot.name, view_of(values, slot));
+    } else if (parameters_[i].is_meta()) {
+      throw UsageError(
+          fmt::format("parameter {} is on the meta device and has no values: give the engine a source of "
+                      "first values",
+                      slot.name));
+    } else {
+      view_of(values, slot).copy_(parameters_[i].detach());
+    }
+  }
+  if (sync_from_first && values.numel() > 0) {
+    if (groups.replicas != nullptr) groups.replicas->broadcast(values, 0, context_->name)->wait();
+    if (groups.shard != nullptr) groups.shard->broadcast(values, 0, context_->name)->wait();
+  }
+  return values;
+}
+
+// Where each copy of the values lives. One that would equal another is not made.
+void UnitValues::place(const at::Tensor& values) {
+  const Placement& row = context_->placement;
+  const at::ScalarType compute = context_->types.compute;
+  const bool same_type = compute == at::kFloat;
+  const auto on_host = [&](const at::Tensor& from) {
+    at::Tensor to = context_->link->host_empty(from.numel(), from.scalar_type());
+    to.copy_(from);
+    return to;
+  };
+  whole_ = same_type ? values : values.to(compute);
+  at::Tensor current = part_of(whole_, context_->range());  // what the optimizer updates, in the compute type
+  if (row.parameters_split) {
+    shard_ =
+        row.offload_parameters ? on_host(part_of(whole_, context_->own())) : part_of(whole_, context_->own()).clone();
+    current = shard_;
+  }
+  const bool master_is_elsewhere = row.offload_optimizer != (row.parameters_split && row.offload_parameters);
+  if (same_type && !master_is_elsewhere) {
+    master_ = current;
+    return;
+  }
+  const at::Tensor first = part_of(values, context_->range());
+  const bool covers_all = first.numel() == values.numel();
+  master_ = row.offload_optimizer ? on_host(first) : (covers_all && !same_type ? values : first.clone());
+  if (same_type) return;
+  if (!master_is_elsewhere) compute_copy_ = current;
+  if (is_home_on_host()) compute_copy_ = on_host(current);
+}
+
+// By variable_data(): refilling the buffer is then no modification that autograd's version checks see.
+void UnitValues::bind_parameters() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    // A parameter without storage may become one of a real device, which set_data alone refuses.
+    if (parameters_[i].is_meta()) {
+      parameters_[i].unsafeGetTensorImpl()->_change_backend_component_keys(context_->device);
+    }
+    parameters_[i].set_data(view_of(whole_.variable_data(), context_->layout.slots()[i]));
+  }
+}
+
+void UnitValues::begin_gather() {
+  if (state_ == State::kWhole || state_ == State::kGathering) return;
+  settle_update();
+  const Placement& row = context_->placement;
+  Group* group = context_->groups.shard;
+  if (state_ == State::kSplit) {
+    resize_storage(whole_, context_->layout.padded_numel() * static_cast<std::int64_t>(whole_.element_size()));
+  }
+  state_ = State::kGathering;
+  upload();
+  const at::Tensor own = row.parameters_split && !row.offload_parameters ? shard_ : part_of(whole_, context_->own());
+  if (group != nullptr && (row.parameters_split || row.optimizer_split)) {
+    c10::OptionalStreamGuard beside;
+    if (upload_.is_pending()) beside.reset_stream(*context_->link->upload_stream());
+    gather_ = group->all_gather(whole_, own, context_->name);
+  }
+}
+
+// What this rank keeps on the host goes to where gathers read it.
+void UnitValues::upload() {
+  upload_ = {};
+  if (context_->placement.offload_parameters) {
+    upload_ = context_->link->to_device(part_of(whole_, context_->own()), shard_);
+  } else if (std::exchange(device_is_behind_, false)) {
+    const at::Tensor& newest = compute_copy_.defined() ? compute_copy_ : master_;
+    upload_ = context_->link->to_device(shard_.defined() ? shard_ : part_of(whole_, context_->range()), newest);
+  }
+}
+
+void UnitValues::wait_gather() {
+  begin_gather();
+  if (gather_) std::exchange(gather_, nullptr)->wait();
+  std::exchange(upload_, {}).order_after();
+  state_ = State::kWhole;
+}
+
+void UnitValues::release() {
+  if (!context_->placement.parameters_split || state_ == State::kSplit) return;
+  wait_gather();
+  resize_storage(whole_, 0);
+  state_ = State::kSplit;
+}
+
+void UnitValues::take_update(std::shared_future<void> pending) {
+  const Placement& row = context_->placement;
+  pending_ = std::move(pending);
+  if (is_home_on_host()) {
+    device_is_behind_ = true;
+    if (!row.parameters_split) state_ = State::kStale;
+  } else if (row.offload_parameters && !row.offload_optimizer) {
+    download_ = context_->link->to_host(shard_, master_.to(context_->types.compute));
+  } else if (row.optimizer_split && !row.parameters_split && context_->groups.shard != nullptr) {
+    // Every rank keeps the parameters whole and has updated a part: the parts go round now; the next use waits.
+    state_ = State::kGathering;
+    gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own()), context_->name);
+  }
+}
+
+void UnitValues::replace(const at::Tensor& values) {
+  master_.copy_(part_of(values, context_->range()));
+  if (compute_copy_.defined()) compute_copy_.copy_(master_);
+  if (shard_.defined()) shard_.copy_(part_of(values, context_->own()));
+  if (state_ != State::kSplit) {
+    whole_.copy_(values);
+    state_ = State::kWhole;
+  }
+  device_is_behind_ = false;
+}
+
+void UnitValues::settle_update() {
+  std::exchange(download_, {}).wait();
+  if (pending_.valid()) std::exchange(pending_, {}).get();
+}
+
+}  // namespace tessera

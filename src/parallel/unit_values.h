@@ -1,0 +1,69 @@
+// A unit's parameters: the whole buffer that the module sees, the shard that gathers send, and the master values.
+//
+// The verbs gather and release, and what follows an update. docs/design/parallel.md draws the states. One thread at a
+// time; all ranks of the shard group begin gathers in the same order.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "parallel/unit_context.h"
+
+namespace tessera {
+
+// Writes the values that a parameter begins with, in float32, into a tensor of its shape on the unit's device.
+using ParameterSource = std::function<void(const std::string& name, at::Tensor values)>;
+
+class UnitValues {
+ public:
+  // The parameters (by slot) become views of the whole buffer. They begin with their own values or, where there is a
+  // source, with its; with `sync_from_first`, which is collective, with those of the groups' first rank.
+  UnitValues(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters,
+             const ParameterSource& source, bool sync_from_first);
+
+  void begin_gather();
+  void wait_gather();
+  void release();
+  bool is_whole() const { return state_ == State::kWhole; }
+  bool is_on_its_way() const { return state_ == State::kGathering; }
+
+  const at::Tensor& master() const { return master_; }
+  const at::Tensor& compute_copy() const { return compute_copy_; }
+  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is there.
+  void take_update(std::shared_future<void> pending);
+  // Waits for a pending update; throws what went wrong in it.
+  void settle_update();
+  // Other values for everything: [padded] float32 on the device, the same on every rank. Settled, no gather on its way.
+  void replace(const at::Tensor& values);
+
+ private:
+  // kStale: whole on the device, but the host has newer values.
+  enum class State { kSplit, kStale, kGathering, kWhole };
+
+  at::Tensor first_values(const ParameterSource& source, bool sync_from_first) const;
+  void place(const at::Tensor& values);
+  void bind_parameters();
+  bool is_home_on_host() const {
+    return context_->placement.offload_optimizer && !context_->placement.offload_parameters;
+  }
+  void upload();
+
+  std::shared_ptr<const UnitContext> context_;
+  std::vector<at::Tensor> parameters_;
+
+  at::Tensor whole_;         // [padded] compute type on the device; its storage is empty while split
+  at::Tensor shard_;         // [shard] compute type: what a gather sends; defined where parameters are split
+  at::Tensor master_;        // [range] float32; may be whole_, a part of it, or shard_
+  at::Tensor compute_copy_;  // [range] compute type, written by the optimizer; undefined where that is master_
+  State state_ = State::kWhole;
+  WorkHandle gather_;
+  Transfer upload_, download_;
+  bool device_is_behind_ = false;  // the host has newer values than whole_ or shard_ on the device
+  std::shared_future<void> pending_;
+};
+
+}  // namespace tessera
