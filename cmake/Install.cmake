@@ -1,0 +1,27 @@
+# `cmake --install`: the program, the libraries, the public headers and a CMake package below the prefix, which may be
+# moved. libtorch is not copied: the package knows where the one is that it was built with.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+file(RELATIVE_PATH bin_to_lib "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
+set(tessera_libraries tessera_library)
+if(TESSERA_CUDA)
+  list(APPEND tessera_libraries tessera_cuda)
+endif()
+# Each library finds its neighbours by its own place, and libtorch (with the libgomp that came with it) where it was
+# when it was linked.
+set_target_properties(${tessera_libraries} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(tessera PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}" INSTALL_RPATH_USE_LINK_PATH ON)
+
+install(TARGETS ${tessera_libraries} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS tessera tessera_minder RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+
+configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/tesseraConfig.cmake.in" "${CMAKE_BINARY_DIR}/tesseraConfig.cmake"
+  INSTALL_DESTINATION "${package_dir}"
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
+# Before 1.0 a second number that differs may be another interface.
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/tesseraConfig.cmake" "${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake"
+  DESTINATION "${package_dir}")
