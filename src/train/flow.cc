@@ -1,0 +1,71 @@
+#include "train/flow.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace tessera {
+
+namespace {
+
+// 0.1 of 93 updates is every 10: rounded up.
+std::int64_t interval_of(const char* setting, double steps, std::int64_t total_steps) {
+  const bool whole = steps >= 1 && steps == std::floor(steps) && steps < 1e15;
+  if (!whole && !(steps > 0 && steps < 1)) {
+    throw UsageError(
+        fmt::format("{} is {}: a whole number from 1 on, or a part of the run between 0 and 1", setting, steps));
+  }
+  return static_cast<std::int64_t>(whole ? steps : std::ceil(static_cast<double>(total_steps) * steps));
+}
+
+}  // namespace
+
+Interval parse_interval(const std::string& setting, const std::string& text, bool best_is_allowed) {
+  if (text == "no") return Interval::kNo;
+  if (text == "steps") return Interval::kSteps;
+  if (text == "epoch") return Interval::kEpoch;
+  if (text == "best" && best_is_allowed) return Interval::kBest;
+  throw UsageError(
+      fmt::format("{} is '{}': one of no, steps, epoch{}", setting, text, best_is_allowed ? ", best" : ""));
+}
+
+Flow::Flow(const FlowOptions& options, std::int64_t total_steps, std::int64_t first_step)
+    : options_(options), total_steps_(total_steps), last_logged_(first_step) {
+  const auto of = [&](Interval interval, const char* setting, double steps) {
+    return interval == Interval::kSteps ? interval_of(setting, steps, total_steps) : 1;
+  };
+  logging_steps_ = of(options.logging, "logging_steps", options.logging_steps);
+  eval_steps_ = of(options.evaluation, "eval_steps", options.eval_steps.value_or(options.logging_steps));
+  save_steps_ = of(options.saving, "save_steps", options.save_steps);
+}
+
+Actions Flow::after_step(std::int64_t step) {
+  const auto due = [&](Interval interval, std::int64_t steps) {
+    return interval == Interval::kSteps && step % steps == 0;
+  };
+  Actions actions;
+  actions.log = log_once((step == 1 && options_.logging_first_step) || due(options_.logging, logging_steps_), step);
+  actions.evaluate = due(options_.evaluation, eval_steps_) && options_.eval_delay <= static_cast<double>(step);
+  // Where saving goes by steps, the end of the run is saved whatever its number.
+  const bool at_the_end = options_.saving == Interval::kSteps && step >= total_steps_;
+  actions.save = due(options_.saving, save_steps_) || at_the_end;
+  return actions;
+}
+
+Actions Flow::after_epoch(std::int64_t step, double epoch) {
+  Actions actions;
+  actions.log = log_once(options_.logging == Interval::kEpoch, step);
+  actions.evaluate = options_.evaluation == Interval::kEpoch && options_.eval_delay <= epoch;
+  actions.save = options_.saving == Interval::kEpoch;
+  return actions;
+}
+
+bool Flow::log_once(bool due, std::int64_t step) {
+  if (!due || step <= last_logged_) return false;
+  last_logged_ = step;
+  return true;
+}
+
+}  // namespace tessera

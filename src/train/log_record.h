@@ -1,0 +1,58 @@
+// The numbers of one log line, in the order in which they are printed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tessera {
+
+// monostate is Python's None.
+using LogValue = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
+
+class LogRecord {
+ public:
+  using Entry = std::pair<std::string, LogValue>;
+
+  LogRecord() = default;
+  LogRecord(std::initializer_list<Entry> entries) : entries_(entries) {}
+
+  // Replaces the value of a key that is there, and leaves it in its place.
+  void set(const std::string& key, LogValue value) {
+    for (Entry& entry : entries_) {
+      if (entry.first == key) {
+        entry.second = std::move(value);
+        return;
+      }
+    }
+    entries_.emplace_back(key, std::move(value));
+  }
+
+  const LogValue* find(const std::string& key) const {
+    for (const Entry& entry : entries_) {
+      if (entry.first == key) return &entry.second;
+    }
+    return nullptr;
+  }
+
+  // A whole number or a real one; nothing where the key is absent or its value is neither.
+  std::optional<double> number(const std::string& key) const {
+    const LogValue* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const double* real = std::get_if<double>(value)) return *real;
+    if (const std::int64_t* whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
+    return std::nullopt;
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool empty() const { return entries_.empty(); }
+  bool operator==(const LogRecord&) const = default;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tessera

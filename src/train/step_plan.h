@@ -1,0 +1,55 @@
+// How many updates a run has, which micro-batches form each, and where in the epochs it stands after it.
+//
+// An epoch's micro-batches are grouped by `accumulation`; the last group of an epoch may be short and is an update of
+// its own. Numbers are those of Hugging Face's Trainer for the same arguments. Everything follows from the number of
+// the update alone, so that a resumed run needs nothing but that number.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+// Whether the short last group counts towards the length of a run. transformers up to 4.51 leaves it out: 125
+// micro-batches at accumulation 4 over 3 epochs are 3 x 31 = 93 updates, 32 of them in the first epoch, and the run
+// ends at epoch 2.93. From 4.52 on it is counted: 96 updates, 3 whole epochs.
+enum class ShortGroup { kNotCounted, kCounted };
+
+struct StepOptions {
+  std::int64_t num_batches = 0;  // of one epoch, on one rank
+  std::int64_t accumulation = 1;
+  double num_train_epochs = 3;
+  std::int64_t max_steps = -1;  // above 0: beats num_train_epochs
+  ShortGroup short_group = ShortGroup::kNotCounted;
+};
+
+struct Update {
+  std::int64_t step = 0;         // 1 is the first
+  std::int64_t epoch = 0;        // 0 is the first
+  std::int64_t first_batch = 0;  // within the epoch
+  std::int64_t num_batches = 0;  // at most the accumulation
+  double epoch_after = 0;        // 2.928 after the last update of the example above
+  bool ends_epoch = false;
+  bool ends_run = false;
+};
+
+class StepPlan {
+ public:
+  // Throws UsageError for an empty data set and for numbers that give no run.
+  explicit StepPlan(const StepOptions& options);
+
+  std::int64_t total_steps() const { return total_steps_; }
+  // What transformers announces as 'Num Epochs'. The last one may be left early, or never begun.
+  std::int64_t num_epochs() const { return num_epochs_; }
+  std::int64_t updates_per_epoch() const { return updates_per_epoch_; }  // with the short group
+
+  Update update(std::int64_t step) const;  // 1 to total_steps()
+
+  // What the trainer's speed divides by the seconds: rows x epochs, or steps x the batch of all ranks and micro-steps.
+  double train_samples(std::int64_t num_rows, std::int64_t batch_of_update) const;
+
+ private:
+  StepOptions options_;
+  std::int64_t updates_per_epoch_ = 0, num_epochs_ = 0, total_steps_ = 0;
+};
+
+}  // namespace tessera
