@@ -36,12 +36,8 @@ struct Gradients {
 };
 
 std::int64_t rows_of_chunk(const at::Tensor& weight, const LinearCrossEntropy& how, std::int64_t num_counted) {
-  std::int64_t rows = how.chunk_rows;
-  if (rows == 0) {
-    const std::int64_t row_bytes = weight.size(0) * weight.element_size();
-    rows = std::max(kFewestRows, (weight.is_cuda() ? kCudaChunkBytes : kCpuChunkBytes) / row_bytes);
-  }
-  return std::max<std::int64_t>(1, std::min(rows, num_counted));
+  if (how.chunk_rows == 0) return head_chunk_rows(weight.size(0), weight.element_size(), weight.is_cuda(), num_counted);
+  return std::max<std::int64_t>(1, std::min(how.chunk_rows, num_counted));
 }
 
 struct Needs {
@@ -62,9 +58,7 @@ bool in_parts(const at::Tensor& weight) {
 // body(first class, number of classes)
 template <typename Body>
 void for_each_part(const at::Tensor& chunk, std::int64_t C, const Body& body) {
-  const std::int64_t V = chunk.size(1);
-  const std::int64_t at_once =
-      std::clamp<std::int64_t>(chunk.numel() / (2 * C), 1, std::min(kClassesAtOnce, (V + 3) / 4));
+  const std::int64_t V = chunk.size(1), at_once = head_part_classes(chunk.size(0), V, C);
   for (std::int64_t v = 0; v < V; v += at_once) body(v, std::min(at_once, V - v));
 }
 
@@ -213,6 +207,18 @@ at::Tensor counted_rows(const at::Tensor& targets, std::int64_t V, std::int64_t 
 }
 
 }  // namespace
+
+std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t element_bytes, bool on_gpu,
+                             std::int64_t num_counted) {
+  const std::int64_t chunk_bytes = on_gpu ? kCudaChunkBytes : kCpuChunkBytes;
+  const std::int64_t rows = std::max(kFewestRows, chunk_bytes / (vocab_size * element_bytes));
+  return std::max<std::int64_t>(1, std::min(rows, num_counted));
+}
+
+std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size) {
+  return std::clamp<std::int64_t>(rows * vocab_size / (2 * hidden_size), 1,
+                                  std::min(kClassesAtOnce, (vocab_size + 3) / 4));
+}
 
 LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              const at::Tensor& targets, const LinearCrossEntropy& how) {

@@ -28,4 +28,10 @@ struct LossSum {
 LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              const at::Tensor& targets, const LinearCrossEntropy& how = {});
 
+// How much room it takes, for who plans memory: rows of logits that exist at a time where chunk_rows is 0, and, for
+// half types on a CPU, classes whose part of the weight is multiplied at a time.
+std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t element_bytes, bool on_gpu,
+                             std::int64_t num_counted);
+std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size);
+
 }  // namespace tessera::kernels

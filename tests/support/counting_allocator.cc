@@ -10,17 +10,39 @@
 namespace tessera {
 namespace {
 
-std::atomic<std::int64_t> live{0}, peak{0};
+struct Account {
+  std::atomic<std::int64_t> live{0}, peak{0};
 
-// What was asked for stands before the data, one cache line ahead so that the data stays aligned.
+  void add(std::int64_t bytes) {
+    const std::int64_t now = live += bytes;
+    for (std::int64_t before = peak; before < now && !peak.compare_exchange_weak(before, now);) {
+    }
+  }
+  void reset_peak() { peak = live.load(); }
+};
+
+Account all;
+
+// Never freed: what a thread took may be given back after its end.
+Account& account_of_thread() {
+  thread_local Account* const own = new Account;
+  return *own;
+}
+
+// What was asked for, and by whom, stands before the data, one cache line ahead so that the data stays aligned.
+struct Header {
+  std::int64_t size;
+  Account* account;
+};
 constexpr std::size_t kAhead = 64;
 
 void release(void* data) {
   if (data == nullptr) return;
   char* block = static_cast<char*>(data) - kAhead;
-  std::int64_t size = 0;
-  std::memcpy(&size, block, sizeof size);
-  live -= size;
+  Header header{};
+  std::memcpy(&header, block, sizeof header);
+  all.live -= header.size;
+  header.account->live -= header.size;
   c10::free_cpu(block);
 }
 
@@ -29,11 +51,10 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t size) override {
     if (size == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
     char* block = static_cast<char*>(c10::alloc_cpu(size + kAhead));
-    const auto counted = static_cast<std::int64_t>(size);
-    std::memcpy(block, &counted, sizeof counted);
-    const std::int64_t now = live += counted;
-    for (std::int64_t before = peak; before < now && !peak.compare_exchange_weak(before, now);) {
-    }
+    const Header header{static_cast<std::int64_t>(size), &account_of_thread()};
+    std::memcpy(block, &header, sizeof header);
+    all.add(header.size);
+    header.account->add(header.size);
     return {block + kAhead, block + kAhead, &release, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -52,15 +73,27 @@ void start_counting_cpu_memory() {
 }
 
 std::int64_t live_cpu_bytes() {
-  return live;
+  return all.live;
 }
 
 std::int64_t peak_cpu_bytes() {
-  return peak;
+  return all.peak;
 }
 
 void reset_peak_cpu_bytes() {
-  peak = live.load();
+  all.reset_peak();
+}
+
+std::int64_t live_cpu_bytes_of_thread() {
+  return account_of_thread().live;
+}
+
+std::int64_t peak_cpu_bytes_of_thread() {
+  return account_of_thread().peak;
+}
+
+void reset_peak_cpu_bytes_of_thread() {
+  account_of_thread().reset_peak();
 }
 
 }  // namespace tessera

@@ -12,4 +12,9 @@ std::int64_t live_cpu_bytes();
 std::int64_t peak_cpu_bytes();  // since the start or the last reset
 void reset_peak_cpu_bytes();    // to what is alive now
 
+// The same of what the calling thread has taken, whoever gives it back: of one rank, where ranks are threads.
+std::int64_t live_cpu_bytes_of_thread();
+std::int64_t peak_cpu_bytes_of_thread();
+void reset_peak_cpu_bytes_of_thread();
+
 }  // namespace tessera

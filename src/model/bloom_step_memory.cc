@@ -1,0 +1,76 @@
+// model/bloom.cc, told as memory.
+#include "model/bloom_config.h"
+#include "model/text_step_memory.h"
+
+namespace tessera {
+namespace {
+
+class BloomStepMemory : public TextStepMemory {
+ public:
+  using TextStepMemory::TextStepMemory;
+
+  void begin_forward(MemoryTape& tape) const override {
+    tape.take(row_bytes_);                      // the tokens' rows, kept by the norm
+    tape.take(row_bytes_ + statistics_bytes_);  // the first unit's input
+  }
+
+  void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
+    const std::int64_t rows = row_bytes_;
+    const auto unless_kept = [&](std::int64_t bytes) {
+      if (!keeps) tape.give(bytes);
+    };
+    tape.take(rows + statistics_bytes_);  // normed
+    unless_kept(statistics_bytes_);
+    linear_forward(C_, 3 * C_, tape);  // q, k, v
+    attention_forward(keeps, tape);
+    linear_forward(C_, C_, tape);  // attended
+    if (!keeps || widens_heads()) tape.give(3 * rows);
+    unless_kept(rows);  // the context
+    dropout_forward(rows, keeps, tape);
+    tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
+    unless_kept(statistics_bytes_);
+    linear_forward(C_, 4 * C_, tape);
+    tape.take(4 * rows);  // the GELU's
+    unless_kept(4 * rows);
+    linear_forward(4 * C_, C_, tape);  // output
+    dropout_forward(rows, keeps, tape);
+    tape.give(rows);  // attended
+    unless_kept(4 * rows + 2 * rows + rows);
+  }
+
+  void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
+    const std::int64_t rows = row_bytes_, C = C_;
+    // The gradient that came in waits for the residual's side, too.
+    const std::int64_t dropped = dropout_backward(rows, tape);
+    linear_backward(4 * C, C, true, dropped + 4 * rows, tape);
+    tape.take(4 * rows + 4 * C * e_);  // of the GELU
+    tape.give(2 * 4 * rows);
+    tape.hand_over(4 * C);
+    linear_backward(C, 4 * C, false, 5 * rows, tape);
+    norm_backward(gradient_is_held ? 2 * rows : 3 * rows, tape);  // the sum, and the gradients that came in
+    const std::int64_t attended = dropout_backward(rows, tape);
+    linear_backward(C, C, true, attended, tape);
+    attention_backward(tape);
+    linear_backward(C, 3 * C, true, 4 * rows, tape);
+    norm_backward(2 * rows, tape);  // the unit's input, the gradient
+    tape.give(rows);                // added to the residual's
+  }
+
+  void begin_backward(MemoryTape& tape) const override {
+    norm_backward(2 * row_bytes_, tape);
+    look_up_backward(tape);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StepMemory> bloom_step_memory(const Json& config, const std::string& origin, const StepShape& shape) {
+  const BloomConfig c = BloomConfig::from_json(config, origin);
+  TextStepMemory::Sizes sizes{c.vocab_size, c.hidden_size, c.num_layers, c.num_heads};
+  sizes.has_alibi = sizes.has_last_norm = true;
+  sizes.is_tied = c.tie_word_embeddings;
+  sizes.dropout = c.hidden_dropout;
+  return std::make_unique<BloomStepMemory>(sizes, shape);
+}
+
+}  // namespace tessera

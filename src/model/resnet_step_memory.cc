@@ -1,0 +1,181 @@
+// model/resnet.cc, told as memory. Workspaces that cuDNN or oneDNN choose by themselves are not told.
+#include <algorithm>
+#include <vector>
+
+#include "model/step_memory.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kExpansion = 4, kStemChannels = 64;
+
+std::int64_t halved(std::int64_t side) {
+  return (side + 1) / 2;
+}
+
+class ResNet50StepMemory : public StepMemory {
+ public:
+  ResNet50StepMemory(std::int64_t num_classes, const StepShape& shape) : num_classes_(num_classes), shape_(shape) {
+    std::int64_t in = kStemChannels, side = halved(halved(shape.longest));
+    for (const auto& [channels, num_blocks, first_stride] :
+         {Layer{64, 3, 1}, Layer{128, 4, 2}, Layer{256, 6, 2}, Layer{512, 3, 2}}) {
+      for (std::int64_t i = 0; i < num_blocks; ++i) {
+        const bool shrinks = i == 0 && first_stride == 2;
+        const std::int64_t to_side = shrinks ? halved(side) : side;
+        blocks_.push_back({in, channels, side, to_side, i == 0});
+        in = channels * kExpansion;
+        side = to_side;
+      }
+    }
+  }
+
+  std::size_t num_units() const override { return blocks_.size(); }
+  std::int64_t input_bytes(std::size_t unit) const override {
+    return image_bytes(blocks_[unit].in_channels, blocks_[unit].side);
+  }
+  std::int64_t output_bytes(std::size_t unit) const override {
+    return image_bytes(blocks_[unit].channels * kExpansion, blocks_[unit].to_side);
+  }
+
+  void begin_forward(MemoryTape& tape) const override {
+    tape.take(image_bytes(3, shape_.longest));  // channels last
+    convolution_forward(3, kStemChannels, 49, stem_bytes(), tape);
+    tape.take(stem_bytes());  // batch-norm's, the ReLU in place
+    tape.take(input_bytes(0) + pool_index_bytes());
+  }
+
+  void unit_forward(std::size_t unit, bool keeps, MemoryTape& tape) const override {
+    const Block& block = blocks_[unit];
+    const auto [inner, middle, out] = bytes_of(unit);
+    const auto unless_kept = [&](std::int64_t bytes) {
+      if (!keeps) tape.give(bytes);
+    };
+    convolution_forward(block.in_channels, block.channels, 1, inner, tape);
+    tape.take(inner);  // batch-norm's, the ReLU in place
+    unless_kept(inner);
+    convolution_forward(block.channels, block.channels, 9, middle, tape);
+    tape.take(middle);
+    unless_kept(inner + middle);
+    convolution_forward(block.channels, block.channels * kExpansion, 1, out, tape);
+    tape.take(out);  // becomes the sum and the output in place
+    unless_kept(middle + out);
+    if (!block.changes_shape) return;
+    convolution_forward(block.in_channels, block.channels * kExpansion, 1, out, tape);
+    tape.take(out);
+    tape.give(out);  // added
+    unless_kept(out);
+  }
+
+  void unit_backward(std::size_t unit, bool gradient_is_held, MemoryTape& tape) const override {
+    const Block& block = blocks_[unit];
+    const auto [inner, middle, out] = bytes_of(unit);
+    const std::int64_t in = input_bytes(unit), wide = block.channels * kExpansion;
+    tape.take(out);
+    if (!gradient_is_held) tape.give(2 * out);  // what came in, and the output, which the ReLU kept
+    if (block.changes_shape) {
+      norm_backward(wide, out, out, tape);
+      convolution_backward(block.in_channels, wide, 1, in, out, tape);
+    }
+    norm_backward(wide, out, block.changes_shape ? 2 * out : out, tape);
+    convolution_backward(block.channels, wide, 1, middle, out, tape);
+    for (const auto& [from, size, before, here] :
+         {Inner{block.channels, 9, inner, middle}, Inner{block.in_channels, 1, in, inner}}) {
+      tape.take(here);  // of the ReLU, which kept its result
+      tape.give(2 * here);
+      norm_backward(block.channels, here, 2 * here, tape);
+      convolution_backward(from, block.channels, size, before, here, tape);
+    }
+    tape.give(block.changes_shape ? in : out);  // one of two gradients of the input
+    // Otherwise the ReLU of the block before keeps it.
+    if (unit == 0 || gradient_is_held) tape.give(in);
+  }
+
+  void end_forward(MemoryTape& tape) const override {
+    tape.take(feature_bytes() + shape_.num_tokens * num_classes_ * shape_.element_bytes);
+    tape.take(2 * shape_.num_tokens * num_classes_ * 4);  // the loss: float32 logits, log-softmax
+  }
+
+  void end_backward(MemoryTape& tape) const override {
+    const std::int64_t logits = shape_.num_tokens * num_classes_;
+    const std::int64_t weight = kFeatures * num_classes_;
+    tape.pass(2 * logits * 4);
+    tape.take(feature_bytes() + (weight + num_classes_) * shape_.element_bytes);
+    tape.give(feature_bytes() + logits * (shape_.element_bytes + 2 * 4));
+    tape.hand_over(num_classes_);
+    tape.hand_over(weight);
+    tape.take(output_bytes(blocks_.size() - 1));  // the mean's
+    tape.give(feature_bytes());
+  }
+
+  void begin_backward(MemoryTape& tape) const override {
+    tape.take(stem_bytes());  // of the pooling
+    tape.give(input_bytes(0) + pool_index_bytes());
+    tape.take(stem_bytes());  // of the ReLU
+    tape.give(2 * stem_bytes());
+    norm_backward(kStemChannels, stem_bytes(), 2 * stem_bytes(), tape);
+    convolution_backward(3, kStemChannels, 49, 0, stem_bytes(), tape);  // pictures need no gradient
+    tape.give(image_bytes(3, shape_.longest));
+  }
+
+ private:
+  static constexpr std::int64_t kFeatures = 2048;
+  struct Layer {
+    std::int64_t channels, num_blocks, first_stride;
+  };
+  struct Inner {
+    std::int64_t in_channels, size, before_bytes, bytes;
+  };
+  struct Block {
+    std::int64_t in_channels, channels, side, to_side;
+    bool changes_shape;
+  };
+  struct BlockBytes {
+    std::int64_t inner, middle, out;
+  };
+
+  std::int64_t image_bytes(std::int64_t channels, std::int64_t side) const {
+    return shape_.num_tokens * channels * side * side * shape_.element_bytes;
+  }
+  std::int64_t stem_bytes() const { return image_bytes(kStemChannels, halved(shape_.longest)); }
+  std::int64_t pool_index_bytes() const { return input_bytes(0) / shape_.element_bytes * 8; }
+  std::int64_t feature_bytes() const { return shape_.num_tokens * kFeatures * shape_.element_bytes; }
+  BlockBytes bytes_of(std::size_t unit) const {
+    const Block& block = blocks_[unit];
+    return {image_bytes(block.channels, block.side), image_bytes(block.channels, block.to_side), output_bytes(unit)};
+  }
+
+  // `size`: numbers of one filter in one channel.
+  void convolution_forward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t out_bytes,
+                           MemoryTape& tape) const {
+    tape.take(out_bytes);
+    tape.pass(in * out * size * shape_.element_bytes);  // the weight, channels last
+  }
+  void convolution_backward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t in_bytes,
+                            std::int64_t out_bytes, MemoryTape& tape) const {
+    const std::int64_t weight = in * out * size * shape_.element_bytes;
+    tape.take(in_bytes);
+    tape.pass(weight);
+    tape.take(weight);
+    tape.give(out_bytes);
+    tape.hand_over(in * out * size);
+  }
+  // `gone_bytes`: what was normalised, and the gradient that came in where nobody else needs it.
+  void norm_backward(std::int64_t channels, std::int64_t bytes, std::int64_t gone_bytes, MemoryTape& tape) const {
+    tape.take(bytes + 2 * channels * shape_.element_bytes);
+    tape.give(gone_bytes);
+    tape.hand_over(channels);
+    tape.hand_over(channels);
+  }
+
+  std::int64_t num_classes_;
+  StepShape shape_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepMemory> resnet50_step_memory(std::int64_t num_classes, const StepShape& shape) {
+  return std::make_unique<ResNet50StepMemory>(num_classes, shape);
+}
+
+}  // namespace tessera

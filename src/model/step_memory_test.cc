@@ -1,0 +1,138 @@
+// What StepMemory tells against what is measured, of the models alone: gradients stay where autograd puts them.
+#include "model/step_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "model/checkpointing.h"
+#include "model/small_model.h"
+#include "support/counting_allocator.h"
+
+namespace tessera {
+namespace {
+
+class PeakTape : public MemoryTape {
+ public:
+  void take(std::int64_t bytes) override { peak_ = std::max(peak_, now_ += bytes); }
+  void give(std::int64_t bytes) override { now_ -= bytes; }
+  void hand_over(std::int64_t) override {}  // it stays, as .grad
+  std::int64_t now() const { return now_; }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  std::int64_t now_ = 0, peak_ = 0;
+};
+
+struct Case {
+  std::string model;
+  at::ScalarType type = at::kFloat;
+  double dropout = 0;
+  bool checkpointed = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model << ", " << c10::toString(c.type) << ", dropout " << c.dropout
+       << (c.checkpointed ? ", checkpointed" : "");
+}
+
+std::shared_ptr<LanguageModel> model_of(const Case& with) {
+  Json config;
+  if (with.model == "gpt" || with.model == "gpt with positions") {
+    config = Json{{"model_type", "tessera-gpt"},
+                  {"vocab_size", 700},
+                  {"hidden_size", 96},
+                  {"num_layers", 3},
+                  {"num_heads", 4},
+                  {"ff_dim", 320},
+                  {"dropout", with.dropout},
+                  {"seq_length", 64},
+                  {"positions", with.model == "gpt" ? "none" : "learned"}};
+  } else {
+    config = Json{{"model_type", "bloom"},
+                  {"vocab_size", 700},
+                  {"hidden_size", 96},
+                  {"n_layer", 3},
+                  {"n_head", 4},
+                  {"hidden_dropout", with.dropout},
+                  {"tie_word_embeddings", with.model != "untied bloom"}};
+  }
+  auto model = make_language_model(config, "a test");
+  initialise(*model, 1);
+  model->to(with.type);
+  return model;
+}
+
+StepShape shape_of(const PackedBatch& batch, at::ScalarType type) {
+  StepShape shape;
+  shape.num_tokens = batch.input_ids.numel();
+  shape.num_counted = batch.num_counted;
+  shape.longest = batch.max_seqlen;
+  shape.num_sequences = batch.cu_seqlens.numel() - 1;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(type));
+  return shape;
+}
+
+struct Peaks {
+  std::int64_t forward = 0, kept = 0, backward = 0;
+};
+
+Peaks told(const StepMemory& step, bool checkpointed) {
+  PeakTape tape;
+  step.begin_forward(tape);
+  for (std::size_t i = 0; i < step.num_units(); ++i) step.unit_forward(i, !checkpointed, tape);
+  step.end_forward(tape);
+  Peaks peaks{tape.peak(), tape.now(), 0};
+  step.end_backward(tape);
+  for (std::size_t i = step.num_units(); i-- > 0;) {
+    checkpointed ? recompute_and_backward(step, i, tape) : step.unit_backward(i, false, tape);
+  }
+  step.begin_backward(tape);
+  peaks.backward = tape.peak();
+  return peaks;
+}
+
+class StepMemoryOf : public testing::TestWithParam<Case> {};
+
+TEST_P(StepMemoryOf, IsWhatIsMeasured) {
+  const Case& with = GetParam();
+  start_counting_cpu_memory();
+  const auto model = model_of(with);
+  const PackedBatch batch = counted_batch({40, 17, 25});
+  UnitRunner plain;
+  CheckpointRunner recomputing(plain);
+  UnitRunner& runner = with.checkpointed ? static_cast<UnitRunner&>(recomputing) : plain;
+  model->loss(batch, runner).sum.backward();  // what is made once is there
+  model->zero_grad();
+  const std::int64_t before = live_cpu_bytes();
+  Peaks found;
+  reset_peak_cpu_bytes();
+  const at::Tensor loss = model->loss(batch, runner).sum;
+  found.forward = peak_cpu_bytes() - before;
+  found.kept = live_cpu_bytes() - before;
+  loss.backward();
+  found.backward = peak_cpu_bytes() - before;
+  const Peaks expected =
+      told(*language_step_memory(model->config(), "a test", shape_of(batch, with.type)), with.checkpointed);
+  const auto near = [](std::int64_t value) { return 0.01 * static_cast<double>(value); };
+  EXPECT_NEAR(static_cast<double>(found.forward), static_cast<double>(expected.forward), near(found.forward));
+  EXPECT_NEAR(static_cast<double>(found.kept), static_cast<double>(expected.kept), near(found.kept));
+  EXPECT_NEAR(static_cast<double>(found.backward), static_cast<double>(expected.backward), near(found.backward));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* model : {"bloom", "untied bloom", "gpt", "gpt with positions"}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const double dropout : {0.0, 0.1}) {
+        for (const bool checkpointed : {false, true}) all.push_back({model, type, dropout, checkpointed});
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StepMemoryOf, testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,204 @@
+#include "model/text_step_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "kernels/linear_cross_entropy.h"
+#include "model/config_reader.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4, kIdBytes = 8;
+constexpr std::int64_t kQueryBlock = 128;  // kernels/attention_cpu.cc
+constexpr std::int64_t kAlibiParts = 3;    // kernels/attention_flash.cc
+
+}  // namespace
+
+TextStepMemory::TextStepMemory(const Sizes& sizes, const StepShape& shape)
+    : sizes_(sizes),
+      shape_(shape),
+      e_(shape.element_bytes),
+      C_(sizes.hidden_size),
+      row_bytes_(shape.num_tokens * C_ * e_),
+      statistics_bytes_(2 * shape.num_tokens * kFloatBytes),
+      logsumexp_bytes_(sizes.num_heads * shape.num_tokens * kFloatBytes),
+      wide_row_bytes_(row_bytes_) {
+  if (shape.on_gpu && e_ != kFloatBytes) {
+    const std::int64_t D = C_ / sizes.num_heads, wide = (D + (sizes.has_alibi ? kAlibiParts : 0) + 7) / 8 * 8;
+    wide_row_bytes_ = shape.num_tokens * sizes.num_heads * wide * e_;
+  }
+}
+
+void TextStepMemory::dropout_forward(std::int64_t bytes, bool keeps, MemoryTape& tape) const {
+  if (!drops()) return;
+  tape.take(mask_bytes(bytes) + bytes);
+  tape.give(bytes);
+  if (!keeps) tape.give(mask_bytes(bytes));
+}
+
+std::int64_t TextStepMemory::dropout_backward(std::int64_t bytes, MemoryTape& tape) const {
+  if (!drops()) return 0;
+  tape.take(bytes);
+  tape.give(mask_bytes(bytes));
+  return bytes;
+}
+
+void TextStepMemory::attention_forward(bool keeps, MemoryTape& tape) const {
+  const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest;
+  tape.take(row_bytes_ + logsumexp_bytes_);
+  if (widens_heads()) {
+    tape.take(4 * wide_row_bytes_);  // q, k, v and the result
+    if (!keeps) tape.give(4 * wide_row_bytes_);
+  } else if (!shape_.on_gpu) {
+    // Two blocks of scores; for half types a head's q, k, v and result in float32.
+    const std::int64_t heads = e_ == kFloatBytes ? 0 : 4 * L * D;
+    tape.pass((2 * std::min(kQueryBlock, L) * L + heads) * kFloatBytes);
+  } else if (e_ == kFloatBytes) {
+    tape.pass(3 * sizes_.num_heads * L * L * kFloatBytes);  // libtorch's operators: scores, their exponents, a mask
+  }
+  if (!keeps) tape.give(logsumexp_bytes_);
+}
+
+void TextStepMemory::attention_backward(MemoryTape& tape) const {
+  const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest, rows = row_bytes_;
+  if (widens_heads()) {
+    // The gradient that comes in, widened; gradients of q, k, v; that of q in float32, added up by FlashAttention.
+    const std::int64_t sums = wide_row_bytes_ / e_ * kFloatBytes + logsumexp_bytes_;
+    tape.take(4 * wide_row_bytes_ + sums);
+    tape.give(wide_row_bytes_ + sums);
+    tape.give(4 * wide_row_bytes_ + logsumexp_bytes_ + rows);  // what was kept, and the context's gradient
+    tape.take(3 * rows);                                       // one tensor of the three
+    tape.give(3 * wide_row_bytes_);
+    return;
+  }
+  tape.take(3 * rows);
+  if (!shape_.on_gpu) {
+    // A head's q, k, v, gradient and result, and the gradients of q, k, v.
+    const std::int64_t heads = e_ == kFloatBytes ? 0 : 8 * L * D;
+    tape.pass((2 * std::min(kQueryBlock, L) * L + heads) * kFloatBytes);
+  } else if (e_ == kFloatBytes) {
+    tape.pass(4 * sizes_.num_heads * L * L * kFloatBytes);
+  }
+  tape.give(3 * rows + rows + logsumexp_bytes_ + rows);  // q, k, v, context, and the context's gradient
+  tape.take(3 * rows);                                   // one tensor of the three
+  tape.give(3 * rows);
+}
+
+void TextStepMemory::linear_forward(std::int64_t in, std::int64_t out, MemoryTape& tape) const {
+  tape.take(shape_.num_tokens * out * e_);
+  tape.pass(product_scratch_bytes(shape_, shape_.num_tokens, in, out, false));
+}
+
+void TextStepMemory::linear_backward(std::int64_t in, std::int64_t out, bool has_bias, std::int64_t gone_bytes,
+                                     MemoryTape& tape) const {
+  const std::int64_t T = shape_.num_tokens;
+  tape.take(T * in * e_);
+  tape.pass(product_scratch_bytes(shape_, T, out, in, false));
+  tape.take(in * out * e_);
+  tape.pass(product_scratch_bytes(shape_, out, T, in, true));
+  if (has_bias) tape.take(out * e_);
+  tape.give(gone_bytes);
+  if (has_bias) tape.hand_over(out);
+  tape.hand_over(in * out);
+}
+
+void TextStepMemory::norm_backward(std::int64_t gone_bytes, MemoryTape& tape) const {
+  tape.take(row_bytes_ + 2 * C_ * e_);
+  tape.give(gone_bytes + statistics_bytes_);
+  tape.hand_over(C_);
+  tape.hand_over(C_);
+}
+
+// Of the last norm and the head with its loss. The head makes its gradients at once.
+void TextStepMemory::end_forward(MemoryTape& tape) const {
+  if (sizes_.has_last_norm) tape.take(row_bytes_ + statistics_bytes_);
+  head_forward(tape);
+  tape.give(row_bytes_);  // what the head read: no operator keeps it
+}
+
+void TextStepMemory::head_forward(MemoryTape& tape) const {
+  const std::int64_t T = shape_.num_tokens, n = shape_.num_counted;
+  tape.pass(4 * T);  // which rows count, which are wrong: a byte each
+  tape.take(n * kIdBytes);
+  tape.take(row_bytes_ + table_bytes() + bias_bytes());  // gradients of the hidden states, the weight and the bias
+  if (n > 0) {
+    const std::int64_t rows = kernels::head_chunk_rows(sizes_.vocab_size, e_, shape_.on_gpu, n);
+    tape.take(rows * sizes_.vocab_size * e_);
+    head_chunk(rows, tape);
+    tape.give(rows * sizes_.vocab_size * e_);
+  }
+  tape.give(n * kIdBytes);
+}
+
+void TextStepMemory::head_chunk(std::int64_t rows, MemoryTape& tape) const {
+  const std::int64_t input = rows * C_ * e_ + rows * kIdBytes;
+  tape.take(input);
+  if (shape_.on_gpu || e_ == kFloatBytes) {
+    tape.pass(rows * C_ * e_);
+  } else {
+    head_chunk_in_parts(rows, tape);
+  }
+  tape.pass(bias_bytes());
+  tape.give(input);
+}
+
+// Half types on a CPU: by parts of the vocabulary, the gradient of the hidden states added up in float32.
+void TextStepMemory::head_chunk_in_parts(std::int64_t rows, MemoryTape& tape) const {
+  const std::int64_t classes = kernels::head_part_classes(rows, sizes_.vocab_size, C_);
+  const std::int64_t part = rows * classes * e_, hidden = rows * C_ * e_, sum = rows * C_ * kFloatBytes;
+  tape.pass(part + product_scratch_bytes(shape_, rows, C_, classes, false));
+  tape.take(sum);
+  tape.pass(part + hidden + std::max(product_scratch_bytes(shape_, rows, classes, C_, false), sum));
+  tape.pass(hidden);
+  tape.give(sum);
+  tape.pass(part + product_scratch_bytes(shape_, classes, rows, C_, true));
+}
+
+void TextStepMemory::end_backward(MemoryTape& tape) const {
+  if (sizes_.has_head_bias) tape.hand_over(sizes_.vocab_size);
+  if (!sizes_.is_tied) tape.hand_over(sizes_.vocab_size * C_);
+  // What was normalised is the last unit's output.
+  if (sizes_.has_last_norm) norm_backward(2 * row_bytes_, tape);
+}
+
+void TextStepMemory::look_up_backward(MemoryTape& tape) const {
+  const std::int64_t ids = shape_.num_tokens * kIdBytes;
+  if (sizes_.is_tied) {
+    // The rows sorted by id, those of one id added; then onto the head's gradient, which has waited for this.
+    tape.pass(row_bytes_ + 5 * ids);
+  } else {
+    tape.take(table_bytes());
+  }
+  tape.hand_over(sizes_.vocab_size * C_);
+  tape.give(row_bytes_);
+}
+
+void recompute_and_backward(const StepMemory& step, std::size_t unit, MemoryTape& tape) {
+  step.unit_forward(unit, true, tape);
+  step.unit_backward(unit, /*gradient_is_held=*/true, tape);
+  tape.give(2 * step.output_bytes(unit));
+}
+
+std::int64_t product_scratch_bytes(const StepShape& shape, std::int64_t M, std::int64_t K, std::int64_t N,
+                                   bool is_weight_gradient) {
+  if (shape.on_gpu || shape.element_bytes == kFloatBytes) return 0;
+  // oneDNN's on ARM, as measured: both factors in an order of its own, K in steps of 4, M and N of 8; a transposed
+  // factor once more; eight rows of float32 sums and a little more.
+  const auto up = [](std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; };
+  const std::int64_t e = shape.element_bytes, transposed = is_weight_gradient ? M * K * e : 0;
+  return (up(K, 4) * up(N, 8) + up(M, 8) * up(K, 4)) * e + transposed + 8 * up(N, 8) * kFloatBytes + 4352;
+}
+
+std::unique_ptr<StepMemory> language_step_memory(const Json& config, const std::string& origin,
+                                                 const StepShape& shape) {
+  const ConfigReader reader(config, origin);
+  const std::string type = reader.text({"model_type"});
+  if (type == "bloom") return bloom_step_memory(config, origin, shape);
+  if (type == "tessera-gpt") return gpt_step_memory(config, origin, shape);
+  reader.refuse("model_type", fmt::format("is '{}': Tessera knows bloom and tessera-gpt", printable(type)));
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// How much memory a step takes on one rank, on its device and on the host, before anything is allocated.
+//
+//   const auto units = planned_units(*model_on_meta, model_on_meta->units(), {});
+//   const MemoryPlan plan = plan_memory(units, step.get(), options);
+//
+// The plan plays one update: what the engine does to units (gather, flat gradient, reduction, update) between what the
+// model does to activations (StepMemory), and notes the largest sum with what it is made of. In flight are, besides the
+// root: the unit that computes and the one that is prefetched, whole; the flat gradient that is being made, and
+// `num_reducing` that are being reduced. docs/memory.md has it as a formula. Arithmetic only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/step_memory.h"
+#include "model/unit.h"
+#include "parallel/engine.h"
+#include "parallel/flat_layout.h"
+#include "parallel/placement.h"
+
+namespace tessera {
+
+struct PlannedUnit {
+  std::string name;
+  std::vector<FlatLayout::Entry> parameters;
+};
+
+// The units of a model, the root last, as the engine makes them. Parameters may be on the meta device.
+std::vector<PlannedUnit> planned_units(torch::nn::Module& model, const std::vector<Unit>& units,
+                                       const std::function<bool(const std::string& name)>& is_exempt_from_decay = {});
+
+struct MemoryPlanOptions {
+  Placement placement;
+  UnitTypes types;
+  int num_moments = 2;  // float32 numbers that the optimizer keeps for each parameter
+  int num_ranks = 1;
+  int ranks_per_node = 0;  // 0: all are of one node
+  int num_micro_steps = 1;
+  bool checkpoints_activations = false;
+  bool forward_prefetch = true;
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  // Reductions that may still be under way while the next gradient is made. 0: they are instant, as where ranks are
+  // threads that go in step.
+  int num_reducing = 1;
+  bool on_gpu = true;             // else the device is a CPU
+  std::int64_t buffer_bytes = 0;  // of the module: batch-norm's statistics
+};
+
+struct MemoryUse {
+  std::int64_t parameters = 0;  // between steps, in the compute type
+  std::int64_t gradients = 0;   // reduced, or kept whole where the row does so
+  std::int64_t optimizer = 0;   // master values and moments
+  std::int64_t in_flight = 0;   // gathered units, gradients on their way
+  std::int64_t activations = 0;
+
+  std::int64_t total() const { return parameters + gradients + optimizer + in_flight + activations; }
+};
+
+struct MemoryPlan {
+  MemoryUse resident;       // on the device between steps
+  MemoryUse peak;           // on the device when its sum is largest
+  std::string peak_moment;  // "backward of transformer.h.23"
+  MemoryUse host;           // offloaded state, always there
+};
+
+// `step` may be null: no activations. Throws UsageError where options make no sense (no ranks, 'single' on several, a
+// node larger than the world).
+MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
+
+// Over how many ranks the row splits a unit.
+int num_shards_of(const MemoryPlanOptions& options);
+
+}  // namespace tessera
