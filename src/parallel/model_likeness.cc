@@ -31,6 +31,17 @@ const char* name_of(BackwardPrefetch prefetch) {
   }
 }
 
+const char* name_of(BufferRule rule) {
+  switch (rule) {
+    case BufferRule::kBroadcast:
+      return "broadcast";
+    case BufferRule::kAverage:
+      return "average";
+    default:
+      return "local";
+  }
+}
+
 void add_options(const EngineOptions& options, Features& features) {
   const auto add = [&](const char* what, const auto& value) {
     features.push_back({fmt::format("option {}", what), fmt::format("{}", value)});
@@ -44,6 +55,9 @@ void add_options(const EngineOptions& options, Features& features) {
   add("forward_prefetch", options.forward_prefetch);
   add("backward_prefetch", name_of(options.backward_prefetch));
   add("sync_module_states", options.sync_module_states);
+  add("buffers", name_of(options.buffers));
+  add("device", options.device ? c10::DeviceTypeName(options.device->type(), true) : "that of the parameters");
+  add("host_is_apart", options.host_is_apart);
 }
 
 const char* name_of(ParameterGroup group) {
@@ -117,13 +131,12 @@ std::string broadcast_text(World& world, const std::string& text) {
 // Features come in sections (options, parameters, units, buffers), numbered within one: where one rank has fewer of
 // a kind, what stands in that place is of the next kind, and what is missing is told by the one that has it.
 std::string difference(const Feature* there, const Feature* here) {
-  const bool same = there != nullptr && here != nullptr && there->what == here->what;
-  if (same) return fmt::format("{} is {} there, and {} here", there->what, there->value, here->value);
-  const auto number_of = [](const Feature* f) {
-    return f == nullptr ? std::string() : f->what.substr(0, f->what.find(' '));
-  };
+  if (there != nullptr && here != nullptr && there->what == here->what)
+    return fmt::format("{} is {} there, and {} here", there->what, there->value, here->value);
   const std::string kinds = "option parameter unit buffer";
-  const auto place = [&](const Feature* f) { return f == nullptr ? std::string::npos : kinds.find(number_of(f)); };
+  const auto place = [&](const Feature* f) {
+    return f == nullptr ? std::string::npos : kinds.find(f->what.substr(0, f->what.find(' ')));
+  };
   if (place(there) < place(here)) return fmt::format("{} is {} there, and missing here", there->what, there->value);
   return fmt::format("{} is missing there, and {} here", here->what, here->value);
 }
@@ -150,13 +163,6 @@ void check_alike(World& world, const torch::nn::Module& model, const std::vector
   add_parameters(parameters_of_unit, features);
   add_units(units, features);
   add_buffers(model, features);
-  compare(world, features);
-}
-
-void check_alike(World& world, const std::vector<std::vector<UnitParameter>>& parameters_of_unit) {
-  if (world.size() == 1) return;
-  Features features;
-  add_parameters(parameters_of_unit, features);
   compare(world, features);
 }
 

@@ -16,7 +16,5 @@ namespace tessera {
 // decay, unit), in the list of units, in the module's buffers. The values need not be alike.
 void check_alike(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
                  const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
-// The parameters alone.
-void check_alike(World& world, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// Which collectives each strategy calls, in which order: from the flight recorder.
+// Which collectives each strategy calls: number, order and bytes, from the flight recorder. docs/collectives.md shows
+// them and is held to it.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,73 +7,32 @@
 #include <map>
 
 #include "comm/flight_recorder.h"
+#include "core/file.h"
 #include "core/text.h"
-#include "parallel/sharded_optimizer.h"
-#include "parallel/small_model.h"
+#include "model/checkpointing.h"
+#include "parallel/collectives_page.h"
+#include "parallel/recorded_step.h"
 
 namespace tessera {
 namespace {
 
-struct Step {
-  std::string strategy = "ddp";
-  int num_ranks = 2;
-  int ranks_per_node = 0;
-  int num_micro_steps = 1;
-};
-
-// "gather block_0", one a line, of the second step on rank 0: the first has nothing on its way from before.
-std::string collectives_of(const Step& step) {
-  const std::map<std::string, std::string> names{
-      {"all_gather", "gather"}, {"reduce_scatter", "reduce"}, {"all_reduce", "add across nodes"}};
-  std::vector<std::string> lines;
-  WorldOptions options;
-  options.ranks_per_node = step.ranks_per_node;
-  run_thread_ranks(step.num_ranks, options, [&](World& world) {
-    SmallModel model(2);
-    EngineOptions engine_options;
-    engine_options.placement = placement_of(step.strategy);
-    engine_options.types.accumulates = step.num_micro_steps > 1;
-    Engine engine(world, model, model.units(), engine_options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
-    const at::Tensor ids = at::arange(8) + world.rank();
-    std::size_t num_before = 0;
-    for (int update = 0; update < 2; ++update) {
-      num_before = world.recorder().entries().size();
-      for (int i = 0; i < step.num_micro_steps; ++i) {
-        at::Tensor loss;
-        {
-          const auto pass = engine.forward();
-          loss = model.loss(ids, ids + 1, engine);
-        }
-        engine.backward(loss, i + 1 == step.num_micro_steps);
-      }
-      optimizer.update({.learning_rate = 1e-3});
-    }
-    const std::vector<FlightEntry> entries = world.recorder().entries();
-    for (std::size_t i = num_before; world.rank() == 0 && i < entries.size(); ++i) {
-      lines.push_back(fmt::format("{} {}", names.at(entries[i].operation), entries[i].unit));
-    }
-  });
-  return join(lines, "; ");
-}
-
 TEST(Collectives, FullShardGathersTwiceAndReducesOnce) {
   for (const std::string strategy : {"full_shard", "zero3"}) {
-    EXPECT_EQ(collectives_of({.strategy = strategy}),
+    EXPECT_EQ(in_order(record({.strategy = strategy})),
               "gather root; gather block_0; gather block_1; "  // block_1, the last, stays for backward
               "gather block_0; reduce block_1; reduce block_0; reduce root; gather gradient norm");
   }
 }
 
 TEST(Collectives, ShardGradOpGathersOnceAndReducesOnce) {
-  EXPECT_EQ(collectives_of({.strategy = "shard_grad_op"}),
+  EXPECT_EQ(in_order(record({.strategy = "shard_grad_op"})),
             "gather root; gather block_0; gather block_1; "
             "reduce block_1; reduce block_0; reduce root; gather gradient norm");
 }
 
 TEST(Collectives, Zero1And2ReduceAndHandTheUpdatedPartsRound) {
   for (const std::string strategy : {"zero1", "zero2"}) {
-    EXPECT_EQ(collectives_of({.strategy = strategy}),
+    EXPECT_EQ(in_order(record({.strategy = strategy})),
               "reduce block_1; reduce block_0; reduce root; gather gradient norm; "
               "gather block_0; gather block_1; gather root");
   }
@@ -80,31 +40,160 @@ TEST(Collectives, Zero1And2ReduceAndHandTheUpdatedPartsRound) {
 
 TEST(Collectives, DdpReducesAndHandsTheSumsRound) {
   for (const std::string strategy : {"ddp", "zero0", "no_shard"}) {
-    EXPECT_EQ(collectives_of({.strategy = strategy}),
+    EXPECT_EQ(in_order(record({.strategy = strategy})),
               "reduce block_1; gather block_1; reduce block_0; gather block_0; reduce root; gather root");
   }
 }
 
 TEST(Collectives, HybridAddsShardsAcrossNodesWhileTheNextUnitReduces) {
-  EXPECT_EQ(collectives_of({.strategy = "hybrid_shard", .num_ranks = 4, .ranks_per_node = 2}),
+  EXPECT_EQ(in_order(record({.strategy = "hybrid_shard", .num_ranks = 4, .ranks_per_node = 2})),
             "gather root; gather block_0; gather block_1; gather block_0; reduce block_1; reduce block_0; "
             "add across nodes block_1; reduce root; add across nodes block_0; add across nodes root; "
             "gather gradient norm");
 }
 
+// One node: nothing to add. Nodes of one rank: nothing to gather.
+TEST(Collectives, HybridIsFullShardOnOneNodeAndOnlyAddsWhereNodesHaveOneRank) {
+  EXPECT_EQ(in_order(record({.strategy = "hybrid_shard", .num_ranks = 2, .ranks_per_node = 2})),
+            in_order(record({.strategy = "full_shard"})));
+  EXPECT_EQ(in_order(record({.strategy = "hybrid_shard", .num_ranks = 2, .ranks_per_node = 1})),
+            "add across nodes block_1; add across nodes block_0; add across nodes root");
+}
+
 TEST(Collectives, WholeGradientsAreReducedInTheLastMicroStepOnly) {
-  EXPECT_EQ(collectives_of({.strategy = "zero1", .num_micro_steps = 3}),
-            "reduce block_1; reduce block_0; reduce root; gather gradient norm; "
-            "gather block_0; gather block_1; gather root");
-  EXPECT_EQ(collectives_of({.strategy = "zero2", .num_micro_steps = 2}),
+  for (const std::string strategy : {"ddp", "zero1"}) {
+    const std::string one = in_order(record({.strategy = strategy}));
+    for (const int num_micro_steps : {2, 4}) {
+      EXPECT_EQ(in_order(record({.strategy = strategy, .num_micro_steps = num_micro_steps})), one) << strategy;
+    }
+  }
+}
+
+TEST(Collectives, SplitGradientsAreReducedInEveryMicroStep) {
+  EXPECT_EQ(in_order(record({.strategy = "zero2", .num_micro_steps = 2})),
             "reduce block_1; reduce block_0; reduce root; reduce block_1; reduce block_0; reduce root; "
             "gather gradient norm; gather block_0; gather block_1; gather root");
 }
 
+// A step of four micro-steps is four times what one is, but for the norm and for what follows the update.
+TEST(Collectives, SplitParametersAreGatheredInEveryMicroStep) {
+  for (const std::string strategy : {"shard_grad_op", "full_shard", "hybrid_shard"}) {
+    const auto step_of = [&](int num_micro_steps) {
+      return record({.strategy = strategy, .num_ranks = 4, .ranks_per_node = 2, .num_micro_steps = num_micro_steps});
+    };
+    std::map<std::string, int> one, four;
+    for (const Call& call : step_of(1)) ++one[call.name()];
+    for (const Call& call : step_of(4)) ++four[call.name()];
+    for (auto& [name, count] : one) count *= name == "gather gradient norm" ? 1 : 4;
+    EXPECT_EQ(four, one) << strategy;
+  }
+}
+
+TEST(Collectives, PrefetchChangesWhenGathersBeginAndNotWhich) {
+  const Step step{.strategy = "full_shard", .num_blocks = 3};
+  const auto record_with = [&](bool forward, BackwardPrefetch backward) {
+    Step other = step;
+    other.forward_prefetch = forward;
+    other.backward_prefetch = backward;
+    return in_order(record(other));
+  };
+  const std::string forward = "gather root; gather block_0; gather block_1; gather block_2; ";
+  const std::string end = "reduce block_0; reduce root; gather gradient norm";
+  // With 'pre' block_1 is on its way while block_2 computes its gradient, with 'post' when it has.
+  EXPECT_EQ(record_with(true, BackwardPrefetch::kPre),
+            forward + "gather block_1; reduce block_2; gather block_0; reduce block_1; " + end);
+  EXPECT_EQ(record_with(true, BackwardPrefetch::kPost),
+            forward + "reduce block_2; gather block_1; reduce block_1; gather block_0; " + end);
+  EXPECT_EQ(record_with(false, BackwardPrefetch::kNone),
+            forward + "reduce block_2; gather block_1; reduce block_1; gather block_0; " + end);
+}
+
+TEST(Collectives, CheckpointingCallsNoOthers) {
+  for (const std::string strategy : {"ddp", "zero2", "shard_grad_op", "full_shard"}) {
+    const Step plain{.strategy = strategy, .num_blocks = 3};
+    Step checkpointed = plain;
+    checkpointed.checkpointed = true;
+    std::map<std::string, int> expected, found;
+    for (const Call& call : record(plain)) ++expected[call.name()];
+    for (const Call& call : record(checkpointed)) ++found[call.name()];
+    EXPECT_EQ(found, expected) << strategy;
+  }
+}
+
+// Where parameters stay whole and their masters are on the host, the updated parts go round when the next step needs
+// them; all else comes in the same order.
+TEST(Collectives, OffloadCallsNoOthers) {
+  for (const std::string strategy : {"zero1", "zero2"}) {
+    EXPECT_EQ(in_order(record({.strategy = strategy, .offload_optimizer = true})),
+              "gather root; gather block_0; gather block_1; "
+              "reduce block_1; reduce block_0; reduce root; gather gradient norm");
+  }
+  for (const std::string strategy : {"ddp", "shard_grad_op", "full_shard"}) {
+    Step step{.strategy = strategy};
+    const std::string expected = in_order(record(step));
+    step.offload_optimizer = true;
+    EXPECT_EQ(in_order(record(step)), expected) << strategy;
+    step.offload_parameters = strategy != "ddp";
+    EXPECT_EQ(in_order(record(step)), expected) << strategy;
+  }
+}
+
+// A reduction is waited for when the next begins: its unit is updated then, and its parts go round during the next.
+TEST(Collectives, UpdatesDuringBackwardHandPartsRoundBesideReductions) {
+  EXPECT_EQ(in_order(record({.strategy = "zero2", .updates_during_backward = true})),
+            "reduce block_1; gather block_1; reduce block_0; gather block_0; reduce root; gather root; "
+            "gather gradient norm");
+  for (const std::string strategy : {"ddp", "full_shard"}) {
+    EXPECT_EQ(in_order(record({.strategy = strategy, .updates_during_backward = true})),
+              in_order(record({.strategy = strategy})));
+  }
+}
+
+TEST(Collectives, AnEvaluationGathersOnceAndReducesNothing) {
+  const std::map<std::string, std::string> expected = {{"ddp", ""},
+                                                       {"zero2", ""},
+                                                       {"shard_grad_op", "gather root; gather block_0; gather block_1"},
+                                                       {"full_shard", "gather root; gather block_0; gather block_1"}};
+  for (const auto& [strategy, calls] : expected) {
+    EXPECT_EQ(in_order(record({.strategy = strategy, .is_evaluation = true})), calls) << strategy;
+  }
+}
+
 TEST(Collectives, OneRankCallsNone) {
   for (const std::string strategy : {"single", "ddp", "zero2", "full_shard"}) {
-    EXPECT_EQ(collectives_of({.strategy = strategy, .num_ranks = 1}), "") << strategy;
+    EXPECT_EQ(in_order(record({.strategy = strategy, .num_ranks = 1})), "") << strategy;
   }
+}
+
+// Every collective's bytes, from the layout of its unit: whole units in the type that they travel in.
+TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
+  const std::vector<std::pair<at::ScalarType, at::ScalarType>> types = {
+      {at::kFloat, at::kFloat}, {at::kBFloat16, at::kBFloat16}, {at::kBFloat16, at::kFloat}, {at::kFloat, at::kHalf}};
+  for (const std::string strategy : {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard", "hybrid_shard"}) {
+    for (const auto& [compute, reduce] : types) {
+      for (const int num_ranks : {2, 3, 4}) {
+        const bool is_hybrid = strategy == "hybrid_shard";
+        if (is_hybrid && num_ranks == 3) continue;
+        const Step step{.strategy = strategy,
+                        .num_ranks = num_ranks,
+                        .ranks_per_node = is_hybrid ? num_ranks / 2 : 0,
+                        .num_micro_steps = 1,
+                        .compute = compute,
+                        .reduce = reduce};
+        for (const Call& call : record(step)) {
+          EXPECT_EQ(call.bytes, expected_bytes(step, call)) << strategy << " on " << num_ranks << ": " << call.name();
+        }
+      }
+    }
+  }
+}
+
+// To renew the page, copy collectives.md of the folder that the test ran in.
+TEST(CollectivesPage, ShowsWhatTheFlightRecorderShows) {
+  const std::string page = collectives_page();
+  if (read_file(COLLECTIVES_PAGE) == page) return;
+  write_file_atomically("collectives.md", page);
+  FAIL() << "docs/collectives.md should read:\n" << page;
 }
 
 }  // namespace
