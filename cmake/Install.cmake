@@ -9,10 +9,17 @@ set(tessera_libraries tessera_library)
 if(TESSERA_CUDA)
   list(APPEND tessera_libraries tessera_cuda)
 endif()
-# Each library finds its neighbours by its own place, and libtorch (with the libgomp that came with it) where it was
-# when it was linked.
-set_target_properties(${tessera_libraries} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
-set_target_properties(tessera PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}" INSTALL_RPATH_USE_LINK_PATH ON)
+# Each library finds its neighbours by its own place, and libtorch, with the libgomp that came with it, where it was when
+# it was linked. By name: CMake leaves out what lies in the source folder, as .deps/ does.
+set(torch_folders "${TORCH_DIR}/lib")
+if(EXISTS "${TORCH_DIR}/../torch.libs")
+  get_filename_component(torch_libs "${TORCH_DIR}/../torch.libs" ABSOLUTE)
+  list(APPEND torch_folders "${torch_libs}")
+endif()
+set_target_properties(${tessera_libraries} PROPERTIES
+  INSTALL_RPATH "$ORIGIN;${torch_folders}" INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(tessera PROPERTIES
+  INSTALL_RPATH "$ORIGIN/${bin_to_lib};${torch_folders}" INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS ${tessera_libraries} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tessera tessera_minder RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

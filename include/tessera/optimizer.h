@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "tessera/shard.h"
 
@@ -34,8 +35,10 @@ struct StepOptions {
 };
 
 struct StepResult {
-  double gradient_norm = 0;  // of the divided gradient, before clipping
-  bool skipped = false;      // it was not finite on some rank: nothing was changed anywhere
+  double gradient_norm = 0;   // of the divided gradient, before clipping
+  bool skipped = false;       // it was not finite on some rank: nothing was changed anywhere
+  double loss_scale = 1;      // what the losses of this step were multiplied with: float16's
+  std::string why_skipped{};  // whose gradient it was, where one was skipped
 };
 
 class Optimizer {

@@ -18,7 +18,8 @@
 //
 // Order: forward, backward, step; with several micro-steps an update: forward, accumulate, ..., forward, backward,
 // step. There is no zero_grad: a step uses the gradients up. Every rank makes the same calls in the same order, each
-// with its own part of the batch. Evaluation: forward under torch::NoGradGuard.
+// with its own part of the batch. Evaluation: forward under torch::NoGradGuard, after a step.
+// Buffers (batch norm's statistics) are rank 0's, taken over before each step's first pass, as DDP does it.
 // Lifetime: world, then model, then Sharded, then Optimizer; each must outlive those behind it. Losses must be gone, or
 // never used again, when the Sharded goes. While it lives, parameters may be looked at only inside forward (in a unit's
 // body: that unit's), and are not added, replaced, converted, moved, frozen or thawed. When it has gone, a model whose
@@ -49,8 +50,9 @@ struct ShardOptions {
   // Empty: those of a UnitModel, the children of a Sequential, else one for the whole model. Parameters in no unit, or
   // in several, form the root, which is whole during a pass.
   std::vector<Unit> units{};
-  // What the model computes in: float32 or bfloat16. Inputs must have this type, too; buffers stay as they are (so
-  // libtorch's batch norm refuses bfloat16). The values that the optimizer updates are float32 always.
+  // What the model computes in: float32, bfloat16 or float16 (with a loss scale, as torch's GradScaler keeps it).
+  // Inputs must have this type, too; buffers stay as they are, so libtorch's batch norm takes float32 only. The values
+  // that the optimizer updates are float32 always.
   at::ScalarType compute_type = at::kFloat;
   bool accumulates = false;         // accumulate() will be used
   bool recomputes = false;          // keep only the inputs of units for backward and compute them again there
@@ -62,8 +64,8 @@ struct ShardOptions {
 
 class Sharded : public UnitRunner {
  public:
-  // Collective. Moves the model to the world's device. Every rank begins with rank 0's values. Throws where the
-  // strategy is not known, the ranks' models are not alike, or a unit is not of this model.
+  // Collective. Moves the model to the world's device, unit by unit. Every rank begins with rank 0's values. Throws
+  // where the strategy is not known, the ranks' models are not alike, or a unit is not of this model.
   Sharded(World& world, torch::nn::Module& model, const ShardOptions& options = {});
   ~Sharded() override;
   Sharded(const Sharded&) = delete;

@@ -1,8 +1,7 @@
 #include "tessera/checkpoint.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,32 +10,23 @@
 #include "checkpoint/load_weights.h"
 #include "core/error.h"
 #include "library/agreement.h"
-#include "library/shard_impl.h"
-#include "library/state_file.h"
+#include "library/optimizer_impl.h"
+#include "library/unit_file.h"
 #include "parallel/whole_state.h"
 
 namespace tessera {
 namespace {
+
+constexpr const char* kNumUpdates = "tessera.num_updates";
+constexpr const char* kLossScale = "tessera.loss_scale";
+constexpr const char* kNumCleanSteps = "tessera.num_clean_steps";
 
 struct Buffer {
   StateTensor description;
   at::Tensor tensor;
 };
 
-// A model's tensors in the order of the file: larger elements first, so that each is aligned to its own.
-struct ModelState {
-  std::vector<Buffer> wide, narrow;             // buffers of 4 bytes and more an element, and of fewer
-  std::vector<std::vector<StateTensor>> units;  // the parameters, by unit and slot
-
-  std::vector<StateTensor> all() const {
-    std::vector<StateTensor> tensors;
-    for (const Buffer& buffer : wide) tensors.push_back(buffer.description);
-    for (const auto& unit : units) tensors.insert(tensors.end(), unit.begin(), unit.end());
-    for (const Buffer& buffer : narrow) tensors.push_back(buffer.description);
-    return tensors;
-  }
-};
-
+// Larger elements first: then each tensor of a file is aligned to its own.
 std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
   std::vector<Buffer> buffers;
   std::unordered_map<const void*, std::size_t> known;
@@ -55,34 +45,6 @@ std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
   return buffers;
 }
 
-// By the first name of each parameter, which is the one that its unit knows.
-std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model) {
-  std::unordered_map<const void*, std::string> first_name;
-  std::unordered_map<std::string, std::vector<std::string>> others;
-  for (const auto& item : model.named_parameters()) {
-    const auto [place, is_new] = first_name.try_emplace(item.value().unsafeGetTensorImpl(), item.key());
-    if (!is_new) others[place->second].push_back(item.key());
-  }
-  return others;
-}
-
-ModelState state_of(Sharded::Impl& sharded) {
-  ModelState state;
-  for (Buffer& buffer : buffers_of(sharded.model)) {
-    (buffer.tensor.element_size() >= 4 ? state.wide : state.narrow).push_back(std::move(buffer));
-  }
-  const auto other_names = other_names_of(sharded.model);
-  for (const FlatUnit& unit : sharded.engine->units()) {
-    std::vector<StateTensor>& tensors = state.units.emplace_back();
-    for (const FlatSlot& slot : unit.layout().slots()) {
-      const auto others = other_names.find(slot.name);
-      tensors.push_back(
-          {slot.name, others == other_names.end() ? std::vector<std::string>() : others->second, slot.shape});
-    }
-  }
-  return state;
-}
-
 void check_ready(const Sharded::Impl& sharded, const char* call) {
   sharded.check_idle(call);
   sharded.watch.check();
@@ -93,12 +55,63 @@ void check_ready(const Sharded::Impl& sharded, const char* call) {
                   call));
 }
 
+FlatState parameters_of(Sharded::Impl& sharded) {
+  std::vector<FlatUnit>& units = sharded.engine->units();
+  return {"", [&units](std::size_t index) { return units[index].master(); },
+          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
+}
+
+// A model's tensors as its file holds them: buffers of 4 bytes an element and more, parameters, narrower buffers.
+struct WeightsFile {
+  explicit WeightsFile(Sharded::Impl& sharded) : states{parameters_of(sharded)} {
+    for (Buffer& buffer : buffers_of(sharded.model)) {
+      (buffer.tensor.element_size() >= 4 ? wide : narrow).push_back(std::move(buffer));
+    }
+    for (const Buffer& buffer : wide) tensors.push_back(buffer.description);
+    for (StateTensor& tensor : describe(sharded, states)) tensors.push_back(std::move(tensor));
+    for (const Buffer& buffer : narrow) tensors.push_back(buffer.description);
+  }
+
+  std::vector<FlatState> states;
+  std::vector<Buffer> wide, narrow;
+  std::vector<StateTensor> tensors;
+};
+
 // Any type travels as bytes.
-void broadcast_buffer(World& world, at::Tensor& buffer) {
-  if (world.size() == 1 || buffer.numel() == 0) return;
-  const at::Tensor flat = buffer.detach().contiguous().clone().view({-1});
+void load_buffer(World& world, Buffer& buffer, const std::optional<StateReader>& reader) {
+  if (buffer.tensor.numel() == 0) return;
+  if (reader && reader->has(buffer.description.name)) buffer.tensor.copy_(reader->tensor(buffer.description.name));
+  if (world.size() == 1) return;
+  const at::Tensor flat = buffer.tensor.detach().contiguous().clone().view({-1});
   world.all().broadcast(flat.view(at::kByte), 0, "buffers")->wait();
-  buffer.copy_(flat.view(buffer.sizes()));
+  buffer.tensor.copy_(flat.view(buffer.tensor.sizes()));
+}
+
+// By the names that torch's optimizers give them.
+std::vector<FlatState> moments_of(Optimizer::Impl& impl) {
+  const ShardedOptimizer& optimizer = impl.optimizer;
+  const auto state = [&impl](const char* prefix, std::function<at::Tensor(std::size_t)> part) {
+    return FlatState{prefix, part, [&impl, part](std::size_t index, const at::Tensor& whole) {
+                       take_part(impl.sharded.engine->units()[index], part(index), whole);
+                     }};
+  };
+  const bool has_second = optimizer.second_moment(0).defined();
+  std::vector<FlatState> states;
+  if (optimizer.first_moment(0).defined()) {
+    states.push_back(state(has_second ? "exp_avg." : "momentum_buffer.",
+                           [&optimizer](std::size_t index) { return optimizer.first_moment(index); }));
+  }
+  if (has_second) {
+    states.push_back(state("exp_avg_sq.", [&optimizer](std::size_t index) { return optimizer.second_moment(index); }));
+  }
+  return states;
+}
+
+// What rank 0 has read, to all.
+double tell(World& world, double number) {
+  const at::Tensor told = at::tensor({number}, at::kDouble).to(world.device());
+  world.all().broadcast(told.view(at::kLong), 0, "optimizer")->wait();
+  return told.item<double>();
 }
 
 }  // namespace
@@ -106,25 +119,16 @@ void broadcast_buffer(World& world, at::Tensor& buffer) {
 void save_weights(Sharded& sharded, const std::filesystem::path& file) {
   Sharded::Impl& impl = sharded.impl();
   check_ready(impl, "save_weights");
-  const at::NoGradGuard no_gradients;
-  const ModelState state = state_of(impl);
+  impl.guarded("save_weights", [&] { impl.make_buffers_alike(); });
+  const WeightsFile layout(impl);
   std::optional<StateWriter> writer;  // rank 0's
   on_first_rank(impl.world, [&] {
-    writer.emplace(file, state.all());
-    for (const Buffer& buffer : state.wide) writer->add(buffer.tensor);
+    writer.emplace(file, layout.tensors);
+    for (const Buffer& buffer : layout.wide) writer->add(buffer.tensor);
   });
-  for (FlatUnit& unit : impl.engine->units()) {
-    at::Tensor whole;
-    impl.guarded("save_weights", [&] {
-      settle(unit);
-      whole = gather_whole(unit, impl.engine->groups(), unit.master(), impl.world.device());
-    });
-    on_first_rank(impl.world, [&] {
-      for (const FlatSlot& slot : unit.layout().slots()) writer->add(slot_of(whole, slot));
-    });
-  }
+  write_units(impl, layout.states, writer);
   on_first_rank(impl.world, [&] {
-    for (const Buffer& buffer : state.narrow) writer->add(buffer.tensor);
+    for (const Buffer& buffer : layout.narrow) writer->add(buffer.tensor);
     writer->finish();
   });
 }
@@ -132,30 +136,15 @@ void save_weights(Sharded& sharded, const std::filesystem::path& file) {
 void load_weights(Sharded& sharded, const std::filesystem::path& file) {
   Sharded::Impl& impl = sharded.impl();
   check_ready(impl, "load_weights");
-  const at::NoGradGuard no_gradients;
-  ModelState state = state_of(impl);
+  WeightsFile layout(impl);
   std::optional<StateReader> reader;  // rank 0's
-  on_first_rank(impl.world, [&] { reader.emplace(file, state.all()); });
+  on_first_rank(impl.world, [&] { reader.emplace(file, layout.tensors); });
   impl.guarded("load_weights", [&] {
-    for (std::vector<Buffer>* buffers : {&state.wide, &state.narrow}) {
-      for (Buffer& buffer : *buffers) {
-        const auto values = reader ? reader->tensor(buffer.description) : std::nullopt;
-        if (values) buffer.tensor.copy_(*values);
-        broadcast_buffer(impl.world, buffer.tensor);
-      }
-    }
-    for (std::size_t i = 0; i < state.units.size(); ++i) {
-      FlatUnit& unit = impl.engine->units()[i];
-      const at::Tensor whole =
-          at::zeros({unit.layout().padded_numel()}, at::dtype(at::kFloat).device(impl.world.device()));
-      if (whole.numel() == 0) continue;
-      for (std::size_t slot = 0; reader && slot < state.units[i].size(); ++slot) {
-        slot_of(whole, unit.layout().slots()[slot]).copy_(*reader->tensor(state.units[i][slot]));
-      }
-      if (impl.world.size() > 1) impl.world.all().broadcast(whole, 0, unit.name())->wait();
-      replace_values(unit, whole);
-    }
+    const at::NoGradGuard no_gradients;
+    for (Buffer& buffer : layout.wide) load_buffer(impl.world, buffer, reader);
+    for (Buffer& buffer : layout.narrow) load_buffer(impl.world, buffer, reader);
   });
+  read_units(impl, layout.states, reader);
 }
 
 void load_weights(torch::nn::Module& module, const std::filesystem::path& file) {
@@ -163,6 +152,51 @@ void load_weights(torch::nn::Module& module, const std::filesystem::path& file) 
   LoadOptions options;
   options.ties = weights.ties();
   load_weights(module, weights, options);
+}
+
+void save_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
+  Optimizer::Impl& impl = optimizer.impl();
+  Sharded::Impl& sharded = impl.sharded;
+  check_ready(sharded, "save_optimizer");
+  const std::vector<FlatState> states = moments_of(impl);
+  std::map<std::string, std::string> metadata{{kNumUpdates, fmt::to_string(impl.optimizer.num_updates())}};
+  if (sharded.scaler) {
+    metadata.emplace(kLossScale, fmt::to_string(sharded.scaler->state().scale));
+    metadata.emplace(kNumCleanSteps, fmt::to_string(sharded.scaler->state().num_clean_steps));
+  }
+  std::optional<StateWriter> writer;  // rank 0's
+  on_first_rank(sharded.world, [&] { writer.emplace(file, describe(sharded, states), metadata); });
+  write_units(sharded, states, writer);
+  on_first_rank(sharded.world, [&] { writer->finish(); });
+}
+
+void load_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
+  Optimizer::Impl& impl = optimizer.impl();
+  Sharded::Impl& sharded = impl.sharded;
+  World& world = sharded.world;
+  check_ready(sharded, "load_optimizer");
+  const std::vector<FlatState> states = moments_of(impl);
+  std::optional<StateReader> reader;  // rank 0's
+  double num_updates = 0;
+  LossScaler::State scale;
+  if (sharded.scaler) scale = sharded.scaler->state();
+  on_first_rank(world, [&] {
+    reader.emplace(file, describe(sharded, states), "optimizer's state does");
+    num_updates = reader->number(kNumUpdates);
+    if (!sharded.scaler) return;
+    // A file of a run in another type has none: the scale stays what it is.
+    scale.scale = reader->number(kLossScale, scale.scale);
+    scale.num_clean_steps =
+        static_cast<std::int64_t>(reader->number(kNumCleanSteps, static_cast<double>(scale.num_clean_steps)));
+  });
+  read_units(sharded, states, reader);
+  sharded.guarded("load_optimizer", [&] {
+    impl.optimizer.set_num_updates(static_cast<std::int64_t>(tell(world, num_updates)));
+    if (!sharded.scaler) return;
+    scale.scale = tell(world, scale.scale);
+    scale.num_clean_steps = static_cast<std::int64_t>(tell(world, static_cast<double>(scale.num_clean_steps)));
+    sharded.scaler->set_state(scale);
+  });
 }
 
 }  // namespace tessera

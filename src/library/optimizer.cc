@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "library/optimizer_impl.h"
 #include "library/shard_impl.h"
+#include "parallel/gradient_fault.h"
 
 namespace tessera {
 namespace {
@@ -92,11 +93,16 @@ StepResult Optimizer::step(const StepOptions& options) {
   arguments.max_norm = options.max_norm;
   arguments.divisor =
       options.divisor > 0 ? options.divisor : static_cast<double>(sharded.num_losses) * sharded.world.size();
+  const double loss_scale = sharded.scaler ? sharded.scaler->scale() : 1;
+  arguments.divisor *= loss_scale;
   UpdateResult result;
-  sharded.guarded("step()", [&] { result = impl_->optimizer.update(arguments); });
+  sharded.guarded("step()", [&] {
+    result = impl_->optimizer.update(arguments);
+    if (sharded.scaler) sharded.scaler->after_step(result.skipped);
+  });
   sharded.num_losses = 0;
   sharded.gradients_are_complete = false;
-  return {result.gradient_norm, result.skipped};
+  return {result.gradient_norm, result.skipped, loss_scale, result.skipped ? describe(result.faults) : ""};
 }
 
 double Optimizer::learning_rate() const {

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "library/shard_impl.h"
@@ -12,25 +13,27 @@
 namespace tessera {
 namespace {
 
-EngineOptions engine_options(const ShardOptions& options) {
-  if (options.compute_type != at::kFloat && options.compute_type != at::kBFloat16) {
-    throw UsageError(fmt::format("compute_type {}: expected float32 or bfloat16", c10::toString(options.compute_type)));
+EngineOptions engine_options(const ShardOptions& options, const World& world) {
+  if (options.compute_type != at::kFloat && options.compute_type != at::kBFloat16 &&
+      options.compute_type != at::kHalf) {
+    throw UsageError(
+        fmt::format("compute_type {}: expected Float, BFloat16 or Half", c10::toString(options.compute_type)));
   }
   EngineOptions engine;
   engine.placement = placement_of(options.strategy, options.offload_optimizer, options.offload_parameters);
   engine.types = {options.compute_type, at::kFloat, options.accumulates};
   engine.is_exempt_from_decay = options.is_exempt_from_decay;
+  engine.device = world.device();
   return engine;
 }
 
-torch::nn::Module& prepared(torch::nn::Module& model, const World& world) {
+torch::nn::Module& checked(torch::nn::Module& model) {
   if (model.parameters().empty()) {
     throw UsageError(
         fmt::format("the model ({}) has no parameters to shard: register_module() and "
                     "register_parameter() make them known",
                     model.name()));
   }
-  model.to(world.device());
   return model;
 }
 
@@ -55,14 +58,16 @@ class Flag {
 
 Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options)
     : world(its_world),
-      model(prepared(its_model, its_world)),
+      model(checked(its_model)),
       options(its_options),
       units(choose_units(its_model, its_options.units)),
       map(its_model, units),
-      engine(std::make_unique<Engine>(its_world, its_model, units, engine_options(its_options))),
+      engine(std::make_unique<Engine>(its_world, its_model, units, engine_options(its_options, its_world))),
       recomputing(*engine),
       watch(its_model),
-      has_run(units.size(), false) {}
+      has_run(units.size(), false) {
+  if (options.compute_type == at::kHalf) scaler.emplace(LossScaleOptions());
+}
 
 void Sharded::Impl::check_idle(const char* call) const {
   if (!failure.empty()) {
@@ -83,6 +88,10 @@ void Sharded::Impl::guarded(const char* call, const std::function<void()>& work)
     failure = fmt::format("{} failed", call);
     throw;
   }
+}
+
+void Sharded::Impl::make_buffers_alike() {
+  if (std::exchange(buffers_may_differ, false)) engine->sync_buffers();
 }
 
 std::string Sharded::Impl::advice_about_units() const {
@@ -115,7 +124,7 @@ void Sharded::Impl::backward(const char* call, const at::Tensor& loss, bool last
   if (num_passes == 0) throw UsageError(fmt::format("{} needs a forward() before it: each loss is used once", call));
   guarded(call, [&] {
     const Flag flag(in_backward);
-    engine->backward(loss, last_micro_step);
+    engine->backward(scaler ? loss * scaler->scale() : loss, last_micro_step);
   });
   num_passes = 0;
   ++num_losses;
@@ -134,6 +143,11 @@ void Sharded::pass(const std::function<void()>& compute) {
   impl.has_run.assign(impl.has_run.size(), false);
   impl.guarded("forward()", [&] {
     const Flag flag(impl.in_forward);
+    if (at::GradMode::is_enabled()) {
+      impl.buffers_may_differ = true;
+    } else {
+      impl.make_buffers_alike();
+    }
     try {
       const auto engine_pass = impl.engine->forward();
       compute();

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "library/model_map.h"
 #include "model/checkpointing.h"
 #include "parallel/engine.h"
+#include "parallel/loss_scale.h"
 #include "tessera/shard.h"
 
 namespace tessera {
@@ -20,6 +22,8 @@ struct Sharded::Impl {
   // Runs `work`; what it throws makes this Sharded unusable.
   void guarded(const char* call, const std::function<void()>& work);
   void backward(const char* call, const at::Tensor& loss, bool last_micro_step);
+  // Collective, where a pass with gradients may have made batch norm's statistics differ.
+  void make_buffers_alike();
   // What a forward that failed had not run: the likeliest reason where parameters are released.
   std::string advice_about_units() const;
 
@@ -30,6 +34,7 @@ struct Sharded::Impl {
   ModelMap map;
   std::unique_ptr<Engine> engine;
   CheckpointRunner recomputing;
+  std::optional<LossScaler> scaler;  // of float16
   ModelWatch watch;
 
   bool in_forward = false, in_backward = false, has_optimizer = false;
@@ -38,7 +43,8 @@ struct Sharded::Impl {
   int num_passes = 0;                   // with gradients, since the last backward
   int num_losses = 0;                   // passed back since the last step
   bool gradients_are_complete = false;  // by backward(), not only accumulate()
-  std::string failure;                  // what made this unusable
+  bool buffers_may_differ = false;
+  std::string failure;  // what made this unusable
 };
 
 }  // namespace tessera

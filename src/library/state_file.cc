@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -34,6 +36,14 @@ void add_mistakes(std::vector<std::string>& mistakes, const char* what, std::vec
   if (num_names > kNumShown) names.resize(kNumShown);
   const std::string more = num_names > kNumShown ? fmt::format(" and {} more", num_names - kNumShown) : "";
   mistakes.push_back(fmt::format("{}: {}{}", what, join(names, ", "), more));
+}
+
+const WeightEntry* find(const Weights& weights, const StateTensor& wanted) {
+  if (const WeightEntry* entry = weights.find(wanted.name)) return entry;
+  for (const std::string& name : wanted.other_names) {
+    if (const WeightEntry* entry = weights.find(name)) return entry;
+  }
+  return nullptr;
 }
 
 bool may_be_missing(const StateTensor& tensor) {
@@ -68,19 +78,22 @@ void StateWriter::finish() {
   file_.become_target();
 }
 
-StateReader::StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors)
-    : weights_(Weights::open(path)) {
+StateReader::StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+                         const std::string& what)
+    : path_(path), weights_(Weights::open(path)) {
   std::set<std::string_view> known;
   std::vector<std::string> missing, unknown, misshapen, mistakes;
   for (const StateTensor& tensor : tensors) {
     known.insert(tensor.name);
     known.insert(tensor.other_names.begin(), tensor.other_names.end());
-    const WeightEntry* entry = find(tensor);
+    const WeightEntry* entry = find(weights_, tensor);
     if (entry == nullptr) {
       if (!may_be_missing(tensor)) missing.push_back(printable(tensor.name));
     } else if (entry->shape != tensor.shape) {
       misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", printable(tensor.name),
                                       shape_text(entry->shape), shape_text(tensor.shape)));
+    } else {
+      entry_of_.emplace(tensor.name, entry);
     }
   }
   for (const WeightEntry& entry : weights_.entries()) {
@@ -91,20 +104,22 @@ StateReader::StateReader(const std::filesystem::path& path, const std::vector<St
   add_mistakes(mistakes, "of another shape", std::move(misshapen));
   if (mistakes.empty()) return;
   throw UsageError(
-      fmt::format("{}: the weights do not fit the model: {}", printable(path.string()), join(mistakes, "; ")));
+      fmt::format("{}: the {} not fit the model: {}", printable(path.string()), what, join(mistakes, "; ")));
 }
 
-const WeightEntry* StateReader::find(const StateTensor& wanted) const {
-  if (const WeightEntry* entry = weights_.find(wanted.name)) return entry;
-  for (const std::string& name : wanted.other_names) {
-    if (const WeightEntry* entry = weights_.find(name)) return entry;
-  }
-  return nullptr;
+at::Tensor StateReader::tensor(const std::string& name) const {
+  return tensor_of(weights_, *entry_of_.at(name));
 }
 
-std::optional<at::Tensor> StateReader::tensor(const StateTensor& wanted) const {
-  const WeightEntry* entry = find(wanted);
-  return entry == nullptr ? std::nullopt : std::optional(tensor_of(weights_, *entry));
+double StateReader::number(const std::string& key, std::optional<double> preset) const {
+  const auto found = weights_.metadata().find(key);
+  if (found == weights_.metadata().end() && preset) return *preset;
+  const std::string text = found == weights_.metadata().end() ? "" : found->second;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0) return number;
+  throw UsageError(
+      fmt::format("{}: the metadata's {} is '{}': expected a number", printable(path_.string()), key, printable(text)));
 }
 
 }  // namespace tessera

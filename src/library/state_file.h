@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "checkpoint/output_file.h"
@@ -40,16 +41,21 @@ class StateWriter {
 class StateReader {
  public:
   // The file must hold exactly these tensors, each under one of its names; throws UsageError naming all that do not
-  // fit. A batch norm's num_batches_tracked may be missing.
-  StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors);
+  // fit. A batch norm's num_batches_tracked may be missing. `what` is what messages call them, with a verb.
+  StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+              const std::string& what = "weights do");
 
-  // A view of the file, in the file's type; nothing for what is missing and may be.
-  std::optional<at::Tensor> tensor(const StateTensor& wanted) const;
+  // By a tensor's first name: only those that may be missing need be asked for.
+  bool has(const std::string& name) const { return entry_of_.contains(name); }
+  // A view of the file, in the file's type.
+  at::Tensor tensor(const std::string& name) const;
+  // A number of the metadata. Throws UsageError where it is none, or is missing and has no preset.
+  double number(const std::string& key, std::optional<double> preset = {}) const;
 
  private:
-  const WeightEntry* find(const StateTensor& wanted) const;
-
+  std::filesystem::path path_;
   Weights weights_;
+  std::unordered_map<std::string, const WeightEntry*> entry_of_;
 };
 
 }  // namespace tessera

@@ -5,11 +5,6 @@
 
 namespace tessera {
 
-void settle(FlatUnit& unit) {
-  unit.settle_update();
-  if (unit.is_on_its_way()) unit.wait_gather();
-}
-
 at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at::Tensor& part, at::Device device) {
   if (!unit.is_part() || groups.shard == nullptr) return part;
   const at::Tensor own = part.to(device);
@@ -18,18 +13,13 @@ at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at
   return whole;
 }
 
-void replace_values(FlatUnit& unit, const at::Tensor& values) {
+void take_part(const FlatUnit& unit, const at::Tensor& part, const at::Tensor& whole) {
   const at::NoGradGuard no_gradients;
-  settle(unit);
-  unit.release();
-  const at::Tensor own = values.narrow(0, unit.range().begin, unit.range().numel());
-  unit.master().copy_(own);
-  if (unit.compute_copy().defined()) unit.compute_copy().copy_(own);
-  unit.take_update();
+  part.copy_(part_of(whole, unit.range()));
 }
 
 at::Tensor slot_of(const at::Tensor& whole, const FlatSlot& slot) {
-  return whole.narrow(0, slot.offset, slot.numel).view(slot.shape);
+  return view_of(whole, slot);
 }
 
 }  // namespace tessera

@@ -9,17 +9,13 @@
 
 namespace tessera {
 
-// What the last update has begun may still write the master, or read it: waits for that.
-void settle(FlatUnit& unit);
-
-// `part` is what this rank holds of a flat state of the unit: its range(), float32 (the master, a moment). Gives all of
-// it, [padded_numel], on `device`, where collectives work; where every rank has it whole that is `part` itself.
-// Collective over the shard group where the unit is split.
+// `part` is what this rank holds of a flat state of the unit: its range(), float32 (the master, a moment), after
+// settle_update. Gives all of it, [padded_numel]: on `device`, where collectives work, or, where every rank has it
+// whole, `part` itself. Collective over the shard group where the unit is split.
 at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at::Tensor& part, at::Device device);
 
-// The master and all that is made from it take `values`: [padded_numel], the same on every rank, any device.
-// Collective where the ranks update parts and keep the parameters whole.
-void replace_values(FlatUnit& unit, const at::Tensor& values);
+// The other way round: `part` takes this rank's share of `whole`, which is the same on every rank.
+void take_part(const FlatUnit& unit, const at::Tensor& part, const at::Tensor& whole);
 
 // The parameter's part of a flat state, in its shape.
 at::Tensor slot_of(const at::Tensor& whole, const FlatSlot& slot);

@@ -10,6 +10,7 @@
 
 #include "checkpoint/weights.h"
 #include "library/models.h"
+#include "parallel/flat_layout.h"
 #include "support/contains.h"
 #include "support/counting_allocator.h"
 #include "tessera/optimizer.h"
@@ -197,6 +198,119 @@ TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {
     EXPECT_TRUE(contains(misfit, "unknown to the model"));
     EXPECT_TRUE(at::equal(answer(world, sharded, model), before));
     train(world, sharded, model);
+  });
+}
+
+// Six steps at once, and three, a new program, three more: under another strategy, the same bits.
+TEST(Checkpoint, ARunGoesOnAsIfItHadNotStopped) {
+  const Folder folder;
+  const auto step = [](World& world, Sharded& sharded, Optimizer& optimizer, BlockNet& model, int number,
+                       at::ScalarType type) {
+    const Batch batch = batch_of(number, world.rank(), world.size(), type);
+    const at::Tensor loss = sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); });
+    sharded.backward(loss);
+    optimizer.step({.max_norm = 1});
+    return mean_over_ranks(world, loss);
+  };
+  const auto run = [&](const auto& how, at::ScalarType type, const std::string& strategy, int first, int last,
+                       bool loads, bool saves) {
+    std::vector<double> losses;
+    run_thread_ranks(2, {}, [&](World& world) {
+      BlockNet model;
+      ShardOptions options = options_of(strategy, model);
+      options.compute_type = type;
+      Sharded sharded(world, model, options);
+      Optimizer optimizer(sharded, how);
+      if (loads) {
+        load_weights(sharded, folder / "weights");
+        load_optimizer(optimizer, folder / "optimizer");
+        EXPECT_EQ(optimizer.num_updates(), first);
+      }
+      for (int i = first; i < last; ++i) {
+        const double loss = step(world, sharded, optimizer, model, i, type);
+        if (world.rank() == 0) losses.push_back(loss);
+      }
+      if (saves) {
+        save_weights(sharded, folder / "weights");
+        save_optimizer(optimizer, folder / "optimizer");
+      }
+    });
+    return losses;
+  };
+  const auto check = [&](const auto& how, at::ScalarType type) {
+    const std::vector<double> expected = run(how, type, "zero2", 0, 6, false, false);
+    for (const char* strategy : {"ddp", "zero1", "full_shard"}) {
+      std::vector<double> losses = run(how, type, "zero2", 0, 3, false, true);
+      for (const double loss : run(how, type, strategy, 3, 6, true, false)) losses.push_back(loss);
+      EXPECT_EQ(losses, expected) << strategy << " " << type;
+    }
+  };
+  check(AdamW{.learning_rate = 1e-2}, at::kFloat);
+  check(AdamW{.learning_rate = 1e-2}, at::kBFloat16);
+  check(Sgd{.learning_rate = 1e-1, .momentum = 0.9}, at::kFloat);
+  check(Sgd{.learning_rate = 1e-1}, at::kFloat);  // no moments at all
+}
+
+TEST(Checkpoint, KeepsTheLossScale) {
+  const Folder folder;
+  run_thread_ranks(1, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, {.compute_type = at::kHalf});
+    Optimizer optimizer(sharded, AdamW{});
+    const Batch batch = batch_of(0, 0, 1, at::kHalf);
+    const auto step = [&](double factor) {
+      sharded.backward(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y) * factor; }));
+      return optimizer.step();
+    };
+    const StepResult first = step(1e6);  // overflows at the first scale
+    EXPECT_TRUE(first.skipped);
+    EXPECT_EQ(first.loss_scale, 65536);
+    EXPECT_TRUE(contains(first.why_skipped, "rank 0")) << first.why_skipped;
+    save_optimizer(optimizer, folder / "optimizer");
+    step(1e6);
+    load_optimizer(optimizer, folder / "optimizer");
+    EXPECT_EQ(step(1).loss_scale, 32768);
+  });
+}
+
+TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
+  const Folder folder;
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model);
+    {
+      Optimizer sgd(sharded, Sgd{.momentum = 0.9});
+      save_optimizer(sgd, folder / "sgd");
+    }
+    save_weights(sharded, folder / "weights");
+    Optimizer adamw(sharded, AdamW{});
+    EXPECT_TRUE(contains(message_of([&] { load_optimizer(adamw, folder / "sgd"); }),
+                         "the optimizer's state does not fit the model: missing in the file: exp_avg."));
+    EXPECT_TRUE(contains(message_of([&] { load_optimizer(adamw, folder / "weights"); }), "unknown to the model"));
+  });
+}
+
+// What saving takes beyond the sharded state, on each rank: one unit whole, in float32.
+TEST(Checkpoint, HoldsOneUnitAtATime) {
+  const Folder folder;
+  start_counting_cpu_memory();
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("full_shard", model));
+    Optimizer optimizer(sharded, AdamW{});
+    const auto peak_of = [&](const std::function<void()>& work) {
+      world.all().barrier()->wait();
+      reset_peak_cpu_bytes_of_thread();
+      const std::int64_t before = live_cpu_bytes_of_thread();
+      work();
+      return peak_cpu_bytes_of_thread() - before;
+    };
+    const std::int64_t unit_bytes = 4 * world.size() * kBlockNumel;  // each of the four is smaller than a block a rank
+    for (const auto& work : {std::function<void()>([&] { save_weights(sharded, folder / "weights"); }),
+                             std::function<void()>([&] { load_weights(sharded, folder / "weights"); }),
+                             std::function<void()>([&] { save_optimizer(optimizer, folder / "optimizer"); })}) {
+      EXPECT_LT(peak_of(work), unit_bytes * 3 / 2);
+    }
   });
 }
 

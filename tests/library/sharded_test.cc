@@ -44,7 +44,8 @@ std::vector<double> train(World& world, Sharded& sharded, const std::function<at
     numbers.push_back(mean);
     numbers.push_back(optimizer.step({.max_norm = 1}).gradient_norm);
   }
-  EXPECT_EQ(optimizer.num_updates(), kNumSteps);
+  const bool may_skip = run.options.compute_type == at::kHalf;  // until the loss scale fits
+  EXPECT_GE(optimizer.num_updates(), may_skip ? kNumSteps / 2 : kNumSteps);
   return numbers;
 }
 
@@ -149,6 +150,25 @@ TEST(Sharded, MicroStepsGiveTheMeanOfTheirLosses) {
   }
 }
 
+TEST(Sharded, HalfWithItsLossScaleLearnsAlikeInEveryStrategy) {
+  const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.strategy = "ddp", .compute_type = at::kHalf}});
+  EXPECT_LT(expected[2 * kNumSteps - 2], expected[0]);
+  const std::vector<double> single = numbers_of({Way::kBlocks, 2, {.strategy = "ddp"}});
+  EXPECT_NEAR(expected[0], single[0], 1e-2) << "the scale is no part of the loss";
+  EXPECT_LT(expected.back(), 2 * single.back()) << "nor of the norm";
+  for (const char* strategy : {"zero2", "full_shard"}) {
+    EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.strategy = strategy, .compute_type = at::kHalf}}), expected) << strategy;
+  }
+}
+
+TEST(Sharded, OffloadingChangesNoBits) {
+  const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.strategy = "full_shard"}});
+  EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.strategy = "zero2", .offload_optimizer = true}}), expected);
+  EXPECT_EQ(
+      numbers_of({Way::kBlocks, 2, {.strategy = "full_shard", .offload_optimizer = true, .offload_parameters = true}}),
+      expected);
+}
+
 TEST(Sharded, RecomputingGivesTheSameBits) {
   const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.strategy = "full_shard"}});
   EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.strategy = "full_shard", .recomputes = true}}), expected);
@@ -226,7 +246,7 @@ TEST(ShardedRefuses, AnUnknownStrategy) {
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.strategy = "fullshard"}); }),
                          "strategy 'fullshard' is not known, did you mean 'full_shard'?"));
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.compute_type = at::kInt}); }),
-                         "expected float32 or bfloat16"));
+                         "expected Float, BFloat16 or Half"));
     torch::nn::Sequential empty;
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, *empty); }), "has no parameters to shard"));
   });

@@ -1,0 +1,36 @@
+// Flat states of all units (the parameters, the optimizer's moments) to a file and back, one unit at a time.
+//
+// Collective, between steps. Only rank 0 has a writer or a reader; where the file fails it, every rank throws its
+// error.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "library/shard_impl.h"
+#include "library/state_file.h"
+
+namespace tessera {
+
+// One of them. Names in the file are the prefix and the parameter's name.
+struct FlatState {
+  std::string prefix;
+  // What this rank holds of unit `index`: its range(), float32.
+  std::function<at::Tensor(std::size_t index)> part;
+  // Unit `index` takes new values: [padded_numel], the same on every rank.
+  std::function<void(std::size_t index, const at::Tensor& whole)> replace;
+};
+
+// What the file holds of them, in its order: unit by unit, within one state by state.
+std::vector<StateTensor> describe(Sharded::Impl& sharded, const std::vector<FlatState>& states);
+
+void write_units(Sharded::Impl& sharded, const std::vector<FlatState>& states, std::optional<StateWriter>& writer);
+
+// The reader has checked that everything is there.
+void read_units(Sharded::Impl& sharded, const std::vector<FlatState>& states, const std::optional<StateReader>& reader);
+
+}  // namespace tessera
