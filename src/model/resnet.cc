@@ -35,7 +35,10 @@ at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW
                     fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
   }
   if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
-  return at::batch_norm(x_BCHW, norm.weight, norm.bias, pass_statistics ? norm.running_mean : at::Tensor(),
+  // In half types the statistics stay float32, and scale and shift have to be of their type.
+  const at::ScalarType type = norm.running_mean.scalar_type();
+  return at::batch_norm(x_BCHW, norm.weight.to(type), norm.bias.to(type),
+                        pass_statistics ? norm.running_mean : at::Tensor(),
                         pass_statistics ? norm.running_var : at::Tensor(), use_batch, *norm.options.momentum(),
                         norm.options.eps(), /*cudnn_enabled=*/true);
 }

@@ -219,14 +219,14 @@ void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
   while (next_turn_ < root() && progress_[unit_of_turn(next_turn_)].is_ready) begin_reduce();
 }
 
-// One reduction may be under way while the next gradient is made: the one before it has to be over, or a rank that runs
-// ahead would hold every unit's gradient. The one under way has had this unit's backward to arrive: what follows it in
-// another group begins now.
+// One reduction is under way while the next gradient is made, or a rank that runs ahead would hold every unit's: when
+// the next one begins, it has had that unit's backward to arrive. One that goes on in another group gets a second.
 void Engine::begin_reduce() {
   const std::size_t turn = next_turn_++, index = unit_of_turn(turn);
-  if (turn >= 2) settle_until(turn - 1);
+  const bool goes_on = groups_.replicas != nullptr;
+  if (turn > 0) settle_until(goes_on ? turn - 1 : turn);
   guarded("reduction", index, [&] { units_[index].begin_reduce(last_micro_step_); });
-  if (turn == 0) return;
+  if (turn == 0 || !goes_on) return;
   const std::size_t before = unit_of_turn(turn - 1);
   guarded("reduction", before, [&] { units_[before].continue_reduce(); });
 }

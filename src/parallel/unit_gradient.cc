@@ -76,9 +76,10 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
 // One pass of reading, beside a reduction that moves the same bytes several times. Alone there is nobody to tell apart.
 void UnitGradient::note_own() {
   if (context_->groups.is_alone()) return;
-  const at::Tensor sum = flat_.sum(at::kFloat);
+  const at::Tensor sum =
+      kernels::block_square_sums(flat_).sum();  // sum() alone would make a float32 copy of a half type
   if (sum.is_cpu()) {
-    own_sum_is_finite_ = own_sum_is_finite_ && std::isfinite(sum.item<float>());
+    own_sum_is_finite_ = own_sum_is_finite_ && std::isfinite(sum.item<double>());
   } else {
     own_sum_ = own_sum_.defined() ? own_sum_ + sum : sum;  // read when a step is skipped: nothing waits for the GPU
   }
@@ -86,7 +87,7 @@ void UnitGradient::note_own() {
 
 bool UnitGradient::own_is_finite() const {
   if (context_->groups.is_alone()) return std::isfinite(square_sums().sum().item<double>());
-  return own_sum_is_finite_ && (!own_sum_.defined() || std::isfinite(own_sum_.item<float>()));
+  return own_sum_is_finite_ && (!own_sum_.defined() || std::isfinite(own_sum_.item<double>()));
 }
 
 void UnitGradient::continue_reduce() {

@@ -1,0 +1,70 @@
+#include "parallel/unit_selection.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+struct SmallBlock : torch::nn::Module {
+  SmallBlock() { linear = register_module("linear", torch::nn::Linear(4, 4)); }
+  torch::nn::Linear linear{nullptr};
+};
+
+struct Tower : torch::nn::Module {
+  Tower() {
+    first = register_module("first", std::make_shared<SmallBlock>());
+    second = register_module("second", std::make_shared<SmallBlock>());
+    head = register_module("head", torch::nn::Linear(4, 100));
+  }
+  std::shared_ptr<SmallBlock> first, second;
+  torch::nn::Linear head{nullptr};
+};
+
+std::vector<std::string> names_of(const std::vector<Unit>& units) {
+  std::vector<std::string> names;
+  for (const Unit& unit : units) names.push_back(unit.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(FindUnits, ByClassWithAndWithoutItsNamespaceOrHolder) {
+  Tower tower;
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"SmallBlock"}})), (Names{"first", "second"}));
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"Linear"}})), (Names{"first.linear", "second.linear", "head"}));
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"torch.nn.Linear"}})),
+            names_of(find_units(tower, {.kinds = {"LinearImpl"}})));
+}
+
+TEST(FindUnits, BySizeTheOutermost) {
+  Tower tower;
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 20})), (Names{"first", "second", "head"}));
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 21})), (Names{"head"}));
+  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 1000})), Names{});
+}
+
+TEST(FindUnits, AClassThatTheModelLacksIsRefusedWithThoseItHas) {
+  Tower tower;
+  try {
+    find_units(tower, {.kinds = {"BloomBlock"}});
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "the model has no units of class 'BloomBlock'; its classes: Linear, SmallBlock");
+  }
+}
+
+TEST(SelectUnits, PicksOfTheModelsOwnList) {
+  Tower tower;
+  const std::vector<Unit> list{{"first", "BloomBlock", tower.first.get()}, {"head", "Head", tower.head.get()}};
+  EXPECT_EQ(names_of(select_units(list, {})), (Names{"first", "head"}));
+  EXPECT_EQ(names_of(select_units(list, {.kinds = {"transformers.models.bloom.BloomBlock"}})), (Names{"first"}));
+  EXPECT_EQ(names_of(select_units(list, {.kinds = {}, .min_num_parameters = 21})), (Names{"head"}));
+  EXPECT_THROW(select_units(list, {.kinds = {"Block"}}), UsageError);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,152 @@
+// State in host memory: the same bits as on the device, the bytes of the formula, and updates beside the computation.
+// A CPU's own memory plays the host's: every copy between the two is made.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "parallel/jobs.h"
+#include "parallel/small_model.h"
+#include "parallel/unit_bytes.h"
+#include "support/counting_allocator.h"
+
+namespace tessera {
+namespace {
+
+struct OffloadCase {
+  Row row;
+  int num_ranks = 1;
+};
+void PrintTo(const OffloadCase& c, std::ostream* out) {
+  *out << c.row.name() << " on " << c.num_ranks;
+}
+
+std::vector<OffloadCase> offload_cases() {
+  std::vector<OffloadCase> cases;
+  for (const int num_ranks : {1, 3}) {
+    for (const Row& row : rows_of_table(num_ranks)) {
+      if (row.strategy == "hybrid_shard") continue;  // ParityHybrid has it
+      cases.push_back({{row.strategy, true, false}, num_ranks});
+      if (!row.placement().parameters_split) continue;
+      cases.push_back({{row.strategy, true, true}, num_ranks});
+      cases.push_back({{row.strategy, false, true}, num_ranks});
+    }
+  }
+  return cases;
+}
+
+class Offload : public testing::TestWithParam<OffloadCase> {
+ protected:
+  Trained trained(Training how) { return train_on_threads({GetParam().num_ranks}, odd_job().make, how); }
+  Training on_device(at::ScalarType type, int num_micro_steps) {
+    Training how = odd_job().how;
+    how.row.strategy = GetParam().row.strategy;
+    how.type = type;
+    how.num_micro_steps = num_micro_steps;
+    how.num_steps = 5;
+    return how;
+  }
+};
+
+TEST_P(Offload, GivesTheBitsOfTheDevice) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int num_micro_steps : {1, 4}) {
+      Training how = on_device(type, num_micro_steps);
+      const Trained expected = trained(how);
+      how.row = GetParam().row;
+      for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
+        how.host_updates = updates;
+        expect_same_bits(trained(how), expected, how.row.name());
+      }
+    }
+  }
+}
+
+TEST_P(Offload, UpdatesDuringBackwardGiveTheBitsOfLaterOnes) {
+  Training how = on_device(at::kBFloat16, 2);
+  how.max_norm = 0;
+  const Trained expected = trained(how);
+  how.update_during_backward = true;
+  expect_same_bits(trained(how), expected, "on the device");
+  how.row = GetParam().row;
+  for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
+    how.host_updates = updates;
+    expect_same_bits(trained(how), expected, how.row.name());
+  }
+}
+
+TEST_P(Offload, TakesTheBytesOfTheFormula) {
+  start_counting_cpu_memory();
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const bool accumulates : {false, true}) {
+      const std::int64_t before = live_cpu_bytes();
+      run_thread_ranks(GetParam().num_ranks, {}, [&](World& world) {
+        SmallModel model;
+        EngineOptions options;
+        options.placement = GetParam().row.placement();
+        options.types = {type, type, accumulates};
+        options.host_is_apart = true;
+        Engine engine(world, model, model.units(), options);
+        ShardedOptimizer optimizer(engine, kernels::AdamW{});
+        std::int64_t expected = 0;
+        for (const FlatUnit& unit : engine.units()) {
+          const UnitBytes host = host_unit_bytes(unit.layout(), options.placement, options.types, 2);
+          expected += unit_bytes(unit.layout(), options.placement, options.types, 2).resident();
+          expected += host.resident() + host.gradient;
+        }
+        for (int step = 0; step < 3; ++step) {
+          world.all().barrier()->wait();
+          const std::int64_t alive = live_cpu_bytes() - before;
+          world.all().barrier()->wait();
+          EXPECT_EQ(alive, expected * world.size()) << "after " << step << " steps";
+          at::Tensor loss;
+          {
+            const auto pass = engine.forward();
+            loss = model.loss(at::arange(8), at::arange(8) + 1, engine);
+          }
+          engine.backward(loss);
+          loss.reset();
+          optimizer.update({.learning_rate = 1e-3});
+          for (FlatUnit& unit : engine.units()) unit.settle_update();
+        }
+      });
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Offload, testing::ValuesIn(offload_cases()));
+
+TEST(OffloadOnACpu, ChangesNothingUnlessItsMemoryIsApart) {
+  run_thread_ranks(1, {}, [](World& world) {
+    SmallModel model;
+    EngineOptions options;
+    options.placement = placement_of("full_shard", true, true);
+    const Engine engine(world, model, model.units(), options);
+    EXPECT_FALSE(engine.placement().offload_optimizer);
+    EXPECT_FALSE(engine.placement().offload_parameters);
+  });
+}
+
+TEST(UpdatesDuringBackward, AreRefusedWithClipping) {
+  run_thread_ranks(1, {}, [](World& world) {
+    SmallModel model;
+    Engine engine(world, model, model.units(),
+                  {.placement = placement_of("single"),
+                   .types = {},
+                   .is_exempt_from_decay = {},
+                   .device = {},
+                   .first_values = {}});
+    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    EXPECT_THROW(optimizer.update_during_backward({.learning_rate = 1e-3, .max_norm = 1}), UsageError);
+  });
+}
+
+TEST(HostUpdatesInBackground, AnErrorReachesTheNextUseOfTheUnit) {
+  HostWorker worker;
+  const auto failed = worker.begin([] { throw Error("out of luck"); });
+  const auto done = worker.begin([] {});
+  EXPECT_THROW(failed.get(), Error);
+  EXPECT_NO_THROW(done.get());
+}
+
+}  // namespace
+}  // namespace tessera
