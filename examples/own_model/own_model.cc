@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   if (argc > 3) arguments.save_to = argv[3];
   if (argc > 4) arguments.load_from = argv[4];
   return tessera::run_rank({}, [&](tessera::World& world) {
-    at::globalContext().defaultGenerator(at::kCPU).set_current_seed(1);
+    at::manual_seed(1);
     if (arguments.way == "blocks") {
       train_blocks(world, arguments);
     } else if (arguments.way == "sequential") {
