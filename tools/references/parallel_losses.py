@@ -155,8 +155,8 @@ class ConvolutionBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(channels)
 
     def forward(self, x):
-        inner = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(x + self.bn2(self.conv2(inner)))
+        inner = F.silu(self.bn1(self.conv1(x)))
+        return F.silu(x + self.bn2(self.conv2(inner)))
 
 
 class SmallResNet(nn.Module):
@@ -172,7 +172,7 @@ class SmallResNet(nn.Module):
         self.fc = nn.Linear(self.CHANNELS, self.CLASSES)
 
     def forward(self, images):
-        x = F.relu(self.bn1(self.conv1(images)))
+        x = F.silu(self.bn1(self.conv1(images)))
         for block in self.layer:
             x = block(x)
         return self.fc(x.mean((2, 3)))

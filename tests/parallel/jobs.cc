@@ -1,0 +1,198 @@
+#include "parallel/jobs.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "model/bloom.h"
+#include "model/gpt.h"
+#include "model/initialise.h"
+#include "model/packing.h"
+#include "parallel/small_model.h"
+#include "parallel/small_resnet.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kNumTokens = 24, kNumImages = 12;  // of all ranks, a micro-step
+constexpr std::int64_t kVocabulary = 61;
+
+at::Generator generator_of(int step, int micro_step) {
+  return at::detail::createCPUGenerator(static_cast<std::uint64_t>(1000 * step + micro_step));
+}
+
+// Which part of the global batch is whose: some may get one more than others.
+struct Part {
+  int rank, num_ranks;
+  at::Tensor of(const at::Tensor& global) const {
+    const std::int64_t begin = global.size(0) * rank / num_ranks, end = global.size(0) * (rank + 1) / num_ranks;
+    return global.narrow(0, begin, end - begin);
+  }
+  // Rank 0's values reach the others.
+  std::uint64_t seed() const { return 1 + static_cast<std::uint64_t>(rank); }
+};
+
+class OddJob : public Job {
+ public:
+  explicit OddJob(Part part) : part_(part), model_(3, part.seed()) {}
+  UnitModel& model() override { return model_; }
+  Loss loss(int step, int micro_step, UnitRunner& runner) override {
+    const at::Generator generator = generator_of(step, micro_step);
+    const at::Tensor ids = part_.of(at::randint(SmallModel::kVocabulary, {kNumTokens}, generator, at::kLong));
+    return {model_.loss(ids, (ids * 7 + 3) % SmallModel::kVocabulary, runner), ids.numel()};
+  }
+
+ private:
+  Part part_;
+  SmallModel model_;
+};
+
+class TextJob : public Job {
+ public:
+  TextJob(Part part, std::shared_ptr<LanguageModel> model) : part_(part), model_(std::move(model)) {
+    initialise(*model_, part.seed());
+  }
+  UnitModel& model() override { return *model_; }
+  Loss loss(int step, int micro_step, UnitRunner& runner) override {
+    // Few words. Lengths and what counts are always the same, so that libraries need not prepare for new shapes.
+    const at::Tensor lengths = at::tensor({3, 6, 2, 5, 4}, at::kLong).unsqueeze(1);
+    const at::Tensor ids = at::randint(20, {lengths.size(0), 6}, generator_of(step, micro_step), at::kLong);
+    const at::Tensor places = at::arange(6).expand_as(ids), mask = places.lt(lengths);
+    const at::Tensor labels = at::where(mask.logical_and(places.ne(3)), ids, kIgnoredTarget);
+    const kernels::LossSum loss = model_->loss(pack_padded(part_.of(ids), part_.of(mask), part_.of(labels)), runner);
+    return {loss.sum, loss.num_counted};
+  }
+
+ private:
+  Part part_;
+  std::shared_ptr<LanguageModel> model_;
+};
+
+class ResNetJob : public Job {
+ public:
+  ResNetJob(Part part, bool batch_statistics) : part_(part), model_(part.seed()) { model_.train(batch_statistics); }
+  UnitModel& model() override { return model_; }
+  Loss loss(int step, int micro_step, UnitRunner& runner) override {
+    const at::Generator generator = generator_of(step, micro_step);
+    const at::Tensor classes = at::randint(SmallResNet::kNumClasses, {kNumImages}, generator, at::kLong);
+    const at::Tensor images = at::randn({kNumImages, 3, 6, 6}, generator) + classes.view({-1, 1, 1, 1}) * 0.3;
+    const at::Tensor own = part_.of(classes);
+    const at::Tensor logits = model_.forward(part_.of(images).to(model_.parameters().front().scalar_type()), runner);
+    return {at::cross_entropy_loss(logits.to(at::kFloat), own, {}, at::Reduction::Sum), own.numel()};
+  }
+
+ private:
+  Part part_;
+  SmallResNet model_;
+};
+
+std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
+  if (is_bloom) {
+    BloomConfig config;
+    config.vocab_size = kVocabulary;
+    config.hidden_size = 32;
+    config.num_layers = 3;
+    config.num_heads = 2;
+    config.initializer_range = 0.1;
+    return std::make_shared<Bloom>(config);
+  }
+  GptConfig config;
+  config.vocab_size = kVocabulary;
+  config.hidden_size = 32;
+  config.num_layers = 3;
+  config.num_heads = 2;
+  config.ff_dim = 48;
+  config.dropout = 0;
+  config.initializer_range = 0.1;
+  return std::make_shared<Gpt>(config);
+}
+
+Training adamw() {
+  kernels::AdamW optimizer;
+  optimizer.weight_decay = 0.01;
+  Training how;
+  how.optimizer = optimizer;
+  how.is_exempt_from_decay = [](const std::string& name) { return name.find("bias") != std::string::npos; };
+  return how;
+}
+
+Training sgd() {
+  kernels::Sgd optimizer;
+  optimizer.momentum = 0.9;
+  optimizer.weight_decay = 1e-4;
+  Training how;
+  how.optimizer = optimizer;
+  how.learning_rate = 0.01;
+  return how;
+}
+
+NamedJob text_job(const std::string& name, bool is_bloom) {
+  return {name,
+          [is_bloom](int rank, int num_ranks) {
+            return std::make_unique<TextJob>(Part{rank, num_ranks}, small_text_model(is_bloom));
+          },
+          adamw()};
+}
+
+NamedJob image_job(const std::string& name, bool batch_statistics) {
+  return {name,
+          [batch_statistics](int rank, int num_ranks) {
+            return std::make_unique<ResNetJob>(Part{rank, num_ranks}, batch_statistics);
+          },
+          sgd()};
+}
+
+}  // namespace
+
+NamedJob odd_job() {
+  return {"odd", [](int rank, int num_ranks) { return std::make_unique<OddJob>(Part{rank, num_ranks}); }, adamw()};
+}
+
+NamedJob bloom_job() {
+  return text_job("bloom", true);
+}
+
+NamedJob gpt_job() {
+  return text_job("gpt", false);
+}
+
+NamedJob resnet_job() {
+  return image_job("resnet", true);
+}
+
+NamedJob frozen_resnet_job() {
+  return image_job("frozen_resnet", false);
+}
+
+std::vector<NamedJob> all_jobs() {
+  return {odd_job(), bloom_job(), gpt_job(), resnet_job()};
+}
+
+std::vector<Row> rows_of_table(int num_ranks) {
+  const auto fields = [](const Placement& p) {
+    return std::tuple(p.over, p.parameters_split, p.released_after_forward, p.gradients_split, p.optimizer_split,
+                      p.reduced_across_nodes);
+  };
+  std::vector<Row> rows;
+  for (const std::string& strategy : strategy_names()) {
+    const Placement placement = placement_of(strategy);
+    if (placement.over == ShardOver::kNobody && num_ranks > 1) continue;
+    const bool is_known = std::any_of(rows.begin(), rows.end(),
+                                      [&](const Row& row) { return fields(row.placement()) == fields(placement); });
+    if (!is_known) rows.push_back({strategy});
+  }
+  return rows;
+}
+
+std::vector<Row> offloaded_rows(int num_ranks) {
+  std::vector<Row> rows = rows_of_table(num_ranks);
+  for (Row& row : rows) {
+    row.offload_parameters = row.placement().parameters_split;
+    row.offload_optimizer = true;
+  }
+  return rows;
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// A run of updates by the engine, of any small model in any row of the table: what the tests of parity compare.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/unit.h"
+#include "parallel/sharded_optimizer.h"
+
+namespace tessera {
+
+// A model and one rank's data.
+class Job {
+ public:
+  struct Loss {
+    at::Tensor sum;
+    std::int64_t num_counted = 0;
+  };
+
+  virtual ~Job() = default;
+  virtual UnitModel& model() = 0;
+  virtual Loss loss(int step, int micro_step, UnitRunner& runner) = 0;
+};
+using MakeJob = std::function<std::unique_ptr<Job>(int rank, int num_ranks)>;
+
+struct Row {
+  std::string strategy = "ddp";
+  bool offload_optimizer = false, offload_parameters = false;
+
+  Placement placement() const { return placement_of(strategy, offload_optimizer, offload_parameters); }
+  std::string name() const;
+};
+
+struct Training {
+  Row row;
+  int num_steps = 20;
+  int num_micro_steps = 1;
+  at::ScalarType type = at::kFloat;
+  OptimizerOptions optimizer = kernels::AdamW{};
+  double learning_rate = 3e-3;
+  double max_norm = 1;
+  bool forward_prefetch = true;
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  HostUpdates host_updates = HostUpdates::kAuto;
+  bool update_during_backward = false;
+  // Those that weight decay leaves alone.
+  std::function<bool(const std::string& name)> is_exempt_from_decay = {};
+};
+
+// Of all ranks: every one of them has the same.
+struct Trained {
+  std::vector<double> losses;        // of each update, over all that counted in it
+  std::vector<double> norms;         // of each update's gradient, before clipping
+  std::vector<at::Tensor> masters;   // of each unit, float32, whole, at the end
+  std::vector<at::Tensor> computed;  // of each parameter, in the compute type, whole, at the end
+  std::vector<at::Tensor> buffers;   // of each batch norm, rank 0's
+};
+
+// Collective. Expects that all ranks end with the same parameters and, after the last exchange, buffers.
+Trained train(World& world, Job& job, const Training& how);
+
+struct ThreadRanks {
+  int num_ranks = 1;
+  int ranks_per_node = 0;  // 0: one node
+};
+Trained train_on_threads(const ThreadRanks& ranks, const MakeJob& make_job, const Training& how);
+
+void expect_same_bits(const Trained& found, const Trained& expected, const std::string& what);
+// Losses and norms, each within `relative` of the expected one.
+void expect_close(const Trained& found, const Trained& expected, double relative, const std::string& what);
+// Of losses, or of norms.
+void expect_close(const std::vector<double>& found, const std::vector<double>& expected, double relative,
+                  const std::string& what);
+void expect_learnt(const Trained& result, const std::string& what);
+
+}  // namespace tessera
