@@ -10,6 +10,7 @@
 // SAVE_TO, LOAD_FROM: a .safetensors file of the weights; none where it is empty.
 #include <tessera/checkpoint.h>
 #include <tessera/optimizer.h>
+#include <tessera/placement.h>
 #include <tessera/shard.h>
 // Instead of <torch/torch.h>, which takes three times as long to compile.
 #include <torch/nn/modules/container/sequential.h>
@@ -111,8 +112,7 @@ void print(const tessera::World& world, int step, double loss) {
 // [docs: begin]
 void train_blocks(tessera::World& world, const Arguments& arguments) {
   Net model;
-  tessera::Sharded sharded(world, *model,
-                           {.strategy = arguments.strategy, .units = tessera::units_of<BlockImpl>(*model)});
+  tessera::Sharded sharded(world, *model, {.strategy = arguments.strategy, .units = tessera::units_of<Block>(*model)});
   tessera::Optimizer optimizer(sharded, tessera::AdamW{.learning_rate = 3e-3});
   if (!arguments.load_from.empty()) tessera::load_weights(sharded, arguments.load_from);
   for (int step = 0; step < kNumSteps; ++step) {
@@ -158,6 +158,12 @@ void train_whole(tessera::World& world, const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string("--help")) {
+    std::printf("usage: own_model [STRATEGY [blocks|sequential|whole [SAVE_TO [LOAD_FROM]]]]\nstrategies:");
+    for (const std::string& name : tessera::strategy_names()) std::printf(" %s", name.c_str());
+    std::printf("\n");
+    return 0;
+  }
   Arguments arguments;
   if (argc > 1) arguments.strategy = argv[1];
   if (argc > 2) arguments.way = argv[2];

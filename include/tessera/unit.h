@@ -13,12 +13,16 @@
 //   }
 #pragma once
 
+#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
 #include <concepts>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -38,6 +42,9 @@ template <typename T>
 concept ModulePointer = !ModuleObject<T> && requires(T & pointer) {
   { *pointer } -> ModuleObject;
 };
+
+template <typename T>
+concept ModuleLike = ModuleObject<T> || ModulePointer<T>;
 
 template <ModuleObject T>
 T& module_of(T& module) {
@@ -65,15 +72,12 @@ class UnitRunner {
 
   // The same for a block by itself: a module, a shared_ptr to one, or a TORCH_MODULE holder. Without a body it is the
   // block's forward(input).
-  template <typename Block>
-  requires internal::ModuleObject<Block> || internal::ModulePointer<Block> at::Tensor run(Block& block,
-                                                                                          const at::Tensor& input,
-                                                                                          const Body& body) {
+  template <internal::ModuleLike Block>
+  at::Tensor run(Block& block, const at::Tensor& input, const Body& body) {
     return run(Unit{{}, {}, &internal::module_of(block)}, input, body);
   }
-  template <typename Block>
-  requires internal::ModuleObject<Block> || internal::ModulePointer<Block> at::Tensor run(Block& block,
-                                                                                          const at::Tensor& input) {
+  template <internal::ModuleLike Block>
+  at::Tensor run(Block& block, const at::Tensor& input) {
     auto& module = internal::module_of(block);
     return run(Unit{{}, {}, &module}, input, [&module](const at::Tensor& x) { return module.forward(x); });
   }
@@ -86,17 +90,42 @@ class UnitModel : public torch::nn::Module {
   virtual const std::vector<Unit>& units() const = 0;
 };
 
-// Every submodule of class Block in the order of registration, each a unit; what lies within one is not looked at.
+namespace internal {
+
+template <typename T>
+struct ModuleClass {
+  using type = T;
+};
+template <ModulePointer T>
+struct ModuleClass<T> {
+  using type = std::remove_cvref_t<decltype(*std::declval<T&>())>;
+};
+
 template <typename Block>
-std::vector<Unit> units_of(const torch::nn::Module& model, const std::string& path = {}) {
-  std::vector<Unit> units;
+void collect_units(const torch::nn::Module& model, const std::string& path, std::vector<Unit>& units) {
   for (const auto& child : model.named_children()) {
     const std::string name = path.empty() ? child.key() : path + "." + child.key();
     if (auto* block = dynamic_cast<Block*>(child.value().get())) {
       units.push_back({name, child.value()->name(), block});
     } else {
-      for (Unit& unit : units_of<Block>(*child.value(), name)) units.push_back(std::move(unit));
+      collect_units<Block>(*child.value(), name, units);
     }
+  }
+}
+
+}  // namespace internal
+
+// Every submodule of class Block (or of a TORCH_MODULE holder's) in the order of registration, each a unit; what lies
+// within one is not looked at. Throws std::runtime_error where there is none.
+template <typename Block>
+std::vector<Unit> units_of(const torch::nn::Module& model) {
+  using Class = typename internal::ModuleClass<Block>::type;
+  static_assert(std::derived_from<Class, torch::nn::Module>, "units_of<Block>: Block must be a torch::nn::Module");
+  std::vector<Unit> units;
+  internal::collect_units<Class>(model, {}, units);
+  if (units.empty()) {
+    throw std::runtime_error("units_of: the model (" + model.name() + ") has no submodule of class " +
+                             c10::demangle(typeid(Class).name()));
   }
   return units;
 }

@@ -52,11 +52,10 @@ kernels::Sgd checked(const Sgd& options) {
   return how;
 }
 
-Sharded::Impl& claimed(Sharded& sharded) {
+Sharded::Impl& free_of_others(Sharded& sharded) {
   Sharded::Impl& impl = sharded.impl();
   impl.check_idle("Optimizer");
   if (impl.has_optimizer) throw UsageError("this tessera::Sharded has an optimizer already: one each");
-  impl.has_optimizer = true;
   return impl;
 }
 
@@ -64,8 +63,10 @@ Sharded::Impl& claimed(Sharded& sharded) {
 
 Optimizer::Impl::Impl(Sharded& its_sharded, const OptimizerOptions& options, double its_learning_rate)
     : learning_rate(checked_learning_rate(its_learning_rate)),
-      sharded(claimed(its_sharded)),
-      optimizer(*sharded.engine, options) {}
+      sharded(free_of_others(its_sharded)),
+      optimizer(*sharded.engine, options) {
+  sharded.has_optimizer = true;
+}
 
 Optimizer::Optimizer(Sharded& sharded, const AdamW& options)
     : impl_(std::make_unique<Impl>(sharded, checked(options), options.learning_rate)) {}

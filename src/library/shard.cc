@@ -139,6 +139,9 @@ Sharded::~Sharded() = default;
 void Sharded::pass(const std::function<void()>& compute) {
   Impl& impl = *impl_;
   impl.check_idle("forward()");
+  if (!at::GradMode::is_enabled() && impl.num_passes > 0) {
+    throw UsageError("forward() without gradients between a forward() and its backward(): evaluate before or after");
+  }
   impl.watch.check_values();
   impl.has_run.assign(impl.has_run.size(), false);
   impl.guarded("forward()", [&] {

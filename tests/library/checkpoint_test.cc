@@ -96,6 +96,25 @@ TEST(Checkpoint, EveryStrategyWritesTheSameFileAndReadsEveryOther) {
   }
 }
 
+TEST(Checkpoint, TwoNodesWithTheirOwnShardsWriteWhatTheyRead) {
+  const Folder folder;
+  WorldOptions two_nodes;
+  two_nodes.ranks_per_node = 2;
+  run_thread_ranks(2, {}, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("ddp", model));
+    train(world, sharded, model);
+    save_weights(sharded, folder / "first");
+  });
+  run_thread_ranks(4, two_nodes, [&](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, options_of("hybrid_shard", model));
+    load_weights(sharded, folder / "first");
+    save_weights(sharded, folder / "second");
+  });
+  EXPECT_EQ(bytes_of_file(folder / "second"), bytes_of_file(folder / "first"));
+}
+
 TEST(Checkpoint, LoadsBeforeSharding) {
   const Folder folder;
   const fs::path file = folder / "model.safetensors";
@@ -290,7 +309,8 @@ TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
   });
 }
 
-// What saving takes beyond the sharded state, on each rank: one unit whole, in float32.
+// What saving takes beyond the sharded state, on each rank: one unit whole, in float32, of four; for a moment the
+// backend's thread may still hold the one before.
 TEST(Checkpoint, HoldsOneUnitAtATime) {
   const Folder folder;
   start_counting_cpu_memory();
@@ -309,7 +329,7 @@ TEST(Checkpoint, HoldsOneUnitAtATime) {
     for (const auto& work : {std::function<void()>([&] { save_weights(sharded, folder / "weights"); }),
                              std::function<void()>([&] { load_weights(sharded, folder / "weights"); }),
                              std::function<void()>([&] { save_optimizer(optimizer, folder / "optimizer"); })}) {
-      EXPECT_LT(peak_of(work), unit_bytes * 3 / 2);
+      EXPECT_LT(peak_of(work), unit_bytes * 5 / 2);
     }
   });
 }

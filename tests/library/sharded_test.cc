@@ -270,7 +270,12 @@ TEST(ShardedRefuses, CallsInTheWrongOrder) {
     EXPECT_TRUE(contains(message_of([&] { b.sharded.forward(b.batch.x); }), "is for a torch::nn::Sequential"));
     EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "has an optimizer already"));
     // None of this has harmed it.
-    b.sharded.backward(b.loss());
+    const at::Tensor good = b.loss();
+    {
+      const at::NoGradGuard no_gradients;
+      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "evaluate before or after"));
+    }
+    b.sharded.backward(good);
     EXPECT_FALSE(b.optimizer.step().skipped);
   });
 }
@@ -323,7 +328,9 @@ TEST(ShardedRefuses, UnitsThatAreNotOfTheModel) {
     BlockNet model, other;
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = units_of<BlockImpl>(other)}); }),
                          "unit 'block_0' (tessera::BlockImpl) is no submodule of the model"));
-    std::vector<Unit> nested = units_of<BlockImpl>(model);
+    EXPECT_TRUE(
+        contains(message_of([&] { units_of<PlainNet>(model); }), "has no submodule of class tessera::PlainNet"));
+    std::vector<Unit> nested = units_of<Block>(model);  // the holder's name does as well
     nested.push_back({"", "", model.blocks[1]->inner.get()});
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }),
                          "unit 'block_1.inner' lies within unit 'block_1'"));

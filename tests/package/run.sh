@@ -33,6 +33,15 @@ first=$!
 build_example bloom >"$work/bloom.log" 2>&1 || { cat "$work/bloom.log"; die "examples/bloom does not build"; }
 wait $first || { cat "$work/own_model.log"; die "examples/own_model does not build"; }
 
+# A libtorch that is not there is named, not guessed.
+if cmake -S "$source/examples/bloom" -B "$work/lost" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+  -DTORCH_DIR="$work/nowhere" >"$work/lost.log" 2>&1; then
+  die "a package without its libtorch was found"
+fi
+tr -s ' \n' ' ' <"$work/lost.log" | grep -q "No libtorch (lib/libtorch_cpu.so) in $work/nowhere" ||
+  { cat "$work/lost.log"; die "the message about a missing libtorch"; }
+"$work/own_model/own_model" --help | grep -q "strategies: single ddp zero0" || die "own_model --help"
+
 # losses NAME HOW PROGRAM ARGUMENTS...: its loss lines go to $work/NAME. HOW: alone, launch or mpirun, with 2 ranks.
 losses() {
   local name=$1 how=$2
