@@ -13,6 +13,7 @@
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
+#include "cli/plan.h"
 #include "cli/tokenize.h"
 #include "comm/failure.h"
 #include "core/environment.h"
@@ -46,6 +47,7 @@ const std::vector<Command>& commands() {
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"generate", "continue a text by a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
+      {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, a line each", run_tokenize},
       {"__minder", "", run_minder},
   };

@@ -1,4 +1,4 @@
-// model/resnet.cc, told as memory. Workspaces that cuDNN or oneDNN choose by themselves are not told.
+// model/resnet.cc, told as memory. Workspaces that cuDNN chooses by itself are not told.
 #include <algorithm>
 #include <vector>
 
@@ -144,19 +144,21 @@ class ResNet50StepMemory : public StepMemory {
     return {image_bytes(block.channels, block.side), image_bytes(block.channels, block.to_side), output_bytes(unit)};
   }
 
-  // `size`: numbers of one filter in one channel.
+  // `size`: numbers of one filter in one channel. The weight is copied to channels last; oneDNN copies it once more.
   void convolution_forward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t out_bytes,
                            MemoryTape& tape) const {
     tape.take(out_bytes);
-    tape.pass(in * out * size * shape_.element_bytes);  // the weight, channels last
+    tape.pass(in * out * size * shape_.element_bytes * (shape_.on_gpu ? 1 : 2));
   }
   void convolution_backward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t in_bytes,
                             std::int64_t out_bytes, MemoryTape& tape) const {
     const std::int64_t weight = in * out * size * shape_.element_bytes;
-    tape.take(in_bytes);
+    tape.take(weight + in_bytes);
     tape.pass(weight);
     tape.take(weight);
-    tape.give(out_bytes);
+    // oneDNN adds a weight's gradient up in four parts, as measured on ARM; then plain layout again.
+    tape.pass(shape_.on_gpu ? weight : 4 * weight);
+    tape.give(weight + out_bytes);
     tape.hand_over(in * out * size);
   }
   // `gone_bytes`: what was normalised, and the gradient that came in where nobody else needs it.

@@ -1,11 +1,15 @@
 // What StepMemory tells against what is measured, of the models alone: gradients stay where autograd puts them.
 #include "model/step_memory.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "model/checkpointing.h"
+#include "model/resnet.h"
 #include "model/small_model.h"
 #include "support/counting_allocator.h"
 
@@ -133,6 +137,39 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StepMemoryOf, testing::ValuesIn(cases()));
+
+TEST(ResNetStepMemory, IsWhatIsMeasured) {
+  start_counting_cpu_memory();
+  constexpr std::int64_t kClasses = 10, kPictures = 6, kSide = 96;
+  ResNet50 model(kClasses);
+  const at::Tensor images = at::randn({kPictures, 3, kSide, kSide}), labels = at::arange(kPictures) % kClasses;
+  StepShape shape;
+  shape.num_tokens = kPictures;
+  shape.longest = kSide;
+  const auto step = resnet50_step_memory(kClasses, shape);
+  for (const bool checkpointed : {false, true}) {
+    UnitRunner plain;
+    CheckpointRunner recomputing(plain);
+    UnitRunner& runner = checkpointed ? static_cast<UnitRunner&>(recomputing) : plain;
+    const auto loss_of = [&] { return at::cross_entropy_loss(model.forward(images, runner), labels); };
+    loss_of().backward();
+    model.zero_grad();
+    const std::int64_t before = live_cpu_bytes();
+    reset_peak_cpu_bytes();
+    const at::Tensor loss = loss_of();
+    const std::int64_t forward = peak_cpu_bytes() - before, kept = live_cpu_bytes() - before;
+    loss.backward();
+    const std::int64_t backward = peak_cpu_bytes() - before;
+    const Peaks expected = told(*step, checkpointed);
+    const auto expect_near = [&](std::int64_t found, std::int64_t wanted, const char* what) {
+      EXPECT_NEAR(static_cast<double>(found), static_cast<double>(wanted), 0.05 * static_cast<double>(found))
+          << what << (checkpointed ? ", checkpointed" : "");
+    };
+    expect_near(forward, expected.forward, "forward");
+    expect_near(kept, expected.kept, "kept");
+    expect_near(backward, expected.backward, "backward");
+  }
+}
 
 }  // namespace
 }  // namespace tessera

@@ -5,8 +5,8 @@
 //
 // The plan plays one update: what the engine does to units (gather, flat gradient, reduction, update) between what the
 // model does to activations (StepMemory), and notes the largest sum with what it is made of. In flight are, besides the
-// root: the unit that computes and the one that is prefetched, whole; the flat gradient that is being made, and
-// `num_reducing` that are being reduced. docs/memory.md has it as a formula. Arithmetic only.
+// root: the unit that computes and the one that is prefetched, whole; the flat gradient that is being made and the one
+// that is being reduced. docs/memory.md has it as a formula. Arithmetic only.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ struct MemoryPlanOptions {
   bool checkpoints_activations = false;
   bool forward_prefetch = true;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
-  // Reductions that may still be under way while the next gradient is made. 0: they are instant, as where ranks are
-  // threads that go in step.
-  int num_reducing = 1;
+  // A unit's flat gradient is there until its reduction has read it: while the next unit's is made (across nodes, while
+  // the next two are). False: gone at once, as where ranks are threads that go in step.
+  bool reductions_take_time = true;
   bool on_gpu = true;             // else the device is a CPU
   std::int64_t buffer_bytes = 0;  // of the module: batch-norm's statistics
 };

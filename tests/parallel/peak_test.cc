@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
+#include <cmath>
 
 #include "model/checkpointing.h"
 #include "model/initialise.h"
@@ -105,7 +107,7 @@ struct Training {
   }
 };
 
-MemoryPlanOptions plan_options(const Training& run, int num_reducing) {
+MemoryPlanOptions plan_options(const Training& run, bool reductions_take_time) {
   MemoryPlanOptions options;
   options.placement = placement_of(run.strategy, run.offload_optimizer, run.offload_parameters);
   options.types = {run.type, run.type, run.num_micro_steps > 1};
@@ -113,7 +115,7 @@ MemoryPlanOptions plan_options(const Training& run, int num_reducing) {
   options.ranks_per_node = run.ranks_per_node;
   options.num_micro_steps = run.num_micro_steps;
   options.checkpoints_activations = run.checkpointed;
-  options.num_reducing = num_reducing;
+  options.reductions_take_time = reductions_take_time;
   options.on_gpu = false;
   return options;
 }
@@ -130,7 +132,7 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
   WorldOptions world_options;
   world_options.ranks_per_node = run.ranks_per_node;
   run_thread_ranks(run.num_ranks, world_options, [&](World& world) {
-    const MemoryPlanOptions planned = plan_options(run, 0);
+    const MemoryPlanOptions planned = plan_options(run, false);
     Subject subject = subject_of(run.model, run.type);
     {
       UnitRunner plain;
@@ -171,25 +173,29 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
   return of_rank;
 }
 
-MemoryPlan plan_of(const Training& run, int num_reducing) {
+MemoryPlan plan_of(const Training& run, bool reductions_take_time) {
   const Subject subject = subject_of(run.model, run.type);
   return plan_memory(planned_units(*subject.model, subject.model->units()), subject.step.get(),
-                     plan_options(run, num_reducing));
+                     plan_options(run, reductions_take_time));
 }
+
+double largest_deviation = 0;  // so far, in %
 
 // Device and host are one memory here.
 void expect_planned(const Training& run) {
-  const MemoryPlan plan = plan_of(run, 0);
+  const MemoryPlan plan = plan_of(run, false);
   const std::int64_t resident = plan.resident.total() + plan.host.total();
   const std::int64_t peak = plan.peak.total() + plan.host.total();
   for (const Measured& found : measure(run, /*in_step=*/true)) {
     EXPECT_EQ(found.resident, resident) << run.text();
+    const double deviation = 100.0 * static_cast<double>(peak - found.peak) / static_cast<double>(found.peak);
+    largest_deviation = std::max(largest_deviation, std::abs(deviation));
     EXPECT_NEAR(static_cast<double>(found.peak), static_cast<double>(peak),
                 kTolerance * static_cast<double>(found.peak))
         << run.text() << ": " << plan.peak_moment << ", parameters " << plan.peak.parameters << ", gradients "
         << plan.peak.gradients << ", optimizer " << plan.peak.optimizer << ", in flight " << plan.peak.in_flight
-        << ", activations " << plan.peak.activations << ", host " << plan.host.total() << "; off by "
-        << (100.0 * static_cast<double>(peak - found.peak) / static_cast<double>(found.peak)) << " %";
+        << ", activations " << plan.peak.activations << ", host " << plan.host.total() << "; off by " << deviation
+        << " %";
   }
 }
 
@@ -197,6 +203,7 @@ using Parameters = std::tuple<std::string, at::ScalarType, int>;
 
 class PeakOf : public testing::TestWithParam<Parameters> {
  protected:
+  static void TearDownTestSuite() { fmt::print("planned peaks are at most {:.2f} % off\n", largest_deviation); }
   Training run(const std::string& strategy) const {
     const auto& [model, type, num_ranks] = GetParam();
     return {.model = model, .strategy = strategy, .type = type, .num_ranks = num_ranks};
@@ -249,7 +256,7 @@ TEST_P(PeakOf, OffloadIsAsPlanned) {
 TEST_P(PeakOf, FreeRanksStayWithinThePlan) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard", "shard_grad_op"}) {
     const Training one = run(strategy);
-    const MemoryPlan plan = plan_of(one, MemoryPlanOptions().num_reducing);
+    const MemoryPlan plan = plan_of(one, true);
     for (const Measured& found : measure(one, /*in_step=*/false)) {
       EXPECT_LE(static_cast<double>(found.peak), (1 + kTolerance) * static_cast<double>(plan.peak.total()))
           << one.text();

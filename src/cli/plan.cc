@@ -1,0 +1,239 @@
+#include "cli/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "checkpoint/model_folder.h"
+#include "cli/plan_print.h"
+#include "config/schema.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "model/language_model.h"
+#include "model/resnet.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kResNet = "resnet50";
+
+struct PlanSettings {
+  std::vector<std::string> words;
+  std::string config_name, strategy, optimizer, device;
+  int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
+  bool offload_optimizer = false, offload_parameters = false, bf16 = false, fp16 = false, checkpoints = false;
+  double momentum = 0;
+  std::int64_t num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0, memory_bytes = 0;
+  bool as_json = false;
+};
+
+void declare_run(Schema& schema, PlanSettings& s) {
+  const std::string group = "How it is spread";
+  schema.text("strategy", &s.strategy).preset("all").group(group).help("one, several (zero2,full_shard) or all");
+  schema.integer("ranks", &s.num_ranks).alias("num_ranks").preset("1").range(1, 1'000'000).group(group).help("in all");
+  schema.integer("ranks_per_node", &s.ranks_per_node)
+      .preset("0")
+      .range(0, 1'000'000)
+      .group(group)
+      .help("for hybrid_shard; 0: all are of one node");
+  schema.boolean("offload_optimizer", &s.offload_optimizer)
+      .preset("false")
+      .group(group)
+      .help("master values, moments and reduced gradients in host memory");
+  schema.boolean("offload_param", &s.offload_parameters)
+      .preset("false")
+      .group(group)
+      .help("parameters too, where a strategy splits them");
+  schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
+  schema.bytes("memory", &s.memory_bytes)
+      .group(group)
+      .help("of one device (80G): says which rows fit, and what would make one fit");
+}
+
+void declare_training(Schema& schema, PlanSettings& s) {
+  const std::string group = "What is trained";
+  schema.text("config_name", &s.config_name).group(group).help("a config.json instead of MODEL: bloom or tessera-gpt");
+  schema.boolean("bf16", &s.bf16).preset("false").group(group).help("compute in bfloat16, with float32 master values");
+  schema.boolean("fp16", &s.fp16).preset("false").group(group).help("compute in float16, with float32 master values");
+  schema.text("optimizer", &s.optimizer)
+      .alias("optim")
+      .preset("adamw")
+      .choices({"adamw", "adam", "sgd", "adamw_torch", "adamw_torch_fused", "adamw_hf"})
+      .group(group)
+      .help("what it keeps for each parameter: two numbers, or with sgd and a momentum one");
+  schema.real("momentum", &s.momentum).preset("0").range(0, 1).group(group).help("of sgd");
+  schema.integer("gradient_accumulation_steps", &s.num_micro_steps)
+      .preset("1")
+      .range(1, 1'000'000)
+      .group(group)
+      .help("micro-batches an update");
+  schema.boolean("gradient_checkpointing", &s.checkpoints)
+      .preset("false")
+      .group(group)
+      .help("blocks are computed again in backward");
+  schema.integer("per_device_train_batch_size", &s.batch_size)
+      .alias("batch_size")
+      .preset("4")
+      .range(1, 1'000'000)
+      .group(group)
+      .help("sequences, or pictures, of a micro-batch of one rank");
+  schema.integer("max_seq_length", &s.length)
+      .alias("length")
+      .preset("512")
+      .range(1, 1 << 24)
+      .group(group)
+      .help("tokens of each sequence");
+  schema.integer("tokens", &s.num_tokens)
+      .range(1, std::int64_t{1} << 40)
+      .group(group)
+      .help("of a micro-batch of one rank, instead of batch size x length");
+  schema.integer("image_size", &s.image_size).preset("224").range(32, 1 << 14).group(group).help("resnet50: a side");
+  schema.integer("num_classes", &s.num_classes).preset("1000").range(1, 1 << 24).group(group).help("resnet50");
+}
+
+std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::string>& left_out) {
+  std::vector<std::string> chosen;
+  for (const std::string& word : split(s.strategy, ',')) {
+    const std::string name(trim(word));
+    if (name != "all") {
+      placement_of(name, s.offload_optimizer, s.offload_parameters);  // refuses what is none
+      if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
+      continue;
+    }
+    for (const std::string& each : strategy_names()) {
+      const Placement row = placement_of(each);
+      const bool is_possible =
+          (row.over != ShardOver::kNobody || s.num_ranks == 1) && (!s.offload_parameters || row.parameters_split);
+      (is_possible ? chosen : left_out).push_back(each);
+    }
+  }
+  return chosen;
+}
+
+int num_moments_of(const PlanSettings& s) {
+  if (s.optimizer != "sgd") return 2;
+  return s.momentum > 0 ? 1 : 0;
+}
+
+PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text) {
+  PlanRequest request;
+  MemoryPlanOptions& options = request.options;
+  const at::ScalarType type = s.bf16 ? at::kBFloat16 : s.fp16 ? at::kHalf : at::kFloat;
+  options.types = {type, type, s.num_micro_steps > 1};
+  options.num_moments = num_moments_of(s);
+  options.num_ranks = s.num_ranks;
+  options.ranks_per_node = s.ranks_per_node;
+  options.num_micro_steps = s.num_micro_steps;
+  options.checkpoints_activations = s.checkpoints;
+  options.on_gpu = s.device == "cuda";
+  StepShape& shape = request.shape;
+  shape.on_gpu = options.on_gpu;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(type));
+  shape.num_sequences = shape.num_tokens = s.batch_size;
+  shape.longest = is_text ? s.length : s.image_size;
+  if (!is_text) return request;
+  shape.num_tokens = s.batch_size * s.length;
+  if (schema.at("tokens").is_set()) {
+    shape.num_tokens = s.num_tokens;
+    shape.longest = std::min(s.length, s.num_tokens);
+    shape.num_sequences = (s.num_tokens + shape.longest - 1) / shape.longest;
+  }
+  shape.num_counted = shape.num_tokens;
+  return request;
+}
+
+void check(const Schema& schema, const PlanSettings& s) {
+  const auto is_set = [&](const char* name) { return schema.at(name).is_set(); };
+  if (s.words.size() + is_set("config_name") != 1) {
+    throw UsageError(
+        "tessera plan takes one MODEL: a folder with config.json, a hub name in the local cache or resnet50; or "
+        "--config_name FILE instead");
+  }
+  if (s.bf16 && s.fp16) throw UsageError("--bf16 and --fp16: choose one");
+  if (is_set("tokens") && is_set("per_device_train_batch_size")) {
+    throw UsageError("--tokens and --per_device_train_batch_size both say how large a micro-batch is: give one");
+  }
+  if (s.momentum > 0 && s.optimizer != "sgd") throw UsageError("--momentum: only with --optimizer sgd");
+  if (s.device == "cpu" && (s.offload_optimizer || s.offload_parameters)) {
+    throw UsageError("offload with --device cpu: a CPU's memory is the host's already");
+  }
+  const bool is_resnet = s.words == std::vector<std::string>{kResNet};
+  for (const char* name : {"image_size", "num_classes"}) {
+    if (is_set(name) && !is_resnet) throw UsageError(fmt::format("--{}: only for {}", name, kResNet));
+  }
+  for (const char* name : {"tokens", "max_seq_length"}) {
+    if (is_set(name) && is_resnet) throw UsageError(fmt::format("--{}: {} knows no tokens", name, kResNet));
+  }
+}
+
+struct ConfigFile {
+  Json config;
+  std::string origin;
+};
+
+ConfigFile config_of(const PlanSettings& s) {
+  if (!s.config_name.empty()) return {read_json_file(s.config_name), s.config_name};
+  const ModelFolder folder = ModelFolder::open(find_model_folder(s.words.front(), Environment::of_process()));
+  return {folder.config(), (folder.path() / "config.json").string()};
+}
+
+PlannedModel plan_text_model(const ConfigFile& file, const StepShape& shape) {
+  const auto model = make_language_model(file.config, file.origin, at::device(at::kMeta));
+  if (model->max_positions() && shape.longest > *model->max_positions()) {
+    throw UsageError(fmt::format("--max_seq_length {}: {} has positions for {}", shape.longest, file.origin,
+                                 *model->max_positions()));
+  }
+  return {file.config.at("model_type").get<std::string>(), planned_units(*model, model->units()),
+          [file](const StepShape& each) { return language_step_memory(file.config, file.origin, each); }, 0};
+}
+
+PlannedModel plan_resnet(const PlanSettings& s) {
+  ResNet50 model(s.num_classes);
+  PlannedModel planned{kResNet, planned_units(model, model.units()),
+                       [n = s.num_classes](const StepShape& each) { return resnet50_step_memory(n, each); }, 0};
+  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
+  return planned;
+}
+
+}  // namespace
+
+int run_plan(const std::vector<std::string>& args) {
+  PlanSettings s;
+  Schema schema("tessera plan", "the memory of a training step on each rank, by strategy");
+  schema.positionals("MODEL", &s.words);
+  declare_training(schema, s);
+  declare_run(schema, s);
+  schema.boolean("json", &s.as_json).preset("false").group("Output").help("one JSON object, in bytes");
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  check(schema, s);
+  const bool is_text = s.words != std::vector<std::string>{kResNet};
+  PlanReport report;
+  report.request = request_of(schema, s, is_text);
+  const std::vector<std::string> strategies = strategies_of(s, report.left_out);
+  report.model = is_text ? plan_text_model(config_of(s), report.request.shape) : plan_resnet(s);
+  report.request.options.buffer_bytes = report.model.buffer_bytes;
+  report.optimizer = s.optimizer;
+  report.is_text = is_text;
+  if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;
+  for (const std::string& name : strategies) {
+    PlanRequest request = report.request;
+    request.options.placement = placement_of(name, s.offload_optimizer, s.offload_parameters);
+    report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
+  }
+  add_advice(report);
+  print_out(s.as_json ? plan_json(report).dump(2) + "\n" : plan_text(report));
+  return 0;
+}
+
+}  // namespace tessera

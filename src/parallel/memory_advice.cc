@@ -1,0 +1,149 @@
+#include "parallel/memory_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+struct Change {
+  std::string text;
+  std::function<void(PlanRequest&)> apply;
+};
+using Family = std::vector<Change>;  // of one kind, the gentlest first
+
+// Half the sequences and twice the micro-steps, again and again: the same update.
+Family smaller_batches(const PlanRequest& request) {
+  Family family;
+  for (std::int64_t factor = 2; request.shape.num_sequences % factor == 0; factor *= 2) {
+    const std::int64_t num_sequences = request.shape.num_sequences / factor;
+    const int num_micro_steps = request.options.num_micro_steps * static_cast<int>(factor);
+    family.push_back({fmt::format("--per_device_train_batch_size {} --gradient_accumulation_steps {}", num_sequences,
+                                  num_micro_steps),
+                      [factor, num_sequences, num_micro_steps](PlanRequest& changed) {
+                        changed.shape.num_sequences = num_sequences;
+                        changed.shape.num_tokens /= factor;
+                        changed.shape.num_counted /= factor;
+                        changed.options.num_micro_steps = num_micro_steps;
+                        changed.options.types.accumulates = true;
+                      }});
+  }
+  return family;
+}
+
+Family checkpointing(const PlanRequest& request) {
+  if (request.options.checkpoints_activations) return {};
+  return {{"--gradient_checkpointing", [](PlanRequest& changed) { changed.options.checkpoints_activations = true; }}};
+}
+
+// Rows that split more than this one does.
+Family strategies(const PlanRequest& request) {
+  const Placement& now = request.options.placement;
+  if (request.options.num_ranks == 1 || now.over == ShardOver::kNobody) return {};
+  const auto num_split = [](const Placement& row) {
+    return row.optimizer_split + row.gradients_split + row.parameters_split + row.released_after_forward;
+  };
+  Family family;
+  for (const char* name : {"zero1", "zero2", "shard_grad_op", "full_shard"}) {
+    Placement row = placement_of(name);
+    if (num_split(row) <= num_split(now)) continue;
+    row.offload_optimizer = now.offload_optimizer;
+    family.push_back({fmt::format("--strategy {}", name), [row](PlanRequest& changed) {
+                        const bool offload_optimizer = changed.options.placement.offload_optimizer;
+                        changed.options.placement = row;
+                        changed.options.placement.offload_optimizer |= offload_optimizer;
+                      }});
+  }
+  return family;
+}
+
+Family offload(const PlanRequest& request) {
+  if (!request.options.on_gpu || request.options.placement.offload_optimizer) return {};
+  Family family{
+      {"--offload_optimizer", [](PlanRequest& changed) { changed.options.placement.offload_optimizer = true; }}};
+  if (request.options.placement.parameters_split) {
+    family.push_back({"--offload_optimizer --offload_param", [](PlanRequest& changed) {
+                        changed.options.placement.offload_optimizer = true;
+                        changed.options.placement.offload_parameters = true;
+                      }});
+  }
+  return family;
+}
+
+Family types(const PlanRequest& request) {
+  if (request.options.types.compute != at::kFloat) return {};
+  return {{"--bf16", [](PlanRequest& changed) {
+             changed.options.types.compute = changed.options.types.reduce = at::kBFloat16;
+             changed.shape.element_bytes = 2;
+           }}};
+}
+
+// The gentlest combination of one change of each family that fits.
+class Search {
+ public:
+  Search(const std::vector<PlannedUnit>& units, const StepMaker& make_step, std::int64_t limit_bytes)
+      : units_(units), make_step_(make_step), limit_bytes_(limit_bytes) {}
+
+  std::optional<MemoryAdvice> first_fit(const std::vector<const Family*>& families, const PlanRequest& request,
+                                        const std::vector<std::string>& texts = {}) const {
+    if (texts.size() == families.size()) {
+      MemoryPlan plan = plan_request(units_, make_step_, request);
+      if (plan.peak.total() > limit_bytes_) return std::nullopt;
+      return MemoryAdvice{join(texts, " "), request, std::move(plan)};
+    }
+    for (const Change& change : *families[texts.size()]) {
+      PlanRequest changed = request;
+      change.apply(changed);
+      std::vector<std::string> longer = texts;
+      longer.push_back(change.text);
+      if (auto found = first_fit(families, changed, longer)) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const std::vector<PlannedUnit>& units_;
+  const StepMaker& make_step_;
+  std::int64_t limit_bytes_;
+};
+
+}  // namespace
+
+MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& make_step, const PlanRequest& request) {
+  const auto step = make_step ? make_step(request.shape) : nullptr;
+  return plan_memory(units, step.get(), request.options);
+}
+
+std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
+                                 const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most) {
+  // By cost: more micro-steps cost next to nothing, a second forward a third of the time, more collectives what the
+  // network is; another type changes the numbers, and the host's memory is slow.
+  const std::vector<Family> families = {smaller_batches(request), checkpointing(request), strategies(request),
+                                        types(request), offload(request)};
+  const Search search(units, make_step, limit_bytes);
+  std::vector<MemoryAdvice> found;
+  std::vector<unsigned> tried;  // sets of families that fit: more than they is more than is needed
+  for (int size = 1; size <= static_cast<int>(families.size()); ++size) {
+    for (unsigned set = 1; set < 1u << families.size() && found.size() < at_most; ++set) {
+      if (std::popcount(set) != size) continue;
+      if (std::any_of(tried.begin(), tried.end(), [set](unsigned enough) { return (set & enough) == enough; }))
+        continue;
+      std::vector<const Family*> chosen;
+      for (std::size_t i = 0; i < families.size(); ++i) {
+        if (set >> i & 1) chosen.push_back(&families[i]);
+      }
+      if (auto fit = search.first_fit(chosen, request)) {
+        found.push_back(std::move(*fit));
+        tried.push_back(set);
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace tessera

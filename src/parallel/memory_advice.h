@@ -1,0 +1,36 @@
+// Which changes would make a run fit into memory: what `tessera plan --memory` and a run that is out of memory say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/memory_plan.h"
+
+namespace tessera {
+
+struct PlanRequest {
+  MemoryPlanOptions options;
+  StepShape shape;  // of a micro-batch
+};
+
+// What the model's step takes for a micro-batch; may be empty: no activations.
+using StepMaker = std::function<std::unique_ptr<StepMemory>(const StepShape&)>;
+
+MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& make_step, const PlanRequest& request);
+
+struct MemoryAdvice {
+  std::string change;  // in the words of the settings: "--gradient_checkpointing"
+  PlanRequest request;
+  MemoryPlan plan;
+};
+
+// The changes after which the device's peak is at most `limit_bytes`: those of one setting before those of two, and so
+// on; among them by what they cost in speed. At most `at_most`; empty where none of them is enough.
+std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
+                                 const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most = 3);
+
+}  // namespace tessera

@@ -1,0 +1,210 @@
+#include "parallel/step_player.h"
+
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/norm.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4, kSumBytes = 8;
+// libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on.
+constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{32} << 20;
+
+}  // namespace
+
+StepPlayer::StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options)
+    : options_(options),
+      step_(step),
+      row_(options.placement.on(num_shards_of(options))),
+      has_replicas_(options.placement.reduced_across_nodes && num_shards_of(options) < options.num_ranks) {
+  is_alone_ = num_shards_of(options) == 1 && !has_replicas_;
+  const int num_shards = num_shards_of(options);
+  for (const PlannedUnit& unit : units) {
+    const FlatLayout layout(unit.parameters, num_shards);
+    State& state = units_.emplace_back(
+        State{.name = unit.name,
+              .layout = layout,
+              .device = unit_bytes(layout, options.placement, options.types, options.num_moments),
+              .host = host_unit_bytes(layout, options.placement, options.types, options.num_moments)});
+    for (const FlatLayout::Entry& entry : unit.parameters) state.num_trained += entry.group != ParameterGroup::kFrozen;
+  }
+}
+
+void StepPlayer::take(Kind kind, std::int64_t bytes) {
+  now_.*kind += bytes;
+  if (now_.total() <= peak_.total()) return;
+  peak_ = now_;
+  peak_moment_ = moment_;
+}
+
+MemoryPlan StepPlayer::play() {
+  MemoryPlan plan;
+  moment_ = "between steps";
+  take(&MemoryUse::parameters, options_.buffer_bytes);
+  for (const State& unit : units_) {
+    take(&MemoryUse::parameters, unit.device.parameters);
+    take(&MemoryUse::optimizer, unit.device.master + unit.device.moments);
+    plan.host.parameters += unit.host.parameters;
+    plan.host.optimizer += unit.host.master + unit.host.moments;
+    plan.host.gradients += unit.host.gradient;
+  }
+  plan.resident = now_;
+  moment_ = "a product's workspace";
+  if (options_.on_gpu && step_ != nullptr) take(kGpuWorkspaceBytes);
+  // The third and those that follow it are like the second.
+  const int num_played = std::min(options_.num_micro_steps, 3);
+  for (int i = 1; i <= num_played; ++i) micro_step(i == num_played);
+  update();
+  plan.peak = peak_;
+  plan.peak_moment = peak_moment_;
+  return plan;
+}
+
+void StepPlayer::gather(std::size_t index) {
+  State& unit = units_[index];
+  if (!row_.parameters_split || unit.is_whole) return;
+  take(&MemoryUse::in_flight, unit.device.gathered);
+  unit.is_whole = true;
+}
+
+void StepPlayer::release(std::size_t index) {
+  State& unit = units_[index];
+  if (!row_.parameters_split || !unit.is_whole) return;
+  give(&MemoryUse::in_flight, unit.device.gathered);
+  unit.is_whole = false;
+}
+
+void StepPlayer::micro_step(bool is_last) {
+  is_last_ = is_last;
+  for (State& unit : units_) unit.num_missing = unit.num_trained;
+  next_turn_ = num_settled_ = 0;
+  moment_ = "the root's forward";
+  gather(root());
+  forward();
+  backward();
+  moment_ = "the root's reduction";
+  while (next_turn_ <= root()) begin_reduce();
+  for (std::size_t i = 0; i < units_.size(); ++i) release(i);
+}
+
+void StepPlayer::forward() {
+  const bool keeps = !options_.checkpoints_activations;
+  if (step_ != nullptr) step_->begin_forward(*this);
+  for (std::size_t i = 0; i < root(); ++i) {
+    moment_ = fmt::format("forward of {}", units_[i].name);
+    gather(i);
+    if (options_.forward_prefetch && i + 1 < root()) gather(i + 1);
+    if (step_ != nullptr) step_->unit_forward(i, keeps, *this);
+    if (row_.released_after_forward && i + 1 < root()) release(i);
+  }
+  moment_ = "the head and its loss";
+  if (step_ != nullptr) step_->end_forward(*this);
+}
+
+void StepPlayer::backward() {
+  moment_ = "backward of the head";
+  at_ = root();
+  if (step_ != nullptr) step_->end_backward(*this);
+  for (std::size_t i = root(); i-- > 0;) {
+    moment_ = fmt::format("backward of {}", units_[i].name);
+    at_ = i;
+    gather(i);
+    // A unit that is computed again is gathered first, the next when its gradients begin: the same at their largest.
+    if (options_.backward_prefetch == BackwardPrefetch::kPre && i > 0) gather(i - 1);
+    if (step_ == nullptr) {
+      make_flat(units_[i]);
+    } else if (options_.checkpoints_activations) {
+      recompute_and_backward(*step_, i, *this);
+    } else {
+      step_->unit_backward(i, /*gradient_is_held=*/false, *this);
+    }
+    while (step_ == nullptr && next_turn_ < root() && unit_of_turn(next_turn_) >= i) begin_reduce();
+    release(i);
+    if (options_.backward_prefetch == BackwardPrefetch::kPost && i > 0) gather(i - 1);
+  }
+  moment_ = "the root's gradients";
+  at_ = root();
+  if (step_ != nullptr) step_->begin_backward(*this);
+}
+
+void StepPlayer::hand_over(std::int64_t numel) {
+  State& unit = units_[at_];
+  make_flat(unit);
+  // Numbers of two types are added by way of a converted copy.
+  if (unit.adds && half_on_cpu(options_.types.compute)) pass(&MemoryUse::in_flight, numel * kFloatBytes);
+  give(numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute)));
+  if (at_ == root() || unit.num_missing == 0 || --unit.num_missing > 0) return;
+  while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
+}
+
+void StepPlayer::begin_reduce() {
+  const std::size_t turn = next_turn_++;
+  State& unit = units_[unit_of_turn(turn)];
+  // The one before has had this unit's backward to arrive; one that goes on in another group gets a second.
+  const std::size_t settled = has_replicas_ && turn > 0 ? turn - 1 : turn;
+  while (num_settled_ < settled) settle(units_[unit_of_turn(num_settled_++)]);
+  make_flat(unit);
+  if (!row_.gradients_split && !is_last_) {
+    unit.adds = true;
+    return;
+  }
+  settle(unit);                                                             // the micro-step before
+  if (!is_alone_) pass(flat_kind(), unit.layout.num_blocks() * kSumBytes);  // is this rank's own finite?
+  const std::int64_t whole_bytes = unit.layout.padded_numel() * reduce_bytes();
+  if (unit.device.flat_gradient != whole_bytes) {
+    take(flat_kind(), whole_bytes);
+    give(flat_kind(), unit.device.flat_gradient);
+  }
+  unit.has_flat = unit.adds = false;
+  if (!row_.optimizer_split) {
+    unit.incoming_bytes = whole_bytes;
+    return;
+  }
+  unit.incoming_bytes = unit.layout.shard_numel() * reduce_bytes();
+  take(&MemoryUse::gradients, unit.incoming_bytes);
+  unit.reducing_bytes = whole_bytes;
+  if (!options_.reductions_take_time) give(flat_kind(), std::exchange(unit.reducing_bytes, 0));
+}
+
+void StepPlayer::make_flat(State& unit) {
+  if (std::exchange(unit.has_flat, true)) return;
+  take(flat_kind(), unit.device.flat_gradient);
+}
+
+void StepPlayer::settle(State& unit) {
+  give(flat_kind(), std::exchange(unit.reducing_bytes, 0));
+  if (unit.incoming_bytes == 0) return;
+  const std::int64_t float_bytes = unit.incoming_bytes / reduce_bytes() * kFloatBytes;
+  if (unit.settled_bytes > 0) {
+    if (half_on_cpu(options_.types.reduce)) pass(&MemoryUse::gradients, float_bytes);
+    give(&MemoryUse::gradients, unit.incoming_bytes);
+  } else if (options_.types.accumulates && float_bytes != unit.incoming_bytes) {
+    take(&MemoryUse::gradients, unit.settled_bytes = float_bytes);
+    give(&MemoryUse::gradients, unit.incoming_bytes);
+  } else {
+    unit.settled_bytes = unit.incoming_bytes;
+  }
+  unit.incoming_bytes = 0;
+  if (is_last_ && row_.offload_optimizer) give(&MemoryUse::gradients, std::exchange(unit.settled_bytes, 0));
+}
+
+void StepPlayer::update() {
+  moment_ = "the update";
+  for (State& unit : units_) settle(unit);
+  // Sums of squares of each unit's blocks, one after another, from all ranks.
+  std::int64_t sums_bytes = 0;
+  for (const State& unit : units_) {
+    const std::int64_t numel = row_.optimizer_split ? unit.layout.shard_numel() : unit.layout.padded_numel();
+    sums_bytes += numel / kernels::kNormBlock * kSumBytes;
+  }
+  const int num_parts = row_.optimizer_split ? num_shards_of(options_) : 1;
+  pass(&MemoryUse::in_flight, sums_bytes * (num_parts > 1 ? 2 + num_parts : 2));
+  for (State& unit : units_) give(&MemoryUse::gradients, std::exchange(unit.settled_bytes, 0));
+}
+
+}  // namespace tessera

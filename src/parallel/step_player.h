@@ -1,0 +1,75 @@
+// Plays one update onto a ledger: Engine, UnitValues, UnitGradient and ShardedOptimizer told as memory, with a model's
+// StepMemory between. The part of plan_memory that knows the order of things.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "parallel/memory_plan.h"
+#include "parallel/unit_bytes.h"
+
+namespace tessera {
+
+class StepPlayer : public MemoryTape {
+ public:
+  // `units` and `step` must outlive it; `step` may be null.
+  StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
+
+  MemoryPlan play();
+
+  // What the model tells.
+  void take(std::int64_t bytes) override { take(&MemoryUse::activations, bytes); }
+  void give(std::int64_t bytes) override { give(&MemoryUse::activations, bytes); }
+  void hand_over(std::int64_t numel) override;
+
+ private:
+  using Kind = std::int64_t MemoryUse::*;
+  struct State {
+    std::string name;
+    FlatLayout layout;
+    UnitBytes device, host;
+    std::size_t num_trained = 0;
+    // In this step.
+    std::size_t num_missing = 0;
+    bool is_whole = false, has_flat = false, adds = false;  // adds: an earlier micro-step's gradient is there
+    std::int64_t reducing_bytes = 0;                        // a flat gradient that a reduction still reads
+    std::int64_t incoming_bytes = 0, settled_bytes = 0;
+  };
+  void take(Kind kind, std::int64_t bytes);
+  void give(Kind kind, std::int64_t bytes) { now_.*kind -= bytes; }
+  void pass(Kind kind, std::int64_t bytes) { take(kind, bytes), give(kind, bytes); }
+
+  std::size_t root() const { return units_.size() - 1; }
+  std::size_t unit_of_turn(std::size_t turn) const { return turn == root() ? root() : root() - 1 - turn; }
+  void gather(std::size_t index);
+  void release(std::size_t index);
+  void micro_step(bool is_last);
+  void forward();
+  void backward();
+  void begin_reduce();
+  void make_flat(State& unit);
+  void settle(State& unit);
+  void update();
+
+  // Where a flat gradient counts: kept whole it is the gradient, else it is on its way.
+  Kind flat_kind() const { return row_.optimizer_split ? &MemoryUse::in_flight : &MemoryUse::gradients; }
+  std::int64_t reduce_bytes() const { return static_cast<std::int64_t>(c10::elementSize(options_.types.reduce)); }
+  bool half_on_cpu(at::ScalarType type) const { return !options_.on_gpu && type != at::kFloat; }
+
+  MemoryPlanOptions options_;
+  const StepMemory* step_;
+  Placement row_;  // as it is over so many ranks
+  bool is_alone_, has_replicas_;
+  std::vector<State> units_;
+  MemoryUse now_, peak_;
+  std::string moment_, peak_moment_;
+
+  bool is_last_ = true;
+  std::size_t at_ = 0;         // the unit whose gradients come
+  std::size_t next_turn_ = 0;  // the next reduction, the last unit's first, the root's last
+  std::size_t num_settled_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,124 @@
+// The memory plan against what libtorch's CUDA allocator counts: a model of BLOOM-560M's sizes on one rank.
+#include <ATen/ATen.h>
+#include <ATen/DeviceAccelerator.h>
+#include <gtest/gtest.h>
+
+#include "comm/gpu_support.h"
+#include "model/checkpointing.h"
+#include "model/language_model.h"
+#include "model/packing.h"
+#include "parallel/memory_plan.h"
+#include "parallel/sharded_optimizer.h"
+
+namespace tessera {
+namespace {
+
+const at::Device kGpu(at::kCUDA, 0);
+constexpr double kTolerance = 0.05;
+constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
+
+class Flavour : public testing::Environment {
+ public:
+  void SetUp() override {
+    ASSERT_NE(gpu_support(), nullptr) << no_gpu_reason();
+    gpu_support()->set_device(0);
+  }
+};
+const auto* const kFlavour = testing::AddGlobalTestEnvironment(new Flavour);
+
+Json bloom_560m() {
+  return {{"model_type", "bloom"}, {"vocab_size", 250880}, {"n_embed", 1024}, {"n_layer", 24}, {"n_head", 16}};
+}
+
+struct Case {
+  std::string name, strategy;
+  at::ScalarType type = at::kBFloat16;
+  int num_micro_steps = 1;
+  std::int64_t num_sequences = 8;
+  bool checkpointed = false, offload_optimizer = false, offload_parameters = false;
+};
+
+PackedBatch batch_of(const Case& with, std::int64_t length) {
+  std::vector<std::vector<std::int64_t>> sequences;
+  for (std::int64_t i = 0; i < with.num_sequences; ++i) {
+    sequences.emplace_back();
+    for (std::int64_t t = 0; t < length; ++t) sequences.back().push_back((i * 7919 + t * 131) % 250000);
+  }
+  PackedBatch batch = pack_sequences(sequences, kGpu);
+  batch.targets.copy_(batch.input_ids);
+  batch.num_counted = batch.input_ids.numel();
+  return batch;
+}
+
+MemoryPlan plan_of(const Case& with, const PackedBatch& batch) {
+  MemoryPlanOptions options;
+  options.placement = placement_of(with.strategy, with.offload_optimizer, with.offload_parameters);
+  options.types = {with.type, with.type, with.num_micro_steps > 1};
+  options.num_micro_steps = with.num_micro_steps;
+  options.checkpoints_activations = with.checkpointed;
+  StepShape shape;
+  shape.num_tokens = batch.input_ids.numel();
+  shape.num_counted = batch.num_counted;
+  shape.longest = batch.max_seqlen;
+  shape.num_sequences = with.num_sequences;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(with.type));
+  shape.on_gpu = true;
+  const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
+  const auto step = language_step_memory(bloom_560m(), "a test", shape);
+  return plan_memory(planned_units(*model, model->units()), step.get(), options);
+}
+
+class PeakOnGpu : public testing::TestWithParam<Case> {};
+
+TEST_P(PeakOnGpu, IsAsPlanned) {
+  const Case& with = GetParam();
+  run_thread_ranks(1, {}, [&](World& world) {
+    gpu_support()->set_device(0);
+    const PackedBatch batch = batch_of(with, 512);
+    const std::int64_t before = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current;
+    const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
+    EngineOptions options;
+    options.placement = placement_of(with.strategy, with.offload_optimizer, with.offload_parameters);
+    options.types = {with.type, with.type, with.num_micro_steps > 1};
+    options.device = kGpu;
+    options.first_values = [](const std::string&, at::Tensor values) { values.normal_(0, 0.02); };
+    Engine engine(world, *model, model->units(), options);
+    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    CheckpointRunner recomputing(engine);
+    at::accelerator::resetPeakStats(0);
+    const std::int64_t resident = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current - before;
+    for (int step = 0; step < 3; ++step) {
+      for (int i = 0; i < with.num_micro_steps; ++i) {
+        at::Tensor loss;
+        {
+          const auto pass = engine.forward();
+          loss = model->loss(batch, with.checkpointed ? static_cast<UnitRunner&>(recomputing) : engine).sum;
+        }
+        engine.backward(loss, i + 1 == with.num_micro_steps);
+      }
+      optimizer.update({.learning_rate = 1e-5, .divisor = 1e5});
+    }
+    at::accelerator::synchronizeDevice(0);
+    const std::int64_t peak = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].peak - before;
+    const MemoryPlan plan = plan_of(with, batch);
+    // The allocator rounds each of some hundred buffers up to 512 bytes.
+    EXPECT_NEAR(static_cast<double>(resident), static_cast<double>(plan.resident.total()), 1 << 20);
+    EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(plan.peak.total()),
+                kTolerance * static_cast<double>(peak))
+        << plan.peak_moment;
+    fmt::print("{}: peak {:.3f} GiB, planned {:.3f} GiB ({})\n", with.name, static_cast<double>(peak) / (1 << 30),
+               static_cast<double>(plan.peak.total()) / (1 << 30), plan.peak_moment);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PeakOnGpu,
+                         testing::Values(Case{"single", "single"}, Case{"float32", "single", at::kFloat, 1, 2},
+                                         Case{"accumulating", "full_shard", at::kBFloat16, 4},
+                                         Case{"large_batch", "ddp", at::kBFloat16, 1, 32},
+                                         Case{"checkpointed", "full_shard", at::kBFloat16, 1, 32, true},
+                                         Case{"optimizer_offloaded", "zero2", at::kBFloat16, 1, 8, false, true},
+                                         Case{"all_offloaded", "zero3", at::kHalf, 1, 8, false, true, true}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace tessera

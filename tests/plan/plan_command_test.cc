@@ -1,0 +1,191 @@
+// `tessera plan` as users start it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "comm_test/program.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSource = TESSERA_SOURCE_FOLDER;
+const std::string kBloom = "--config_name tests/data/plan/bloom_560m.json --bf16 ";
+constexpr std::int64_t kNumParameters = 559'214'592;
+
+Ended plan(const std::string& arguments) {
+  return run_shell(fmt::format("cd {} && OMP_NUM_THREADS=1 {} plan {}", kSource, binary(), arguments));
+}
+
+Json planned(const std::string& arguments) {
+  const Ended ended = plan(arguments + " --json");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  return ended.status == 0 ? parse_json(ended.output, "the output") : Json::object();
+}
+
+Json row_of(const Json& report, const std::string& strategy) {
+  for (const Json& row : report.at("rows")) {
+    if (row.at("strategy") == strategy) return row;
+  }
+  ADD_FAILURE() << "no row " << strategy;
+  return {};
+}
+
+std::int64_t bytes(const Json& row, const char* where, const char* what) {
+  return row.at(where).at(what).get<std::int64_t>();
+}
+
+void expect_near(std::int64_t found, std::int64_t wanted, const std::string& what) {
+  // Units are rounded up to whole blocks on every rank.
+  EXPECT_NEAR(static_cast<double>(found), static_cast<double>(wanted), 0.005 * static_cast<double>(wanted)) << what;
+}
+
+TEST(PlanCommand, PrintsWhatTheDocsShow) {
+  std::ifstream page(kSource + "/docs/memory.md");
+  std::string line, command, expected;
+  int num_examples = 0;
+  while (std::getline(page, line)) {
+    if (line.starts_with("$ tessera plan ")) {
+      command = line.substr(15);
+      expected.clear();
+    } else if (line == "```" && !command.empty()) {
+      EXPECT_EQ(plan(command).output, expected) << command;
+      command.clear();
+      ++num_examples;
+    } else {
+      expected += line + "\n";
+    }
+  }
+  EXPECT_GE(num_examples, 4);
+}
+
+TEST(PlanCommand, CountsBytesByTheTable) {
+  const Json report = planned(kBloom + "--ranks 8 --optimizer adamw");
+  EXPECT_EQ(report.at("num_parameters"), kNumParameters);
+  EXPECT_EQ(report.at("num_units"), 25);
+  const Json ddp = row_of(report, "ddp"), zero1 = row_of(report, "zero1"), zero2 = row_of(report, "zero2");
+  const Json full = row_of(report, "full_shard"), grad_op = row_of(report, "shard_grad_op");
+  expect_near(bytes(ddp, "between_steps", "parameters"), 2 * kNumParameters, "ddp");
+  expect_near(bytes(ddp, "between_steps", "optimizer"), 12 * kNumParameters, "ddp");
+  for (const Json& row : {zero1, zero2, full, grad_op}) {
+    expect_near(bytes(row, "between_steps", "optimizer"), 12 * kNumParameters / 8, row.at("strategy"));
+    EXPECT_LT(bytes(row, "device", "total"), bytes(ddp, "device", "total"));
+  }
+  expect_near(bytes(zero2, "between_steps", "parameters"), 2 * kNumParameters, "zero2");
+  expect_near(bytes(full, "between_steps", "parameters"), 2 * kNumParameters / 8, "full_shard");
+  EXPECT_LT(bytes(full, "device", "total"), bytes(grad_op, "device", "total"));
+  for (const Json& row : report.at("rows")) {
+    std::int64_t sum = 0;
+    for (const char* what : {"parameters", "gradients", "optimizer", "in_flight", "activations"}) {
+      EXPECT_GE(bytes(row, "device", what), 0) << row;
+      sum += bytes(row, "device", what);
+    }
+    EXPECT_EQ(sum, bytes(row, "device", "total"));
+    EXPECT_EQ(bytes(row, "host", "total"), 0);
+  }
+}
+
+TEST(PlanCommand, KnowsOffloadOptimizersTypesAndHybrid) {
+  const Json offloaded = row_of(planned(kBloom + "--strategy zero2 --ranks 2 --offload_optimizer"), "zero2");
+  EXPECT_EQ(bytes(offloaded, "device", "optimizer"), 0);
+  // Master and two moments in float32, gradient and the values for the device in bf16, of half the parameters.
+  expect_near(bytes(offloaded, "host", "total"), (12 + 2 + 2) * kNumParameters / 2, "host");
+  const Json all = row_of(planned(kBloom + "--strategy zero3 --ranks 2 --offload_optimizer --offload_param"), "zero3");
+  EXPECT_EQ(bytes(all, "between_steps", "total"), 0);
+  const Json sgd = row_of(planned(kBloom + "--strategy ddp --optimizer sgd --momentum 0.9"), "ddp");
+  expect_near(bytes(sgd, "between_steps", "optimizer"), 8 * kNumParameters, "master and one moment");
+  const Json plain =
+      row_of(planned("--config_name tests/data/plan/bloom_560m.json --strategy ddp --optimizer sgd"), "ddp");
+  EXPECT_EQ(bytes(plain, "between_steps", "optimizer"), 0) << "float32 parameters are their own master";
+  const Json hybrid = row_of(planned(kBloom + "--strategy hybrid_shard --ranks 8 --ranks_per_node 2"), "hybrid_shard");
+  expect_near(bytes(hybrid, "between_steps", "optimizer"), 12 * kNumParameters / 2, "split over a node");
+}
+
+TEST(PlanCommand, CountsActivationsByTokens) {
+  const auto activations = [](const std::string& more) {
+    return bytes(row_of(planned(kBloom + "--strategy ddp " + more), "ddp"), "device", "activations");
+  };
+  EXPECT_EQ(activations("--tokens 4096"), activations("--per_device_train_batch_size 8 --max_seq_length 512"));
+  const std::int64_t small = activations("--tokens 4096"), large = activations("--tokens 32768");
+  EXPECT_GT(large, 5 * small);
+  EXPECT_LT(activations("--tokens 32768 --gradient_checkpointing"), large / 4);
+}
+
+TEST(PlanCommand, KnowsPicturesAndModelFolders) {
+  const Json resnet = planned("resnet50 --fp16 --per_device_train_batch_size 64 --image_size 64 --num_classes 200");
+  EXPECT_EQ(resnet.at("num_units"), 17);
+  EXPECT_EQ(resnet.at("num_parameters"), 23'917'832);
+  EXPECT_GT(bytes(row_of(resnet, "ddp"), "device", "activations"), 0);
+  EXPECT_EQ(planned("tests/data/models/folder --tokens 10").at("model"), "bloom");
+}
+
+// 176 billion parameters: nothing of the model is allocated.
+TEST(PlanCommand, PlansModelsThatFitNowhere) {
+  const Ended ended =
+      plan("--config_name tests/data/plan/bloom_176b.json --bf16 --strategy full_shard --ranks 384 --memory 80G");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "176,247,271,424 parameters")) << ended.output;
+}
+
+TEST(PlanCommand, SaysWhatFitsAndWhatWouldMakeItFit) {
+  const Ended fits = plan(kBloom + "--ranks 8 --memory 8G");
+  EXPECT_TRUE(contains(fits.output, "fit: ")) << fits.output;
+  const std::string strategy = "--strategy ddp --ranks 4 --tokens 16384 ";
+  const Json report = planned(kBloom + strategy + "--memory 10G");
+  EXPECT_EQ(row_of(report, "ddp").at("fits"), false);
+  ASSERT_FALSE(report.at("advice").empty());
+  for (const Json& advice : report.at("advice")) {
+    // The advice is in the words of the settings: followed, it fits.
+    std::string words = kBloom + "--ranks 4 --memory 10G " + advice.at("change").get<std::string>();
+    if (!contains(words, "--strategy")) words += " --strategy ddp";
+    if (!contains(words, "--per_device_train_batch_size")) words += " --tokens 16384";
+    const Json followed = planned(words);
+    EXPECT_EQ(followed.at("rows").size(), 1);
+    EXPECT_EQ(followed.at("rows")[0].at("fits"), true) << words;
+    EXPECT_EQ(followed.at("rows")[0].at("device"), advice.at("device")) << words;
+  }
+  const Ended hopeless = plan(kBloom + "--strategy ddp --memory 100M");
+  EXPECT_TRUE(contains(hopeless.output, "none fits; nor does any change")) << hopeless.output;
+}
+
+TEST(PlanCommand, RefusesBadInputClearly) {
+  const auto expect_refused = [](const std::string& arguments, const std::string& part) {
+    const Ended ended = plan(arguments);
+    EXPECT_EQ(ended.status, 2) << arguments << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, part)) << arguments << "\n" << ended.output;
+  };
+  expect_refused("", "takes one MODEL");
+  expect_refused(kBloom + "resnet50", "takes one MODEL");
+  expect_refused(kBloom + "--ranks 0", "--ranks");
+  expect_refused(kBloom + "--ranks -3", "--ranks");
+  expect_refused(kBloom + "--strategy zero9", "strategy 'zero9' is not known");
+  expect_refused(kBloom + "--strategy ddp,", "strategy '' is not known");
+  expect_refused(kBloom + "--strategy single --ranks 2", "'single' is for one rank");
+  expect_refused(kBloom + "--strategy zero2 --offload_param", "offload_param needs a strategy that splits");
+  expect_refused(kBloom + "--tokens 0", "--tokens");
+  expect_refused(kBloom + "--tokens 10 --batch_size 2", "give one");
+  expect_refused(kBloom + "--fp16", "--bf16 and --fp16");
+  expect_refused(kBloom + "--ranks 8 --ranks_per_node 3", "nodes must be alike");
+  expect_refused(kBloom + "--memory lots", "--memory");
+  expect_refused(kBloom + "--momentum 0.9", "only with --optimizer sgd");
+  expect_refused(kBloom + "--device cpu --offload_optimizer", "a CPU's memory is the host's");
+  expect_refused(kBloom + "--image_size 64", "only for resnet50");
+  expect_refused("resnet50 --tokens 5", "knows no tokens");
+  expect_refused("--config_name tests/data/plan/none.json", "none.json");
+  const fs::path empty = fs::temp_directory_path() / fmt::format("tessera_plan_{}", getpid());
+  fs::create_directory(empty);
+  expect_refused(empty.string(), "config.json");
+  write_file_atomically(empty / "config.json", R"({"model_type": "llama"})");
+  expect_refused(empty.string(), "llama");
+  fs::remove_all(empty);
+}
+
+}  // namespace
+}  // namespace tessera
