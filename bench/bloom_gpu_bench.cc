@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "comm/gpu_support.h"
@@ -16,52 +15,17 @@
 #include "model/checkpointing.h"
 #include "model/generation.h"
 #include "model/initialise.h"
-#include "model/packing.h"
+#include "squad_like.h"
 
 namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Chosen by hand, since BLOOM's vocabulary is not at hand: about as long as SQuAD's prompts with their answers, 2,907
-// tokens in all.
-const std::vector<std::int64_t> kLengths = {98,  131, 142, 150, 155, 161, 168, 172,
-                                            178, 185, 190, 199, 212, 228, 249, 289};
 constexpr std::int64_t kAnswerTokens = 5;
 constexpr int kWarmups = 5, kRounds = 20;
 
 constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
-
-std::vector<TokenIds> sequences(std::int64_t vocab_size) {
-  std::vector<TokenIds> result;
-  std::int64_t number = 1;
-  for (const std::int64_t length : kLengths) {
-    result.emplace_back();
-    for (std::int64_t i = 0; i < length; ++i) result.back().push_back(number = (number * 48271) % 2147483647);
-    for (std::int64_t& id : result.back()) id %= vocab_size;
-  }
-  return result;
-}
-
-// Each token predicts the next; `counted` of each sequence's last ones count, or all.
-PackedBatch batch_of(const std::vector<TokenIds>& rows, std::int64_t counted, const at::Device& device) {
-  PackedBatch batch = pack_sequences(rows, at::kCPU);
-  auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
-  std::int64_t begin = 0;
-  for (const TokenIds& row : rows) {
-    const auto length = static_cast<std::int64_t>(row.size());
-    for (std::int64_t i = std::max<std::int64_t>(0, length - 1 - counted); i + 1 < length; ++i) {
-      targets[begin + i] = row[static_cast<std::size_t>(i + 1)];
-      ++batch.num_counted;
-    }
-    begin += length;
-  }
-  batch.input_ids = batch.input_ids.to(device);
-  batch.positions = batch.positions.to(device);
-  batch.targets = batch.targets.to(device);
-  batch.cu_seqlens = batch.cu_seqlens.to(device);
-  return batch;
-}
 
 // Milliseconds, the median of kRounds calls that are waited for one by one.
 double timed(const std::function<void()>& action) {
@@ -120,8 +84,9 @@ int run() {
   initialise(model, 1);
   std::int64_t numel = 0;
   for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();
-  const std::vector<TokenIds> rows = sequences(config.vocab_size);
-  const PackedBatch answers = batch_of(rows, kAnswerTokens, device), whole = batch_of(rows, 1 << 20, device);
+  const std::vector<TokenIds> rows = squad_like_sequences(config.vocab_size);
+  const PackedBatch answers = training_batch(rows, kAnswerTokens, device),
+                    whole = training_batch(rows, 1 << 20, device);
   fmt::print("BLOOM-560M ({} parameters), bf16, {} sequences, {} tokens, on {}\n", numel, rows.size(),
              answers.input_ids.numel(), gpu_support()->info(0).name);
   UnitRunner plain;

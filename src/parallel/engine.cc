@@ -59,13 +59,18 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
     throw UsageError(fmt::format(
         "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
   }
+  of_model_.insert(&model);
+  for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
+  std::unordered_set<const torch::nn::Module*> listed;
+  for (const Unit& unit : units) {
+    if (!of_model_.contains(unit.module)) throw Error(fmt::format("unit {} is not a module of the model", unit.name));
+    if (!listed.insert(unit.module).second) throw Error(fmt::format("unit {}: its module is listed twice", unit.name));
+  }
   const auto division = divide(model, units, options.is_exempt_from_decay);
   check_alike(world, model, units, options, division);
   if (placement().offload_optimizer || placement().offload_parameters) {
     link_ = std::make_unique<HostLink>(device_, options.pin_memory);
   }
-  of_model_.insert(&model);
-  for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
   for (std::size_t index = 0; index < units.size(); ++index) {
     add_unit(units[index].name, division[index]);
     index_of_[units[index].module] = index;
@@ -244,7 +249,14 @@ void Engine::release_all() {
   for (FlatUnit& unit : units_) unit.release();
 }
 
+void Engine::settle_updates() {
+  for (std::size_t index = 0; index < units_.size(); ++index) {
+    guarded("update", index, [&] { units_[index].settle_update(); });
+  }
+}
+
 void Engine::wait_for_gradients() {
+  guarded("update", root(), [] {});  // says the error that there was, if any
   if (!last_micro_step_) {
     throw Error("the last backward() said that another micro-step follows: no gradient is whole yet");
   }

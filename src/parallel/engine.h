@@ -84,6 +84,9 @@ class Engine : public UnitRunner {
   // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
   // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
   void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
+  // Waits for updates that go on in the background, and throws what went wrong in one: at the end of a run, and before
+  // masters and moments are read.
+  void settle_updates();
   // Collective: batch-norm's statistics by the rule of the options. The first pass of a step does it by itself; before
   // evaluation and saving the caller does.
   void sync_buffers() { buffers_.make_alike(); }

@@ -51,7 +51,9 @@ void ShardedOptimizer::update_during_backward(const UpdateArguments& arguments) 
         "updates during backward and clipping do not go together: clipping needs the norm of all gradients "
         "before the first update");
   }
-  is_updating_ = true;
+  if (std::exchange(is_updating_, true)) {
+    throw Error("update_during_backward() was called twice: update() ends what the first one began");
+  }
   ++num_updates_;
   engine_.listen_to_gradients([this, arguments](std::size_t index) {
     at::NoGradGuard no_gradients;
@@ -65,27 +67,30 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   engine_.wait_for_gradients();
   const bool was_updated = std::exchange(is_updating_, false);
   engine_.listen_to_gradients({});
+  const auto has_come = [](const at::Tensor& sums) { return sums.defined(); };
+  if (was_updated && !std::all_of(square_sums_.begin(), square_sums_.end(), has_come)) {
+    throw Error("update_during_backward() was not followed by the last micro-step's backward(): no gradient came");
+  }
   for (std::size_t i = 0; i < square_sums_.size() && !was_updated; ++i) {
     engine_.guarded("update", i, [&] { square_sums_[i] = engine_.units()[i].square_sums(); });
   }
   UpdateResult result{gradient_norm() / arguments.divisor, false, {}};
+  result.skipped = !std::isfinite(result.gradient_norm);
+  if (result.skipped) result.faults = find_faults();
   square_sums_.assign(square_sums_.size(), at::Tensor());
-  const bool is_finite = std::isfinite(result.gradient_norm);
   if (was_updated) {
-    if (is_finite) return result;
-    throw Error(
-        "a gradient that is not finite was used before that was known, as updates during backward do: the model "
-        "is spoilt; go back to a checkpoint, and let updates wait for the norm");
+    if (!result.skipped) return result;
+    throw Error(describe(result.faults) +
+                "; it was used before that was known, as updates during backward do: the model is spoilt; go back to a "
+                "checkpoint, and let updates wait for the norm");
   }
-  if (is_finite) {
+  if (!result.skipped) {
     ++num_updates_;
     double scale = 1 / arguments.divisor;
     // As torch's clip_grad_norm_ does it.
     if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
     update_all(arguments.learning_rate, scale);
   } else {
-    result.skipped = true;
-    result.faults = find_faults();
     for (FlatUnit& unit : engine_.units()) unit.forget_gradient();
   }
   return result;
@@ -159,9 +164,11 @@ void ShardedOptimizer::check_order(const at::Tensor& order_of_rank) const {
 std::vector<GradientFault> ShardedOptimizer::find_faults() const {
   std::vector<std::string> names;
   std::vector<bool> is_finite;
-  for (const FlatUnit& unit : engine_.units()) {
+  for (std::size_t i = 0; i < square_sums_.size(); ++i) {
+    const FlatUnit& unit = engine_.units()[i];
     names.push_back(unit.name());
-    is_finite.push_back(unit.own_gradient_is_finite());
+    is_finite.push_back(engine_.all() != nullptr ? unit.own_gradient_is_finite()
+                                                 : std::isfinite(square_sums_[i].sum().item<double>()));
   }
   return find_gradient_faults(engine_.all(), engine_.device(), names, is_finite);
 }

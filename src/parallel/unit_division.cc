@@ -1,7 +1,11 @@
 #include "parallel/unit_division.h"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 #include <unordered_set>
+
+#include "core/error.h"
 
 namespace tessera {
 
@@ -27,6 +31,13 @@ std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const s
   for (const auto& item : model.named_parameters()) {
     const c10::TensorImpl* impl = item.value().unsafeGetTensorImpl();
     if (!taken.insert(impl).second) continue;
+    const at::ScalarType type = item.value().scalar_type();
+    if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16) {
+      throw Error(
+          fmt::format("parameter {} is {}: the engine spreads float32, float16 and bfloat16; make it a buffer, or "
+                      "convert it",
+                      item.key(), c10::toString(type)));
+    }
     const auto found = holder.find(impl);
     of_unit[found == holder.end() ? root : found->second].push_back(
         {item.key(), item.value(), group_of(item.key(), item.value())});

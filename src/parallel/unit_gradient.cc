@@ -9,6 +9,11 @@
 #include "kernels/norm.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::int64_t kPartOfSmall = 4;  // of the unit: less than a quarter
+
+}  // namespace
 
 UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters)
     : context_(std::move(context)), parameters_(std::move(parameters)), has_gradient_(parameters_.size()) {
@@ -23,6 +28,7 @@ void UnitGradient::make_flat() {
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
   zero_gaps(flat_);
+  for (const std::size_t slot : std::exchange(waiting_, {})) move_into_flat(slot);
 }
 
 void UnitGradient::zero_gaps(const at::Tensor& flat) const {
@@ -34,11 +40,19 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
   flat.narrow(0, end, flat.numel() - end).zero_();
 }
 
+// A small gradient alone is no reason to make the flat one: the root's last norm comes first in backward, its embedding
+// last, and in between half a gigabyte would lie empty.
 void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
+  const bool is_small = context_->layout.slots()[slot].numel * kPartOfSmall < context_->layout.numel();
+  if (!flat_.defined() && is_small) return waiting_.push_back(slot);
+  if (!flat_.defined()) make_flat();
+  move_into_flat(slot);
+}
+
+void UnitGradient::move_into_flat(std::size_t slot) {
   at::Tensor& gradient = parameters_[slot].mutable_grad();
   if (!gradient.defined()) return;
-  if (!flat_.defined()) make_flat();
   const at::Tensor target = view_of(flat_, context_->layout.slots()[slot]);
   has_gradient_[slot] ? target.add_(gradient) : target.copy_(gradient, /*non_blocking=*/true);
   has_gradient_[slot] = true;
@@ -46,12 +60,13 @@ void UnitGradient::accept(std::size_t slot) {
 }
 
 void UnitGradient::begin_reduce(bool last_micro_step) {
-  if (!context_->placement.gradients_split && !last_micro_step) return;
   at::NoGradGuard no_gradients;
+  if (!flat_.defined()) make_flat();
+  if (!context_->placement.gradients_split && !last_micro_step) return;
   settle();  // the micro-step before
+  if (std::exchange(is_first_, last_micro_step)) own_sum_.reset(), own_sum_is_finite_ = true;
   is_last_ = last_micro_step;
   is_settled_ = false;
-  if (!flat_.defined()) make_flat();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!has_gradient_[i]) view_of(flat_, context_->layout.slots()[i]).zero_();
   }
@@ -76,8 +91,8 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
 // One pass of reading, beside a reduction that moves the same bytes several times. Alone there is nobody to tell apart.
 void UnitGradient::note_own() {
   if (context_->groups.is_alone()) return;
-  const at::Tensor sum =
-      kernels::block_square_sums(flat_).sum();  // sum() alone would make a float32 copy of a half type
+  // Not flat_.sum(): on a CPU that makes a float32 copy of a half type.
+  const at::Tensor sum = kernels::block_square_sums(flat_).sum();
   if (sum.is_cpu()) {
     own_sum_is_finite_ = own_sum_is_finite_ && std::isfinite(sum.item<double>());
   } else {
@@ -86,7 +101,6 @@ void UnitGradient::note_own() {
 }
 
 bool UnitGradient::own_is_finite() const {
-  if (context_->groups.is_alone()) return std::isfinite(square_sums().sum().item<double>());
   return own_sum_is_finite_ && (!own_sum_.defined() || std::isfinite(own_sum_.item<double>()));
 }
 
@@ -127,8 +141,6 @@ at::Tensor UnitGradient::square_sums() const {
 void UnitGradient::forget() {
   settled_.reset();
   square_sums_.reset();
-  own_sum_.reset();
-  own_sum_is_finite_ = true;
   is_settled_ = false;
 }
 

@@ -17,7 +17,8 @@ class UnitGradient {
  public:
   UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters);
 
-  // Takes over what autograd has put into the parameter's .grad, and clears that.
+  // Takes over what autograd has put into the parameter's .grad, and clears that: now, or by begin_reduce at the
+  // latest.
   void accept(std::size_t slot);
   // `last_micro_step`: rows with whole gradients reduce only then. Parameters without a gradient count as zero.
   void begin_reduce(bool last_micro_step);
@@ -31,12 +32,14 @@ class UnitGradient {
   void wait_on_host() const { download_.wait(); }
   // The sum of squares of each block of value(), on the device. Settled.
   at::Tensor square_sums() const;
-  // Whether this rank's own gradient was finite before it was added to the other ranks': asked when the sum is not.
+  // Whether this rank's own gradient was finite before it was added to the other ranks': asked when the sum is not,
+  // until the next step's first reduction. With one rank it is not noted.
   bool own_is_finite() const;
   void forget();
 
  private:
   void make_flat();
+  void move_into_flat(std::size_t slot);
   void zero_gaps(const at::Tensor& flat) const;
   void note_own();
   void store();
@@ -45,17 +48,18 @@ class UnitGradient {
   std::shared_ptr<const UnitContext> context_;
   std::vector<at::Tensor> parameters_;  // by slot
 
-  at::Tensor flat_;                 // [padded], from the first gradient until it is reduced
-  std::vector<bool> has_gradient_;  // by slot, in this backward or an earlier micro-step
-  at::Tensor incoming_;             // what a reduction writes
-  at::Tensor settled_;              // [range] on the device
-  at::Tensor on_host_;              // [range]; made once, as page-locking takes long
-  at::Tensor square_sums_;          // of an offloaded gradient
-  at::Tensor own_sum_;              // on a GPU: of all elements of this rank's own gradients, so far
-  bool own_sum_is_finite_ = true;   // on a CPU: whether it is
+  at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
+  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad
+  std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
+  at::Tensor incoming_;               // what a reduction writes
+  at::Tensor settled_;                // [range] on the device
+  at::Tensor on_host_;                // [range]; made once, as page-locking takes long
+  at::Tensor square_sums_;            // of an offloaded gradient
+  at::Tensor own_sum_;                // on a GPU: of all elements of this rank's own gradients, so far
+  bool own_sum_is_finite_ = true;     // on a CPU: whether it is
   WorkHandle reduce_;
   Transfer download_;
-  bool across_nodes_is_due_ = false, is_last_ = true, is_settled_ = false;
+  bool across_nodes_is_due_ = false, is_first_ = true, is_last_ = true, is_settled_ = false;
 };
 
 }  // namespace tessera

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# What the engine costs over a plain libtorch loop with the same kernels; on a GPU its rows and offload as well.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${TESSERA_BUILD:-build/release}/bin/engine_bench
+status=0
+"$program" overhead || status=$?
+if [ "$status" = 0 ] || [ "$status" = 3 ]; then
+  if [ -e /dev/nvidiactl ]; then "$program" gpu || status=$?; fi
+fi
+exit "$status"

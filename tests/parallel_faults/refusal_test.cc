@@ -1,0 +1,63 @@
+// What an engine refuses before it does harm.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "parallel/sharded_optimizer.h"
+#include "parallel/small_model.h"
+#include "parallel_faults/ranks.h"
+#include "support/contains.h"
+
+namespace tessera {
+namespace {
+
+std::string refusal_of(const std::function<void(World&)>& body) {
+  return messages_of(2, body)[1];
+}
+
+TEST(Refusal, OfAnUpdateDuringABackwardThatNeverCame) {
+  EXPECT_TRUE(contains(refusal_of([](World& world) {
+                         SmallModel model;
+                         Engine engine(world, model, model.units(), options_of("zero2"));
+                         ShardedOptimizer optimizer(engine, kernels::AdamW{});
+                         optimizer.update_during_backward({.learning_rate = 1e-3});
+                         optimizer.update({.learning_rate = 1e-3});
+                       }),
+                       "was not followed by the last micro-step's backward()"));
+}
+
+TEST(Refusal, OfAUnitThatIsNotOfTheModel) {
+  const std::string message = refusal_of([](World& world) {
+    SmallModel model, other;
+    Engine engine(world, model, other.units(), options_of("full_shard"));
+  });
+  EXPECT_TRUE(contains(message, "unit block_0 is not a module of the model"));
+  const std::string of_null = refusal_of([](World& world) {
+    SmallModel model;
+    Engine engine(world, model, {{"lost", "Block", nullptr}}, options_of("full_shard"));
+  });
+  EXPECT_TRUE(contains(of_null, "unit lost is not a module of the model"));
+}
+
+TEST(Refusal, OfAModuleThatIsTwoUnits) {
+  const std::string message = refusal_of([](World& world) {
+    SmallModel model;
+    Engine engine(world, model, {model.units()[0], model.units()[1], model.units()[0]}, options_of("full_shard"));
+  });
+  EXPECT_TRUE(contains(message, "unit block_0"));
+  EXPECT_TRUE(contains(message, "twice"));
+}
+
+TEST(Refusal, OfParametersThatAreNoFloats) {
+  for (const at::ScalarType type : {at::kLong, at::kDouble}) {
+    const std::string message = refusal_of([&](World& world) {
+      torch::nn::Module model;
+      model.register_parameter("weight", at::ones({3}));
+      model.register_parameter("places", at::ones({3}, type), /*requires_grad=*/false);
+      Engine engine(world, model, {}, options_of("ddp"));
+    });
+    EXPECT_TRUE(contains(message, "parameter places is "));
+  }
+}
+
+}  // namespace
+}  // namespace tessera
