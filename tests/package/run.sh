@@ -7,6 +7,7 @@ set -euo pipefail
 build=$1 source=$2 work=$3 cxx=$4
 mpirun=("${@:5}")
 export OMP_NUM_THREADS=1
+export CUDA_VISIBLE_DEVICES=  # bits are compared: one kind of processor
 
 die() {
   echo "FAILED: $1"
