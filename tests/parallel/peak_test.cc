@@ -132,6 +132,7 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
   WorldOptions world_options;
   world_options.ranks_per_node = run.ranks_per_node;
   run_thread_ranks(run.num_ranks, world_options, [&](World& world) {
+    at::set_num_threads(1);  // of this rank; oneDNN takes memory to work in for each
     const MemoryPlanOptions planned = plan_options(run, false);
     Subject subject = subject_of(run.model, run.type);
     {
@@ -203,7 +204,16 @@ using Parameters = std::tuple<std::string, at::ScalarType, int>;
 
 class PeakOf : public testing::TestWithParam<Parameters> {
  protected:
-  static void TearDownTestSuite() { fmt::print("planned peaks are at most {:.2f} % off\n", largest_deviation); }
+  void SetUp() override {
+#ifndef __aarch64__
+    if (std::get<1>(GetParam()) != at::kFloat) {
+      GTEST_SKIP() << "what oneDNN takes for half types depends on the processor, and was measured on ARM";
+    }
+#endif
+  }
+  static void TearDownTestSuite() {
+    fmt::print("planned peaks are at most {:.2f} % off\n", largest_deviation);
+  }
   Training run(const std::string& strategy) const {
     const auto& [model, type, num_ranks] = GetParam();
     return {.model = model, .strategy = strategy, .type = type, .num_ranks = num_ranks};
