@@ -69,6 +69,7 @@ class Schema {
   // the hidden ones that nothing has set.
   Json to_json() const;
   const Setting& at(const std::string& name) const;
+  std::vector<const Setting*> shown() const;  // those of --print_config, in its order
 
  private:
   class CommandLine;
@@ -93,7 +94,6 @@ class Schema {
   // Names that stand for two settings, or for none that can be written: a mistake of ours, found when a source is read.
   void check_names() const;
   std::vector<std::string> groups() const;
-  std::vector<const Setting*> shown() const;  // in --print_config
 
   std::string command_, summary_;
   std::list<Setting> settings_;  // stable addresses, order of declaration

@@ -94,7 +94,7 @@ class Parser {
   void parse_value() {
     if (peek() == '~' && (peek(1) == '/' || is_blank(peek(1)) || peek(1) == '\n')) {
       ++at_;
-      entry_.value += value_of("HOME");
+      add(value_of("HOME"));
     }
     while (!at_end_of_line() && !is_blank(peek()) && peek() != ';') {
       const char c = peek();
@@ -109,12 +109,12 @@ class Parser {
       } else if (c == '\\') {
         if (is_continuation()) break;
         ++at_;
-        if (!at_end_of_line()) entry_.value += text_[at_++];
+        if (!at_end_of_line()) add(text_[at_++]);
       } else if (c == '|' || c == '&' || c == '<' || c == '>' || c == '(' || c == ')') {
         entry_.unknown = fmt::format("the '{}' in it is a shell's; quote it, or take it out", c);
         skip_comment();
       } else {
-        entry_.value += c;
+        add(c);
         ++at_;
       }
     }
@@ -123,7 +123,7 @@ class Parser {
   void parse_single_quotes() {
     const std::size_t end = text_.find_first_of("'\n", at_ + 1);
     if (end == std::string_view::npos || text_[end] != '\'') refuse_open_quote('\'');
-    entry_.value += text_.substr(at_ + 1, end - at_ - 1);
+    add(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
   }
 
@@ -137,7 +137,7 @@ class Parser {
         pass_backquotes();
       } else {
         if (peek() == '\\' && std::string_view("\"\\$`").find(peek(1)) != std::string_view::npos) ++at_;
-        entry_.value += text_[at_++];
+        add(text_[at_++]);
       }
     }
     ++at_;
@@ -150,12 +150,12 @@ class Parser {
     } else if (peek() == '{') {
       parse_braces();
     } else if (starts_name(peek())) {
-      entry_.value += value_of(take_name());
+      add(value_of(take_name()));
     } else if (continues_name(peek()) || std::string_view("@*#?!$-").find(peek()) != std::string_view::npos) {
       ++at_;
       entry_.unknown = "a shell's own variable is in it";
     } else {
-      entry_.value += '$';
+      add('$');
     }
   }
 
@@ -171,11 +171,20 @@ class Parser {
       entry_.unknown = "only ${NAME} and ${NAME:-word} are understood";
     } else if (is_plain_default) {
       const std::string value = find(name).value_or("");
-      entry_.value += value.empty() ? std::string(rest.substr(2)) : value;
+      add(value.empty() ? std::string(rest.substr(2)) : value);
     } else {
-      entry_.value += value_of(name);
+      add(value_of(name));
     }
   }
+
+  // $A$A$A on a line, and the next line the same with its result: no such value is a setting's.
+  void add(std::string_view text) {
+    constexpr std::size_t kMaxBytes = 65536;
+    entry_.value += text;
+    if (entry_.value.size() > kMaxBytes)
+      refuse(fmt::format("the value of {} has more than {} bytes", entry_.name, kMaxBytes));
+  }
+  void add(char c) { add(std::string_view(&c, 1)); }
 
   std::string take_name() {
     const std::size_t begin = at_;

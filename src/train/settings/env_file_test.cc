@@ -87,6 +87,12 @@ TEST(EnvFile, WhatIsNoAssignmentIsRefusedByItsLine) {
   EXPECT_EQ(refusal_of("export A"), "accepted");
 }
 
+TEST(EnvFile, AValueThatGrowsWithEachLineIsRefused) {
+  std::string text = "A=xxxxxxxxxxxxxxxx\n";
+  for (int i = 0; i < 40; ++i) text += "A=$A$A\n";
+  EXPECT_EQ(refusal_of(text), "env_vars.sh:14: the value of A has more than 65536 bytes");
+}
+
 class EnvFileSettings : public LoadTest {};
 
 TEST_F(EnvFileSettings, EveryNameOfTheContractIsASetting) {
