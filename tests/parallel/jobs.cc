@@ -10,6 +10,7 @@
 #include "model/gpt.h"
 #include "model/initialise.h"
 #include "model/packing.h"
+#include "model/resnet.h"
 #include "parallel/small_model.h"
 #include "parallel/small_resnet.h"
 
@@ -88,6 +89,30 @@ class ResNetJob : public Job {
   SmallResNet model_;
 };
 
+class ResNet50Job : public Job {
+ public:
+  explicit ResNet50Job(Part part) : part_(part), model_(kNumClasses) {
+    // Other ranks' draws are from the same generator: only what the first has drawn, once, is always the same.
+    static ResNet50 drawn_once(kNumClasses);
+    const at::NoGradGuard no_gradients;
+    const auto from = drawn_once.parameters(), to = model_.parameters();
+    for (std::size_t i = 0; part.rank == 0 && i < to.size(); ++i) to[i].copy_(from[i]);
+  }
+  UnitModel& model() override { return model_; }
+  Loss loss(int step, int micro_step, UnitRunner& runner) override {
+    const at::Generator generator = generator_of(step, micro_step);
+    const at::Tensor classes = part_.of(at::randint(kNumClasses, {4}, generator, at::kLong));
+    const at::Tensor images = part_.of(at::randn({4, 3, 48, 48}, generator));
+    const at::Tensor logits = model_.forward(images.to(model_.parameters().front().scalar_type()), runner);
+    return {at::cross_entropy_loss(logits.to(at::kFloat), classes, {}, at::Reduction::Sum), classes.numel()};
+  }
+
+ private:
+  static constexpr std::int64_t kNumClasses = 10;
+  Part part_;
+  ResNet50 model_;
+};
+
 std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
   if (is_bloom) {
     BloomConfig config;
@@ -164,6 +189,16 @@ NamedJob resnet_job() {
 
 NamedJob frozen_resnet_job() {
   return image_job("frozen_resnet", false);
+}
+
+NamedJob resnet50_job() {
+  NamedJob job{"resnet50",
+               [](int rank, int num_ranks) {
+                 return std::make_unique<ResNet50Job>(Part{rank, num_ranks});
+               },
+               sgd()};
+  job.how.num_steps = 3;
+  return job;
 }
 
 std::vector<NamedJob> all_jobs() {

@@ -20,6 +20,7 @@ NamedJob gpt_job();
 NamedJob resnet_job();         // batch norms by the statistics of one rank's images, as everywhere
 NamedJob frozen_resnet_job();  // batch norms by their running statistics, so that the number of ranks does not matter
 std::vector<NamedJob> all_jobs();
+NamedJob resnet50_job();  // the real one: seconds a step
 
 // The distinct rows of the table that so many ranks can use; names of the same row are left out.
 std::vector<Row> rows_of_table(int num_ranks);
