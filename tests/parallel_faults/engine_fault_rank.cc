@@ -74,9 +74,10 @@ std::vector<at::Tensor> use_up_memory() {
   return held;
 }
 
-EngineOptions options_of(const std::string& strategy) {
+EngineOptions options_of(const std::string& strategy, bool offloads = false) {
   EngineOptions options;
-  options.placement = placement_of(strategy);
+  options.placement = placement_of(strategy, offloads);
+  options.host_is_apart = offloads;
   return options;
 }
 
@@ -98,10 +99,13 @@ struct Training {
   const std::string& fault;
   SmallModel model;
   Engine engine;
-  ShardedOptimizer optimizer{engine, kernels::AdamW{}};
+  ShardedOptimizer optimizer;
 
   Training(World& in, const std::string& what, const std::string& strategy)
-      : world(in), fault(what), engine(world, model, model.units(), options_of(strategy)) {}
+      : world(in),
+        fault(what),
+        engine(world, model, model.units(), options_of(strategy, what == "background")),
+        optimizer(engine, kernels::AdamW{}, what == "background" ? HostUpdates::kInBackground : HostUpdates::kAtOnce) {}
 
   bool goes_wrong(int step, const char* in) const { return world.rank() == kCulprit && step == 1 && fault == in; }
 
@@ -140,7 +144,7 @@ struct Training {
       }
     }
     engine.backward(loss);
-    if (goes_wrong(number, "optimizer")) {
+    if (goes_wrong(number, "optimizer") || goes_wrong(number, "background")) {
       note_time();
       at::Tensor master = engine.units()[1].master();
       master.resize_({3});  // the optimizer's kernel refuses tensors that do not fit

@@ -69,6 +69,11 @@ TEST_P(EngineFault, AnExceptionInTheOptimizerNamesRankAndUnit) {
   expect_ended_by_rank_1(run_with_fault("optimizer", GetParam()), "update of unit block_1");
 }
 
+// The worker's thread throws; whoever next needs the unit hears of it.
+TEST_P(EngineFault, AnExceptionInAnUpdateInTheBackgroundNamesRankAndUnit) {
+  expect_ended_by_rank_1(run_with_fault("background", GetParam()), "update of unit block_1");
+}
+
 // Nobody fails: every rank skips the same step, says whose gradient it was, and goes on.
 TEST_P(EngineFault, ANanOnOneRankIsSkippedByAllAndNamed) {
   const Outcome outcome = run_with_fault("nan", GetParam());
