@@ -1,5 +1,6 @@
 #include "train/log_line.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,7 @@
 // Log lines as transformers 4 prints them, written and read back: {'loss': 4.895, 'grad_norm': 81.5, 'epoch': 4.0}
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

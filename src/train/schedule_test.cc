@@ -57,7 +57,8 @@ TEST(Schedule, EqualsTransformersForEveryUpdate) {
 TEST(Schedule, LaterReleasesLogTheRateOfTheStep) {
   for (const Json& row : train_reference("trainer_late.json", "logged")) {
     const std::string kind = row.at("kind");
-    if (!kind.starts_with("constant")) EXPECT_EQ(row.at("logged"), "used") << kind;  // there both are one
+    if (kind.starts_with("constant")) continue;  // there both are one
+    EXPECT_EQ(row.at("logged"), "used") << kind;
   }
 }
 

@@ -109,7 +109,7 @@ class TinyTrainer(Trainer):
         return EvalLoopOutput(predictions=None, label_ids=None, metrics=metrics, num_samples=len(dataloader.dataset))
 
 
-def run(rows, metrics=None, patience=None, threshold=0.0, **arguments):
+def run(rows, metrics=None, patience=None, threshold=0.0, callback=None, **arguments):
     with tempfile.TemporaryDirectory() as folder:
         args = TrainingArguments(output_dir=folder, report_to=[], use_cpu=True, disable_tqdm=True, seed=1,
                                  dataloader_pin_memory=False, remove_unused_columns=False, **arguments)
@@ -119,6 +119,8 @@ def run(rows, metrics=None, patience=None, threshold=0.0, **arguments):
         if patience is not None:  # before the recorder, as users add it to the list
             trainer.add_callback(EarlyStoppingCallback(patience, threshold))
         trainer.add_callback(trainer.recorder)
+        if callback:
+            trainer.add_callback(callback)
         if metrics:
             name = args.metric_for_best_model or "loss"
             trainer.metric_name = name if name.startswith("eval_") else f"eval_{name}"
@@ -236,6 +238,23 @@ def schedules():
                "logged": "after" if logged == recorder.after else "used" if logged == recorder.used else logged}
 
 
+def trainer_state():
+    """The file that a checkpoint of the Trainer holds, as it is."""
+    case = dict(rows=20, per_device_train_batch_size=2, num_train_epochs=6, save_strategy="epoch", eval_strategy="epoch",
+                logging_steps=10, metrics=[5, 3, 4], load_best_model_at_end=True, patience=2)
+    kept = {}
+
+    class Keeper(TrainerCallback):
+        def on_save(self, args, state, control, **kwargs):
+            if state.global_step == 20:
+                file = pathlib.Path(args.output_dir) / "checkpoint-20" / "trainer_state.json"
+                kept.update(json.loads(file.read_text()))
+
+    run(**case, callback=Keeper())
+    kept["best_model_checkpoint"] = "out/checkpoint-20"  # not this machine's path
+    return kept
+
+
 def write(name, groups):
     lines = []
     for title, cases in groups.items():
@@ -247,6 +266,8 @@ def write(name, groups):
 
 
 OUT.mkdir(exist_ok=True)
+if sys.argv[1] != "4.50":
+    (OUT / "trainer_state.json").write_text(json.dumps({"state": trainer_state()}, indent=1) + "\n")
 if sys.argv[1] == "4.50":
     write("trainer_4_50.json", {"steps": list(steps()), "flow": list(flow()), "schedules": list(schedules())})
 else:

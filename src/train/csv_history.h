@@ -1,0 +1,31 @@
+// The metric history as CSV, one value a row: step,epoch,time,metric,value. A run that is resumed continues the file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "train/append_file.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+class CsvHistory : public TrainListener {
+ public:
+  explicit CsvHistory(std::filesystem::path file) : path_(std::move(file)) {}
+
+  std::string name() const override { return "CSV history"; }
+  void on_train_begin(const RunMoment& at) override;
+  void on_log(const RunMoment& at, const LogRecord& record) override;
+  void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_system_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_summary(const RunMoment& at, const LogRecord& record) override;
+
+ private:
+  enum class Names { kOfLogLine, kAsTheyAre };
+  void add(const RunMoment& at, const LogRecord& record, Names names);
+
+  std::filesystem::path path_;
+  std::unique_ptr<AppendFile> file_;
+};
+
+}  // namespace tessera

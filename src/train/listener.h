@@ -1,0 +1,80 @@
+// What happens in a run, told to whoever reports it. Listeners only listen: nothing that they do changes the run.
+//
+// The trainer owns one Listeners and calls it on rank 0, from one thread. A listener that throws is told of in one
+// warning; it goes on being called, and the run goes on whatever it does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/log_record.h"
+
+namespace tessera {
+
+struct RunMoment {
+  std::int64_t step = 0;  // updates done
+  std::int64_t total_steps = 0;
+  double epoch = 0;
+  double wall_seconds = 0;  // since 1970
+};
+
+enum class RunEnd { kFinished, kStoppedEarly, kInterrupted, kFailed };
+std::string run_end_name(RunEnd end);  // finished, stopped_early, interrupted, failed
+
+// In the order in which they come: begin; for each epoch its steps, logs, evaluations and saves; summary; end.
+class TrainListener {
+ public:
+  virtual ~TrainListener() = default;
+  virtual std::string name() const = 0;  // for the warning: "TensorBoard"
+
+  virtual void on_train_begin(const RunMoment&) {}
+  virtual void on_step_end(const RunMoment&) {}
+  // A log line of any kind: losses, an evaluation, the trainer's summary.
+  virtual void on_log(const RunMoment&, const LogRecord&) {}
+  // Metrics whose names are as reports show them, printed nowhere: Loss/train, train/samples_per_second.
+  virtual void on_metrics(const RunMoment&, const LogRecord&) {}
+  // Readings of the machine: gpu.0.memoryAllocatedBytes, gpu.0.gpu.
+  virtual void on_system_metrics(const RunMoment&, const LogRecord&) {}
+  // A batch of an evaluation is done.
+  virtual void on_evaluation_step(const RunMoment&, std::int64_t /*done*/, std::int64_t /*total*/) {}
+  virtual void on_evaluation_end(const RunMoment&) {}
+  virtual void on_save(const RunMoment&, const std::filesystem::path& /*folder*/) {}
+  // Numbers of the whole run, under their own names: avg_mem_alloc_MB.
+  virtual void on_summary(const RunMoment&, const LogRecord&) {}
+  virtual void on_train_end(const RunMoment&, RunEnd, const std::string& /*reason*/) {}
+};
+
+class Listeners {
+ public:
+  void add(std::unique_ptr<TrainListener> listener);
+
+  void on_train_begin(const RunMoment& at);
+  void on_step_end(const RunMoment& at);
+  void on_log(const RunMoment& at, const LogRecord& record);
+  void on_metrics(const RunMoment& at, const LogRecord& record);
+  void on_system_metrics(const RunMoment& at, const LogRecord& record);
+  void on_evaluation_step(const RunMoment& at, std::int64_t done, std::int64_t total);
+  void on_evaluation_end(const RunMoment& at);
+  void on_save(const RunMoment& at, const std::filesystem::path& folder);
+  void on_summary(const RunMoment& at, const LogRecord& record);
+  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason);
+
+ private:
+  struct Entry {
+    std::unique_ptr<TrainListener> listener;
+    bool has_failed = false;
+  };
+  void tell(const std::function<void(TrainListener&)>& event);
+
+  std::vector<Entry> entries_;
+};
+
+// Under which name a value of a log line is reported: train/loss, eval/loss, train/samples_per_second; what has a '/'
+// keeps its name. train_loss and train_runtime, of the run, are train/train_loss and so on, as transformers has them.
+std::string metric_name(const std::string& key);
+
+}  // namespace tessera

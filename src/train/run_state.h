@@ -1,0 +1,48 @@
+// Where a run stands, beyond tensors: what a checkpoint's trainer_state.json holds.
+//
+// The file is transformers' own form, which its Trainer reads; what it has no place for is under
+// stateful_callbacks/Tessera.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "train/best_model.h"
+#include "train/log_record.h"
+
+namespace tessera {
+
+struct RunState {
+  std::int64_t step = 0;  // updates done
+  double epoch = 0;
+  std::int64_t total_steps = 0;
+  std::int64_t num_train_epochs = 0;
+  double logging_steps = 500, eval_steps = 500, save_steps = 500;  // whole, or a part of the run
+  std::int64_t train_batch_size = 0;                               // of one rank and one micro-step
+  std::int64_t num_tokens_seen = 0;
+  std::vector<LogRecord> history;  // each log line, with its 'step'
+
+  std::optional<double> best_value;
+  std::optional<std::int64_t> best_step;
+  std::string best_checkpoint;  // its folder; empty where there is none
+  std::optional<std::int64_t> early_stopping_patience;
+  double early_stopping_threshold = 0;
+  std::int64_t evaluations_without_gain = 0;
+
+  // Ours: what transformers forgets across a resume.
+  std::int64_t num_advanced = 0;  // of the schedule: fewer than updates where fp16 skipped some
+  double total_loss = 0;          // sum of the updates' losses
+};
+
+Json to_json(const RunState& state);
+// Also of a file that transformers wrote. Throws UsageError naming `origin` and the key.
+RunState run_state_of(const Json& json, const std::string& origin);
+
+void write_run_state(const std::filesystem::path& file, const RunState& state);
+RunState read_run_state(const std::filesystem::path& file);
+
+}  // namespace tessera
