@@ -12,6 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4, kSumBytes = 8;
+constexpr std::int64_t kPartOfSmall = 4;  // unit_gradient.cc: a smaller part of a unit waits for its flat gradient
 // libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
@@ -135,10 +136,16 @@ void StepPlayer::backward() {
 
 void StepPlayer::hand_over(std::int64_t numel) {
   State& unit = units_[at_];
-  make_flat(unit);
+  const std::int64_t bytes = numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
+  const bool waits = !unit.has_flat && numel * kPartOfSmall < unit.layout.numel();
+  if (waits) {
+    unit.waiting_bytes += bytes;
+  } else {
+    make_flat(unit);
+  }
   // Numbers of two types are added by way of a converted copy.
   if (unit.adds && half_on_cpu(options_.types.compute)) pass(&MemoryUse::in_flight, numel * kFloatBytes);
-  give(numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute)));
+  if (!waits) give(bytes);
   if (at_ == root() || unit.num_missing == 0 || --unit.num_missing > 0) return;
   while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
 }
@@ -175,6 +182,7 @@ void StepPlayer::begin_reduce() {
 void StepPlayer::make_flat(State& unit) {
   if (std::exchange(unit.has_flat, true)) return;
   take(flat_kind(), unit.device.flat_gradient);
+  give(std::exchange(unit.waiting_bytes, 0));
 }
 
 void StepPlayer::settle(State& unit) {

@@ -1,6 +1,7 @@
 // The largest memory during a step against the plan: every row, model, number of ranks, type and accumulation, within
 // 5 %; what is there between steps, to the byte. Ranks are threads; each thread's tensors are counted by themselves.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
