@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -65,7 +66,15 @@ struct ParityCase {
   ThreadRanks ranks;
   Kind kind;
   Rows rows;
+
+  std::string name() const {
+    return fmt::format("{}_{}_ranks{}_{}_x{}", job().name, ranks.num_ranks, ranks.ranks_per_node > 0 ? "_in_pairs" : "",
+                       c10::toString(kind.type), kind.num_micro_steps);
+  }
 };
+void PrintTo(const ParityCase& c, std::ostream* out) {
+  *out << c.name();
+}
 
 std::vector<ParityCase> parity_cases() {
   constexpr Kind kinds[] = {{at::kFloat, 1}, {at::kBFloat16, 1}, {at::kFloat, 4}, {at::kBFloat16, 4}};
@@ -76,7 +85,7 @@ std::vector<ParityCase> parity_cases() {
                                     {kAll, kNo, kYes, kNo},
                                     {kYes, kNo, kNo, kNo},
                                     {kYes, kNo, kNo, kNo},
-                                    {kNo, kAll, kNo, kNo}};
+                                    {kNo, kYes, kNo, kNo}};
   std::vector<ParityCase> cases;
   for (const auto job : {&odd_job, &bloom_job, &gpt_job, &resnet_job}) {
     for (std::size_t i = 0; i < 5; ++i) {
@@ -101,11 +110,8 @@ TEST_P(JobParity, EveryRowGivesTheSameBits) {
   expect_same_bits_in_every_row(tested.job(), tested.ranks, rows, tested.kind.type, tested.kind.num_micro_steps);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, JobParity, testing::ValuesIn(parity_cases()), [](const auto& tested) {
-  const ParityCase& c = tested.param;
-  return fmt::format("{}_{}{}_ranks_{}_x{}", c.job().name, c.ranks.num_ranks,
-                     c.ranks.ranks_per_node > 0 ? "_in_pairs" : "", c10::toString(c.kind.type), c.kind.num_micro_steps);
-});
+INSTANTIATE_TEST_SUITE_P(All, JobParity, testing::ValuesIn(parity_cases()),
+                         [](const auto& tested) { return tested.param.name(); });
 
 // 25 million parameters: 3 updates, and of the rows the two that differ most.
 TEST(JobParityOfResNet50, EveryRowGivesTheSameBits) {
@@ -115,10 +121,11 @@ TEST(JobParityOfResNet50, EveryRowGivesTheSameBits) {
 
 // The same global batch on any number of ranks. Of the batch norms those that use their running statistics: the others
 // see one rank's images, in PyTorch as here.
-class JobParityAcrossRanks : public testing::TestWithParam<NamedJob (*)()> {};
+class JobParityAcrossRanks : public testing::TestWithParam<std::string> {};
 
 TEST_P(JobParityAcrossRanks, TheNumberOfRanksChangesOnlyRounding) {
-  const NamedJob job = GetParam()();
+  const std::vector<NamedJob> jobs = {odd_job(), bloom_job(), gpt_job(), frozen_resnet_job()};
+  const NamedJob job = *std::find_if(jobs.begin(), jobs.end(), [](const auto& j) { return j.name == GetParam(); });
   for (const int num_micro_steps : {1, 4}) {
     Training how = job.how;
     how.num_micro_steps = num_micro_steps;
@@ -134,8 +141,8 @@ TEST_P(JobParityAcrossRanks, TheNumberOfRanksChangesOnlyRounding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, JobParityAcrossRanks, testing::Values(&odd_job, &bloom_job, &gpt_job, &frozen_resnet_job),
-                         [](const auto& tested) { return tested.param().name; });
+INSTANTIATE_TEST_SUITE_P(All, JobParityAcrossRanks, testing::Values("odd", "bloom", "gpt", "frozen_resnet"),
+                         [](const auto& tested) { return tested.param; });
 
 }  // namespace
 }  // namespace tessera
