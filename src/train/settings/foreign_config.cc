@@ -217,7 +217,7 @@ ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules) {
 
 std::string text_of(const Json& value) {
   if (value.is_string()) {
-    const std::string text = value.get<std::string>();
+    std::string text = value.get<std::string>();
     if (const std::optional<bool> flag = parse_bool(text); flag && text.size() > 3) return *flag ? "true" : "false";
     return text;
   }

@@ -190,8 +190,8 @@ void settle_schedule(const Schema& schema, DeclaredSettings& s) {
   if (!given.is_object()) throw UsageError(place + ": expected a JSON object, {\"num_cycles\": 0.5}");
   for (const auto& [key, value] : given.items()) {
     const auto& options = schedule_options();
-    const auto option = std::find_if(options.begin(), options.end(), [&](const auto& each) {
-      return key == each.name && std::find(each.kinds.begin(), each.kinds.end(), schedule.kind) != each.kinds.end();
+    const auto option = std::find_if(options.begin(), options.end(), [&, &name = key](const auto& each) {
+      return name == each.name && std::find(each.kinds.begin(), each.kinds.end(), schedule.kind) != each.kinds.end();
     });
     if (option == options.end()) {
       throw UsageError(
