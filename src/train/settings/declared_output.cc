@@ -125,7 +125,10 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
       .help("offline or disabled");
   schema.text("wandb_dir", &reports.wandb_dir).environment("WANDB_DIR").group(group).help("none: --output_dir");
   schema.text("wandb_run_id", &reports.wandb_run_id).environment("WANDB_RUN_ID").group(group).help("none: drawn");
-  schema.text("wandb_project", &reports.wandb_project).environment("WANDB_PROJECT").group(group).help("none: huggingface");
+  schema.text("wandb_project", &reports.wandb_project)
+      .environment("WANDB_PROJECT")
+      .group(group)
+      .help("none: huggingface");
 }
 
 }  // namespace tessera::internal

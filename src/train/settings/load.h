@@ -4,7 +4,7 @@
 //                                                     .num_ranks = ..., .declare_more = ...});
 //   if (loaded.is_done) return 0;                       // help or --print_config was asked for and has been printed
 //   for (const std::string& note : loaded.notes) log_info("{}", note);
-//   ... loaded.settings ...                             // loaded.schema->shown() for run.json, to_json() to compare ranks
+//   ... loaded.settings ...         // loaded.schema->shown() for run.json, to_json() to compare ranks
 //
 // Precedence: command line, JSON files, process environment, env file, defaults. No torch, no threads, no files but
 // those that were named; every rank comes to the same result or refusal.
