@@ -161,31 +161,59 @@ bool is_plain_copy(const Target& target) {
          target.tensor.scalar_type() == scalar_type(target.source->type);
 }
 
-}  // namespace
+CopyJob plain_copy(const Target& target, const Weights& weights) {
+  const WeightEntry& source = *target.source;
+  return {weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
+          static_cast<char*>(target.tensor.mutable_data_ptr())};
+}
 
-LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
+// Every tensor of the module with its place in the file.
+std::vector<Target> matched(torch::nn::Module& module, const Weights& weights, const LoadOptions& options,
+                            LoadReport& report) {
   std::vector<Target> targets = targets_of(module);
   Matcher matcher(weights, options);
   for (Target& target : targets) matcher.match(target);
-  LoadReport report;
   check_fit(targets, matcher, weights, options, report);
+  return targets;
+}
 
+int num_threads_of(const LoadOptions& options) {
+  return options.num_threads > 0 ? options.num_threads : at::get_num_threads();
+}
+
+}  // namespace
+
+LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
+  LoadReport report;
   const at::NoGradGuard no_gradients;
   std::vector<CopyJob> plain;
-  for (const Target& target : targets) {
+  for (const Target& target : matched(module, weights, options, report)) {
     if (target.source == nullptr) continue;
-    const WeightEntry& source = *target.source;
     report.num_tensors += 1;
-    report.num_bytes += source.num_bytes();
-    if (is_plain_copy(target)) {
-      plain.push_back({weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
-                       static_cast<char*>(target.tensor.mutable_data_ptr())});
-    } else {
-      convert(target, weights);
-    }
+    report.num_bytes += target.source->num_bytes();
+    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights)) : convert(target, weights);
   }
-  copy_from_files(plain, options.num_threads > 0 ? options.num_threads : at::get_num_threads());
+  copy_from_files(plain, num_threads_of(options));
   return report;
+}
+
+WeightSource::WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options)
+    : weights_(weights), num_threads_(num_threads_of(options)) {
+  LoadReport report;
+  for (const Target& target : matched(module, weights, options, report)) {
+    for (const std::string& name : target.names) entry_of_[name] = target.source;
+  }
+}
+
+void WeightSource::fill(const std::string& name, const at::Tensor& values) const {
+  const auto found = entry_of_.find(name);
+  if (found == entry_of_.end() || found->second == nullptr) {
+    throw UsageError(fmt::format("{}: no tensor for '{}'", weights_.files().front()->path().string(), printable(name)));
+  }
+  const at::NoGradGuard no_gradients;
+  const Target target{{name}, values, found->second};
+  if (!is_plain_copy(target)) return convert(target, weights_);
+  copy_from_files({plain_copy(target, weights_)}, num_threads_);
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,5 +37,21 @@ struct LoadReport {
 // Nothing is filled unless everything fits: UsageError names every tensor that is missing, left over or of another
 // shape.
 LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
+
+// The same tensor by tensor, for a model that no rank ever holds whole: what the engine takes as first values.
+class WeightSource {
+ public:
+  // Every name of `module`, which may be on the meta device, finds its place in the file, or UsageError as above. The
+  // weights must outlive the source.
+  WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
+
+  // The tensor that the module knows by that name, into one of its shape, of any type and on any device.
+  void fill(const std::string& name, const at::Tensor& values) const;
+
+ private:
+  const Weights& weights_;
+  int num_threads_;
+  std::unordered_map<std::string, const WeightEntry*> entry_of_;
+};
 
 }  // namespace tessera

@@ -159,5 +159,31 @@ TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
   EXPECT_TRUE(at::equal(shell.named_parameters()["0.weight"], tensor_of(weights, "0.weight")));
 }
 
+TEST(WeightSource, FillsOneTensorAfterAnotherOfAModelWithoutMemory) {
+  for (const char* name : {"bloom_sharded", "bloom_bin"}) {
+    SCOPED_TRACE(name);
+    const Weights weights = Weights::open(reference(name));
+    ShellModule shell;
+    for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
+    const WeightSource source(shell, weights);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const auto& item : shell.named_parameters()) {
+        const at::Tensor values = at::full(item.value().sizes(), -77.0, type);
+        source.fill(item.key(), values);
+        EXPECT_TRUE(at::equal(values, tensor_of(weights, item.key()).to(type))) << item.key();
+      }
+    }
+    EXPECT_REFUSED(source.fill("word_embeddings.wait", at::empty({1})), "no tensor for 'word_embeddings.wait'");
+  }
+}
+
+TEST(WeightSource, ChecksTheWholeFileFirst) {
+  const Weights weights = Weights::open(reference("bloom_sharded"));
+  ShellModule shell;
+  for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
+  shell.add("more.weight", at::empty({3}, at::kMeta));
+  EXPECT_REFUSED(WeightSource(shell, weights), "missing in the file: more.weight");
+}
+
 }  // namespace
 }  // namespace tessera

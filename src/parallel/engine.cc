@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -15,6 +16,24 @@ namespace tessera {
 namespace {
 
 constexpr const char* kRootName = "root";
+
+// Whether the row can be spread over these ranks.
+void check_world(const World& world, const Placement& placement) {
+  if (placement.over == ShardOver::kNobody && world.size() > 1) {
+    throw UsageError(fmt::format(
+        "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
+  }
+  if (placement.over != ShardOver::kNode) return;
+  std::map<int, int> num_ranks_of;
+  for (const int node : world.node_of_rank()) ++num_ranks_of[node];
+  for (const auto& [node, num_ranks] : num_ranks_of) {
+    if (num_ranks == num_ranks_of.at(0)) continue;
+    throw UsageError(
+        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start as "
+                    "many on each, or choose full_shard",
+                    placement.strategy, num_ranks_of.at(0), node, num_ranks));
+  }
+}
 
 UnitGroups groups_of(World& world, const Placement& placement) {
   UnitGroups groups;
@@ -55,10 +74,7 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
       rank_(world.rank()),
       device_(device_of(model, options)),
       buffers_(world, model, device_, options.buffers) {
-  if (options.placement.over == ShardOver::kNobody && world.size() > 1) {
-    throw UsageError(fmt::format(
-        "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
-  }
+  check_world(world, options.placement);
   of_model_.insert(&model);
   for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
   std::unordered_set<const torch::nn::Module*> listed;

@@ -59,5 +59,19 @@ TEST(Refusal, OfParametersThatAreNoFloats) {
   }
 }
 
+TEST(Refusal, OfHybridShardOnNodesOfDifferentSizes) {
+  WorldOptions nodes_of_two;
+  nodes_of_two.ranks_per_node = 2;
+  try {
+    run_thread_ranks(3, nodes_of_two, [](World& world) {
+      SmallModel model;
+      Engine engine(world, model, model.units(), options_of("hybrid_shard"));
+    });
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_TRUE(contains(error.what(), "node 0 has 2 ranks, node 1 has 1"));
+  }
+}
+
 }  // namespace
 }  // namespace tessera
