@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "checkpoint/crc32.h"
 #include "checkpoint/pickle.h"
 #include "checkpoint/test_files.h"
 #include "checkpoint/zip_directory.h"
 #include "checkpoint/zip_writer.h"
+#include "core/crc32.h"
 #include "core/file.h"
 
 namespace tessera {

@@ -1,6 +1,6 @@
 #include "checkpoint/zip_writer.h"
 
-#include "checkpoint/crc32.h"
+#include "core/crc32.h"
 
 namespace tessera {
 

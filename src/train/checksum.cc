@@ -4,16 +4,14 @@
 
 namespace tessera {
 
-namespace {
-
 // One byte at a time: event files grow by a few kilobytes a log.
-template <std::uint32_t kReflectedPolynomial>
-std::uint32_t checksum(std::string_view bytes) {
+std::uint32_t crc32c(std::string_view bytes) {
+  constexpr std::uint32_t kPolynomial = 0x82F63B78;  // reflected
   static const std::array<std::uint32_t, 256> table = [] {
     std::array<std::uint32_t, 256> made{};
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
       std::uint32_t value = byte;
-      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ ((value & 1) != 0 ? kReflectedPolynomial : 0);
+      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ ((value & 1) != 0 ? kPolynomial : 0);
       made[byte] = value;
     }
     return made;
@@ -21,16 +19,6 @@ std::uint32_t checksum(std::string_view bytes) {
   std::uint32_t value = 0xFFFFFFFF;
   for (const char byte : bytes) value = table[(value ^ static_cast<unsigned char>(byte)) & 0xFF] ^ value >> 8;
   return ~value;
-}
-
-}  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) {
-  return checksum<0x82F63B78>(bytes);
-}
-
-std::uint32_t crc32_zlib(std::string_view bytes) {
-  return checksum<0xEDB88320>(bytes);
 }
 
 std::uint32_t masked_crc32c(std::string_view bytes) {

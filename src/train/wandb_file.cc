@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "train/checksum.h"
+#include "core/crc32.h"
 #include "train/proto_writer.h"
 
 namespace tessera {
@@ -23,7 +23,7 @@ std::string file_header() {
 void append_part(std::string& bytes, PartType type, std::string_view data) {
   std::string checked(1, type);
   checked += data;
-  append_little_endian(bytes, crc32_zlib(checked));
+  append_little_endian(bytes, crc32(checked));
   append_little_endian(bytes, static_cast<std::uint16_t>(data.size()));
   bytes += checked;
 }

@@ -1,5 +1,5 @@
-// The checksum of zip records. Our own twenty lines rather than zlib's: nothing else here needs zlib, and its header
-// would be one more package to install wherever Tessera is built.
+// The checksum of zip records and of W&B's files. Our own twenty lines rather than zlib's: nothing else here needs
+// zlib, and its header would be one more package to install wherever Tessera is built.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "checkpoint/crc32.h"
+#include "core/crc32.h"
 
 #include <array>
 #include <cstddef>
