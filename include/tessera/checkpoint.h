@@ -7,7 +7,8 @@
 //
 // The functions that take a Sharded or an Optimizer are collective, between steps (not inside forward, not between
 // backward and step). Only rank 0 touches the file; where it fails, every rank throws the same error, and the Sharded
-// can still be used. Memory beyond what the strategy holds: one unit in float32 at a time.
+// can still be used. Memory beyond what the strategy holds: one unit in float32 at a time, for a
+// moment two.
 #pragma once
 
 #include <filesystem>

@@ -311,7 +311,7 @@ TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
 
 // What saving takes beyond the sharded state, on each rank: one unit whole, in float32, of four; for a moment the
 // backend's thread may still hold the one before.
-TEST(Checkpoint, HoldsOneUnitAtATime) {
+TEST(Checkpoint, HoldsAtMostTwoUnitsOfFour) {
   const Folder folder;
   start_counting_cpu_memory();
   run_thread_ranks(2, {}, [&](World& world) {
