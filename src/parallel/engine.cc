@@ -62,9 +62,9 @@ EngineOptions in_force(EngineOptions options, at::Device device) {
 struct Engine::Progress {
   std::size_t num_trained = 0;  // parameters that need a gradient
   std::size_t num_missing = 0;  // parameters whose gradient has not come in this backward
-  int num_uses = 0;             // forward passes through it, not yet passed back
-  bool used_twice = false;
-  bool is_ready = false;  // every gradient is there
+  int num_runs = 0;             // since the last backward; those within it, to compute again, are not counted
+  int num_uses = 0;             // runs that backward has not yet passed; one without gradients is none
+  bool is_ready = false;        // every gradient is there
 };
 
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
@@ -93,6 +93,8 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   }
   add_unit(kRootName, division.back());
   if (options.sync_module_states) buffers_.take_from_first();
+  // Nothing fails from here on: an engine that was not made leaves no hooks.
+  for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
 }
 
 Engine::~Engine() {
@@ -100,15 +102,18 @@ Engine::~Engine() {
 }
 
 void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters) {
-  const std::size_t index = units_.size();
-  FlatUnit& unit = units_.emplace_back(name, parameters,
-                                       FlatUnit::Common{.placement = placement(),
-                                                        .groups = groups_,
-                                                        .types = options_.types,
-                                                        .device = device_,
-                                                        .link = link_.get(),
-                                                        .first_values = options_.first_values,
-                                                        .sync_from_first = options_.sync_module_states});
+  units_.emplace_back(name, parameters,
+                      FlatUnit::Common{.placement = placement(),
+                                       .groups = groups_,
+                                       .types = options_.types,
+                                       .device = device_,
+                                       .link = link_.get(),
+                                       .first_values = options_.first_values,
+                                       .sync_from_first = options_.sync_module_states});
+}
+
+void Engine::watch(std::size_t index, const std::vector<UnitParameter>& parameters) {
+  const FlatUnit& unit = units_[index];
   Progress& progress = progress_.emplace_back();
   for (std::size_t slot = 0; slot < unit.num_parameters(); ++slot) {
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
@@ -132,7 +137,7 @@ Engine::Pass::~Pass() noexcept(false) {
   --engine_.num_passes_;
   // On the way out of an exception nothing is waited for: the others may never come.
   if (std::uncaught_exceptions() > num_exceptions_) return;
-  if (!c10::GradMode::is_enabled()) engine_.release_all();
+  if (!c10::GradMode::is_enabled() && engine_.num_passes_ == 0) engine_.release_all();
 }
 
 at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& body) {
@@ -154,13 +159,14 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
   gather(index);
   if (options_.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
+  Progress& progress = progress_[index];
+  if (has_forward_) ++progress.num_runs;  // without gradients, too: backward may compute it again
   if (!c10::GradMode::is_enabled()) {
     const at::Tensor output = body(input);
     release_after_forward(index);
     return output;
   }
-  Progress& progress = progress_[index];
-  progress.used_twice |= progress.num_uses++ > 0;
+  ++progress.num_uses;
   const at::Tensor entered = on_gradient_of(input, [this, index] { on_input_gradient(index); });
   const at::Tensor output = on_gradient_of(body(entered), [this, index] { on_output_gradient(index); });
   release_after_forward(index);
@@ -193,13 +199,14 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   if (!has_forward_ && first_error_.empty()) {
     throw Error("backward() without a forward pass since the last one: a graph is passed back once");
   }
+  gather(root());  // an evaluation since then has released it
   has_forward_ = false;
   backward_at_ = root();
   last_micro_step_ = last_micro_step;
   next_turn_ = num_settled_ = 0;
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
-    progress.is_ready = false;
+    progress.is_ready = progress.num_trained == 0;
   }
   in_backward_ = true;
   // The unit where backward stood when it threw is only known then.
@@ -214,7 +221,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   in_backward_ = false;
   // Units that were not used, or used twice; then the root, whose gradients come from everywhere.
   while (next_turn_ <= root()) begin_reduce();
-  for (Progress& progress : progress_) progress.num_uses = 0, progress.used_twice = false;
+  for (Progress& progress : progress_) progress.num_uses = progress.num_runs = 0;
   buffers_are_due_ = last_micro_step;
   release_all();
 }
@@ -228,15 +235,31 @@ void Engine::on_output_gradient(std::size_t index) {
 void Engine::on_input_gradient(std::size_t index) {
   backward_at_ = root();
   if (--progress_[index].num_uses > 0) return;
+  // A parameter that this rank has not used gets no gradient. Gathers and reductions take turns here: to wait for it
+  // would be another order than the other ranks'.
+  if (placement().parameters_split) on_last_gradient(index);
   units_[index].release();
   if (options_.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
 void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
-  guarded("backward", index, [&] { units_[index].accept_gradient(slot); });
-  Progress& progress = progress_[index];
-  if (index == root() || --progress.num_missing > 0 || progress.used_twice) return;
-  progress.is_ready = true;
+  guarded("backward", index, [&] {
+    if (turn_of(index) < next_turn_) {
+      throw Error(
+          fmt::format("a gradient of {} came when the unit's was complete: within a unit's body a parameter gets "
+                      "its gradient from one backward pass, and outside it from none",
+                      units_[index].layout().slots()[slot].name));
+    }
+    units_[index].accept_gradient(slot);
+  });
+  std::size_t& num_missing = progress_[index].num_missing;
+  if (num_missing > 0 && --num_missing == 0) on_last_gradient(index);
+}
+
+// Of one that runs more than once others may follow: it is reduced when backward has returned.
+void Engine::on_last_gradient(std::size_t index) {
+  if (index == root() || progress_[index].num_runs > 1) return;
+  progress_[index].is_ready = true;
   while (next_turn_ < root() && progress_[unit_of_turn(next_turn_)].is_ready) begin_reduce();
 }
 
@@ -262,7 +285,7 @@ void Engine::settle_until(std::size_t turn) {
 }
 
 void Engine::release_all() {
-  for (FlatUnit& unit : units_) unit.release();
+  for (FlatUnit& unit : units_) in_unit(rank_, "gather", unit.name(), [&] { unit.release(); });
 }
 
 void Engine::settle_updates() {
@@ -276,6 +299,7 @@ void Engine::wait_for_gradients() {
   if (!last_micro_step_) {
     throw Error("the last backward() said that another micro-step follows: no gradient is whole yet");
   }
+  release_all();  // a pass since backward may have gathered what an update makes old
   settle_until(next_turn_);
   if (listener_) return;  // it has had them
   for (const FlatUnit& unit : units_) {

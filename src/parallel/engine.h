@@ -112,6 +112,7 @@ class Engine : public UnitRunner {
 
   std::size_t root() const { return units_.size() - 1; }
   void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters);
+  void watch(std::size_t index, const std::vector<UnitParameter>& parameters);
   at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
   void begin_gather(std::size_t index);
   void gather(std::size_t index);  // begins it and waits
@@ -123,10 +124,12 @@ class Engine : public UnitRunner {
   void on_output_gradient(std::size_t index);
   void on_input_gradient(std::size_t index);
   void on_parameter_gradient(std::size_t index, std::size_t slot);
+  void on_last_gradient(std::size_t index);
 
   // Reductions are counted by their turn: last unit to first, then the root.
   std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
-  void begin_reduce();  // of the unit whose turn it is
+  std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic
+  void begin_reduce();                                                          // of the unit whose turn it is
   void settle_until(std::size_t turn);
 
   EngineOptions options_;

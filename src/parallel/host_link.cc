@@ -15,7 +15,7 @@ void Transfer::wait() const {
 void Transfer::order_after() const {
   if (!done_) return;
   const VirtualGuardImpl guard(done_->device_type());
-  done_->block(guard.getStream(guard.getDevice()));
+  done_->block(guard.getStream(done_->device()));
 }
 
 HostLink::HostLink(at::Device device, bool pins) : device_(device), pins_(pins && !device.is_cpu()) {

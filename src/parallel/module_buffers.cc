@@ -1,14 +1,23 @@
 #include "parallel/module_buffers.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 #include <map>
 #include <unordered_set>
+
+#include "core/error.h"
 
 namespace tessera {
 namespace {
 
 constexpr const char* kName = "buffers";
+
+// Of the types that ranks can add.
+bool has_mean(const at::Tensor& flat) {
+  const at::ScalarType type = flat.scalar_type();
+  return flat.numel() > 0 && (type == at::kFloat || type == at::kHalf || type == at::kBFloat16);
+}
 
 }  // namespace
 
@@ -17,10 +26,14 @@ ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device 
   const at::NoGradGuard no_gradients;
   std::map<at::ScalarType, std::vector<at::Tensor>> of_type;
   std::unordered_set<const c10::TensorImpl*> taken;
-  for (at::Tensor& buffer : model.buffers()) {
-    if (buffer.defined() && taken.insert(buffer.unsafeGetTensorImpl()).second) {
-      of_type[buffer.scalar_type()].push_back(buffer);
+  for (const auto& item : model.named_buffers()) {
+    const at::Tensor& buffer = item.value();
+    if (!buffer.defined() || !taken.insert(buffer.unsafeGetTensorImpl()).second) continue;
+    if (buffer.is_meta()) {
+      throw UsageError(
+          fmt::format("buffer {} is on the meta device and has no values: make it on a real one", item.key()));
     }
+    of_type[buffer.scalar_type()].push_back(buffer);
   }
   for (auto& [type, buffers] : of_type) {
     std::int64_t numel = 0;
@@ -40,14 +53,22 @@ void ModuleBuffers::make_alike() {
   if (rule_ == BufferRule::kLocal || world_.size() == 1) return;
   if (rule_ == BufferRule::kBroadcast) return take_from_first();
   for (const at::Tensor& flat : flat_) {
-    const bool has_mean = flat.is_floating_point();
-    (has_mean ? world_.all().all_reduce(flat, ReduceOp::AVG, kName) : world_.all().broadcast(flat, 0, kName))->wait();
+    if (has_mean(flat)) {
+      world_.all().all_reduce(flat, ReduceOp::AVG, kName)->wait();
+    } else {
+      take_from_first(flat);
+    }
   }
 }
 
 void ModuleBuffers::take_from_first() {
   if (world_.size() == 1) return;
-  for (const at::Tensor& flat : flat_) world_.all().broadcast(flat, 0, kName)->wait();
+  for (const at::Tensor& flat : flat_) take_from_first(flat);
+}
+
+// Any type travels as bytes.
+void ModuleBuffers::take_from_first(const at::Tensor& flat) {
+  if (flat.numel() > 0) world_.all().broadcast(flat.view(at::kByte), 0, kName)->wait();
 }
 
 }  // namespace tessera

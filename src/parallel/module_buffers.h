@@ -12,7 +12,7 @@ namespace tessera {
 
 enum class BufferRule {
   kBroadcast,  // rank 0's, as DistributedDataParallel does
-  kAverage,    // the mean over ranks; whole numbers are rank 0's
+  kAverage,    // the mean over ranks of float32, float16 and bfloat16; others are rank 0's
   kLocal,      // every rank keeps its own
 };
 
@@ -28,6 +28,8 @@ class ModuleBuffers {
   void take_from_first();  // whatever the rule: before the first step
 
  private:
+  void take_from_first(const at::Tensor& flat);
+
   World& world_;
   BufferRule rule_;
   std::vector<at::Tensor> flat_;  // one a type

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "comm/host_backend.h"
 #include "kernels/norm.h"
 
 namespace tessera {
@@ -17,6 +18,7 @@ constexpr std::int64_t kPartOfSmall = 4;  // of the unit: less than a quarter
 
 UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters)
     : context_(std::move(context)), parameters_(std::move(parameters)), has_gradient_(parameters_.size()) {
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // of a time before
   if (!context_->placement.offload_optimizer) return;
   const UnitTypes& types = context_->types;
   on_host_ = context_->link->host_empty(context_->range().numel(), types.accumulates ? at::kFloat : types.reduce);
@@ -82,8 +84,10 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
     incoming_ = at::empty({own.numel()}, whole.options());
     reduce_ = groups.shard->reduce_scatter(incoming_, whole, ReduceOp::SUM, context_->name);
   } else {
-    // The same sums as everywhere, each at its own rank, then handed round. A group keeps the order of its collectives.
-    groups.shard->reduce_scatter(own, whole, ReduceOp::SUM, context_->name);
+    // The same sums as everywhere, each at its own rank, then handed round. A group keeps the order of its collectives;
+    // one that goes through the host's memory puts the sums onto the device only when it is waited for.
+    const WorkHandle sums = groups.shard->reduce_scatter(own, whole, ReduceOp::SUM, context_->name);
+    if (!whole.is_cpu() && c10::dynamic_intrusive_pointer_cast<HostWork>(sums)) sums->wait();
     reduce_ = groups.shard->all_gather(whole, own, context_->name);
   }
 }
