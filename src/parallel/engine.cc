@@ -199,6 +199,10 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   if (!has_forward_ && first_error_.empty()) {
     throw Error("backward() without a forward pass since the last one: a graph is passed back once");
   }
+  if (last_micro_step_) settle_until(next_turn_);  // of the backward before
+  if (last_micro_step_ && units_.back().has_gradient()) {
+    throw Error("backward() before the last one's gradient was used: call update(), or say that a micro-step follows");
+  }
   gather(root());  // an evaluation since then has released it
   has_forward_ = false;
   backward_at_ = root();

@@ -102,12 +102,26 @@ TEST(Misuse, ASecondBackwardIsRefused) {
   }
 }
 
+// Some rows would add to it, others forget it.
+TEST(Misuse, AGradientThatNobodyUsedIsNotAddedTo) {
+  for (const std::string& row : kRows) {
+    on_two_ranks(row, [](Training& t) {
+      t.engine.backward(t.forward());
+      const at::Tensor loss = t.forward();
+      EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "the last one's gradient was used"));
+      EXPECT_FALSE(t.update().skipped);
+      t.engine.backward(loss);  // it was refused before anything happened
+    });
+  }
+}
+
 // An older loss after a newer forward: libtorch's own words, with the place.
 TEST(Misuse, AGraphThatWasPassedBackIsNamedAsSuch) {
   const std::vector<std::string> messages = messages_of(2, [](World& world) {
     Training t(world, "full_shard");
     const at::Tensor loss = t.forward();
     t.engine.backward(loss);
+    t.update();
     t.forward();
     t.engine.backward(loss);
   });
