@@ -82,6 +82,31 @@ TEST(Corner, ARankMayLeaveAParameterOfAUnitOut) {
   }
 }
 
+// Checkpoints of the body's own: the weight gets a part of its gradient when the unit's seemed complete.
+TEST(Corner, AGradientThatComesTooLateIsNotLostInSilence) {
+  run_thread_ranks(1, {}, [](World& world) {
+    Chain model;
+    Engine engine(world, model, model.units(), options_of("ddp"));
+    UnitRunner plain;
+    CheckpointRunner checkpoints(plain);
+    const auto half = [&](const at::Tensor& x) { return model.blocks[2]->forward(x, /*with_bias=*/true); };
+    at::Tensor loss;
+    {
+      const auto pass = engine.forward();
+      const auto body = [&](const at::Tensor& x) {
+        return checkpoints.run(model.list[2], checkpoints.run(model.list[2], x, half), half);
+      };
+      loss = engine.run(model.list[2], at::mm(input_of(0), model.first), body).sum();
+    }
+    try {
+      engine.backward(loss);
+      FAIL() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("came when the unit's was complete"), std::string::npos) << error.what();
+    }
+  });
+}
+
 TEST(Corner, AFrozenUnitKeepsNoOtherWaiting) {
   run_thread_ranks(2, {}, [](World& world) {
     Chain model;
