@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace {
 
 // The storage object stays; so do views of it and what autograd has saved.
 void resize_storage(const at::Tensor& tensor, std::int64_t bytes) {
+  const c10::DeviceGuard there(tensor.device());  // an allocator gives the current device's memory
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(storage->allocator()->allocate(static_cast<std::size_t>(bytes)));
   storage->set_nbytes(static_cast<std::size_t>(bytes));
