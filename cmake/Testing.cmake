@@ -8,13 +8,13 @@ find_program(TESSERA_MPIRUN NAMES mpirun.openmpi mpirun REQUIRED)
 set(TESSERA_MPI_TEST_COMMAND ${TESSERA_MPIRUN} --allow-run-as-root --oversubscribe --bind-to none
     -x OMP_NUM_THREADS=1 --mca mpi_yield_when_idle 1)
 
-# tessera_test(name SOURCES ... LIBRARIES ...): every TEST is a test of ctest.
+# tessera_test(name SOURCES ... LIBRARIES ... [ENVIRONMENT NAME=value]): every TEST is a test of ctest.
 function(tessera_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "ENVIRONMENT" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tessera_flags ${arg_LIBRARIES} GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 120)
+    PROPERTIES TIMEOUT 120 ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
 
 # tessera_mpi_test(name RANKS 2 3 4 SOURCES ... LIBRARIES ...): the program under mpirun, one test a number of ranks.
