@@ -81,11 +81,25 @@ std::optional<Json> ModelFolder::generation_config() const {
 }
 
 std::vector<fs::path> ModelFolder::tokenizer_files() const {
+  return tokenizer_files_in(path_);
+}
+
+std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const char* name : kTokenizerFiles) {
-    if (is_there(path_ / name)) files.push_back(path_ / name);
+    if (is_there(folder / name)) files.push_back(folder / name);
   }
   return files;
+}
+
+std::optional<Json> generation_config_of(const Json& config) {
+  if (!has_language_head(config)) return std::nullopt;
+  Json generation = {{"_from_model_config", true}};
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const auto id = config.find(key);
+    if (id != config.end() && !id->is_null()) generation[key] = *id;
+  }
+  return generation;
 }
 
 std::string architecture_of(const Json& config) {

@@ -35,6 +35,12 @@ class ModelFolder {
   Json config_;
 };
 
+// The tokenizer's files of the known names that are in the folder, whatever else is in it.
+std::vector<std::filesystem::path> tokenizer_files_in(const std::filesystem::path& folder);
+
+// generation_config.json as transformers derives it from a model's config; nothing for one that does not generate.
+std::optional<Json> generation_config_of(const Json& config);
+
 // Whether config.json ties the head to the embedding: transformers' rule, true unless it says no, for models with a
 // language head.
 bool ties_word_embeddings(const Json& config);

@@ -64,17 +64,6 @@ Json config_to_write(Json config, const std::vector<NamedTensor>& tensors, const
   return config;
 }
 
-// As transformers derives it from a model's config.
-std::optional<Json> derived_generation_config(const Json& config) {
-  if (!has_language_head(config)) return std::nullopt;
-  Json generation = {{"_from_model_config", true}};
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
-    const auto id = config.find(key);
-    if (id != config.end() && !id->is_null()) generation[key] = *id;
-  }
-  return generation;
-}
-
 bool is_weights_name(const std::string& name) {
   const auto is_shard = [&](const char* beginning, const char* ending) {
     return name.starts_with(beginning) && name.ends_with(ending) && name.find("-of-") != std::string::npos;
@@ -106,7 +95,7 @@ void write_files(const fs::path& folder, const fs::path& target, const Json& con
     names.push_back(name);
   };
   for (const fs::path& file : options.tokenizer_files) write(file.filename(), read_file(file));
-  const auto generation = options.generation_config ? options.generation_config : derived_generation_config(config);
+  const auto generation = options.generation_config ? options.generation_config : generation_config_of(config);
   if (generation) write("generation_config.json", generation->dump(2) + "\n");
   write("config.json", config_to_write(config, tensors, options.weights).dump(2) + "\n");
 

@@ -15,6 +15,7 @@
 #include "cli/launch.h"
 #include "cli/plan.h"
 #include "cli/tokenize.h"
+#include "cli/train.h"
 #include "comm/failure.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -49,6 +50,7 @@ const std::vector<Command>& commands() {
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, a line each", run_tokenize},
+      {"train", "train a model: bloom-qa or gpt-qa", run_train},
       {"__minder", "", run_minder},
   };
   return all;

@@ -12,7 +12,6 @@
 #include "library/agreement.h"
 #include "library/optimizer_impl.h"
 #include "library/unit_file.h"
-#include "parallel/whole_state.h"
 
 namespace tessera {
 namespace {
@@ -55,20 +54,19 @@ void check_ready(const Sharded::Impl& sharded, const char* call) {
                   call));
 }
 
-FlatState parameters_of(Sharded::Impl& sharded) {
-  std::vector<FlatUnit>& units = sharded.engine->units();
-  return {"", [&units](std::size_t index) { return units[index].master(); },
-          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
+SpreadModel spread_of(Sharded::Impl& sharded) {
+  return {sharded.world, *sharded.engine, sharded.model,
+          [&sharded](const char* call, const std::function<void()>& work) { sharded.guarded(call, work); }};
 }
 
 // A model's tensors as its file holds them: buffers of 4 bytes an element and more, parameters, narrower buffers.
 struct WeightsFile {
-  explicit WeightsFile(Sharded::Impl& sharded) : states{parameters_of(sharded)} {
+  explicit WeightsFile(Sharded::Impl& sharded) : states{parameters_of(*sharded.engine)} {
     for (Buffer& buffer : buffers_of(sharded.model)) {
       (buffer.tensor.element_size() >= 4 ? wide : narrow).push_back(std::move(buffer));
     }
     for (const Buffer& buffer : wide) tensors.push_back(buffer.description);
-    for (StateTensor& tensor : describe(sharded, states)) tensors.push_back(std::move(tensor));
+    for (StateTensor& tensor : describe(spread_of(sharded), states)) tensors.push_back(std::move(tensor));
     for (const Buffer& buffer : narrow) tensors.push_back(buffer.description);
   }
 
@@ -85,26 +83,6 @@ void load_buffer(World& world, Buffer& buffer, const std::optional<StateReader>&
   const at::Tensor flat = buffer.tensor.detach().contiguous().clone().view({-1});
   world.all().broadcast(flat.view(at::kByte), 0, "buffers")->wait();
   buffer.tensor.copy_(flat.view(buffer.tensor.sizes()));
-}
-
-// By the names that torch's optimizers give them.
-std::vector<FlatState> moments_of(Optimizer::Impl& impl) {
-  const ShardedOptimizer& optimizer = impl.optimizer;
-  const auto state = [&impl](const char* prefix, std::function<at::Tensor(std::size_t)> part) {
-    return FlatState{prefix, part, [&impl, part](std::size_t index, const at::Tensor& whole) {
-                       take_part(impl.sharded.engine->units()[index], part(index), whole);
-                     }};
-  };
-  const bool has_second = optimizer.second_moment(0).defined();
-  std::vector<FlatState> states;
-  if (optimizer.first_moment(0).defined()) {
-    states.push_back(state(has_second ? "exp_avg." : "momentum_buffer.",
-                           [&optimizer](std::size_t index) { return optimizer.first_moment(index); }));
-  }
-  if (has_second) {
-    states.push_back(state("exp_avg_sq.", [&optimizer](std::size_t index) { return optimizer.second_moment(index); }));
-  }
-  return states;
 }
 
 // What rank 0 has read, to all.
@@ -126,7 +104,7 @@ void save_weights(Sharded& sharded, const std::filesystem::path& file) {
     writer.emplace(file, layout.tensors);
     for (const Buffer& buffer : layout.wide) writer->add(buffer.tensor);
   });
-  write_units(impl, layout.states, writer);
+  write_units(spread_of(impl), layout.states, writer);
   on_first_rank(impl.world, [&] {
     for (const Buffer& buffer : layout.narrow) writer->add(buffer.tensor);
     writer->finish();
@@ -144,7 +122,7 @@ void load_weights(Sharded& sharded, const std::filesystem::path& file) {
     for (Buffer& buffer : layout.wide) load_buffer(impl.world, buffer, reader);
     for (Buffer& buffer : layout.narrow) load_buffer(impl.world, buffer, reader);
   });
-  read_units(impl, layout.states, reader);
+  read_units(spread_of(impl), layout.states, reader);
 }
 
 void load_weights(torch::nn::Module& module, const std::filesystem::path& file) {
@@ -158,15 +136,15 @@ void save_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
   Optimizer::Impl& impl = optimizer.impl();
   Sharded::Impl& sharded = impl.sharded;
   check_ready(sharded, "save_optimizer");
-  const std::vector<FlatState> states = moments_of(impl);
+  const std::vector<FlatState> states = moments_of(*sharded.engine, impl.optimizer);
   std::map<std::string, std::string> metadata{{kNumUpdates, fmt::to_string(impl.optimizer.num_updates())}};
   if (sharded.scaler) {
     metadata.emplace(kLossScale, fmt::to_string(sharded.scaler->state().scale));
     metadata.emplace(kNumCleanSteps, fmt::to_string(sharded.scaler->state().num_clean_steps));
   }
   std::optional<StateWriter> writer;  // rank 0's
-  on_first_rank(sharded.world, [&] { writer.emplace(file, describe(sharded, states), metadata); });
-  write_units(sharded, states, writer);
+  on_first_rank(sharded.world, [&] { writer.emplace(file, describe(spread_of(sharded), states), metadata); });
+  write_units(spread_of(sharded), states, writer);
   on_first_rank(sharded.world, [&] { writer->finish(); });
 }
 
@@ -175,13 +153,13 @@ void load_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
   Sharded::Impl& sharded = impl.sharded;
   World& world = sharded.world;
   check_ready(sharded, "load_optimizer");
-  const std::vector<FlatState> states = moments_of(impl);
+  const std::vector<FlatState> states = moments_of(*sharded.engine, impl.optimizer);
   std::optional<StateReader> reader;  // rank 0's
   double num_updates = 0;
   LossScaler::State scale;
   if (sharded.scaler) scale = sharded.scaler->state();
   on_first_rank(world, [&] {
-    reader.emplace(file, describe(sharded, states), "optimizer's state does");
+    reader.emplace(file, describe(spread_of(sharded), states), "optimizer's state does");
     num_updates = reader->number(kNumUpdates);
     if (!sharded.scaler) return;
     // A file of a run in another type has none: the scale stays what it is.
@@ -189,7 +167,7 @@ void load_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
     scale.num_clean_steps =
         static_cast<std::int64_t>(reader->number(kNumCleanSteps, static_cast<double>(scale.num_clean_steps)));
   });
-  read_units(sharded, states, reader);
+  read_units(spread_of(sharded), states, reader);
   sharded.guarded("load_optimizer", [&] {
     impl.optimizer.set_num_updates(static_cast<std::int64_t>(tell(world, num_updates)));
     if (!sharded.scaler) return;

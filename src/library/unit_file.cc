@@ -22,12 +22,41 @@ std::unordered_map<std::string, std::vector<std::string>> other_names_of(const t
   return others;
 }
 
+void guarded(const SpreadModel& spread, const char* call, const std::function<void()>& work) {
+  if (spread.guard) return spread.guard(call, work);
+  work();
+}
+
 }  // namespace
 
-std::vector<StateTensor> describe(Sharded::Impl& sharded, const std::vector<FlatState>& states) {
-  const auto other_names = other_names_of(sharded.model);
+FlatState parameters_of(Engine& engine) {
+  std::vector<FlatUnit>& units = engine.units();
+  return {"", [&units](std::size_t index) { return units[index].master(); },
+          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
+}
+
+std::vector<FlatState> moments_of(Engine& engine, const ShardedOptimizer& optimizer) {
+  const auto state = [&engine](const char* prefix, std::function<at::Tensor(std::size_t)> part) {
+    return FlatState{prefix, part, [&engine, part](std::size_t index, const at::Tensor& whole) {
+                       take_part(engine.units()[index], part(index), whole);
+                     }};
+  };
+  const bool has_second = optimizer.second_moment(0).defined();
+  std::vector<FlatState> states;
+  if (optimizer.first_moment(0).defined()) {
+    states.push_back(state(has_second ? "exp_avg." : "momentum_buffer.",
+                           [&optimizer](std::size_t index) { return optimizer.first_moment(index); }));
+  }
+  if (has_second) {
+    states.push_back(state("exp_avg_sq.", [&optimizer](std::size_t index) { return optimizer.second_moment(index); }));
+  }
+  return states;
+}
+
+std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states) {
+  const auto other_names = other_names_of(spread.model);
   std::vector<StateTensor> tensors;
-  for (const FlatUnit& unit : sharded.engine->units()) {
+  for (const FlatUnit& unit : spread.engine.units()) {
     for (const FlatState& state : states) {
       for (const FlatSlot& slot : unit.layout().slots()) {
         StateTensor& tensor = tensors.emplace_back(StateTensor{state.prefix + slot.name, {}, slot.shape});
@@ -40,30 +69,30 @@ std::vector<StateTensor> describe(Sharded::Impl& sharded, const std::vector<Flat
   return tensors;
 }
 
-void write_units(Sharded::Impl& sharded, const std::vector<FlatState>& states, std::optional<StateWriter>& writer) {
+void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer) {
   const at::NoGradGuard no_gradients;
-  for (std::size_t index = 0; index < sharded.engine->units().size(); ++index) {
-    FlatUnit& unit = sharded.engine->units()[index];
+  for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+    FlatUnit& unit = spread.engine.units()[index];
     for (const FlatState& state : states) {
       at::Tensor whole;
-      sharded.guarded("saving", [&] {
+      guarded(spread, "saving", [&] {
         unit.settle_update();
-        whole = gather_whole(unit, sharded.engine->groups(), state.part(index), sharded.world.device());
+        whole = gather_whole(unit, spread.engine.groups(), state.part(index), spread.world.device());
       });
-      on_first_rank(sharded.world, [&] {
+      on_first_rank(spread.world, [&] {
         for (const FlatSlot& slot : unit.layout().slots()) writer->add(slot_of(whole, slot));
       });
     }
   }
 }
 
-void read_units(Sharded::Impl& sharded, const std::vector<FlatState>& states,
+void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
                 const std::optional<StateReader>& reader) {
   const at::NoGradGuard no_gradients;
-  World& world = sharded.world;
-  sharded.guarded("loading", [&] {
-    for (std::size_t index = 0; index < sharded.engine->units().size(); ++index) {
-      FlatUnit& unit = sharded.engine->units()[index];
+  World& world = spread.world;
+  guarded(spread, "loading", [&] {
+    for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+      FlatUnit& unit = spread.engine.units()[index];
       const FlatLayout& layout = unit.layout();
       if (layout.padded_numel() == 0) continue;
       for (const FlatState& state : states) {

@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "library/shard_impl.h"
 #include "library/state_file.h"
+#include "parallel/sharded_optimizer.h"
+#include "tessera/world.h"
 
 namespace tessera {
 
@@ -25,12 +26,27 @@ struct FlatState {
   std::function<void(std::size_t index, const at::Tensor& whole)> replace;
 };
 
-// What the file holds of them, in its order: unit by unit, within one state by state.
-std::vector<StateTensor> describe(Sharded::Impl& sharded, const std::vector<FlatState>& states);
+// A model that an engine has spread.
+struct SpreadModel {
+  World& world;
+  Engine& engine;
+  const torch::nn::Module& model;
+  // Runs what moves tensors between ranks, which cannot be tried again where it fails; empty: just runs it. What rank 0
+  // does to the file is not in it.
+  std::function<void(const char* call, const std::function<void()>& work)> guard{};
+};
 
-void write_units(Sharded::Impl& sharded, const std::vector<FlatState>& states, std::optional<StateWriter>& writer);
+FlatState parameters_of(Engine& engine);
+// By the names that torch's optimizers give them.
+std::vector<FlatState> moments_of(Engine& engine, const ShardedOptimizer& optimizer);
+
+// What the file holds of them, in its order: unit by unit, within one state by state.
+std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states);
+
+void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer);
 
 // The reader has checked that everything is there.
-void read_units(Sharded::Impl& sharded, const std::vector<FlatState>& states, const std::optional<StateReader>& reader);
+void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
+                const std::optional<StateReader>& reader);
 
 }  // namespace tessera

@@ -1,0 +1,52 @@
+// What a run leaves of its model: folders that transformers loads, checkpoints.
+//
+// Collective, between updates. Only rank 0 touches files; where it fails, every rank throws the same error.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "cli/qa_files.h"
+#include "tessera/world.h"
+#include "train/listener.h"
+#include "train/trainer.h"
+
+namespace tessera {
+
+// Makes the folder and tries to write in it, before hours are spent. Throws UsageError with the system's reason.
+void prepare_output_folder(World& world, const std::filesystem::path& folder);
+
+// model.safetensors (float32, written unit by unit), tokenizer files, generation_config.json, config.json last; each
+// file appears whole.
+void save_model_folder(World& world, Engine& engine, const QaModel& model, const std::filesystem::path& folder);
+
+// The checkpoints of a run.
+class CheckpointKeeper {
+ public:
+  // All must outlive it.
+  CheckpointKeeper(World& world, const QaModel& model, const OutputSettings& output, Listeners& listeners)
+      : world_(world), model_(model), output_(output), listeners_(listeners) {}
+
+  // output_dir/checkpoint-STEP: a model folder, and unless only the model is wanted optimizer.safetensors and
+  // trainer_state.json. It appears by one rename. Older ones then go as save_total_limit says.
+  void save(Trainer& trainer);
+  // Of the best evaluation; nothing: it was not saved. The same on every rank.
+  std::optional<std::filesystem::path> best() const;
+
+ private:
+  std::filesystem::path folder_of(std::int64_t step) const;
+
+  World& world_;
+  const QaModel& model_;
+  const OutputSettings& output_;
+  Listeners& listeners_;
+  std::set<std::int64_t> saved_;
+  std::optional<std::int64_t> best_step_;
+};
+
+// The weights of a checkpoint into the engine: load_best_model_at_end.
+void load_checkpoint_weights(World& world, Engine& engine, const QaModel& model, const std::filesystem::path& folder);
+
+}  // namespace tessera

@@ -1,0 +1,206 @@
+#include "cli/train.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/qa_files.h"
+#include "cli/save_run.h"
+#include "cli/world_settings.h"
+#include "comm/rank_env.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/version.h"
+#include "train/console.h"
+#include "train/console_listeners.h"
+#include "train/csv_history.h"
+#include "train/log_line.h"
+#include "train/qa_task.h"
+#include "train/run_record.h"
+#include "train/settings/load.h"
+#include "train/tensorboard.h"
+#include "train/trainer.h"
+#include "train/unbuilt.h"
+#include "train/wandb.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Run {
+  const LoadedTrainSettings& loaded;
+  const std::vector<std::string>& args;
+  const Environment& environment;
+  const TrainSettings& settings() const { return loaded.settings; }
+};
+
+RunDescription description_of(const Run& run, const World& world) {
+  RunDescription description;
+  for (const Setting* setting : run.loaded.schema->shown()) {
+    description.settings.push_back({setting->name(), setting->shown_text(), setting->origin()});
+  }
+  description.versions = {{"tessera", std::string(kVersion)}, {"torch", std::string(TORCH_VERSION)}};
+  description.hosts = world.hosts();
+  description.devices.assign(static_cast<std::size_t>(world.size()), world.device().str());
+  description.command = {"tessera", "train"};
+  description.command.insert(description.command.end(), run.args.begin(), run.args.end());
+  description.secret_values = secret_values_of(run.environment.all());
+  return description;
+}
+
+void add_reports(const Run& run, const World& world, Listeners& listeners) {
+  const TrainSettings& settings = run.settings();
+  const ReportSettings& reports = settings.reports;
+  const fs::path output_dir = settings.output.output_dir;
+  const std::string& host = world.hosts().front();
+  if (reports.tensorboard) {
+    const fs::path folder =
+        settings.output.logging_dir.empty() ? output_dir / "runs" : fs::path(settings.output.logging_dir);
+    listeners.add(std::make_unique<TensorBoardListener>(folder, host, run.loaded.schema->config_text()));
+  }
+  if (!reports.wandb) return;
+  WandbOptions options;
+  options.folder = reports.wandb_dir.empty() ? output_dir : fs::path(reports.wandb_dir);
+  options.run_id = reports.wandb_run_id;
+  if (!reports.wandb_project.empty()) options.project = reports.wandb_project;
+  options.name = reports.wandb_name.empty() ? settings.output.output_dir : reports.wandb_name;
+  listeners.add(std::make_unique<WandbListener>(options, run.loaded.schema->to_json(), host));
+}
+
+// Rank 0's; the others have none.
+void add_listeners(const Run& run, const World& world, Console& console, Listeners& listeners) {
+  if (world.rank() != 0) return;
+  const fs::path output_dir = run.settings().output.output_dir;
+  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world)));
+  listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv"));
+  add_reports(run, world, listeners);
+  if (run.settings().output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
+  listeners.add(std::make_unique<LogLinePrinter>(console));
+}
+
+QaTaskOptions task_options(const TrainSettings& settings, const World& world) {
+  const DataSettings& data = settings.data;
+  QaTaskOptions options;
+  options.rank = world.rank();
+  options.num_ranks = world.size();
+  options.device = world.device();
+  options.batch_size = settings.loop.batch_size;
+  options.eval_batch_size = settings.loop.eval_batch_size;
+  options.accumulation = settings.loop.accumulation;
+  options.merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  options.shuffles = data.shuffle;
+  options.drops_last = data.drop_last;
+  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
+  options.num_workers = data.num_workers;
+  options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
+  return options;
+}
+
+void announce(const TrainSettings& settings, const QaModel& model, const QaData& data, const StepPlan& plan,
+              const World& world) {
+  if (world.rank() != 0) return;
+  std::int64_t numel = 0;
+  for (const at::Tensor& parameter : model.model->parameters()) numel += parameter.numel();
+  log_info("{}: {} parameters, strategy {}, {} training rows, {} evaluation rows", name_of(settings.job), numel,
+           settings.spread.strategy, data.training.tokens.size(), data.evaluation ? data.evaluation->tokens.size() : 0);
+  log_info("{} steps of {} x {} rows on {} rank{}, {} epochs", plan.total_steps(), settings.loop.batch_size,
+           settings.loop.accumulation, world.size(), world.size() == 1 ? "" : "s", plan.num_epochs());
+  if (settings.job == Job::kGptQa && model.model->vocab_size() > settings.model.vocab_size) {
+    log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model.model->vocab_size(),
+             settings.model.vocab_size);
+  }
+  if (settings.loop.accumulation > 1 && settings.loop.merge_accumulation == MergeAccumulation::kAuto) {
+    log_info("merge_accumulation auto: off, each micro-step is a pass of its own; `on` makes them one");
+  }
+  const std::string warning = warning_of(label_mode_of(settings.data.label_mode));
+  if (!warning.empty()) log_warn("{}", warning);
+}
+
+// After the last update: the best model back, the folder, the model's own answers.
+void finish(World& world, Trainer& trainer, const Run& run, const QaModel& model, const QaData& data,
+            const CheckpointKeeper& keeper, Console& console, Listeners& listeners) {
+  const TrainSettings& settings = run.settings();
+  const fs::path output_dir = settings.output.output_dir;
+  if (settings.evaluation.load_best_model_at_end) {
+    const std::optional<fs::path> best = keeper.best();
+    if (best) load_checkpoint_weights(world, trainer.engine(), model, *best);
+    if (world.rank() == 0 && best) log_info("the best model is that of {}", best->string());
+    if (world.rank() == 0 && !best) {
+      log_warn("load_best_model_at_end: the best evaluation was not saved; the last model stays");
+    }
+  }
+  save_model_folder(world, trainer.engine(), model, output_dir);
+  if (world.rank() == 0) console.print_line(fmt::format("Model and tokenizer saved to {}", output_dir.string()));
+  if (data.prompts.empty()) return;
+  if (world.rank() == 0 && trainer.engine().placement().parameters_split && world.size() > 1) {
+    log_info("generation: every rank holds the whole model for the time");
+  }
+  const LogRecord metrics =
+      answer_metrics(world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
+                     {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids});
+  if (world.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
+  listeners.on_summary(trainer.now(), metrics);
+}
+
+void train(World& world, const Run& run) {
+  const TrainSettings& settings = run.settings();
+  if (world.rank() == 0) {
+    for (const std::string& note : run.loaded.notes) log_info("{}", note);
+  }
+  prepare_output_folder(world, settings.output.output_dir);
+  const QaModel model = open_qa_model(settings, run.environment);
+  const QaData data = open_qa_data(settings, model, run.environment);
+  check_vocabulary(data.training.tokens, *model.model, settings.data.train_file);
+  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, settings.data.validation_file);
+  QaTask task(model.model, data.training.tokens, data.evaluation ? &data.evaluation->tokens : nullptr,
+              task_options(settings, world));
+  Console console = Console::of_process();
+  Listeners listeners;
+  add_listeners(run, world, console, listeners);
+  CheckpointKeeper keeper(world, model, settings.output, listeners);
+  Trainer trainer(world, task, settings, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), listeners,
+                  [&keeper](Trainer& at) { keeper.save(at); });
+  announce(settings, model, data, trainer.plan(), world);
+  try {
+    const RunEnd end = trainer.run();
+    finish(world, trainer, run, model, data, keeper, console, listeners);
+    listeners.on_train_end(trainer.now(), end, "");
+  } catch (const std::exception& error) {
+    listeners.on_train_end(trainer.now(), RunEnd::kFailed, error.what());
+    throw;
+  }
+}
+
+void choose_cpu(const LoadedTrainSettings& loaded, WorldOptions& options) {
+  if (!loaded.settings.spread.use_cpu) return;
+  if (options.device == "cuda") throw UsageError("--use_cpu and --device cuda exclude each other; give one");
+  options.device = "cpu";
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& args) {
+  const Environment environment = Environment::of_process();
+  WorldSettings world_settings;
+  const LoadedTrainSettings loaded =
+      load_train_settings({.arguments = args,
+                           .environment = environment,
+                           .num_ranks = discover_rank(environment).world_size,
+                           .declare_more = [&](Schema& schema) { declare(schema, world_settings); }});
+  if (loaded.is_done) return 0;
+  refuse_unbuilt(loaded.settings, *loaded.schema);
+  WorldOptions options = options_of(world_settings, *loaded.schema);
+  choose_cpu(loaded, options);
+  const Run run{loaded, args, environment};
+  return run_rank(options, [&run](World& world) {
+    train(world, run);
+    return 0;
+  });
+}
+
+}  // namespace tessera

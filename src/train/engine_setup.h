@@ -1,0 +1,23 @@
+// The engine and the optimizer that the settings ask for.
+#pragma once
+
+#include <vector>
+
+#include "parallel/engine.h"
+#include "parallel/sharded_optimizer.h"
+#include "train/settings/train_settings.h"
+
+namespace tessera {
+
+at::ScalarType scalar_type_of(NumberType type);
+
+// Without first values. Weight decay leaves out what has one dimension: biases and norms, as Hugging Face's Trainer
+// does for these models.
+EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device);
+
+// What is gathered at a time. Throws UsageError where a class is none of the model's.
+std::vector<Unit> units_to_spread(const UnitModel& model, const SpreadSettings& spread);
+
+OptimizerOptions optimizer_options(const OptimizerSettings& settings);
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// Numbers of all ranks added up: each rank the same bits, in the order of the ranks.
+#pragma once
+
+#include <vector>
+
+#include "tessera/world.h"
+
+namespace tessera {
+
+// Collective; every rank gives as many.
+std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own);
+
+// By rank. Collective; every rank gives as many.
+std::vector<std::vector<double>> gather_numbers(World& world, const std::vector<double>& own);
+
+}  // namespace tessera

@@ -1,0 +1,271 @@
+#include "train/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "model/checkpointing.h"
+#include "model/dropout.h"
+#include "train/engine_setup.h"
+#include "train/log_line.h"
+#include "train/rank_sums.h"
+#include "train/settings/load.h"
+
+namespace tessera {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+StepOptions step_options(const TrainTask& task, const LoopSettings& loop) {
+  return {.num_batches = task.num_batches(),
+          .accumulation = loop.accumulation,
+          .num_train_epochs = loop.num_epochs,
+          .max_steps = loop.max_steps > 0 ? loop.max_steps : -1,
+          .short_group = loop.short_group};
+}
+
+ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
+  check_total_steps(settings, plan.total_steps());
+  ScheduleOptions options = settings.schedule;
+  options.learning_rate = settings.optimizer.learning_rate;
+  options.total_steps = plan.total_steps();
+  return options;
+}
+
+// Evaluation mode while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(torch::nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
+  ~Evaluating() { model_.train(was_training_); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  torch::nn::Module& model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const ParameterSource& first_values,
+                 Listeners& listeners, SaveCheckpoint save_checkpoint)
+    : world_(world),
+      task_(task),
+      settings_(settings),
+      listeners_(listeners),
+      save_checkpoint_(std::move(save_checkpoint)),
+      plan_(step_options(task, settings.loop)),
+      schedule_(schedule_options(plan_, settings)),
+      flow_(settings.flow, plan_.total_steps()),
+      speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
+  EngineOptions options = engine_options(settings_, task_.model(), world_.device());
+  options.first_values = first_values;
+  engine_ = std::make_unique<Engine>(world_, task_.model(), units_to_spread(task_.model(), settings_.spread), options);
+  if (settings_.loop.gradient_checkpointing) recomputing_ = std::make_unique<CheckpointRunner>(*engine_);
+  optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, optimizer_options(settings_.optimizer));
+  if (options.types.compute == at::kHalf) scaler_.emplace(settings_.precision.loss_scale);
+  const EvaluationSettings& evaluation = settings_.evaluation;
+  if (!evaluation.metric_for_best_model.empty()) {
+    best_.emplace(evaluation.metric_for_best_model, evaluation.greater_is_better);
+  }
+  if (evaluation.early_stopping_patience > 0) {
+    patience_.emplace(evaluation.early_stopping_patience, evaluation.early_stopping_threshold);
+    state_.early_stopping_patience = evaluation.early_stopping_patience;
+    state_.early_stopping_threshold = evaluation.early_stopping_threshold;
+  }
+  state_.total_steps = plan_.total_steps();
+  state_.num_train_epochs = plan_.num_epochs();
+  state_.train_batch_size = settings_.loop.batch_size;
+  state_.logging_steps = settings_.flow.logging_steps;
+  state_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
+  state_.save_steps = settings_.flow.save_steps;
+}
+
+Trainer::~Trainer() = default;
+
+RunMoment Trainer::now() const {
+  return {state_.step, plan_.total_steps(), state_.epoch, wall_seconds()};
+}
+
+RunEnd Trainer::run() {
+  task_.model().train();
+  listeners_.on_train_begin(now());
+  const double begin = steady_seconds();
+  speed_.resume_at(state_.step, begin);
+  if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
+  while (state_.step < plan_.total_steps() && !should_stop_) {
+    const Update update = plan_.update(state_.step + 1);
+    run_update(update);
+    state_.step = update.step;
+    state_.epoch = update.epoch_after;
+    listeners_.on_step_end(now());
+    act(flow_.after_step(state_.step));
+    if (update.ends_epoch || update.ends_run || should_stop_) act(flow_.after_epoch(state_.step, state_.epoch));
+  }
+  engine_->settle_updates();
+  read_losses();
+  const double seconds = steady_seconds() - begin;
+  const std::int64_t of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
+  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), of_update), state_.step, losses_.run_mean(),
+                    state_.epoch));
+  listeners_.on_summary(now(), speed_.summary());
+  if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
+  return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
+}
+
+// StepLR counts epochs.
+std::int64_t Trainer::num_advanced_before(const Update& update) const {
+  return settings_.schedule.kind == "StepLR" ? update.epoch : state_.num_advanced;
+}
+
+std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
+  std::uint64_t seed = static_cast<std::uint64_t>(settings_.loop.seed);
+  seed = mix_seed(seed, static_cast<std::uint64_t>(world_.rank()));
+  seed = mix_seed(seed, static_cast<std::uint64_t>(step));
+  return mix_seed(seed, static_cast<std::uint64_t>(pass));
+}
+
+bool Trainer::run_update(const Update& update) {
+  const TrainTask::UpdateShape shape = task_.begin_update(update);
+  if (shape.num_counted == 0) {
+    throw UsageError(
+        fmt::format("step {}: not one token of its rows counts for the loss: see --label_mode and "
+                    "--max_length",
+                    update.step));
+  }
+  const double scale = scaler_ ? scaler_->scale() : 1;
+  // The gradient of the mean, not of the sum: half types end at 65504.
+  const double factor = scale / static_cast<double>(shape.num_counted);
+  at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(world_.device()));
+  UnitRunner& runner = recomputing_ ? *recomputing_ : *engine_;
+  for (std::int64_t pass_number = 0; pass_number < shape.num_passes; ++pass_number) {
+    at::Tensor loss;
+    {
+      const auto pass = engine_->forward();
+      loss = task_.loss_sum(runner, seed_of(update.step, pass_number), factor);
+    }
+    sum += loss.detach();
+    engine_->backward(loss * factor, pass_number + 1 == shape.num_passes);
+  }
+  const double rate = schedule_.at(num_advanced_before(update));
+  const UpdateResult result =
+      optimizer_->update({.learning_rate = rate, .divisor = scale, .max_norm = settings_.optimizer.max_grad_norm});
+  if (result.skipped) check_skipped(update, result, sum);
+  if (scaler_) scaler_->after_step(result.skipped);
+  if (!result.skipped) ++state_.num_advanced;
+  last_norm_ = result.gradient_norm;
+  const std::int64_t num_advanced =
+      settings_.schedule.kind == "StepLR" ? update.epoch + (update.ends_epoch ? 1 : 0) : state_.num_advanced;
+  last_rate_ = schedule_.at(num_advanced);
+  unread_losses_.push_back(sum);
+  unread_counts_.push_back(static_cast<double>(shape.num_counted));
+  return !result.skipped;
+}
+
+// All ranks skip alike. A scale that was too large is the scaler's business; a loss that is no number is the user's.
+void Trainer::check_skipped(const Update& update, const UpdateResult& result, const at::Tensor& own_loss) {
+  const auto losses = gather_numbers(world_, {own_loss.item<double>()});
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < losses.size(); ++rank) {
+    if (!std::isfinite(losses[rank][0])) ranks.push_back(fmt::to_string(rank));
+  }
+  std::string what = describe(result.faults);
+  if (!ranks.empty()) {
+    what = fmt::format("the loss is {} on rank{} {}", losses[static_cast<std::size_t>(std::stoi(ranks[0]))][0],
+                       ranks.size() == 1 ? "" : "s", join(ranks, ", "));
+  } else if (scaler_) {
+    return;
+  }
+  const std::string message = fmt::format("step {}: {}", update.step, what);
+  if (settings_.loop.stop_on_nan) {
+    throw Error(message +
+                "; a lower learning rate, clipping or bf16 instead of fp16 may help (--stop_on_nan false goes "
+                "on without the update)");
+  }
+  if (world_.rank() == 0) log_warn("{}; the update is left out", message);
+}
+
+void Trainer::read_losses() {
+  if (unread_losses_.empty()) return;
+  const at::Tensor host = at::stack(unread_losses_).cpu();
+  const double* first = host.const_data_ptr<double>();
+  const std::vector<double> sums = sum_over_ranks(world_, std::vector<double>(first, first + host.numel()));
+  for (std::size_t i = 0; i < sums.size(); ++i) losses_.add(sums[i] / unread_counts_[i]);
+  unread_losses_.clear();
+  unread_counts_.clear();
+  state_.total_loss = losses_.total();
+}
+
+void Trainer::act(const Actions& actions) {
+  if (actions.log) log_losses();
+  bool is_best = false;
+  const bool evaluates = actions.evaluate && task_.num_eval_rows() > 0;
+  if (evaluates) evaluate_and_judge(is_best);
+  const bool saves = settings_.flow.saving == Interval::kBest ? evaluates && is_best : actions.save;
+  if (saves && save_checkpoint_) {
+    read_losses();
+    engine_->settle_updates();
+    save_checkpoint_(*this);
+  }
+}
+
+// Told to rank 0's listeners; every rank keeps it, as part of what a checkpoint holds.
+void Trainer::log(const LogRecord& record) {
+  listeners_.on_log(now(), record);
+  LogRecord kept = record;
+  kept.set("step", state_.step);
+  state_.history.push_back(std::move(kept));
+}
+
+void Trainer::log_losses() {
+  read_losses();
+  if (const std::optional<double> mean = losses_.take_mean())
+    log(train_log(*mean, last_norm_, last_rate_, state_.epoch));
+  const LogRecord speed = speed_.at_log(state_.step, steady_seconds());
+  if (!speed.empty()) listeners_.on_metrics(now(), speed);
+}
+
+LogRecord Trainer::evaluate() {
+  const at::NoGradGuard no_gradients;
+  const Evaluating evaluating(task_.model());
+  engine_->sync_buffers();
+  const double begin = steady_seconds();
+  TrainTask::Totals totals;
+  {
+    const auto pass = engine_->forward();
+    totals = task_.evaluate(
+        *engine_, [&](std::int64_t done, std::int64_t total) { listeners_.on_evaluation_step(now(), done, total); });
+  }
+  const LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
+  listeners_.on_evaluation_end(now());
+  const LogRecord record =
+      evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, state_.epoch);
+  log(record);
+  return record;
+}
+
+void Trainer::evaluate_and_judge(bool& is_best) {
+  const LogRecord record = evaluate();
+  if (!best_) return;
+  const double value = best_->value_in(record);
+  if (patience_ && patience_->should_stop(value, *best_)) should_stop_ = true;
+  is_best = best_->add(value, state_.step);
+  state_.best_value = best_->best_value();
+  state_.best_step = best_->best_step();
+  if (patience_) state_.evaluations_without_gain = patience_->num_without_gain();
+}
+
+}  // namespace tessera

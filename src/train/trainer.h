@@ -1,0 +1,91 @@
+// The training loop: updates from micro-batches, with schedule, clipping and loss scale; logs, evaluations and
+// checkpoints when the flow says so.
+//
+// All ranks run it alike; listeners are rank 0's. Order: construct (collective: the engine spreads the model), run()
+// once; whoever calls tells the listeners of the end, since a saved model and its metrics come before that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/loss_scale.h"
+#include "parallel/sharded_optimizer.h"
+#include "tessera/world.h"
+#include "train/best_model.h"
+#include "train/flow.h"
+#include "train/listener.h"
+#include "train/meters.h"
+#include "train/run_state.h"
+#include "train/schedule.h"
+#include "train/settings/train_settings.h"
+#include "train/step_plan.h"
+#include "train/task.h"
+
+namespace tessera {
+
+class Trainer {
+ public:
+  // Leaves what there is to leave of a moment. Collective.
+  using SaveCheckpoint = std::function<void(Trainer&)>;
+
+  // All must outlive it. `first_values`: where the parameters come from, unit by unit.
+  Trainer(World& world, TrainTask& task, const TrainSettings& settings, const ParameterSource& first_values,
+          Listeners& listeners, SaveCheckpoint save_checkpoint = {});
+  ~Trainer();
+
+  // kFinished, or kStoppedEarly for want of a better evaluation. Throws Error naming step and rank where a loss is not
+  // a number.
+  RunEnd run();
+  // Metrics of the whole evaluation set, the same on every rank, told to the listeners. Collective.
+  LogRecord evaluate();
+
+  Engine& engine() { return *engine_; }
+  ShardedOptimizer& optimizer() { return *optimizer_; }
+  const std::optional<LossScaler>& scaler() const { return scaler_; }
+  const StepPlan& plan() const { return plan_; }
+  RunState& state() { return state_; }
+  RunMoment now() const;
+
+ private:
+  bool run_update(const Update& update);
+  void act(const Actions& actions);
+  void log(const LogRecord& record);
+  void log_losses();
+  void evaluate_and_judge(bool& is_best);
+  void read_losses();
+  void check_skipped(const Update& update, const UpdateResult& result, const at::Tensor& own_loss);
+  std::int64_t num_advanced_before(const Update& update) const;
+  std::uint64_t seed_of(std::int64_t step, std::int64_t pass) const;
+
+  World& world_;
+  TrainTask& task_;
+  TrainSettings settings_;
+  Listeners& listeners_;
+  SaveCheckpoint save_checkpoint_;
+
+  StepPlan plan_;
+  Schedule schedule_;
+  Flow flow_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<UnitRunner> recomputing_;  // activation checkpointing, where it is asked for
+  std::unique_ptr<ShardedOptimizer> optimizer_;
+  std::optional<LossScaler> scaler_;
+  LossMeter losses_;
+  SpeedMeter speed_;
+  std::optional<BestModel> best_;
+  std::optional<EarlyStopping> patience_;
+  RunState state_;
+
+  // Of the updates since the last log: this rank's sums, on the device, and what they are divided by. They are read,
+  // and added over the ranks, only when somebody asks.
+  std::vector<at::Tensor> unread_losses_;
+  std::vector<double> unread_counts_;
+  double last_norm_ = 0, last_rate_ = 0;
+  bool should_stop_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#include "train/unbuilt.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "train/settings/translate.h"
+
+namespace tessera {
+
+void refuse_unbuilt(const TrainSettings& settings, const Schema& schema) {
+  if (settings.job == Job::kResnetTinyimagenet) {
+    throw UsageError(fmt::format("tessera train {} is not built yet; bloom-qa and gpt-qa are", name_of(settings.job)));
+  }
+  const auto refuse = [&](bool is_asked_for, const char* name, const std::string& instead) {
+    if (!is_asked_for) return;
+    throw UsageError(fmt::format("{}: not built yet; {}", internal::shown(schema, name), instead));
+  };
+  const std::string& metric = settings.evaluation.metric_for_best_model;
+  refuse(settings.dry_run, "dry_run", "`tessera plan` shows the memory, --print_config the settings");
+  refuse(settings.output.resume_from_latest || !settings.output.resume_from_checkpoint.empty(),
+         "resume_from_checkpoint", "a checkpoint's model can be given as --model_name_or_path");
+  refuse(!metric.empty() && metric != "loss", "metric_for_best_model", "take loss");
+  refuse(settings.precision.buffers.has_value(), "buffer_dtype", "leave it out");
+  refuse(settings.precision.tf32.has_value(), "tf32", "leave it out: libtorch's own choice");
+  refuse(!settings.output.log_dir.empty(), "log_dir", "leave it out (and LOG_DIR): the log goes to standard error");
+}
+
+}  // namespace tessera

@@ -1,0 +1,236 @@
+// `tessera train` as users start it: small models on a small sample of SQuAD, alone and on two ranks.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "comm_test/program.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "train/log_line.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kData = TESSERA_TEST_DATA_FOLDER;
+const std::string kRows = kData + "/squad/sample.jsonl";
+const std::string kTokenizer = kData + "/squad/tokenizer";
+const std::string kConfig = kData + "/train_command/bloom.json";
+
+class TrainCommand : public ::testing::Test {
+ protected:
+  TrainCommand() : folder_(fs::temp_directory_path() / fmt::format("tessera-train-{}", ::getpid())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~TrainCommand() override { fs::remove_all(folder_); }
+
+  std::string out(const std::string& name) const { return (folder_ / name).string(); }
+
+  // A run into output folder `name`.
+  Ended train(const std::string& job, const std::string& name, const std::string& arguments, int num_ranks = 0) const {
+    ::setenv("OMP_NUM_THREADS", "1", 1);
+    ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+    return run_tessera(fmt::format("train {} --device cpu --output_dir {} --disable_tqdm --report_to none {}", job,
+                                   out(name), arguments),
+                       num_ranks);
+  }
+
+  // bloom-qa from scratch: 3 epochs of 16 rows, 2 rows x 2 micro-steps.
+  Ended bloom(const std::string& name, const std::string& arguments, int num_ranks = 0) const {
+    return train("bloom-qa", name,
+                 fmt::format("--config_name {} --tokenizer_name {} --train_file {} --validation_file {} "
+                             "--max_length 160 --max_train_samples 16 --max_eval_samples 5 "
+                             "--per_device_train_batch_size 2 --per_device_eval_batch_size 2 "
+                             "--gradient_accumulation_steps 2 --learning_rate 1e-2 --logging_steps 1 "
+                             "--max_new_tokens 4 --save_strategy no {}",
+                             kConfig, kTokenizer, kRows, kRows, arguments),
+                 num_ranks);
+  }
+
+  Ended gpt(const std::string& name, const std::string& arguments, int num_ranks = 0) const {
+    return train("gpt-qa", name,
+                 fmt::format("--tokenizer_name {} --train_file {} --max_length 96 --seq_length 96 --vocab_size 500 "
+                             "--hidden_size 32 --num_layers 2 --num_heads 4 --ff_dim 48 --max_train_samples 8 "
+                             "--per_device_train_batch_size 2 --num_train_epochs 2 --logging_steps 1 "
+                             "--save_strategy no {}",
+                             kTokenizer, kRows, arguments),
+                 num_ranks);
+  }
+
+  fs::path folder_;
+};
+
+// The lines of losses, evaluations and metrics, without what depends on the clock.
+std::vector<std::string> numbers_of(const std::string& output) {
+  std::vector<std::string> lines;
+  for (const LogLine& line : parse_log(output)) {
+    LogRecord record;
+    for (const auto& [key, value] : line.record.entries()) {
+      if (key.find("runtime") == std::string::npos && key.find("per_second") == std::string::npos)
+        record.set(key, value);
+    }
+    lines.push_back(line.label + format_log_line(record));
+  }
+  return lines;
+}
+
+std::vector<double> values_of(const std::string& output, const std::string& key) {
+  std::vector<double> values;
+  for (const LogLine& line : parse_log(output)) {
+    if (const auto value = line.record.number(key)) values.push_back(*value);
+  }
+  return values;
+}
+
+TEST_F(TrainCommand, LogsEvaluatesAnswersAndLeavesAModelFolder) {
+  const Ended ended = bloom("alone", "--strategy single");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::vector<double> losses = values_of(ended.output, "loss"), rates = values_of(ended.output, "learning_rate");
+  ASSERT_EQ(losses.size(), 12U) << ended.output;
+  EXPECT_NEAR(losses.front(), std::log(1024.0), 0.5);
+  EXPECT_LT(losses.back(), losses.front() - 1);
+  EXPECT_DOUBLE_EQ(rates.front(), 1e-2 * 11 / 12);
+  EXPECT_EQ(rates.back(), 0);
+  EXPECT_EQ(values_of(ended.output, "eval_loss").size(), 3U);
+  EXPECT_EQ(values_of(ended.output, "epoch").back(), 3);
+  EXPECT_EQ(values_of(ended.output, "train_loss").size(), 1U);
+  EXPECT_TRUE(contains(ended.output, "Model and tokenizer saved to " + out("alone"))) << ended.output;
+  EXPECT_EQ(values_of(ended.output, "f1").size(), 1U);
+  EXPECT_TRUE(contains(ended.output, "Evaluation Metrics: {'exact_match': ")) << ended.output;
+  for (const char* name : {"config.json", "model.safetensors", "generation_config.json", "tokenizer.json",
+                           "tokenizer_config.json", "run.json", "metrics.csv"}) {
+    EXPECT_TRUE(fs::exists(fs::path(out("alone")) / name)) << name;
+  }
+  const Json record = read_json_file(fs::path(out("alone")) / "run.json");
+  EXPECT_EQ(record.at("status"), "finished");
+  EXPECT_EQ(record.at("total_steps"), 12);
+  EXPECT_TRUE(record.at("summary").contains("f1"));
+  const Ended generated = run_tessera(
+      fmt::format("generate --device cpu --model {} --prompt Question: --max_new_tokens 2 --json", out("alone")));
+  EXPECT_EQ(generated.status, 0) << generated.output;
+}
+
+TEST_F(TrainCommand, PrintsTheSameNumbersUnderEveryStrategy) {
+  const Ended expected = bloom("ddp", "--strategy ddp", 2);
+  ASSERT_EQ(expected.status, 0) << expected.output;
+  ASSERT_EQ(values_of(expected.output, "loss").size(), 6U) << expected.output;
+  ASSERT_EQ(values_of(expected.output, "eval_loss").size(), 3U) << expected.output;
+  for (const char* strategy : {"zero1", "zero2", "zero3", "full_shard", "shard_grad_op", "hybrid_shard", "no_shard",
+                               "zero0", "zero3 --offload_optimizer --offload_param"}) {
+    const Ended ended = bloom("other", fmt::format("--strategy {}", strategy), 2);
+    EXPECT_EQ(ended.status, 0) << strategy << ended.output;
+    EXPECT_EQ(numbers_of(ended.output), numbers_of(expected.output)) << strategy;
+    EXPECT_EQ(read_file(fs::path(out("other")) / "model.safetensors"),
+              read_file(fs::path(out("ddp")) / "model.safetensors"))
+        << strategy;
+  }
+}
+
+TEST_F(TrainCommand, TwoRanksComputeWhatOneComputesOfTheSameBatches) {
+  const Ended one = bloom("one", "--no_shuffle");
+  const Ended two = bloom("two", "--no_shuffle --gradient_accumulation_steps 1", 2);
+  const Ended merged = bloom("merged", "--no_shuffle --merge_accumulation on --gradient_checkpointing");
+  ASSERT_EQ(one.status + two.status + merged.status, 0) << one.output << two.output << merged.output;
+  for (const Ended* other : {&two, &merged}) {
+    for (const char* key : {"loss", "grad_norm", "eval_loss"}) {
+      const std::vector<double> found = values_of(other->output, key), wanted = values_of(one.output, key);
+      ASSERT_EQ(found.size(), wanted.size()) << key;
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 2e-4 * wanted[i]) << key << i;
+    }
+  }
+}
+
+TEST_F(TrainCommand, TrainsTheGptWithDropoutAlikeUnderLaunch) {
+  const Ended under_mpirun = gpt("mpirun", "--strategy full_shard", 2);
+  ASSERT_EQ(under_mpirun.status, 0) << under_mpirun.output;
+  EXPECT_TRUE(contains(under_mpirun.output, "the vocabulary is the tokenizer's, 1024")) << under_mpirun.output;
+  const Ended launched = run_shell(fmt::format(
+      "{} launch --nproc_per_node 2 {} train gpt-qa --device cpu --output_dir {} --disable_tqdm --report_to none "
+      "--tokenizer_name {} --train_file {} --max_length 96 --seq_length 96 --vocab_size 500 --hidden_size 32 "
+      "--num_layers 2 --num_heads 4 --ff_dim 48 --max_train_samples 8 --per_device_train_batch_size 2 "
+      "--num_train_epochs 2 --logging_steps 1 --save_strategy no --strategy zero2",
+      binary(), binary(), out("launch"), kTokenizer, kRows));
+  ASSERT_EQ(launched.status, 0) << launched.output;
+  EXPECT_EQ(values_of(launched.output, "loss").size(), 4U) << launched.output;
+  EXPECT_EQ(numbers_of(launched.output), numbers_of(under_mpirun.output));
+}
+
+TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
+  const Ended first = bloom("first", "--num_train_epochs 1");
+  ASSERT_EQ(first.status, 0) << first.output;
+  const Ended second = train(
+      "bloom-qa", "second",
+      fmt::format("--model_name_or_path {} --train_file {} --validation_file {} --max_length 160 "
+                  "--max_train_samples 16 --max_eval_samples 5 --per_device_train_batch_size 2 "
+                  "--gradient_accumulation_steps 2 --learning_rate 0.3 --lr_scheduler_type constant --logging_steps 1 "
+                  "--predict_with_generate false --save_strategy epoch --eval_strategy epoch --save_total_limit 1 "
+                  "--load_best_model_at_end --strategy zero3",
+                  out("first"), kRows, kRows),
+      2);
+  ASSERT_EQ(second.status, 0) << second.output;
+  // A rate so high spoils the model: the first evaluation is the best.
+  const std::vector<double> eval = values_of(second.output, "eval_loss");
+  ASSERT_EQ(eval.size(), 3U) << second.output;
+  ASSERT_LT(eval[0], eval[2]);
+  const fs::path best = fs::path(out("second")) / "checkpoint-2", last = fs::path(out("second")) / "checkpoint-6";
+  ASSERT_TRUE(fs::exists(best)) << second.output;
+  for (const char* name : {"optimizer.safetensors", "trainer_state.json", "model.safetensors", "tokenizer.json"}) {
+    EXPECT_TRUE(fs::exists(last / name)) << name;
+  }
+  EXPECT_EQ(read_file(fs::path(out("second")) / "model.safetensors"), read_file(best / "model.safetensors"));
+  EXPECT_NE(read_file(fs::path(out("second")) / "model.safetensors"), read_file(last / "model.safetensors"));
+  EXPECT_EQ(read_json_file(last / "trainer_state.json").at("best_metric").get<double>(), eval[0]);
+}
+
+TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
+  std::ofstream(out("empty.json")) << R"({"data": []})";
+  std::ofstream(out("file")) << "";
+  Json small = read_json_file(kConfig);
+  small["vocab_size"] = 100;
+  std::ofstream(out("small.json")) << small.dump();
+  struct Case {
+    std::string arguments, message;
+    int num_ranks = 0;
+  };
+  const std::vector<Case> cases = {
+      {fmt::format("--train_file {}", out("empty.json")), "empty.json"},
+      {"--max_train_samples 1", "1 training rows for 2 ranks", 2},
+      {fmt::format("--config_name {}", out("small.json")), "beyond the model's vocabulary of 100"},
+      {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder", 2},
+      {"--dry_run", "not built yet"},
+      {"--resume_from_checkpoint true", "not built yet"},
+      {"--metric_for_best_model f1", "not built yet"},
+      {"--tf32 true", "not built yet"},
+      {"--log_dir somewhere", "not built yet"},
+      {"--wrap_classes NoSuchBlock --strategy zero3", "NoSuchBlock", 2},
+      {"--warmup_steps 100", "warmup_steps 100"},
+      {"--learning_rate 1e30 --max_grad_norm 0 --lr_scheduler_type constant", "step "},
+  };
+  for (const Case& each : cases) {
+    const Ended ended = bloom("bad", each.arguments, each.num_ranks);
+    EXPECT_NE(ended.status, 0) << each.arguments << ended.output;
+    EXPECT_TRUE(contains(ended.output, each.message)) << each.arguments << "\n" << ended.output;
+    EXPECT_FALSE(contains(ended.output, "Model and tokenizer saved")) << each.arguments;
+  }
+  const Ended resnet = train("resnet-tinyimagenet", "bad", "--data_dir " + folder_.string());
+  EXPECT_EQ(resnet.status, 2) << resnet.output;
+  EXPECT_TRUE(contains(resnet.output, "not built yet")) << resnet.output;
+}
+
+TEST_F(TrainCommand, StopsAtALossThatIsNoNumberNamingStepAndRank) {
+  const std::string spoiling = "--learning_rate 1e30 --max_grad_norm 0 --lr_scheduler_type constant";
+  const Ended ended = bloom("nan", spoiling + " --strategy full_shard", 2);
+  EXPECT_EQ(ended.status, 1) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "step 2: ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "rank")) << ended.output;
+  EXPECT_EQ(read_json_file(fs::path(out("nan")) / "run.json").at("status"), "failed");
+}
+
+}  // namespace
+}  // namespace tessera
