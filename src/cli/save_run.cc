@@ -12,11 +12,23 @@
 #include "library/agreement.h"
 #include "library/unit_file.h"
 #include "train/checkpoint_rotation.h"
+#include "train/rank_sums.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kStateFile = "trainer_state.json";
+constexpr const char* kLossScale = "tessera.loss_scale";
+constexpr const char* kNumCleanSteps = "tessera.num_clean_steps";
+constexpr const char* kHysteresis = "tessera.hysteresis";
+
+bool is_complete(const fs::path& checkpoint) {
+  std::error_code ignored;
+  return fs::exists(checkpoint / kOptimizerFile, ignored) && fs::exists(checkpoint / kStateFile, ignored);
+}
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
@@ -44,9 +56,9 @@ void write_optimizer(const SpreadModel& spread, Trainer& trainer, const fs::path
       {"tessera.num_updates", fmt::to_string(trainer.optimizer().num_updates())}};
   if (trainer.scaler()) {
     const LossScaler::State& scale = trainer.scaler()->state();
-    metadata.emplace("tessera.loss_scale", fmt::to_string(scale.scale));
-    metadata.emplace("tessera.num_clean_steps", fmt::to_string(scale.num_clean_steps));
-    metadata.emplace("tessera.hysteresis", fmt::to_string(scale.hysteresis));
+    metadata.emplace(kLossScale, fmt::to_string(scale.scale));
+    metadata.emplace(kNumCleanSteps, fmt::to_string(scale.num_clean_steps));
+    metadata.emplace(kHysteresis, fmt::to_string(scale.hysteresis));
   }
   write_states(spread, states, file, metadata);
 }
@@ -98,6 +110,13 @@ std::optional<fs::path> CheckpointKeeper::best() const {
   return best_step_ ? std::optional(folder_of(*best_step_)) : std::nullopt;
 }
 
+void CheckpointKeeper::remember_best(const RunState& state) {
+  std::error_code ignored;
+  if (!state.best_step || state.best_checkpoint.empty() || !fs::exists(folder_of(*state.best_step), ignored)) return;
+  best_step_ = state.best_step;
+  saved_.insert(*best_step_);
+}
+
 void CheckpointKeeper::save(Trainer& trainer) {
   RunState& state = trainer.state();
   const fs::path folder = folder_of(state.step);
@@ -110,15 +129,54 @@ void CheckpointKeeper::save(Trainer& trainer) {
   }
   save_model_folder(world_, trainer.engine(), model_, part);
   if (!output_.save_only_model) {
-    write_optimizer({world_, trainer.engine(), *model_.model}, trainer, part / "optimizer.safetensors");
+    write_optimizer({world_, trainer.engine(), *model_.model}, trainer, part / kOptimizerFile);
   }
   on_first_rank(world_, [&] {
-    if (!output_.save_only_model) write_run_state(part / "trainer_state.json", state);
+    if (!output_.save_only_model) write_run_state(part / kStateFile, state);
     fs::remove_all(folder);  // of an earlier run into the same folder
     fs::rename(part, folder);
     remove_old_checkpoints(output_.output_dir, best_step_, output_.save_total_limit);
   });
   listeners_.on_save(trainer.now(), folder);
+}
+
+std::optional<fs::path> checkpoint_to_resume(const OutputSettings& output) {
+  if (!output.resume_from_checkpoint.empty()) {
+    const fs::path folder = output.resume_from_checkpoint;
+    if (is_complete(folder)) return folder;
+    throw UsageError(fmt::format("--resume_from_checkpoint {}: no checkpoint to go on with: it needs {} and {}",
+                                 folder.string(), kOptimizerFile, kStateFile));
+  }
+  if (!output.resume_from_latest) return std::nullopt;
+  const std::vector<std::int64_t> steps = find_checkpoints(output.output_dir);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const fs::path folder = fs::path(output.output_dir) / checkpoint_name(*step);
+    if (is_complete(folder)) return folder;
+  }
+  throw UsageError(fmt::format("--resume_from_checkpoint true: {} has no checkpoint to go on with", output.output_dir));
+}
+
+RunState read_checkpoint_state(const fs::path& checkpoint) {
+  return read_run_state(checkpoint / kStateFile);
+}
+
+void resume(World& world, Trainer& trainer, const QaModel& model, const fs::path& checkpoint, const RunState& state) {
+  const SpreadModel spread{world, trainer.engine(), *model.model};
+  const std::vector<FlatState> states = moments_of(spread.engine, trainer.optimizer());
+  std::optional<StateReader> reader;        // rank 0's
+  std::vector<double> numbers = {0, 0, 0};  // of the loss scale; the others have none and get rank 0's
+  on_first_rank(world, [&] {
+    reader.emplace(checkpoint / kOptimizerFile, describe(spread, states), "optimizer's state does");
+    if (!trainer.scaler()) return;
+    const LossScaler::State& now = trainer.scaler()->state();  // stays where the file is of a run in another type
+    numbers = {reader->number(kLossScale, now.scale),
+               reader->number(kNumCleanSteps, static_cast<double>(now.num_clean_steps)),
+               reader->number(kHysteresis, static_cast<double>(now.hysteresis))};
+  });
+  read_units(spread, states, reader);
+  numbers = sum_over_ranks(world, numbers);
+  trainer.restore(state, LossScaler::State{numbers[0], static_cast<std::int64_t>(numbers[1]),
+                                           static_cast<std::int64_t>(numbers[2])});
 }
 
 void load_checkpoint_weights(World& world, Engine& engine, const QaModel& model, const fs::path& folder) {

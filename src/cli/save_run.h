@@ -32,6 +32,8 @@ class CheckpointKeeper {
   // output_dir/checkpoint-STEP: a model folder, and unless only the model is wanted optimizer.safetensors and
   // trainer_state.json. It appears by one rename. Older ones then go as save_total_limit says.
   void save(Trainer& trainer);
+  // Knows of the best one that an earlier part of this run has saved.
+  void remember_best(const RunState& state);
   // Of the best evaluation; nothing: it was not saved. The same on every rank.
   std::optional<std::filesystem::path> best() const;
 
@@ -45,6 +47,14 @@ class CheckpointKeeper {
   std::set<std::int64_t> saved_;
   std::optional<std::int64_t> best_step_;
 };
+
+// The folder that the settings ask to go on with; nothing: they do not. Throws UsageError where there is none.
+std::optional<std::filesystem::path> checkpoint_to_resume(const OutputSettings& output);
+RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
+// Moments, loss scale and place of the checkpoint; its weights are the engine's first values already. Under any
+// strategy and number of ranks.
+void resume(World& world, Trainer& trainer, const QaModel& model, const std::filesystem::path& checkpoint,
+            const RunState& state);
 
 // The weights of a checkpoint into the engine: load_best_model_at_end.
 void load_checkpoint_weights(World& world, Engine& engine, const QaModel& model, const std::filesystem::path& folder);

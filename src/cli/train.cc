@@ -72,11 +72,12 @@ void add_reports(const Run& run, const World& world, Listeners& listeners) {
   listeners.add(std::make_unique<WandbListener>(options, run.loaded.schema->to_json(), host));
 }
 
-// Rank 0's; the others have none.
-void add_listeners(const Run& run, const World& world, Console& console, Listeners& listeners) {
+// Rank 0's; the others have none. `history`: of the run that this one goes on with.
+void add_listeners(const Run& run, const World& world, const std::vector<LogRecord>& history, Console& console,
+                   Listeners& listeners) {
   if (world.rank() != 0) return;
   const fs::path output_dir = run.settings().output.output_dir;
-  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world)));
+  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world), history));
   listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv"));
   add_reports(run, world, listeners);
   if (run.settings().output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
@@ -153,7 +154,10 @@ void train(World& world, const Run& run) {
     for (const std::string& note : run.loaded.notes) log_info("{}", note);
   }
   prepare_output_folder(world, settings.output.output_dir);
-  const QaModel model = open_qa_model(settings, run.environment);
+  QaModel model = open_qa_model(settings, run.environment);
+  const std::optional<fs::path> checkpoint = checkpoint_to_resume(settings.output);
+  const RunState state = checkpoint ? read_checkpoint_state(*checkpoint) : RunState();
+  if (checkpoint) model.weights_folder = *checkpoint;
   const QaData data = open_qa_data(settings, model, run.environment);
   check_vocabulary(data.training.tokens, *model.model, settings.data.train_file);
   if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, settings.data.validation_file);
@@ -161,11 +165,16 @@ void train(World& world, const Run& run) {
               task_options(settings, world));
   Console console = Console::of_process();
   Listeners listeners;
-  add_listeners(run, world, console, listeners);
+  add_listeners(run, world, state.history, console, listeners);
   CheckpointKeeper keeper(world, model, settings.output, listeners);
   Trainer trainer(world, task, settings, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), listeners,
                   [&keeper](Trainer& at) { keeper.save(at); });
   announce(settings, model, data, trainer.plan(), world);
+  if (checkpoint) {
+    resume(world, trainer, model, *checkpoint, state);
+    keeper.remember_best(state);
+    if (world.rank() == 0) log_info("goes on after step {} of {}", state.step, checkpoint->string());
+  }
   try {
     const RunEnd end = trainer.run();
     finish(world, trainer, run, model, data, keeper, console, listeners);

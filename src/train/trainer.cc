@@ -96,6 +96,31 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
 
 Trainer::~Trainer() = default;
 
+void Trainer::restore(const RunState& state, const std::optional<LossScaler::State>& scale) {
+  if (state.step > plan_.total_steps()) {
+    throw UsageError(
+        fmt::format("the checkpoint is of step {}, and this run has only {} steps", state.step, plan_.total_steps()));
+  }
+  if (state.total_steps != plan_.total_steps() && world_.rank() == 0) {
+    log_warn("the run that is gone on with had {} steps, this one has {}", state.total_steps, plan_.total_steps());
+  }
+  const RunState fresh = std::exchange(state_, state);
+  state_.total_steps = fresh.total_steps;
+  state_.num_train_epochs = fresh.num_train_epochs;
+  state_.train_batch_size = fresh.train_batch_size;
+  state_.logging_steps = fresh.logging_steps;
+  state_.eval_steps = fresh.eval_steps;
+  state_.save_steps = fresh.save_steps;
+  state_.early_stopping_patience = fresh.early_stopping_patience;
+  state_.early_stopping_threshold = fresh.early_stopping_threshold;
+  flow_ = Flow(settings_.flow, plan_.total_steps(), state_.step);
+  losses_ = LossMeter(state_.total_loss, state_.step);
+  optimizer_->set_num_updates(state_.num_advanced);
+  if (scaler_ && scale) scaler_->set_state(*scale);
+  if (best_) best_->restore(state_.best_value, state_.best_step);
+  if (patience_) patience_->restore(state_.evaluations_without_gain);
+}
+
 RunMoment Trainer::now() const {
   return {state_.step, plan_.total_steps(), state_.epoch, wall_seconds()};
 }

@@ -37,6 +37,10 @@ class Trainer {
           Listeners& listeners, SaveCheckpoint save_checkpoint = {});
   ~Trainer();
 
+  // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws
+  // UsageError where the run is shorter than what is behind it.
+  void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
+
   // kFinished, or kStoppedEarly for want of a better evaluation. Throws Error naming step and rank where a loss is not
   // a number.
   RunEnd run();

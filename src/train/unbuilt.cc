@@ -17,8 +17,6 @@ void refuse_unbuilt(const TrainSettings& settings, const Schema& schema) {
   };
   const std::string& metric = settings.evaluation.metric_for_best_model;
   refuse(settings.dry_run, "dry_run", "`tessera plan` shows the memory, --print_config the settings");
-  refuse(settings.output.resume_from_latest || !settings.output.resume_from_checkpoint.empty(),
-         "resume_from_checkpoint", "a checkpoint's model can be given as --model_name_or_path");
   refuse(!metric.empty() && metric != "loss", "metric_for_best_model", "take loss");
   refuse(settings.precision.buffers.has_value(), "buffer_dtype", "leave it out");
   refuse(settings.precision.tf32.has_value(), "tf32", "leave it out: libtorch's own choice");

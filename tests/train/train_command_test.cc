@@ -200,6 +200,27 @@ TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
   EXPECT_EQ(read_json_file(last / "trainer_state.json").at("best_metric").get<double>(), eval[0]);
 }
 
+// Dropout, moments, order of rows, schedule: a run that was cut in two prints and leaves what one without a break does,
+// though its second part has another strategy of the same kind.
+TEST_F(TrainCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
+  const std::string saving = "--save_strategy steps --save_steps 3 --dropout 0.1 ";
+  const Ended whole = gpt("whole", saving + "--strategy zero3", 2);
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  fs::rename(fs::path(out("whole")) / "checkpoint-3", out("kept"));
+  const Ended rest = gpt("rest", saving + "--strategy zero2 --resume_from_checkpoint " + out("kept"), 2);
+  ASSERT_EQ(rest.status, 0) << rest.output;
+  const std::vector<double> all = values_of(whole.output, "loss"), last = values_of(rest.output, "loss");
+  ASSERT_EQ(all.size(), 4U);
+  ASSERT_EQ(last.size(), 1U) << rest.output;
+  EXPECT_EQ(all.back(), last.back());
+  EXPECT_EQ(values_of(whole.output, "train_loss"), values_of(rest.output, "train_loss"));
+  EXPECT_TRUE(read_file(fs::path(out("whole")) / "model.safetensors") ==
+              read_file(fs::path(out("rest")) / "model.safetensors"));
+  const Ended without = gpt("rest", "--resume_from_checkpoint " + out("whole"), 2);
+  EXPECT_EQ(without.status, 2) << without.output;
+  EXPECT_TRUE(contains(without.output, "no checkpoint to go on with")) << without.output;
+}
+
 TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
   std::ofstream(out("empty.json")) << R"({"data": []})";
   std::ofstream(out("file")) << "";
@@ -216,7 +237,7 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
       {fmt::format("--config_name {}", out("small.json")), "beyond the model's vocabulary of 100"},
       {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder", 2},
       {"--dry_run", "not built yet"},
-      {"--resume_from_checkpoint true", "not built yet"},
+      {"--resume_from_checkpoint true", "has no checkpoint to go on with"},
       {"--metric_for_best_model f1", "not built yet"},
       {"--tf32 true", "not built yet"},
       {"--log_dir somewhere", "not built yet"},
