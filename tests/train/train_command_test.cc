@@ -158,6 +158,61 @@ TEST_F(TrainCommand, TwoRanksComputeWhatOneComputesOfTheSameBatches) {
   }
 }
 
+void expect_close(const std::vector<double>& found, const Json& expected, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double wanted = expected[i].get<double>();
+    EXPECT_NEAR(found[i], wanted, 1e-4 * wanted) << what << ", step " << i + 1;
+  }
+}
+
+// The same weights, rows and arguments (tools/references/trainer_losses.py). That release logs the rate that a step
+// used, we the rate after it.
+TEST_F(TrainCommand, ComputesWhatHuggingFacesTrainerComputes) {
+  const Json reference = read_json_file(kData + "/train_command/trainer_losses.json");
+  const Json& cases = reference.at("cases");
+  ASSERT_EQ(cases.size(), 4U);
+  for (const Json& each : cases) {
+    std::string arguments;
+    for (const auto& [key, value] : each.at("arguments").items()) {
+      arguments += fmt::format("--{} {} ", key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    const Ended ended =
+        train("bloom-qa", "hf",
+              fmt::format(
+                  "--model_name_or_path {} --tokenizer_name {} --train_file {} --max_train_samples {} --max_length {} "
+                  "--max_steps {} --label_mode full --no_shuffle --logging_steps 1 --save_strategy no {}",
+                  kData + "/train_command/model", kTokenizer, kRows, reference.at("num_rows").dump(),
+                  reference.at("max_length").dump(), reference.at("num_steps").dump(), arguments));
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    expect_close(values_of(ended.output, "loss"), each.at("loss"), "loss with " + arguments);
+    expect_close(values_of(ended.output, "grad_norm"), each.at("grad_norm"), "norm with " + arguments);
+    std::vector<double> rates = values_of(ended.output, "learning_rate");
+    Json theirs = each.at("learning_rate");
+    ASSERT_EQ(rates.size(), 30U);
+    rates.pop_back();
+    theirs.erase(0);
+    expect_close(rates, theirs, "rate with " + arguments);
+  }
+}
+
+TEST_F(TrainCommand, LearnsAFewRowsByHeart) {
+  Json config = read_json_file(kConfig);
+  config["hidden_size"] = 128;
+  std::ofstream(out("larger.json")) << config.dump();
+  const Ended ended = bloom("heart", fmt::format("--config_name {} --num_train_epochs 40 --learning_rate 3e-3 "
+                                                 "--gradient_accumulation_steps 1 --per_device_train_batch_size 4 "
+                                                 "--max_eval_samples 16 --per_device_eval_batch_size 16 "
+                                                 "--max_new_tokens 30 --logging_steps 40 --eval_strategy no "
+                                                 "--strategy full_shard",
+                                                 out("larger.json")));
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::vector<double> losses = values_of(ended.output, "loss");
+  EXPECT_LT(losses.back(), 0.2 * losses.front()) << ended.output;
+  ASSERT_EQ(values_of(ended.output, "f1").size(), 1U) << ended.output;
+  EXPECT_GT(values_of(ended.output, "f1").front(), 0.9) << ended.output;
+}
+
 TEST_F(TrainCommand, TrainsTheGptWithDropoutAlikeUnderLaunch) {
   const Ended under_mpirun = gpt("mpirun", "--strategy full_shard", 2);
   ASSERT_EQ(under_mpirun.status, 0) << under_mpirun.output;
@@ -251,6 +306,11 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
     EXPECT_TRUE(contains(ended.output, each.message)) << each.arguments << "\n" << ended.output;
     EXPECT_FALSE(contains(ended.output, "Model and tokenizer saved")) << each.arguments;
   }
+  const Ended without_tokenizer = train(
+      "bloom-qa", "bad", fmt::format("--model_name_or_path {} --train_file {}", kData + "/train_command/model", kRows));
+  EXPECT_EQ(without_tokenizer.status, 2) << without_tokenizer.output;
+  EXPECT_TRUE(contains(without_tokenizer.output, "has no tokenizer: give --tokenizer_name"))
+      << without_tokenizer.output;
   const Ended resnet = train("resnet-tinyimagenet", "bad", "--data_dir " + folder_.string());
   EXPECT_EQ(resnet.status, 2) << resnet.output;
   EXPECT_TRUE(contains(resnet.output, "not built yet")) << resnet.output;
