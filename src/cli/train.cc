@@ -9,11 +9,13 @@
 
 #include "cli/qa_files.h"
 #include "cli/save_run.h"
+#include "cli/train_plan.h"
 #include "cli/world_settings.h"
 #include "comm/rank_env.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/output.h"
 #include "core/version.h"
 #include "train/console.h"
 #include "train/console_listeners.h"
@@ -115,11 +117,32 @@ void announce(const TrainSettings& settings, const QaModel& model, const QaData&
     log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model.model->vocab_size(),
              settings.model.vocab_size);
   }
-  if (settings.loop.accumulation > 1 && settings.loop.merge_accumulation == MergeAccumulation::kAuto) {
-    log_info("merge_accumulation auto: off, each micro-step is a pass of its own; `on` makes them one");
-  }
+  const bool offloads = settings.spread.offload_optimizer || settings.spread.offload_param;
+  if (offloads && world.device().is_cpu()) log_info("offload changes nothing here: a CPU's memory is the host's");
   const std::string warning = warning_of(label_mode_of(settings.data.label_mode));
   if (!warning.empty()) log_warn("{}", warning);
+}
+
+LogRecord answers(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
+                  const QaData& data) {
+  return answer_metrics(world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
+                        {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids});
+}
+
+// Where exact match or F1 says which model is the best, every evaluation needs them.
+void add_answer_metrics(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
+                        const QaData& data) {
+  const std::string& metric = settings.evaluation.metric_for_best_model;
+  if (metric.empty() || metric == "loss") return;
+  if (data.prompts.empty()) {
+    throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true", metric));
+  }
+  trainer.add_metrics([&world, &trainer, &settings, &model, &data] {
+    const LogRecord found = answers(world, trainer, settings, model, data);
+    LogRecord renamed;
+    for (const auto& [key, value] : found.entries()) renamed.set("eval_" + key, value);
+    return renamed;
+  });
 }
 
 // After the last update: the best model back, the folder, the model's own answers.
@@ -141,35 +164,34 @@ void finish(World& world, Trainer& trainer, const Run& run, const QaModel& model
   if (world.rank() == 0 && trainer.engine().placement().parameters_split && world.size() > 1) {
     log_info("generation: every rank holds the whole model for the time");
   }
-  const LogRecord metrics =
-      answer_metrics(world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
-                     {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids});
+  const LogRecord metrics = answers(world, trainer, settings, model, data);
   if (world.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
   listeners.on_summary(trainer.now(), metrics);
 }
 
-void train(World& world, const Run& run) {
-  const TrainSettings& settings = run.settings();
-  if (world.rank() == 0) {
-    for (const std::string& note : run.loaded.notes) log_info("{}", note);
-  }
-  prepare_output_folder(world, settings.output.output_dir);
-  QaModel model = open_qa_model(settings, run.environment);
-  const std::optional<fs::path> checkpoint = checkpoint_to_resume(settings.output);
+// The settings with what was left to the run decided.
+TrainSettings decided(TrainSettings settings, const QaModel& model, const QaData& data, World& world) {
+  const bool merges = decide_merging(settings, model, data.training.tokens, world);
+  settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
+  return settings;
+}
+
+void print_plan(const TrainSettings& settings, const QaModel& model, const QaData& data, const World& world) {
+  if (world.rank() != 0) return;
+  const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  print_out(plan_text(plan_of_run(settings, model, data.training.tokens, world, merges)));
+}
+
+void run_trainer(World& world, QaTask& task, const Run& run, const TrainSettings& settings, const QaModel& model,
+                 const QaData& data, const std::optional<fs::path>& checkpoint) {
   const RunState state = checkpoint ? read_checkpoint_state(*checkpoint) : RunState();
-  if (checkpoint) model.weights_folder = *checkpoint;
-  const QaData data = open_qa_data(settings, model, run.environment);
-  check_vocabulary(data.training.tokens, *model.model, settings.data.train_file);
-  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, settings.data.validation_file);
-  QaTask task(model.model, data.training.tokens, data.evaluation ? &data.evaluation->tokens : nullptr,
-              task_options(settings, world));
   Console console = Console::of_process();
   Listeners listeners;
   add_listeners(run, world, state.history, console, listeners);
   CheckpointKeeper keeper(world, model, settings.output, listeners);
   Trainer trainer(world, task, settings, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), listeners,
                   [&keeper](Trainer& at) { keeper.save(at); });
-  announce(settings, model, data, trainer.plan(), world);
+  add_answer_metrics(world, trainer, settings, model, data);
   if (checkpoint) {
     resume(world, trainer, model, *checkpoint, state);
     keeper.remember_best(state);
@@ -183,6 +205,29 @@ void train(World& world, const Run& run) {
     listeners.on_train_end(trainer.now(), RunEnd::kFailed, error.what());
     throw;
   }
+}
+
+void train(World& world, const Run& run) {
+  const TrainSettings& given = run.settings();
+  if (world.rank() == 0) {
+    for (const std::string& note : run.loaded.notes) log_info("{}", note);
+  }
+  prepare_output_folder(world, given.output.output_dir);
+  QaModel model = open_qa_model(given, run.environment);
+  const std::optional<fs::path> checkpoint = checkpoint_to_resume(given.output);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const QaData data = open_qa_data(given, model, run.environment);
+  check_vocabulary(data.training.tokens, *model.model, given.data.train_file);
+  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, given.data.validation_file);
+  const TrainSettings settings = decided(given, model, data, world);
+  QaTask task(model.model, data.training.tokens, data.evaluation ? &data.evaluation->tokens : nullptr,
+              task_options(settings, world));
+  announce(settings, model, data, plan_steps(task, settings), world);
+  if (settings.dry_run) {
+    const FirstValues check_of_names(model, 0);  // every weight has its place in the file
+    return print_plan(settings, model, data, world);
+  }
+  run_trainer(world, task, run, settings, model, data, checkpoint);
 }
 
 void choose_cpu(const LoadedTrainSettings& loaded, WorldOptions& options) {

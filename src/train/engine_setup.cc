@@ -17,7 +17,7 @@ EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Mod
   EngineOptions options;
   options.placement = placement_of(spread.strategy, spread.offload_optimizer, spread.offload_param);
   options.types = {scalar_type_of(precision.compute), scalar_type_of(precision.reduce.value_or(precision.compute)),
-                   settings.loop.accumulation > 1};
+                   settings.loop.accumulation > 1 && settings.loop.merge_accumulation != MergeAccumulation::kOn};
   options.forward_prefetch = spread.forward_prefetch;
   options.backward_prefetch = spread.backward_prefetch == PrefetchInBackward::kNone     ? BackwardPrefetch::kNone
                               : spread.backward_prefetch == PrefetchInBackward::kBefore ? BackwardPrefetch::kPre

@@ -29,16 +29,7 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-StepOptions step_options(const TrainTask& task, const LoopSettings& loop) {
-  return {.num_batches = task.num_batches(),
-          .accumulation = loop.accumulation,
-          .num_train_epochs = loop.num_epochs,
-          .max_steps = loop.max_steps > 0 ? loop.max_steps : -1,
-          .short_group = loop.short_group};
-}
-
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
-  check_total_steps(settings, plan.total_steps());
   ScheduleOptions options = settings.schedule;
   options.learning_rate = settings.optimizer.learning_rate;
   options.total_steps = plan.total_steps();
@@ -60,6 +51,18 @@ class Evaluating {
 
 }  // namespace
 
+StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings) {
+  const LoopSettings& loop = settings.loop;
+  const StepPlan plan({.num_batches = task.num_batches(),
+                       .accumulation = loop.accumulation,
+                       .num_train_epochs = loop.num_epochs,
+                       .max_steps = loop.max_steps > 0 ? loop.max_steps : -1,
+                       .short_group = loop.short_group});
+  check_total_steps(settings, plan.total_steps());
+  Schedule(schedule_options(plan, settings));
+  return plan;
+}
+
 Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const ParameterSource& first_values,
                  Listeners& listeners, SaveCheckpoint save_checkpoint)
     : world_(world),
@@ -67,7 +70,7 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
       settings_(settings),
       listeners_(listeners),
       save_checkpoint_(std::move(save_checkpoint)),
-      plan_(step_options(task, settings.loop)),
+      plan_(plan_steps(task, settings)),
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
       speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
@@ -274,7 +277,11 @@ LogRecord Trainer::evaluate() {
     totals = task_.evaluate(
         *engine_, [&](std::int64_t done, std::int64_t total) { listeners_.on_evaluation_step(now(), done, total); });
   }
-  const LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
+  LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
+  if (more_metrics_) {
+    const LogRecord more = more_metrics_();
+    for (const auto& [key, value] : more.entries()) metrics.set(key, value);
+  }
   listeners_.on_evaluation_end(now());
   const LogRecord record =
       evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, state_.epoch);

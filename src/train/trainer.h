@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/loss_scale.h"
@@ -27,6 +28,10 @@
 
 namespace tessera {
 
+// The steps of a run. Throws UsageError where they and the schedule do not fit each other.
+StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings);
+
+// merge_accumulation of the settings is on or off: whoever makes the task has decided what auto is.
 class Trainer {
  public:
   // Leaves what there is to leave of a moment. Collective.
@@ -37,6 +42,8 @@ class Trainer {
           Listeners& listeners, SaveCheckpoint save_checkpoint = {});
   ~Trainer();
 
+  // What every evaluation shows beside the task's own: {'eval_f1': ...}. Collective.
+  void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
   // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws
   // UsageError where the run is shorter than what is behind it.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
@@ -70,6 +77,7 @@ class Trainer {
   TrainSettings settings_;
   Listeners& listeners_;
   SaveCheckpoint save_checkpoint_;
+  std::function<LogRecord()> more_metrics_;
 
   StepPlan plan_;
   Schedule schedule_;

@@ -15,9 +15,6 @@ void refuse_unbuilt(const TrainSettings& settings, const Schema& schema) {
     if (!is_asked_for) return;
     throw UsageError(fmt::format("{}: not built yet; {}", internal::shown(schema, name), instead));
   };
-  const std::string& metric = settings.evaluation.metric_for_best_model;
-  refuse(settings.dry_run, "dry_run", "`tessera plan` shows the memory, --print_config the settings");
-  refuse(!metric.empty() && metric != "loss", "metric_for_best_model", "take loss");
   refuse(settings.precision.buffers.has_value(), "buffer_dtype", "leave it out");
   refuse(settings.precision.tf32.has_value(), "tf32", "leave it out: libtorch's own choice");
   refuse(!settings.output.log_dir.empty(), "log_dir", "leave it out (and LOG_DIR): the log goes to standard error");

@@ -127,7 +127,7 @@ TEST_F(TrainCommand, PrintsTheSameLossesUnderEveryStrategy) {
     std::vector<std::string> numbers;
     std::string weights;
     for (const std::string& strategy : kind) {
-      const Ended ended = bloom("out", "--strategy " + strategy, 2);
+      const Ended ended = bloom("out", "--merge_accumulation off --strategy " + strategy, 2);
       ASSERT_EQ(ended.status, 0) << strategy << ended.output;
       ASSERT_EQ(values_of(ended.output, "eval_loss").size(), 3U) << strategy << ended.output;
       if (losses.empty()) losses = values_of(ended.output, "loss");
@@ -145,7 +145,7 @@ TEST_F(TrainCommand, PrintsTheSameLossesUnderEveryStrategy) {
 }
 
 TEST_F(TrainCommand, TwoRanksComputeWhatOneComputesOfTheSameBatches) {
-  const Ended one = bloom("one", "--no_shuffle");
+  const Ended one = bloom("one", "--no_shuffle --merge_accumulation off");
   const Ended two = bloom("two", "--no_shuffle --gradient_accumulation_steps 1", 2);
   const Ended merged = bloom("merged", "--no_shuffle --merge_accumulation on --gradient_checkpointing");
   ASSERT_EQ(one.status + two.status + merged.status, 0) << one.output << two.output << merged.output;
@@ -194,6 +194,27 @@ TEST_F(TrainCommand, ComputesWhatHuggingFacesTrainerComputes) {
     theirs.erase(0);
     expect_close(rates, theirs, "rate with " + arguments);
   }
+}
+
+TEST_F(TrainCommand, DryRunPrintsThePlanAndTrainsNothing) {
+  const Ended ended = bloom("dry", "--dry_run --strategy zero3", 2);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "6 steps of 2 x 2 rows on 2 ranks")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "merge_accumulation auto: on")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "activations")) << ended.output;
+  EXPECT_TRUE(parse_log(ended.output).empty()) << ended.output;
+  EXPECT_FALSE(fs::exists(fs::path(out("dry")) / "model.safetensors"));
+  const Ended wrong = bloom("dry", "--dry_run --warmup_steps 100");
+  EXPECT_EQ(wrong.status, 2) << wrong.output;
+}
+
+TEST_F(TrainCommand, JudgesByF1WhereThatIsAskedFor) {
+  const Ended ended = bloom("f1", "--metric_for_best_model f1 --early_stopping_patience 1 --strategy zero3", 2);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  // The answers of so short a run are all wrong: the second evaluation is no better than the first.
+  EXPECT_EQ(values_of(ended.output, "eval_f1"), std::vector<double>(2, 0.0)) << ended.output;
+  EXPECT_EQ(values_of(ended.output, "loss").size(), 4U) << ended.output;
+  EXPECT_EQ(read_json_file(fs::path(out("f1")) / "run.json").at("status"), "stopped_early");
 }
 
 TEST_F(TrainCommand, LearnsAFewRowsByHeart) {
@@ -291,9 +312,9 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
       {"--max_train_samples 1", "1 training rows for 2 ranks", 2},
       {fmt::format("--config_name {}", out("small.json")), "beyond the model's vocabulary of 100"},
       {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder", 2},
-      {"--dry_run", "not built yet"},
       {"--resume_from_checkpoint true", "has no checkpoint to go on with"},
-      {"--metric_for_best_model f1", "not built yet"},
+      {"--metric_for_best_model f1 --predict_with_generate false", "needs --predict_with_generate"},
+      {"--buffer_dtype bf16", "not built yet"},
       {"--tf32 true", "not built yet"},
       {"--log_dir somewhere", "not built yet"},
       {"--wrap_classes NoSuchBlock --strategy zero3", "NoSuchBlock", 2},

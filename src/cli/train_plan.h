@@ -1,0 +1,28 @@
+// The memory of a run's steps before anything is allocated: for --dry_run and for --merge_accumulation auto.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/plan_print.h"
+#include "cli/qa_files.h"
+#include "data/text/token_store.h"
+#include "tessera/world.h"
+#include "train/settings/train_settings.h"
+
+namespace tessera {
+
+// What a rank may count on: nine tenths of its GPU, or half of what the host has left for each of its ranks. Nothing:
+// unknown.
+std::optional<std::int64_t> memory_of_rank(const World& world);
+
+// One row, the run's own strategy, at its largest pass: as many of the longest rows as a pass has. `merges`: the
+// micro-steps of an update are one pass.
+PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+                       const World& world, bool merges);
+
+// Whether the micro-steps of an update become one pass, by the setting and, where it is auto, by the plan; rank 0 says
+// so. Collective.
+bool decide_merging(const TrainSettings& settings, const QaModel& model, const TokenStore& training, World& world);
+
+}  // namespace tessera
