@@ -123,10 +123,17 @@ void announce(const TrainSettings& settings, const QaModel& model, const QaData&
   if (!warning.empty()) log_warn("{}", warning);
 }
 
+// Half of what a rank has: the rest is for what it holds already and for the cache.
+std::optional<std::int64_t> memory_for_generation(const World& world) {
+  const std::optional<std::int64_t> memory = memory_of_rank(world);
+  return memory ? std::optional(*memory / 2) : std::nullopt;
+}
+
 LogRecord answers(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
                   const QaData& data) {
-  return answer_metrics(world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
-                        {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids});
+  return answer_metrics(
+      world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
+      {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids, memory_for_generation(world)});
 }
 
 // Where exact match or F1 says which model is the best, every evaluation needs them.
@@ -161,8 +168,12 @@ void finish(World& world, Trainer& trainer, const Run& run, const QaModel& model
   save_model_folder(world, trainer.engine(), model, output_dir);
   if (world.rank() == 0) console.print_line(fmt::format("Model and tokenizer saved to {}", output_dir.string()));
   if (data.prompts.empty()) return;
-  if (world.rank() == 0 && trainer.engine().placement().parameters_split && world.size() > 1) {
-    log_info("generation: every rank holds the whole model for the time");
+  if (trainer.engine().placement().parameters_split && world.size() > 1) {
+    const bool is_whole = can_hold_whole(world, trainer.engine(), memory_for_generation(world));
+    if (world.rank() == 0) {
+      log_info("generation: {}", is_whole ? "every rank holds the whole model for the time"
+                                          : "the model does not fit whole, each token gathers it block by block");
+    }
   }
   const LogRecord metrics = answers(world, trainer, settings, model, data);
   if (world.rank() == 0) console.print_line(format_evaluation_metrics(metrics));

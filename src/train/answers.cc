@@ -1,6 +1,8 @@
 #include "train/answers.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +19,79 @@ std::string text_of(const Tokenizer& tokenizer, const TokenIds& ids) {
   return tokenizer.decode(std::vector<std::int32_t>(ids.begin(), ids.end()), /*skip_special_tokens=*/true);
 }
 
+std::int64_t whole_bytes(Engine& engine) {
+  const auto element_bytes = static_cast<std::int64_t>(c10::elementSize(engine.options().types.compute));
+  std::int64_t bytes = 0;
+  for (const FlatUnit& unit : engine.units()) bytes += unit.layout().padded_numel() * element_bytes;
+  return bytes;
+}
+
+// Ranks pass through the units together, however many passes each of them needs: before a pass they tell each other
+// whether anybody still has work.
+class InStep : public UnitRunner {
+ public:
+  InStep(World& world, Engine& engine, const UnitModel& model) : world_(world), engine_(engine), model_(model) {}
+
+  at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) override {
+    if (unit.module == model_.units().front().module) anybody_works(true);
+    return engine_.run(unit, input, body);
+  }
+
+  // Goes along until all have done their part.
+  void finish() {
+    const at::Tensor nothing = at::zeros({1}, at::device(world_.device()));
+    while (anybody_works(false)) {
+      for (const Unit& unit : model_.units()) {
+        engine_.run(unit, nothing, [](const at::Tensor& input) { return input; });
+      }
+    }
+  }
+
+ private:
+  bool anybody_works(bool own) {
+    const at::Tensor flag = at::full({1}, own ? 1 : 0, at::dtype(at::kInt).device(world_.device()));
+    world_.all().all_reduce(flag, ReduceOp::MAX, "generation")->wait();
+    return flag.item<int>() > 0;
+  }
+
+  World& world_;
+  Engine& engine_;
+  const UnitModel& model_;
+};
+
+// Sums over this rank's part of the prompts: answers, exact matches, F1.
+std::vector<double> answer_own(const World& world, LanguageModel& model, const Tokenizer& tokenizer,
+                               const std::vector<QaPrompt>& prompts, const AnswerOptions& options, UnitRunner& runner) {
+  GenerationOptions generation;
+  generation.max_new_tokens = options.max_new_tokens;
+  generation.eos_ids = options.eos_ids;
+  std::vector<const QaPrompt*> own;
+  for (std::size_t i = static_cast<std::size_t>(world.rank()); i < prompts.size();
+       i += static_cast<std::size_t>(world.size())) {
+    own.push_back(&prompts[i]);
+  }
+  std::vector<double> sums = {0, 0, 0};
+  for (std::size_t begin = 0; begin < own.size(); begin += static_cast<std::size_t>(options.batch_size)) {
+    const std::size_t end = std::min(own.size(), begin + static_cast<std::size_t>(options.batch_size));
+    std::vector<TokenIds> batch;
+    for (std::size_t i = begin; i < end; ++i) batch.push_back(own[i]->ids);
+    const std::vector<TokenIds> answers = generate(model, batch, generation, runner);
+    for (std::size_t i = begin; i < end; ++i) {
+      const AnswerScore score = score_answer(text_of(tokenizer, answers[i - begin]), own[i]->gold_answers);
+      sums[0] += 1;
+      sums[1] += score.exact_match;
+      sums[2] += score.f1;
+    }
+  }
+  return sums;
+}
+
 }  // namespace
+
+bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes) {
+  const bool can = !engine.placement().parameters_split || !memory_bytes || whole_bytes(engine) <= *memory_bytes;
+  return sum_over_ranks(world, {can ? 1.0 : 0.0}).front() == world.size();
+}
 
 std::vector<QaPrompt> prompts_of(const TokenStore& tokens, const std::vector<SquadRow>& rows) {
   if (tokens.size() != std::ssize(rows)) {
@@ -41,34 +115,22 @@ std::vector<QaPrompt> prompts_of(const TokenStore& tokens, const std::vector<Squ
 LogRecord answer_metrics(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
                          const std::vector<QaPrompt>& prompts, const AnswerOptions& options) {
   const at::NoGradGuard no_gradients;
-  GenerationOptions generation;
-  generation.max_new_tokens = options.max_new_tokens;
-  generation.eos_ids = options.eos_ids;
-  double num_answers = 0, exact = 0, f1 = 0;
+  const bool is_whole = world.size() == 1 || can_hold_whole(world, engine, options.memory_bytes);
+  std::vector<double> sums;
   {
     const auto pass = engine.forward();  // which at its end releases what the strategy does not keep
-    for (FlatUnit& unit : engine.units()) unit.begin_gather();
-    for (FlatUnit& unit : engine.units()) unit.wait_gather();
-    UnitRunner whole;
-    std::vector<const QaPrompt*> own;
-    for (std::size_t i = static_cast<std::size_t>(world.rank()); i < prompts.size();
-         i += static_cast<std::size_t>(world.size())) {
-      own.push_back(&prompts[i]);
-    }
-    for (std::size_t begin = 0; begin < own.size(); begin += static_cast<std::size_t>(options.batch_size)) {
-      const std::size_t end = std::min(own.size(), begin + static_cast<std::size_t>(options.batch_size));
-      std::vector<TokenIds> batch;
-      for (std::size_t i = begin; i < end; ++i) batch.push_back(own[i]->ids);
-      const std::vector<TokenIds> answers = generate(model, batch, generation, whole);
-      for (std::size_t i = begin; i < end; ++i) {
-        const AnswerScore score = score_answer(text_of(tokenizer, answers[i - begin]), own[i]->gold_answers);
-        num_answers += 1;
-        exact += score.exact_match;
-        f1 += score.f1;
-      }
+    if (is_whole) {
+      for (FlatUnit& unit : engine.units()) unit.begin_gather();
+      for (FlatUnit& unit : engine.units()) unit.wait_gather();
+      UnitRunner runner;
+      sums = answer_own(world, model, tokenizer, prompts, options, runner);
+    } else {
+      InStep runner(world, engine, model);
+      sums = answer_own(world, model, tokenizer, prompts, options, runner);
+      runner.finish();
     }
   }
-  const std::vector<double> sums = sum_over_ranks(world, {num_answers, exact, f1});
+  sums = sum_over_ranks(world, sums);
   if (sums[0] == 0) throw Error("there is no question to answer");
   return {{"exact_match", sums[1] / sums[0]}, {"f1", sums[2] / sums[0]}};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,16 @@ struct AnswerOptions {
   std::int64_t batch_size = 1;
   std::int64_t max_new_tokens = 50;
   std::vector<std::int64_t> eos_ids;
+  // Of a rank, for the whole model in the compute type; nothing: enough.
+  std::optional<std::int64_t> memory_bytes{};
 };
 
-// {'exact_match': ..., 'f1': ...} over all prompts, the same on every rank. Collective, between updates. For the time
-// every rank holds the whole model in the compute type: nothing is gathered per token, and ranks need not keep in step.
+// Whether every rank can hold the whole model for the time. Collective.
+bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes);
+
+// {'exact_match': ..., 'f1': ...} over all prompts, the same on every rank. Collective, between updates. Where every
+// rank can hold the whole model, nothing is gathered per token, and ranks need not keep in step; else each token
+// gathers unit by unit, and ranks that have done their part go along with the others.
 LogRecord answer_metrics(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
                          const std::vector<QaPrompt>& prompts, const AnswerOptions& options);
 

@@ -1,0 +1,61 @@
+#include "train/answers.h"
+
+#include <gtest/gtest.h>
+
+#include "model/small_model.h"
+#include "train/engine_setup.h"
+
+namespace tessera {
+namespace {
+
+const std::string kData = TESSERA_TEST_DATA_FOLDER;
+
+// Prompts of different lengths, whose gold answer is what the model says, but for the last, which is answered wrong.
+std::vector<QaPrompt> prompts_with_answers(LanguageModel& model, const Tokenizer& tokenizer, std::int64_t eos_id) {
+  std::vector<QaPrompt> prompts;
+  UnitRunner runner;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    QaPrompt& prompt = prompts.emplace_back();
+    for (std::int64_t k = 0; k <= i; ++k) prompt.ids.push_back((7 * i + 3 * k + 5) % 50);
+    GenerationOptions options;
+    options.max_new_tokens = 6;
+    options.eos_ids = {eos_id};
+    const TokenIds ids = generate(model, {prompt.ids}, options, runner).front();
+    prompt.gold_answers.push_back(tokenizer.decode(std::vector<std::int32_t>(ids.begin(), ids.end()), true));
+  }
+  prompts.back().gold_answers = {"something that it does not say"};
+  return prompts;
+}
+
+LogRecord metrics_of(World& world, const Tokenizer& tokenizer, const std::string& strategy,
+                     std::optional<std::int64_t> memory_bytes) {
+  const auto model = small_bloom(0, 3, /*is_tied=*/false);
+  const std::vector<QaPrompt> prompts = prompts_with_answers(*model, tokenizer, 11);
+  TrainSettings settings;
+  settings.spread.strategy = strategy;
+  settings.loop.merge_accumulation = MergeAccumulation::kOff;
+  Engine engine(world, *model, model->units(), engine_options(settings, *model, world.device()));
+  EXPECT_EQ(can_hold_whole(world, engine, memory_bytes), !memory_bytes || strategy == "zero1");
+  return answer_metrics(world, engine, *model, tokenizer, prompts, {2, 6, {11}, memory_bytes});
+}
+
+// Three ranks have two, two and one of five prompts, which end after different numbers of tokens.
+TEST(Answers, AreTheSameOfAWholeModelAndBlockByBlock) {
+  const Tokenizer tokenizer = Tokenizer::load(kData + "/squad/tokenizer");
+  for (const char* strategy : {"full_shard", "shard_grad_op", "zero1"}) {
+    for (const std::optional<std::int64_t> memory_bytes :
+         {std::optional<std::int64_t>(), std::optional<std::int64_t>(1)}) {
+      WorldOptions options;
+      options.comm_timeout = std::chrono::seconds(60);
+      run_thread_ranks(3, options, [&](World& world) {
+        const LogRecord metrics = metrics_of(world, tokenizer, strategy, memory_bytes);
+        EXPECT_DOUBLE_EQ(metrics.number("exact_match").value(), 0.8) << strategy;
+        EXPECT_GE(metrics.number("f1").value(), 0.8) << strategy;
+        EXPECT_LT(metrics.number("f1").value(), 1) << strategy;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
