@@ -196,6 +196,21 @@ TEST_F(TrainCommand, ComputesWhatHuggingFacesTrainerComputes) {
   }
 }
 
+TEST_F(TrainCommand, AStepThatTheLossScaleSkipsDoesNotAdvanceTheSchedule) {
+  const Ended ended = bloom("fp16", "--fp16 --initial_scale_power 22 --eval_strategy no --predict_with_generate false");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::vector<double> norms = values_of(ended.output, "grad_norm"),
+                            rates = values_of(ended.output, "learning_rate");
+  ASSERT_EQ(norms.size(), 12U) << ended.output;
+  double num_advanced = 0;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (std::isfinite(norms[i])) ++num_advanced;
+    EXPECT_NEAR(rates[i], 1e-2 * (12 - num_advanced) / 12, 1e-12) << ended.output;
+  }
+  EXPECT_LT(num_advanced, 12) << ended.output;
+  EXPECT_GT(num_advanced, 3) << ended.output;
+}
+
 TEST_F(TrainCommand, DryRunPrintsThePlanAndTrainsNothing) {
   const Ended ended = bloom("dry", "--dry_run --strategy zero3", 2);
   EXPECT_EQ(ended.status, 0) << ended.output;
