@@ -166,7 +166,7 @@ std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
   return mix_seed(seed, static_cast<std::uint64_t>(pass));
 }
 
-bool Trainer::run_update(const Update& update) {
+void Trainer::run_update(const Update& update) {
   const TrainTask::UpdateShape shape = task_.begin_update(update);
   if (shape.num_counted == 0) {
     throw UsageError(
@@ -200,7 +200,6 @@ bool Trainer::run_update(const Update& update) {
   last_rate_ = schedule_.at(num_advanced);
   unread_losses_.push_back(sum);
   unread_counts_.push_back(static_cast<double>(shape.num_counted));
-  return !result.skipped;
 }
 
 // All ranks skip alike. A scale that was too large is the scaler's business; a loss that is no number is the user's.

@@ -62,7 +62,7 @@ class Trainer {
   RunMoment now() const;
 
  private:
-  bool run_update(const Update& update);
+  void run_update(const Update& update);
   void act(const Actions& actions);
   void log(const LogRecord& record);
   void log_losses();
