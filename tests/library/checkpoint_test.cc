@@ -13,6 +13,7 @@
 #include "parallel/flat_layout.h"
 #include "support/contains.h"
 #include "support/counting_allocator.h"
+#include "support/message_of.h"
 #include "tessera/optimizer.h"
 
 namespace tessera {
@@ -188,15 +189,6 @@ TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
   PlainNet alone;
   load_weights(alone, file);
   EXPECT_TRUE(at::equal(alone.norm->running_mean, mean));
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {

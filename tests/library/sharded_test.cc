@@ -5,6 +5,7 @@
 
 #include "library/models.h"
 #include "support/contains.h"
+#include "support/message_of.h"
 #include "tessera/optimizer.h"
 #include "tessera/placement.h"
 #include "tessera/shard.h"
@@ -205,15 +206,6 @@ TEST(Sharded, TheDivisorMayBeGiven) {
 }
 
 // --- wrong use ---
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // A model with blocks, sharded over two ranks, whose use goes wrong on both alike.
 struct Bench {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "support/contains.h"
+#include "support/message_of.h"
 #include "tessera/checkpoint.h"
 #include "tessera/optimizer.h"
 #include "tessera/shard.h"
@@ -54,15 +55,6 @@ TEST(TextModel, TrainsBySeveralStrategiesAndIsSavedAsAFolder) {
   const double loss = loaded->loss_sum(next_token_batch(sequences_of(0), at::kCPU), plain).item<double>() / 5;
   EXPECT_LT(loss, expected.front());
   std::filesystem::remove_all(folder);
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(TextModel, RefusesWhatItCannotMake) {

@@ -1,0 +1,19 @@
+// What a call that has to be refused says.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace tessera {
+
+inline std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace tessera
