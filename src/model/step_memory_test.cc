@@ -97,6 +97,7 @@ StepShape shape_of(const PackedBatch& batch, at::ScalarType type) {
 
 struct Peaks {
   std::int64_t forward = 0, kept = 0, backward = 0;
+  std::int64_t left = 0;
 };
 
 Peaks told(const StepMemory& step, bool checkpointed) {
@@ -104,13 +105,14 @@ Peaks told(const StepMemory& step, bool checkpointed) {
   step.begin_forward(tape);
   for (std::size_t i = 0; i < step.num_units(); ++i) step.unit_forward(i, !checkpointed, tape);
   step.end_forward(tape);
-  Peaks peaks{tape.peak(), tape.now(), 0};
+  Peaks peaks{tape.peak(), tape.now()};
   step.end_backward(tape);
   for (std::size_t i = step.num_units(); i-- > 0;) {
     checkpointed ? recompute_and_backward(step, i, tape) : step.unit_backward(i, false, tape);
   }
   step.begin_backward(tape);
   peaks.backward = tape.peak();
+  peaks.left = tape.now();
   return peaks;
 }
 
@@ -166,6 +168,22 @@ TEST_P(StepMemoryOf, AgreesWithTheModelAboutWhatAUnitKeeps) {
   PeakTape tape;
   step->unit_forward(0, /*keeps=*/true, tape);
   EXPECT_EQ(tape.now() - step->output_bytes(0), model->unit_activation_bytes(batch.input_ids.numel()));
+}
+
+// On a GPU as well, where this machine may have none to measure.
+TEST(StepMemory, LeavesNothingButGradients) {
+  for (const Case& with : cases()) {
+    const auto model = model_of(with);
+    std::int64_t num_parameters = 0;
+    for (const at::Tensor& parameter : model->parameters()) num_parameters += parameter.numel();
+    StepShape shape = shape_of(counted_batch({40, 17, 25}), with.type);
+    for (const bool on_gpu : {false, true}) {
+      shape.on_gpu = on_gpu;
+      const auto step = language_step_memory(model->config(), "a test", shape);
+      EXPECT_EQ(told(*step, with.checkpointed).left, num_parameters * shape.element_bytes)
+          << testing::PrintToString(with) << (on_gpu ? ", on a GPU" : "");
+    }
+  }
 }
 
 TEST(ResNetStepMemory, IsWhatIsMeasured) {

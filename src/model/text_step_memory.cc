@@ -65,6 +65,7 @@ void TextStepMemory::attention_forward(bool keeps, MemoryTape& tape) const {
 void TextStepMemory::attention_backward(MemoryTape& tape) const {
   const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest, rows = row_bytes_;
   if (widens_heads()) {
+    tape.give(rows);  // the context, which the linear layer alone kept
     // The gradient that comes in, widened; gradients of q, k, v; that of q in float32, added up by FlashAttention.
     const std::int64_t sums = wide_row_bytes_ / e_ * kFloatBytes + logsumexp_bytes_;
     tape.take(4 * wide_row_bytes_ + sums);

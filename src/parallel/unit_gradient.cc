@@ -29,6 +29,7 @@ void UnitGradient::make_flat() {
   const bool adds_here = context_->types.accumulates && !context_->placement.gradients_split;
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
+  targets_.assign(parameters_.size(), at::Tensor());
   zero_gaps(flat_);
   for (const std::size_t slot : std::exchange(waiting_, {})) move_into_flat(slot);
 }
@@ -55,7 +56,8 @@ void UnitGradient::accept(std::size_t slot) {
 void UnitGradient::move_into_flat(std::size_t slot) {
   at::Tensor& gradient = parameters_[slot].mutable_grad();
   if (!gradient.defined()) return;
-  const at::Tensor target = view_of(flat_, context_->layout.slots()[slot]);
+  at::Tensor& target = targets_[slot];
+  if (!target.defined()) target = view_of(flat_, context_->layout.slots()[slot]);
   has_gradient_[slot] ? target.add_(gradient) : target.copy_(gradient, /*non_blocking=*/true);
   has_gradient_[slot] = true;
   gradient.reset();
@@ -76,6 +78,7 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   note_own();
   incoming_ = flat_.to(context_->types.reduce);
   flat_.reset();
+  targets_.clear();
   const UnitGroups& groups = context_->groups;
   across_nodes_is_due_ = groups.replicas != nullptr;
   if (groups.shard == nullptr) return;

@@ -49,6 +49,7 @@ class UnitGradient {
   std::vector<at::Tensor> parameters_;  // by slot
 
   at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
+  std::vector<at::Tensor> targets_;   // by slot: the views of it that there were use for; they share its life
   std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
   at::Tensor incoming_;               // what a reduction writes
