@@ -1,0 +1,179 @@
+#include "cli/train_qa.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "cli/qa_files.h"
+#include "cli/save_run.h"
+#include "cli/train_plan.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/output.h"
+#include "train/log_line.h"
+#include "train/qa_task.h"
+#include "train/trainer.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+QaTaskOptions task_options(const TrainSettings& settings, const World& world) {
+  const DataSettings& data = settings.data;
+  QaTaskOptions options;
+  options.rank = world.rank();
+  options.num_ranks = world.size();
+  options.device = world.device();
+  options.batch_size = settings.loop.batch_size;
+  options.eval_batch_size = settings.loop.eval_batch_size;
+  options.accumulation = settings.loop.accumulation;
+  options.merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  options.shuffles = data.shuffle;
+  options.drops_last = data.drop_last;
+  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
+  options.num_workers = data.num_workers;
+  options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
+  return options;
+}
+
+void announce(const TrainSettings& settings, const QaModel& model, const QaData& data, const StepPlan& plan,
+              const World& world) {
+  if (world.rank() != 0) return;
+  std::int64_t numel = 0;
+  for (const at::Tensor& parameter : model.model->parameters()) numel += parameter.numel();
+  log_info("{}: {} parameters, strategy {}, {} training rows, {} evaluation rows", name_of(settings.job), numel,
+           settings.spread.strategy, data.training.tokens.size(), data.evaluation ? data.evaluation->tokens.size() : 0);
+  log_info("{} steps of {} x {} rows on {} rank{}, {} epochs", plan.total_steps(), settings.loop.batch_size,
+           settings.loop.accumulation, world.size(), world.size() == 1 ? "" : "s", plan.num_epochs());
+  if (settings.job == Job::kGptQa && model.model->vocab_size() > settings.model.vocab_size) {
+    log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model.model->vocab_size(),
+             settings.model.vocab_size);
+  }
+  const bool offloads = settings.spread.offload_optimizer || settings.spread.offload_param;
+  if (offloads && world.device().is_cpu()) log_info("offload changes nothing here: a CPU's memory is the host's");
+  const std::string warning = warning_of(label_mode_of(settings.data.label_mode));
+  if (!warning.empty()) log_warn("{}", warning);
+}
+
+// Half of what a rank has: the rest is for what it holds already and for the cache.
+std::optional<std::int64_t> memory_for_generation(const World& world) {
+  const std::optional<std::int64_t> memory = memory_of_rank(world);
+  return memory ? std::optional(*memory / 2) : std::nullopt;
+}
+
+LogRecord answers(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
+                  const QaData& data) {
+  return answer_metrics(
+      world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
+      {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids, memory_for_generation(world)});
+}
+
+// Where exact match or F1 says which model is the best, every evaluation needs them.
+void add_answer_metrics(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
+                        const QaData& data) {
+  const std::string& metric = settings.evaluation.metric_for_best_model;
+  if (metric.empty() || metric == "loss") return;
+  if (data.prompts.empty()) {
+    throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true", metric));
+  }
+  trainer.add_metrics([&world, &trainer, &settings, &model, &data] {
+    const LogRecord found = answers(world, trainer, settings, model, data);
+    LogRecord renamed;
+    for (const auto& [key, value] : found.entries()) renamed.set("eval_" + key, value);
+    return renamed;
+  });
+}
+
+// After the last update: the best model back, the folder, the model's own answers.
+void finish(World& world, Trainer& trainer, const TrainRun& run, const QaModel& model, const QaData& data,
+            const CheckpointKeeper& keeper, Console& console, Listeners& listeners) {
+  const TrainSettings& settings = run.settings();
+  const fs::path output_dir = settings.output.output_dir;
+  if (settings.evaluation.load_best_model_at_end) {
+    const std::optional<fs::path> best = keeper.best();
+    if (best) load_checkpoint_weights(world, trainer.engine(), model, *best);
+    if (world.rank() == 0 && best) log_info("the best model is that of {}", best->string());
+    if (world.rank() == 0 && !best) {
+      log_warn("load_best_model_at_end: the best evaluation was not saved; the last model stays");
+    }
+  }
+  save_model_folder(world, trainer.engine(), model, output_dir);
+  if (world.rank() == 0) console.print_line(fmt::format("Model and tokenizer saved to {}", output_dir.string()));
+  if (data.prompts.empty()) return;
+  if (trainer.engine().placement().parameters_split && world.size() > 1) {
+    const bool is_whole = can_hold_whole(world, trainer.engine(), memory_for_generation(world));
+    if (world.rank() == 0) {
+      log_info("generation: {}", is_whole ? "every rank holds the whole model for the time"
+                                          : "the model does not fit whole, each token gathers it block by block");
+    }
+  }
+  const LogRecord metrics = answers(world, trainer, settings, model, data);
+  if (world.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
+  listeners.on_summary(trainer.now(), metrics);
+}
+
+// The settings with what was left to the run decided.
+TrainSettings decided(TrainSettings settings, const QaModel& model, const QaData& data, World& world) {
+  const bool merges = decide_merging(settings, model, data.training.tokens, world);
+  settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
+  return settings;
+}
+
+void print_plan(const TrainSettings& settings, const QaModel& model, const QaData& data, const World& world) {
+  if (world.rank() != 0) return;
+  const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  print_out(plan_text(plan_of_run(settings, model, data.training.tokens, world, merges)));
+}
+
+void run_trainer(World& world, QaTask& task, const TrainRun& run, const TrainSettings& settings, const QaModel& model,
+                 const QaData& data, const std::optional<fs::path>& checkpoint) {
+  const RunState state = checkpoint ? read_checkpoint_state(*checkpoint) : RunState();
+  Console console = Console::of_process();
+  Listeners listeners;
+  add_listeners(run, world, state.history, console, listeners);
+  CheckpointKeeper keeper(world, model, settings.output, listeners);
+  Trainer trainer(world, task, settings, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), listeners,
+                  [&keeper](Trainer& at) { keeper.save(at); });
+  add_answer_metrics(world, trainer, settings, model, data);
+  if (checkpoint) {
+    resume(world, trainer, model, *checkpoint, state);
+    keeper.remember_best(state);
+    if (world.rank() == 0) log_info("goes on after step {} of {}", state.step, checkpoint->string());
+  }
+  try {
+    const RunEnd end = trainer.run();
+    finish(world, trainer, run, model, data, keeper, console, listeners);
+    listeners.on_train_end(trainer.now(), end, "");
+  } catch (const std::exception& error) {
+    listeners.on_train_end(trainer.now(), RunEnd::kFailed, error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+void train_qa(World& world, const TrainRun& run) {
+  const TrainSettings& given = run.settings();
+  prepare_output_folder(world, given.output.output_dir);
+  QaModel model = open_qa_model(given, run.environment);
+  const std::optional<fs::path> checkpoint = checkpoint_to_resume(given.output);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const QaData data = open_qa_data(given, model, run.environment);
+  check_vocabulary(data.training.tokens, *model.model, given.data.train_file);
+  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, given.data.validation_file);
+  const TrainSettings settings = decided(given, model, data, world);
+  QaTask task(model.model, data.training.tokens, data.evaluation ? &data.evaluation->tokens : nullptr,
+              task_options(settings, world));
+  announce(settings, model, data, plan_steps(task, settings), world);
+  if (settings.dry_run) {
+    const FirstValues check_of_names(model, 0);  // every weight has its place in the file
+    return print_plan(settings, model, data, world);
+  }
+  run_trainer(world, task, run, settings, model, data, checkpoint);
+}
+
+}  // namespace tessera

@@ -1,0 +1,12 @@
+// `tessera train bloom-qa` and `gpt-qa`, within the ranks.
+#pragma once
+
+#include "cli/train_reports.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+// From the files to the saved model. Collective.
+void train_qa(World& world, const TrainRun& run);
+
+}  // namespace tessera
