@@ -16,7 +16,10 @@ EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Mod
   const PrecisionSettings& precision = settings.precision;
   EngineOptions options;
   options.placement = placement_of(spread.strategy, spread.offload_optimizer, spread.offload_param);
-  options.types = {scalar_type_of(precision.compute), scalar_type_of(precision.reduce.value_or(precision.compute)),
+  // AMP: the parameters and their gradients are float32, and the model casts what it computes with.
+  const bool is_amp = settings.job == Job::kResnetTinyimagenet;
+  const NumberType compute = is_amp ? NumberType::kFloat32 : precision.compute;
+  options.types = {scalar_type_of(compute), scalar_type_of(precision.reduce.value_or(compute)),
                    settings.loop.accumulation > 1 && settings.loop.merge_accumulation != MergeAccumulation::kOn};
   options.forward_prefetch = spread.forward_prefetch;
   options.backward_prefetch = spread.backward_prefetch == PrefetchInBackward::kNone     ? BackwardPrefetch::kNone
@@ -27,7 +30,7 @@ EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Mod
   options.device = device;
   std::set<std::string> exempt;
   for (const auto& item : model.named_parameters()) {
-    if (item.value().dim() <= 1) exempt.insert(item.key());
+    if (item.value().dim() <= 1 && !is_amp) exempt.insert(item.key());
   }
   options.is_exempt_from_decay = [exempt](const std::string& name) { return exempt.contains(name); };
   return options;

@@ -11,8 +11,9 @@ namespace tessera {
 
 at::ScalarType scalar_type_of(NumberType type);
 
-// Without first values. Weight decay leaves out what has one dimension: biases and norms, as Hugging Face's Trainer
-// does for these models.
+// Without first values. Of a text model the weight decay leaves out what has one dimension, biases and norms, as
+// Hugging Face's Trainer does; of ResNet it takes all, as torch's SGD does. ResNet's units are float32 whatever it
+// computes in.
 EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device);
 
 // What is gathered at a time. Throws UsageError where a class is none of the model's.

@@ -79,7 +79,7 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
   engine_ = std::make_unique<Engine>(world_, task_.model(), units_to_spread(task_.model(), settings_.spread), options);
   if (settings_.loop.gradient_checkpointing) recomputing_ = std::make_unique<CheckpointRunner>(*engine_);
   optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, optimizer_options(settings_.optimizer));
-  if (options.types.compute == at::kHalf) scaler_.emplace(settings_.precision.loss_scale);
+  if (settings_.precision.compute == NumberType::kFloat16) scaler_.emplace(settings_.precision.loss_scale);
   const EvaluationSettings& evaluation = settings_.evaluation;
   if (!evaluation.metric_for_best_model.empty()) {
     best_.emplace(evaluation.metric_for_best_model, evaluation.greater_is_better);
@@ -141,7 +141,10 @@ RunEnd Trainer::run() {
     state_.epoch = update.epoch_after;
     listeners_.on_step_end(now());
     act(flow_.after_step(state_.step));
-    if (update.ends_epoch || update.ends_run || should_stop_) act(flow_.after_epoch(state_.step, state_.epoch));
+    if (update.ends_epoch || update.ends_run || should_stop_) {
+      act(flow_.after_epoch(state_.step, state_.epoch));
+      if (after_epoch_) after_epoch_(update);
+    }
   }
   engine_->settle_updates();
   read_losses();
@@ -195,6 +198,7 @@ void Trainer::run_update(const Update& update) {
   if (scaler_) scaler_->after_step(result.skipped);
   if (!result.skipped) ++state_.num_advanced;
   last_norm_ = result.gradient_norm;
+  used_rate_ = rate;
   const std::int64_t num_advanced =
       settings_.schedule.kind == "StepLR" ? update.epoch + (update.ends_epoch ? 1 : 0) : state_.num_advanced;
   last_rate_ = schedule_.at(num_advanced);

@@ -44,6 +44,8 @@ class Trainer {
 
   // What every evaluation shows beside the task's own: {'eval_f1': ...}. Collective.
   void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
+  // Heard by all ranks when an epoch has ended, or the run within one, after what was due then. Collective.
+  void after_epoch(std::function<void(const Update&)> hear) { after_epoch_ = std::move(hear); }
   // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws
   // UsageError where the run is shorter than what is behind it.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
@@ -58,6 +60,7 @@ class Trainer {
   ShardedOptimizer& optimizer() { return *optimizer_; }
   const std::optional<LossScaler>& scaler() const { return scaler_; }
   const StepPlan& plan() const { return plan_; }
+  double used_rate() const { return used_rate_; }  // of the last update
   RunState& state() { return state_; }
   RunMoment now() const;
 
@@ -78,6 +81,7 @@ class Trainer {
   Listeners& listeners_;
   SaveCheckpoint save_checkpoint_;
   std::function<LogRecord()> more_metrics_;
+  std::function<void(const Update&)> after_epoch_;
 
   StepPlan plan_;
   Schedule schedule_;
@@ -96,7 +100,7 @@ class Trainer {
   // and added over the ranks, only when somebody asks.
   std::vector<at::Tensor> unread_losses_;
   std::vector<double> unread_counts_;
-  double last_norm_ = 0, last_rate_ = 0;
+  double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;
   bool should_stop_ = false;
 };
 

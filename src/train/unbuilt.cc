@@ -8,9 +8,6 @@
 namespace tessera {
 
 void refuse_unbuilt(const TrainSettings& settings, const Schema& schema) {
-  if (settings.job == Job::kResnetTinyimagenet) {
-    throw UsageError(fmt::format("tessera train {} is not built yet; bloom-qa and gpt-qa are", name_of(settings.job)));
-  }
   const auto refuse = [&](bool is_asked_for, const char* name, const std::string& instead) {
     if (!is_asked_for) return;
     throw UsageError(fmt::format("{}: not built yet; {}", internal::shown(schema, name), instead));
