@@ -227,7 +227,9 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   while (next_turn_ <= root()) begin_reduce();
   for (Progress& progress : progress_) progress.num_uses = progress.num_runs = 0;
   buffers_are_due_ = last_micro_step;
-  release_all();
+  for (std::size_t i = 0; i < root(); ++i) guarded("gather", i, [&] { units_[i].release(); });
+  // The next micro-step begins with the root, and its values stay until the update.
+  if (last_micro_step) guarded("gather", root(), [&] { units_.back().release(); });
 }
 
 void Engine::on_output_gradient(std::size_t index) {

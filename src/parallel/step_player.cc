@@ -91,7 +91,8 @@ void StepPlayer::micro_step(bool is_last) {
   backward();
   moment_ = "the root's reduction";
   while (next_turn_ <= root()) begin_reduce();
-  for (std::size_t i = 0; i < units_.size(); ++i) release(i);
+  for (std::size_t i = 0; i < root(); ++i) release(i);
+  if (is_last) release(root());
 }
 
 void StepPlayer::forward() {
