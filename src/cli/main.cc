@@ -10,6 +10,7 @@
 #include "cli/convert.h"
 #include "cli/data.h"
 #include "cli/env.h"
+#include "cli/evaluate.h"
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
@@ -46,6 +47,7 @@ const std::vector<Command>& commands() {
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
       {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
+      {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
       {"generate", "continue a text by a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},

@@ -41,7 +41,7 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
   if (name.empty()) {
     const std::vector<FileToCopy> files = files_in(model_folder);
     if (files.empty())
-      throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer_name", model_folder.string()));
+      throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer_name PATH", model_folder.string()));
     return {model_folder, files};
   }
   const fs::path path = is_there(name) ? fs::path(name) : find_model_folder(name, environment);
@@ -107,6 +107,12 @@ std::vector<QaPrompt> open_prompts(const TrainSettings& settings, const QaModel&
   }
   const std::string bytes = read_squad_bytes(text.file);
   const SquadFile file = parse_squad(bytes, text.file.string());
+  if (std::none_of(file.rows.begin(), file.rows.end(), [](const SquadRow& row) { return !row.answers.empty(); })) {
+    throw UsageError(
+        fmt::format("{}: not one of its {} rows has an answer to compare with; take a file with answers, or "
+                    "--predict_with_generate false",
+                    text.file.string(), file.rows.size()));
+  }
   const TextData tokens = load_text_data(text, model.tokenizer, bytes);
   std::vector<SquadRow> rows;
   for (const std::int64_t row : rows_of(text.subset, std::ssize(file.rows))) {
@@ -137,25 +143,36 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
   }
   TokenizerPlace place = find_tokenizer(settings, folder, environment);
   Tokenizer tokenizer = Tokenizer::load(place.path);
-  if (settings.job == Job::kGptQa) config = gpt_config(model, tokenizer);
+  if (settings.job == Job::kGptQa && folder.empty()) config = gpt_config(model, tokenizer);
   auto made = make_language_model(config, origin, at::TensorOptions().dtype(at::kFloat).device(at::kMeta));
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
   return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
           folder,          std::move(eos_ids)};
 }
 
+SavedModel saved_model_of(const QaModel& model) {
+  return {*model.model, model.config, model.generation_config, model.tokenizer_files};
+}
+
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+                                    const Environment& environment) {
+  const DataSettings& data = settings.data;
+  const TextDataSettings text = data_settings(settings, data.validation_file, data.max_eval_samples, environment);
+  QaEvaluationData opened{load_text_data(text, model.tokenizer), {}};
+  if (settings.evaluation.generates) opened.prompts = open_prompts(settings, model, text);
+  return opened;
+}
+
 QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment) {
   const DataSettings& data = settings.data;
-  const auto load = [&](const std::string& file, std::int64_t max_rows) {
-    return load_text_data(data_settings(settings, file, max_rows, environment), model.tokenizer);
-  };
-  QaData opened{load(data.train_file, data.max_train_samples), std::nullopt, {}};
+  QaData opened{
+      load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer),
+      std::nullopt,
+      {}};
   if (data.validation_file.empty()) return opened;
-  opened.evaluation = load(data.validation_file, data.max_eval_samples);
-  if (settings.evaluation.generates) {
-    opened.prompts = open_prompts(settings, model,
-                                  data_settings(settings, data.validation_file, data.max_eval_samples, environment));
-  }
+  QaEvaluationData evaluation = open_qa_evaluation(settings, model, environment);
+  opened.evaluation = std::move(evaluation.text);
+  opened.prompts = std::move(evaluation.prompts);
   return opened;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/weights.h"
+#include "cli/save_run.h"
 #include "core/environment.h"
 #include "core/json.h"
 #include "data/text/token_cache.h"
@@ -19,11 +20,6 @@
 #include "train/settings/train_settings.h"
 
 namespace tessera {
-
-struct FileToCopy {
-  std::filesystem::path from;
-  std::string name;  // in the folder that is written
-};
 
 struct QaModel {
   std::shared_ptr<LanguageModel> model;  // on the meta device
@@ -38,10 +34,21 @@ struct QaModel {
 // Throws UsageError where a folder has no tokenizer, a config is not right, or a file is missing.
 QaModel open_qa_model(const TrainSettings& settings, const Environment& environment);
 
+SavedModel saved_model_of(const QaModel& model);
+
+struct QaEvaluationData {
+  TextData text;
+  std::vector<QaPrompt> prompts;  // of the same rows; empty where nothing is to be generated
+};
+
+// The rows of the validation file. Throws UsageError where answers are to be compared and not one row has any.
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+                                    const Environment& environment);
+
 struct QaData {
   TextData training;
   std::optional<TextData> evaluation;
-  std::vector<QaPrompt> prompts;  // of the evaluation's rows; empty where nothing is to be generated
+  std::vector<QaPrompt> prompts;
 };
 
 QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment);

@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include "cli/qa_answers.h"
 #include "cli/qa_files.h"
+#include "cli/run_training.h"
 #include "cli/save_run.h"
 #include "cli/train_plan.h"
 #include "core/error.h"
@@ -59,19 +61,6 @@ void announce(const TrainSettings& settings, const QaModel& model, const QaData&
   if (!warning.empty()) log_warn("{}", warning);
 }
 
-// Half of what a rank has: the rest is for what it holds already and for the cache.
-std::optional<std::int64_t> memory_for_generation(const World& world) {
-  const std::optional<std::int64_t> memory = memory_of_rank(world);
-  return memory ? std::optional(*memory / 2) : std::nullopt;
-}
-
-LogRecord answers(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
-                  const QaData& data) {
-  return answer_metrics(
-      world, trainer.engine(), *model.model, model.tokenizer, data.prompts,
-      {settings.loop.eval_batch_size, settings.evaluation.max_new_tokens, model.eos_ids, memory_for_generation(world)});
-}
-
 // Where exact match or F1 says which model is the best, every evaluation needs them.
 void add_answer_metrics(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
                         const QaData& data) {
@@ -81,37 +70,22 @@ void add_answer_metrics(World& world, Trainer& trainer, const TrainSettings& set
     throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true", metric));
   }
   trainer.add_metrics([&world, &trainer, &settings, &model, &data] {
-    const LogRecord found = answers(world, trainer, settings, model, data);
+    const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
+    const LogRecord found =
+        answer_metrics(qa_answers(world, trainer.engine(), model, data.prompts, max_new_tokens), data.prompts);
     LogRecord renamed;
     for (const auto& [key, value] : found.entries()) renamed.set("eval_" + key, value);
     return renamed;
   });
 }
 
-// After the last update: the best model back, the folder, the model's own answers.
-void finish(World& world, Trainer& trainer, const TrainRun& run, const QaModel& model, const QaData& data,
-            const CheckpointKeeper& keeper, Console& console, Listeners& listeners) {
-  const TrainSettings& settings = run.settings();
-  const fs::path output_dir = settings.output.output_dir;
-  if (settings.evaluation.load_best_model_at_end) {
-    const std::optional<fs::path> best = keeper.best();
-    if (best) load_checkpoint_weights(world, trainer.engine(), model, *best);
-    if (world.rank() == 0 && best) log_info("the best model is that of {}", best->string());
-    if (world.rank() == 0 && !best) {
-      log_warn("load_best_model_at_end: the best evaluation was not saved; the last model stays");
-    }
-  }
-  save_model_folder(world, trainer.engine(), model, output_dir);
-  if (world.rank() == 0) console.print_line(fmt::format("Model and tokenizer saved to {}", output_dir.string()));
+// The saved model's own answers.
+void show_answers(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
+                  const QaData& data, Console& console, Listeners& listeners) {
   if (data.prompts.empty()) return;
-  if (trainer.engine().placement().parameters_split && world.size() > 1) {
-    const bool is_whole = can_hold_whole(world, trainer.engine(), memory_for_generation(world));
-    if (world.rank() == 0) {
-      log_info("generation: {}", is_whole ? "every rank holds the whole model for the time"
-                                          : "the model does not fit whole, each token gathers it block by block");
-    }
-  }
-  const LogRecord metrics = answers(world, trainer, settings, model, data);
+  announce_generation(world, trainer.engine());
+  const LogRecord metrics = answer_metrics(
+      qa_answers(world, trainer.engine(), model, data.prompts, settings.evaluation.max_new_tokens), data.prompts);
   if (world.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
   listeners.on_summary(trainer.now(), metrics);
 }
@@ -131,27 +105,15 @@ void print_plan(const TrainSettings& settings, const QaModel& model, const QaDat
 
 void run_trainer(World& world, QaTask& task, const TrainRun& run, const TrainSettings& settings, const QaModel& model,
                  const QaData& data, const std::optional<fs::path>& checkpoint) {
-  const RunState state = checkpoint ? read_checkpoint_state(*checkpoint) : RunState();
-  Console console = Console::of_process();
-  Listeners listeners;
-  add_listeners(run, world, state.history, console, listeners);
-  CheckpointKeeper keeper(world, model, settings.output, listeners);
-  Trainer trainer(world, task, settings, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), listeners,
-                  [&keeper](Trainer& at) { keeper.save(at); });
-  add_answer_metrics(world, trainer, settings, model, data);
-  if (checkpoint) {
-    resume(world, trainer, model, *checkpoint, state);
-    keeper.remember_best(state);
-    if (world.rank() == 0) log_info("goes on after step {} of {}", state.step, checkpoint->string());
-  }
-  try {
-    const RunEnd end = trainer.run();
-    finish(world, trainer, run, model, data, keeper, console, listeners);
-    listeners.on_train_end(trainer.now(), end, "");
-  } catch (const std::exception& error) {
-    listeners.on_train_end(trainer.now(), RunEnd::kFailed, error.what());
-    throw;
-  }
+  const SavedModel saved = saved_model_of(model);
+  run_training({world, run, settings, task, saved, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)),
+                checkpoint},
+               {.before = [&](Trainer& trainer, Console&,
+                              Listeners&) { add_answer_metrics(world, trainer, settings, model, data); },
+                .after = [&](Trainer& trainer, Console& console,
+                             Listeners& listeners) {
+                  show_answers(world, trainer, settings, model, data, console, listeners);
+                }});
 }
 
 }  // namespace

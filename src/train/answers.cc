@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/error.h"
 #include "data/text/qa_sequence.h"
@@ -14,10 +15,6 @@
 
 namespace tessera {
 namespace {
-
-std::string text_of(const Tokenizer& tokenizer, const TokenIds& ids) {
-  return tokenizer.decode(std::vector<std::int32_t>(ids.begin(), ids.end()), /*skip_special_tokens=*/true);
-}
 
 std::int64_t whole_bytes(Engine& engine) {
   const auto element_bytes = static_cast<std::int64_t>(c10::elementSize(engine.options().types.compute));
@@ -49,6 +46,7 @@ class InStep : public UnitRunner {
 
  private:
   bool anybody_works(bool own) {
+    if (world_.size() == 1) return own;
     const at::Tensor flag = at::full({1}, own ? 1 : 0, at::dtype(at::kInt).device(world_.device()));
     world_.all().all_reduce(flag, ReduceOp::MAX, "generation")->wait();
     return flag.item<int>() > 0;
@@ -59,37 +57,58 @@ class InStep : public UnitRunner {
   const UnitModel& model_;
 };
 
-// Sums over this rank's part of the prompts: answers, exact matches, F1.
-std::vector<double> answer_own(const World& world, LanguageModel& model, const Tokenizer& tokenizer,
-                               const std::vector<QaPrompt>& prompts, const AnswerOptions& options, UnitRunner& runner) {
+// Fills this rank's places of `answers`.
+void answer_own(const World& world, LanguageModel& model, const std::vector<TokenIds>& prompts,
+                const AnswerOptions& options, UnitRunner& runner, std::vector<TokenIds>& answers) {
   GenerationOptions generation;
   generation.max_new_tokens = options.max_new_tokens;
   generation.eos_ids = options.eos_ids;
-  std::vector<const QaPrompt*> own;
-  for (std::size_t i = static_cast<std::size_t>(world.rank()); i < prompts.size();
-       i += static_cast<std::size_t>(world.size())) {
-    own.push_back(&prompts[i]);
-  }
-  std::vector<double> sums = {0, 0, 0};
-  for (std::size_t begin = 0; begin < own.size(); begin += static_cast<std::size_t>(options.batch_size)) {
-    const std::size_t end = std::min(own.size(), begin + static_cast<std::size_t>(options.batch_size));
+  for (const auto& places : answer_batches(prompts, model, options, world.rank(), world.size())) {
     std::vector<TokenIds> batch;
-    for (std::size_t i = begin; i < end; ++i) batch.push_back(own[i]->ids);
-    const std::vector<TokenIds> answers = generate(model, batch, generation, runner);
-    for (std::size_t i = begin; i < end; ++i) {
-      const AnswerScore score = score_answer(text_of(tokenizer, answers[i - begin]), own[i]->gold_answers);
-      sums[0] += 1;
-      sums[1] += score.exact_match;
-      sums[2] += score.f1;
-    }
+    for (const std::size_t place : places) batch.push_back(prompts[place]);
+    std::vector<TokenIds> written = generate(model, batch, generation, runner);
+    for (std::size_t i = 0; i < places.size(); ++i) answers[places[i]] = std::move(written[i]);
   }
-  return sums;
+}
+
+// Every rank's answers to every rank. Ids are not negative: of -1 and an id the larger one is the id.
+void share(World& world, std::int64_t max_new_tokens, std::vector<TokenIds>& answers) {
+  if (world.size() == 1 || answers.empty()) return;
+  at::Tensor ids = at::full({std::ssize(answers), max_new_tokens}, -1, at::kLong);
+  auto* begin = ids.mutable_data_ptr<std::int64_t>();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    std::copy(answers[i].begin(), answers[i].end(), begin + static_cast<std::int64_t>(i) * max_new_tokens);
+  }
+  ids = ids.to(world.device());
+  world.all().all_reduce(ids, ReduceOp::MAX, "answers")->wait();
+  ids = ids.cpu();
+  begin = ids.mutable_data_ptr<std::int64_t>();
+  for (TokenIds& own : answers) {
+    own.assign(begin, std::find(begin, begin + max_new_tokens, -1));
+    begin += max_new_tokens;
+  }
+}
+
+// Per token of a batch's longest sequence, per sequence, and per token of the prompts, which are packed: the keys and
+// values of all layers; scores and probabilities of one; the logits, with a float32 copy; and in prefill the widest
+// layer, whose qkv, gelu and residual are about 14 times the hidden size.
+std::int64_t batch_bytes(const LanguageModel& model, std::int64_t count, std::int64_t longest, std::int64_t num_tokens,
+                         std::int64_t max_new_tokens) {
+  const LanguageModelShape& shape = model.shape();
+  const auto element_bytes = static_cast<std::int64_t>(c10::elementSize(model.dtype()));
+  const std::int64_t length = longest + max_new_tokens;
+  return count * length * (2 * shape.num_layers * shape.hidden_size * element_bytes + 12 * shape.num_heads) +
+         count * shape.vocab_size * (element_bytes + 4) + num_tokens * shape.hidden_size * 14 * element_bytes;
 }
 
 }  // namespace
 
+bool keeps_whole(const Engine& engine) {
+  return !engine.placement().on(engine.groups().num_shards()).parameters_split;
+}
+
 bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes) {
-  const bool can = !engine.placement().parameters_split || !memory_bytes || whole_bytes(engine) <= *memory_bytes;
+  const bool can = keeps_whole(engine) || !memory_bytes || whole_bytes(engine) <= *memory_bytes;
   return sum_over_ranks(world, {can ? 1.0 : 0.0}).front() == world.size();
 }
 
@@ -103,36 +122,80 @@ std::vector<QaPrompt> prompts_of(const TokenStore& tokens, const std::vector<Squ
     const auto first = std::find_if(targets.begin(), targets.end(), [](std::int32_t id) { return id != kNoTarget; });
     // The position that has to predict the answer's first token is the prompt's last.
     const auto length = std::min<std::ptrdiff_t>(first - targets.begin() + 1, std::ssize(ids));
-    QaPrompt& prompt = prompts.emplace_back();
-    prompt.ids.assign(ids.begin(), ids.begin() + length);
     const SquadRow& question = rows[static_cast<std::size_t>(row)];
+    QaPrompt& prompt = prompts.emplace_back();
+    prompt.id = question.id;
+    prompt.ids.assign(ids.begin(), ids.begin() + length);
     for (const SquadAnswer& answer : question.answers) prompt.gold_answers.push_back(answer.text);
     if (prompt.gold_answers.empty()) prompt.gold_answers.emplace_back(qa_answer(question));
   }
   return prompts;
 }
 
-LogRecord answer_metrics(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
-                         const std::vector<QaPrompt>& prompts, const AnswerOptions& options) {
+std::vector<std::vector<std::size_t>> answer_batches(const std::vector<TokenIds>& prompts, const LanguageModel& model,
+                                                     const AnswerOptions& options, int rank, int num_ranks) {
+  std::vector<std::size_t> by_length(prompts.size());
+  std::iota(by_length.begin(), by_length.end(), 0);
+  std::stable_sort(by_length.begin(), by_length.end(),
+                   [&](std::size_t a, std::size_t b) { return prompts[a].size() > prompts[b].size(); });
+  std::vector<std::vector<std::size_t>> batches;
+  std::int64_t longest = 0, num_tokens = 0;
+  // Dealt out one by one, so that ranks have prompts of like lengths.
+  for (std::size_t i = static_cast<std::size_t>(rank); i < by_length.size(); i += static_cast<std::size_t>(num_ranks)) {
+    const std::int64_t length = std::ssize(prompts[by_length[i]]);
+    const bool fits = !batches.empty() && batches.back().size() < kMostPrompts &&
+                      batch_bytes(model, std::ssize(batches.back()) + 1, longest, num_tokens + length,
+                                  options.max_new_tokens) <= options.batch_bytes;
+    if (!fits) {
+      batches.emplace_back();
+      longest = length;
+      num_tokens = 0;
+    }
+    batches.back().push_back(by_length[i]);
+    num_tokens += length;
+  }
+  return batches;
+}
+
+std::vector<TokenIds> answer(World& world, Engine& engine, LanguageModel& model, const std::vector<TokenIds>& prompts,
+                             const AnswerOptions& options) {
   const at::NoGradGuard no_gradients;
-  const bool is_whole = world.size() == 1 || can_hold_whole(world, engine, options.memory_bytes);
-  std::vector<double> sums;
+  std::vector<TokenIds> answers(prompts.size());
+  const bool is_whole = can_hold_whole(world, engine, options.memory_bytes);
   {
     const auto pass = engine.forward();  // which at its end releases what the strategy does not keep
     if (is_whole) {
       for (FlatUnit& unit : engine.units()) unit.begin_gather();
       for (FlatUnit& unit : engine.units()) unit.wait_gather();
       UnitRunner runner;
-      sums = answer_own(world, model, tokenizer, prompts, options, runner);
+      answer_own(world, model, prompts, options, runner, answers);
     } else {
       InStep runner(world, engine, model);
-      sums = answer_own(world, model, tokenizer, prompts, options, runner);
+      answer_own(world, model, prompts, options, runner, answers);
       runner.finish();
     }
   }
-  sums = sum_over_ranks(world, sums);
-  if (sums[0] == 0) throw Error("there is no question to answer");
-  return {{"exact_match", sums[1] / sums[0]}, {"f1", sums[2] / sums[0]}};
+  share(world, options.max_new_tokens, answers);
+  return answers;
+}
+
+std::vector<std::string> answer(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
+                                const std::vector<QaPrompt>& prompts, const AnswerOptions& options) {
+  std::vector<TokenIds> ids;
+  for (const QaPrompt& prompt : prompts) ids.push_back(prompt.ids);
+  std::vector<std::string> texts;
+  for (const TokenIds& each : answer(world, engine, model, ids, options)) {
+    texts.push_back(
+        tokenizer.decode(std::vector<std::int32_t>(each.begin(), each.end()), /*skip_special_tokens=*/true));
+  }
+  return texts;
+}
+
+LogRecord answer_metrics(const std::vector<std::string>& answers, const std::vector<QaPrompt>& prompts) {
+  if (prompts.empty()) throw Error("there is no question to answer");
+  SquadMetrics metrics;
+  for (std::size_t i = 0; i < prompts.size(); ++i) metrics.add(answers.at(i), prompts[i].gold_answers);
+  return metrics.record();
 }
 
 }  // namespace tessera

@@ -182,11 +182,11 @@ LogRecord train_log(double mean_loss, std::optional<double> grad_norm, double le
 }
 
 LogRecord evaluation_log(const LogRecord& metrics, double seconds, std::int64_t num_samples, std::int64_t num_steps,
-                         double epoch) {
+                         std::optional<double> epoch) {
   LogRecord record;
   for (const auto& [key, value] : metrics.entries()) record.set(key.starts_with("eval_") ? key : "eval_" + key, value);
   add_speed(record, "eval", seconds, static_cast<double>(num_samples), static_cast<double>(num_steps));
-  record.set("epoch", epoch);
+  if (epoch) record.set("epoch", *epoch);
   return record;
 }
 

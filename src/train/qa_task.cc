@@ -1,6 +1,5 @@
 #include "train/qa_task.h"
 
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,22 +20,6 @@ SamplerOptions training_order(const QaTaskOptions& options, std::int64_t num_row
           .tail = options.drops_last ? Tail::kDrop : Tail::kRepeat,
           .share = Share::kBatches,
           .batch_size = options.batch_size};
-}
-
-SamplerOptions evaluation_order(const QaTaskOptions& options, std::int64_t num_rows, int rank) {
-  return {.num_rows = num_rows,
-          .rank = rank,
-          .num_ranks = options.num_ranks,
-          .order = Order::kSequential,
-          .tail = Tail::kUneven,
-          .share = Share::kBatches,
-          .batch_size = options.eval_batch_size};
-}
-
-// Runs every unit without computing anything: what a rank does that has no batch while others have one.
-void pass_idly(const UnitModel& model, UnitRunner& runner, at::Device device) {
-  const at::Tensor nothing = at::zeros({1}, at::device(device));
-  for (const Unit& unit : model.units()) runner.run(unit, nothing, [](const at::Tensor& input) { return input; });
 }
 
 }  // namespace
@@ -60,7 +43,12 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
 
 QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
                const QaTaskOptions& options)
-    : model_(std::move(model)), training_(training), evaluation_(evaluation), options_(options) {
+    : model_(std::move(model)), training_(training), options_(options) {
+  if (evaluation != nullptr) {
+    evaluation_.emplace(
+        *model_, *evaluation,
+        QaEvaluationOptions{options_.rank, options_.num_ranks, options_.device, options_.eval_batch_size});
+  }
   if (training_.size() < options_.num_ranks) {
     throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
                                  training_.size(), options_.num_ranks));
@@ -125,40 +113,16 @@ at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradi
   std::optional<PackedBatch> batch = loader_->next();
   if (!batch) throw Error("the epoch has no further batch");
   model_->set_dropout_seed(seed);
-  return model_->loss(on_device(std::move(*batch)), runner, {.gradient_scale = gradient_scale}).sum;
-}
-
-PackedBatch QaTask::on_device(PackedBatch batch) const {
-  for (at::Tensor* tensor : {&batch.input_ids, &batch.positions, &batch.targets, &batch.cu_seqlens}) {
-    *tensor = tensor->to(options_.device);
-  }
-  return batch;
+  return model_->loss(on_device(std::move(*batch), options_.device), runner, {.gradient_scale = gradient_scale}).sum;
 }
 
 TrainTask::Totals QaTask::evaluate(UnitRunner& runner,
                                    const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
-  const auto batches_of_rank = [&](int rank) {
-    return Sampler(evaluation_order(options_, num_eval_rows(), rank)).batches(options_.eval_batch_size);
-  };
-  const Batches own = batches_of_rank(options_.rank);
-  Totals totals{{0, 0}, std::ssize(batches_of_rank(0))};  // rank 0 has the most
-  for (std::int64_t i = 0; i < totals.num_batches; ++i) {
-    if (i < std::ssize(own)) {
-      const PackedBatch batch = on_device(pack_rows(*evaluation_, own[static_cast<std::size_t>(i)]));
-      const kernels::LossSum loss = model_->loss(batch, runner);
-      totals.sums[0] += loss.sum.item<double>();
-      totals.sums[1] += static_cast<double>(loss.num_counted);
-    } else {
-      pass_idly(*model_, runner, options_.device);
-    }
-    after_batch(i + 1, totals.num_batches);
-  }
-  return totals;
+  return evaluation_->evaluate(runner, after_batch);
 }
 
 LogRecord QaTask::metrics(const std::vector<double>& sums) const {
-  if (sums[1] == 0) throw UsageError("not one token of the evaluation's rows counts for the loss: see --label_mode");
-  return {{"eval_loss", sums[0] / sums[1]}};
+  return evaluation_->metrics(sums);
 }
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
 #include "model/language_model.h"
+#include "train/qa_evaluation.h"
 #include "train/task.h"
 
 namespace tessera {
@@ -40,11 +41,10 @@ class QaTask : public TrainTask {
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }
   std::int64_t num_batches() const override { return num_batches_; }
-  std::int64_t num_eval_rows() const override { return evaluation_ == nullptr ? 0 : evaluation_->size(); }
+  std::int64_t num_eval_rows() const override { return evaluation_ ? evaluation_->num_rows() : 0; }
 
   UpdateShape begin_update(const Update& update) override;
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
-  // Sums: loss, counted targets.
   Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
   LogRecord metrics(const std::vector<double>& sums) const override;
 
@@ -55,12 +55,11 @@ class QaTask : public TrainTask {
   void start_epoch(std::int64_t epoch);
   std::int64_t pass_of(std::int64_t batch) const { return options_.merges ? batch / options_.accumulation : batch; }
   Batches passes_of(const Batches& batches) const;
-  PackedBatch on_device(PackedBatch batch) const;
 
   std::shared_ptr<LanguageModel> model_;
   const TokenStore& training_;
-  const TokenStore* evaluation_;
   QaTaskOptions options_;
+  std::optional<QaEvaluation> evaluation_;
   std::vector<std::int64_t> counted_of_row_;
   std::int64_t num_batches_ = 0;
 
