@@ -2,12 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "core/error.h"
 
 namespace tessera {
+namespace {
+
+struct Extent {
+  const void* storage;
+  std::int64_t begin, end;  // elements of it
+  std::string name;
+};
+
+// Two parameters are one where they are one tensor object. Two objects over the same memory would each get a place of
+// their own and silently go different ways.
+void refuse_common_memory(const torch::OrderedDict<std::string, at::Tensor>& parameters) {
+  std::vector<Extent> extents;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : parameters) {
+    const at::Tensor& tensor = item.value();
+    if (!seen.insert(tensor.unsafeGetTensorImpl()).second || tensor.is_meta() || tensor.numel() == 0) continue;
+    std::int64_t last = tensor.storage_offset();
+    for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+    extents.push_back({tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), last + 1, item.key()});
+  }
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return std::tie(a.storage, a.begin) < std::tie(b.storage, b.begin);
+  });
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    const Extent &before = extents[i - 1], &here = extents[i];
+    if (before.storage != here.storage || before.end <= here.begin) continue;
+    throw UsageError(fmt::format(
+        "parameters {} and {} share memory, but are two tensors: to tie them, register one tensor under both "
+        "names",
+        before.name, here.name));
+  }
+}
+
+}  // namespace
 
 std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const std::vector<Unit>& units,
                                                const std::function<bool(const std::string&)>& is_exempt_from_decay) {
@@ -26,9 +62,11 @@ std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const s
     if (!parameter.requires_grad()) return ParameterGroup::kFrozen;
     return is_exempt_from_decay && is_exempt_from_decay(name) ? ParameterGroup::kPlain : ParameterGroup::kDecaying;
   };
+  const auto named = model.named_parameters();
+  refuse_common_memory(named);
   std::vector<std::vector<UnitParameter>> of_unit(units.size() + 1);
   std::unordered_set<const c10::TensorImpl*> taken;
-  for (const auto& item : model.named_parameters()) {
+  for (const auto& item : named) {
     const c10::TensorImpl* impl = item.value().unsafeGetTensorImpl();
     if (!taken.insert(impl).second) continue;
     const at::ScalarType type = item.value().scalar_type();

@@ -47,6 +47,26 @@ TEST(Refusal, OfAModuleThatIsTwoUnits) {
   EXPECT_TRUE(contains(message, "twice"));
 }
 
+TEST(Refusal, OfParametersThatShareMemoryWithoutBeingOne) {
+  const std::string message = refusal_of([](World& world) {
+    torch::nn::Module model;
+    const at::Tensor table = at::ones({6, 4});
+    model.register_parameter("embedding", table);
+    model.register_parameter("head", table.detach().narrow(0, 2, 4));
+    Engine engine(world, model, {}, options_of("ddp"));
+  });
+  EXPECT_TRUE(contains(message, "parameters embedding and head share memory")) << message;
+  // Side by side in one buffer, as libtorch lays out the weights of an LSTM, is no sharing.
+  EXPECT_EQ(refusal_of([](World& world) {
+              torch::nn::Module model;
+              const at::Tensor table = at::ones({6, 4});
+              model.register_parameter("first", table.narrow(0, 0, 2).detach());
+              model.register_parameter("second", table.narrow(0, 2, 4).detach());
+              Engine engine(world, model, {}, options_of("ddp"));
+            }),
+            "");
+}
+
 TEST(Refusal, OfParametersThatAreNoFloats) {
   for (const at::ScalarType type : {at::kLong, at::kDouble}) {
     const std::string message = refusal_of([&](World& world) {
