@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "model/small_model.h"
 #include "train/engine_setup.h"
 
@@ -36,7 +38,9 @@ LogRecord metrics_of(World& world, const Tokenizer& tokenizer, const std::string
   settings.loop.merge_accumulation = MergeAccumulation::kOff;
   Engine engine(world, *model, model->units(), engine_options(settings, *model, world.device()));
   EXPECT_EQ(can_hold_whole(world, engine, memory_bytes), !memory_bytes || strategy == "zero1");
-  return answer_metrics(world, engine, *model, tokenizer, prompts, {2, 6, {11}, memory_bytes});
+  // One byte a batch: every prompt is one.
+  const AnswerOptions options{6, {11}, memory_bytes, memory_bytes.value_or(std::int64_t{1} << 30)};
+  return answer_metrics(answer(world, engine, *model, tokenizer, prompts, options), prompts);
 }
 
 // Three ranks have two, two and one of five prompts, which end after different numbers of tokens.
@@ -55,6 +59,46 @@ TEST(Answers, AreTheSameOfAWholeModelAndBlockByBlock) {
       });
     }
   }
+}
+
+std::vector<TokenIds> prompts_of_lengths(const std::vector<std::size_t>& lengths) {
+  std::vector<TokenIds> prompts;
+  for (const std::size_t length : lengths) prompts.emplace_back(length, 1);
+  return prompts;
+}
+
+TEST(Answers, AreMadeInBatchesOfLikeLengthLongOnesFirst) {
+  const auto model = small_bloom(0, 3);
+  const auto prompts = prompts_of_lengths({3, 9, 5, 8, 1, 7});
+  using Batches = std::vector<std::vector<std::size_t>>;
+  AnswerOptions options;
+  EXPECT_EQ(answer_batches(prompts, *model, options, 0, 1), (Batches{{1, 3, 5, 2, 0, 4}}));
+  EXPECT_EQ(answer_batches(prompts, *model, options, 0, 2), (Batches{{1, 5, 0}}));
+  EXPECT_EQ(answer_batches(prompts, *model, options, 1, 2), (Batches{{3, 2, 4}}));
+  EXPECT_EQ(answer_batches(prompts, *model, options, 6, 7), Batches{});
+  options.batch_bytes = 1;
+  EXPECT_EQ(answer_batches(prompts, *model, options, 1, 2), (Batches{{3}, {2}, {4}}));
+}
+
+// Twice the memory makes batches of about twice the prompts, and never more than are of use.
+TEST(Answers, BatchesGoByMemory) {
+  const auto model = small_bloom(0, 3);
+  const auto prompts = prompts_of_lengths(std::vector<std::size_t>(1000, 20));
+  AnswerOptions options;
+  const auto largest = [&](std::int64_t bytes) {
+    options.batch_bytes = bytes;
+    return answer_batches(prompts, *model, options, 0, 1).front().size();
+  };
+  const std::size_t few = largest(400'000);
+  EXPECT_GT(few, 4U);
+  EXPECT_LT(few, kMostPrompts / 2);
+  EXPECT_NEAR(static_cast<double>(largest(800'000)), 2 * static_cast<double>(few), 1.0);
+  EXPECT_EQ(largest(std::int64_t{1} << 40), kMostPrompts);
+  std::set<std::size_t> seen;
+  for (int rank = 0; rank < 3; ++rank) {
+    for (const auto& batch : answer_batches(prompts, *model, options, rank, 3)) seen.insert(batch.begin(), batch.end());
+  }
+  EXPECT_EQ(seen.size(), prompts.size());
 }
 
 }  // namespace

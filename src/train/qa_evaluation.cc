@@ -10,6 +10,7 @@
 #include "train/idle_pass.h"
 
 namespace tessera {
+
 PackedBatch on_device(PackedBatch batch, at::Device device) {
   for (at::Tensor* tensor : {&batch.input_ids, &batch.positions, &batch.targets, &batch.cu_seqlens}) {
     *tensor = tensor->to(device);

@@ -1,0 +1,174 @@
+// Answers as evaluations make them (train/answers.h: batches by length, a cache of keys and values), against what a
+// plain loop does: one prompt at a time, every token computed anew at each step. Both greedy, 50 new tokens, the same
+// model.
+//
+// On a GPU, where there is one, BLOOM-560M's sizes, else a small BLOOM on the CPU; random weights, SQuAD's lengths.
+//   generate_bench            the comparison, and marks
+//   generate_bench batches    tokens a second by the number of prompts in a batch
+//
+// Exit status 3: a mark was missed; 1: the answers differ.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "comm/gpu_support.h"
+#include "core/error.h"
+#include "model/bloom.h"
+#include "model/initialise.h"
+#include "squad_like.h"
+#include "train/answers.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kNewTokens = 50;
+constexpr double kLeastSpeedup = 20;
+constexpr int kRounds = 4;
+// Logits closer than this are a tie, which rounding decides: of float32, in another order of sums.
+constexpr double kTie = 1e-3;
+
+BloomConfig config_for(bool on_gpu) {
+  BloomConfig config;
+  config.vocab_size = on_gpu ? 250880 : 8192;
+  config.hidden_size = on_gpu ? 1024 : 256;
+  config.num_layers = on_gpu ? 24 : 4;
+  config.num_heads = on_gpu ? 16 : 8;
+  config.tie_word_embeddings = false;  // tied and untrained, it would say the last token over and over
+  return config;
+}
+
+// `copies` prompts of each of the lengths.
+std::vector<TokenIds> prompts_for(std::int64_t copies, std::int64_t vocab_size) {
+  std::vector<TokenIds> prompts;
+  for (std::int64_t copy = 0; copy < copies; ++copy) {
+    for (TokenIds& ids : squad_like_sequences(vocab_size)) {
+      for (std::int64_t& id : ids) id = (id + 7919 * copy) % vocab_size;
+      prompts.push_back(std::move(ids));
+    }
+  }
+  return prompts;
+}
+
+template <typename Work>
+double seconds_of(const World& world, const Work& work) {
+  const auto wait = [&] {
+    if (world.device().is_cuda()) gpu_support()->synchronize();
+  };
+  wait();
+  const auto begin = Clock::now();
+  work();
+  wait();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Whether two answers part where the model itself is undecided.
+bool part_at_a_tie(LanguageModel& model, TokenIds sequence, const TokenIds& one, const TokenIds& other) {
+  const auto [at_one, at_other] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  sequence.insert(sequence.end(), one.begin(), at_one);
+  UnitRunner runner;
+  const at::NoGradGuard no_gradients;
+  const PackedBatch batch = pack_sequences({sequence}, model.device());
+  const at::Tensor last = at::tensor({std::ssize(sequence) - 1}, at::kLong).to(model.device());
+  const at::Tensor logits = model.logits(batch, runner, last).to(at::kCPU, at::kDouble).flatten();
+  return std::abs(logits[*at_one].item<double>() - logits[*at_other].item<double>()) < kTie;
+}
+
+struct Compared {
+  double slow_seconds = 0, fast_seconds = 0;  // a prompt
+  std::size_t num_equal = 0, num_tied = 0, num_different = 0;
+};
+
+Compared compare(World& world, Engine& engine, LanguageModel& model, const std::vector<TokenIds>& prompts,
+                 const std::vector<TokenIds>& few) {
+  AnswerOptions options;
+  options.max_new_tokens = kNewTokens;
+  options.batch_bytes = std::int64_t{8} << 30;
+  GenerationOptions plain;
+  plain.max_new_tokens = kNewTokens;
+  plain.use_cache = false;
+  UnitRunner runner;
+  std::vector<TokenIds> fast = answer(world, engine, model, prompts, options), slow;  // and warm
+  if (world.device().is_cuda()) generate(model, {few.front()}, plain, runner);
+  Compared result;
+  const std::size_t share = few.size() / kRounds;
+  for (std::size_t round = 0; round < kRounds; ++round) {  // turn by turn: what disturbs disturbs both
+    result.slow_seconds += seconds_of(world, [&] {
+      for (std::size_t i = round * share; i < (round + 1) * share; ++i) {
+        slow.push_back(generate(model, {few[i]}, plain, runner).front());
+      }
+    });
+    result.fast_seconds += seconds_of(world, [&] { fast = answer(world, engine, model, prompts, options); });
+  }
+  result.slow_seconds /= static_cast<double>(slow.size());
+  result.fast_seconds /= static_cast<double>(kRounds * prompts.size());
+  for (std::size_t i = 0; i < slow.size(); ++i) {
+    const bool is_equal = slow[i] == fast[i];
+    const bool is_tied = !is_equal && part_at_a_tie(model, few[i], slow[i], fast[i]);
+    ++(is_equal ? result.num_equal : is_tied ? result.num_tied : result.num_different);
+  }
+  return result;
+}
+
+void print_batches(World& world, LanguageModel& model, const std::vector<TokenIds>& prompts) {
+  GenerationOptions options;
+  options.max_new_tokens = kNewTokens;
+  UnitRunner runner;
+  for (const std::size_t count : {1, 4, 16, 32, 64, 128, 256}) {
+    if (count > prompts.size()) break;
+    const std::vector<TokenIds> batch(prompts.begin(), prompts.begin() + static_cast<std::ptrdiff_t>(count));
+    generate(model, batch, options, runner);
+    const double seconds = seconds_of(world, [&] { generate(model, batch, options, runner); });
+    fmt::print("{:>4} prompts a batch: {:8.2f} ms a prompt\n", count, 1e3 * seconds / static_cast<double>(count));
+  }
+}
+
+int run(World& world, const std::string& what) {
+  const bool on_gpu = world.device().is_cuda();
+  const BloomConfig config = config_for(on_gpu);
+  Bloom model(config, at::device(world.device()));
+  initialise(model, 1);
+  model.eval();
+  // One prompt of each length first: those that are also answered one by one.
+  const std::vector<TokenIds> prompts = prompts_for(on_gpu ? 16 : 8, config.vocab_size);
+  const std::vector<TokenIds> few(prompts.begin(), prompts.begin() + std::ssize(kSquadLikeLengths));
+  fmt::print(
+      "BLOOM, {} layers, hidden {}, vocabulary {}, float32, on {}; prompts of {} to {} tokens, {} new ones each\n",
+      config.num_layers, config.hidden_size, config.vocab_size, world.device().str(), kSquadLikeLengths.front(),
+      kSquadLikeLengths.back(), kNewTokens);
+  if (what == "batches") {
+    print_batches(world, model, prompts);
+    return 0;
+  }
+  EngineOptions options;
+  options.placement = placement_of("single");
+  options.device = world.device();
+  Engine engine(world, model, model.units(), options);
+  const Compared found = compare(world, engine, model, prompts, few);
+  fmt::print("one prompt at a time, without a cache ({} prompts): {:9.2f} ms a prompt\n", few.size(),
+             1e3 * found.slow_seconds);
+  fmt::print("as evaluations do it ({} prompts, {} times):        {:9.2f} ms a prompt\n", prompts.size(), kRounds,
+             1e3 * found.fast_seconds);
+  fmt::print("answers: {} equal, {} part at a tie of two logits, {} differ\n", found.num_equal, found.num_tied,
+             found.num_different);
+  if (found.num_different > 0) return 1;
+  const double speedup = found.slow_seconds / found.fast_seconds;
+  fmt::print("mark: generation against one prompt at a time without a cache: {:.1f} times (at least {:.0f}): {}\n",
+             speedup, kLeastSpeedup, speedup >= kLeastSpeedup ? "met" : "missed");
+  return speedup >= kLeastSpeedup ? 0 : 3;
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  tessera::WorldOptions options;
+  options.banner = false;
+  return tessera::run_rank(options, [&](tessera::World& world) { return tessera::run(world, what); });
+}
