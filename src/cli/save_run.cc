@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "library/agreement.h"
-#include "library/unit_file.h"
+#include "library/weights_file.h"
 #include "train/checkpoint_rotation.h"
 #include "train/rank_sums.h"
 
@@ -86,12 +86,13 @@ void prepare_output_folder(World& world, const fs::path& folder) {
   });
 }
 
-void save_model_folder(World& world, Engine& engine, const QaModel& model, const fs::path& folder) {
-  const SpreadModel spread{world, engine, *model.model};
+void save_model_folder(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
+  const SpreadModel spread{world, engine, model.model};
   on_first_rank(world, [&] { make_folder(folder); });
-  write_states(spread, {parameters_of(engine)}, folder / "model.safetensors");
+  engine.sync_buffers();
+  write_weights_file(spread, folder / "model.safetensors");
   on_first_rank(world, [&] {
-    for (const FileToCopy& file : model.tokenizer_files) {
+    for (const FileToCopy& file : model.files) {
       std::error_code ignored;
       if (fs::equivalent(file.from, folder / file.name, ignored)) continue;
       write_file_atomically(folder / file.name, read_file(file.from));
@@ -129,7 +130,7 @@ void CheckpointKeeper::save(Trainer& trainer) {
   }
   save_model_folder(world_, trainer.engine(), model_, part);
   if (!output_.save_only_model) {
-    write_optimizer({world_, trainer.engine(), *model_.model}, trainer, part / kOptimizerFile);
+    write_optimizer({world_, trainer.engine(), model_.model}, trainer, part / kOptimizerFile);
   }
   on_first_rank(world_, [&] {
     if (!output_.save_only_model) write_run_state(part / kStateFile, state);
@@ -160,8 +161,9 @@ RunState read_checkpoint_state(const fs::path& checkpoint) {
   return read_run_state(checkpoint / kStateFile);
 }
 
-void resume(World& world, Trainer& trainer, const QaModel& model, const fs::path& checkpoint, const RunState& state) {
-  const SpreadModel spread{world, trainer.engine(), *model.model};
+void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::path& checkpoint,
+            const RunState& state) {
+  const SpreadModel spread{world, trainer.engine(), model.model};
   const std::vector<FlatState> states = moments_of(spread.engine, trainer.optimizer());
   std::optional<StateReader> reader;        // rank 0's
   std::vector<double> numbers = {0, 0, 0};  // of the loss scale; the others have none and get rank 0's
@@ -179,12 +181,9 @@ void resume(World& world, Trainer& trainer, const QaModel& model, const fs::path
                                            static_cast<std::int64_t>(numbers[2])});
 }
 
-void load_checkpoint_weights(World& world, Engine& engine, const QaModel& model, const fs::path& folder) {
-  const SpreadModel spread{world, engine, *model.model};
-  const std::vector<FlatState> states{parameters_of(engine)};
-  std::optional<StateReader> reader;  // rank 0's
-  on_first_rank(world, [&] { reader.emplace(folder / "model.safetensors", describe(spread, states)); });
-  read_units(spread, states, reader);
+void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
+  const SpreadModel spread{world, engine, model.model};
+  read_weights_file(spread, folder / "model.safetensors");
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What a run leaves of its model: folders that transformers loads, checkpoints.
+// What a run leaves of its model: folders, which for a text model transformers loads, and checkpoints.
 //
 // Collective, between updates. Only rank 0 touches files; where it fails, every rank throws the same error.
 #pragma once
@@ -7,26 +7,42 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "cli/qa_files.h"
+#include "core/json.h"
+#include "model/unit.h"
 #include "tessera/world.h"
 #include "train/listener.h"
 #include "train/trainer.h"
 
 namespace tessera {
 
+struct FileToCopy {
+  std::filesystem::path from;
+  std::string name;  // in the folder that is written
+};
+
+// A model as its folder holds it.
+struct SavedModel {
+  const UnitModel& model;
+  Json config;
+  std::optional<Json> generation_config{};
+  std::vector<FileToCopy> files{};  // a tokenizer's
+};
+
 // Makes the folder and tries to write in it, before hours are spent. Throws UsageError with the system's reason.
 void prepare_output_folder(World& world, const std::filesystem::path& folder);
 
-// model.safetensors (float32, written unit by unit), tokenizer files, generation_config.json, config.json last; each
-// file appears whole.
-void save_model_folder(World& world, Engine& engine, const QaModel& model, const std::filesystem::path& folder);
+// model.safetensors (parameters in float32, written unit by unit, and buffers), the files to copy,
+// generation_config.json, config.json last; each file appears whole.
+void save_model_folder(World& world, Engine& engine, const SavedModel& model, const std::filesystem::path& folder);
 
 // The checkpoints of a run.
 class CheckpointKeeper {
  public:
   // All must outlive it.
-  CheckpointKeeper(World& world, const QaModel& model, const OutputSettings& output, Listeners& listeners)
+  CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output, Listeners& listeners)
       : world_(world), model_(model), output_(output), listeners_(listeners) {}
 
   // output_dir/checkpoint-STEP: a model folder, and unless only the model is wanted optimizer.safetensors and
@@ -41,7 +57,7 @@ class CheckpointKeeper {
   std::filesystem::path folder_of(std::int64_t step) const;
 
   World& world_;
-  const QaModel& model_;
+  const SavedModel& model_;
   const OutputSettings& output_;
   Listeners& listeners_;
   std::set<std::int64_t> saved_;
@@ -53,10 +69,11 @@ std::optional<std::filesystem::path> checkpoint_to_resume(const OutputSettings& 
 RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
 // Moments, loss scale and place of the checkpoint; its weights are the engine's first values already. Under any
 // strategy and number of ranks.
-void resume(World& world, Trainer& trainer, const QaModel& model, const std::filesystem::path& checkpoint,
+void resume(World& world, Trainer& trainer, const SavedModel& model, const std::filesystem::path& checkpoint,
             const RunState& state);
 
-// The weights of a checkpoint into the engine: load_best_model_at_end.
-void load_checkpoint_weights(World& world, Engine& engine, const QaModel& model, const std::filesystem::path& folder);
+// The weights and buffers of a checkpoint into the engine and the model: load_best_model_at_end.
+void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model,
+                             const std::filesystem::path& folder);
 
 }  // namespace tessera

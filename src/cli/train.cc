@@ -1,5 +1,7 @@
 #include "cli/train.h"
 
+#include "cli/train_images.h"
+#include "cli/rank_log.h"
 #include "cli/train_qa.h"
 #include "cli/train_reports.h"
 #include "cli/world_settings.h"
@@ -7,16 +9,18 @@
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "train/unbuilt.h"
+#include "train/numerics.h"
 
 namespace tessera {
 namespace {
 
-void train(World& world, const TrainRun& run) {
+int train(World& world, const TrainRun& run) {
   if (world.rank() == 0) {
     for (const std::string& note : run.loaded.notes) log_info("{}", note);
   }
-  train_qa(world, run);
+  open_rank_log(run, world);
+  for (const std::string& note : set_numerics(run.settings(), world.device())) log_info("{}", note);
+  return run.settings().job == Job::kResnetTinyimagenet ? train_images(world, run) : train_qa(world, run);
 }
 
 void choose_cpu(const LoadedTrainSettings& loaded, WorldOptions& options) {
@@ -36,14 +40,10 @@ int run_train(const std::vector<std::string>& args) {
                            .num_ranks = discover_rank(environment).world_size,
                            .declare_more = [&](Schema& schema) { declare(schema, world_settings); }});
   if (loaded.is_done) return 0;
-  refuse_unbuilt(loaded.settings, *loaded.schema);
   WorldOptions options = options_of(world_settings, *loaded.schema);
   choose_cpu(loaded, options);
   const TrainRun run{loaded, args, environment};
-  return run_rank(options, [&run](World& world) {
-    train(world, run);
-    return 0;
-  });
+  return run_rank(options, [&run](World& world) { return train(world, run); });
 }
 
 }  // namespace tessera

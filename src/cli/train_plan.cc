@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "comm/gpu_support.h"
@@ -51,6 +52,37 @@ int ranks_of_this_node(const World& world) {
   return static_cast<int>(std::count(nodes.begin(), nodes.end(), world.node_rank()));
 }
 
+// What does not depend on the kind of data.
+PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
+                        const StepShape& pass, const World& world, bool merges) {
+  const EngineOptions engine = engine_options(settings, model, world.device());
+  PlanReport report;
+  report.model = std::move(planned);
+  MemoryPlanOptions& options = report.request.options;
+  options.placement = engine.placement;
+  options.types = {engine.types.compute, engine.types.reduce, settings.loop.accumulation > 1 && !merges};
+  options.num_moments = num_moments_of(settings.optimizer);
+  options.num_ranks = world.size();
+  options.ranks_per_node = world.num_nodes() > 1 ? ranks_of_this_node(world) : 0;
+  options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);
+  options.checkpoints_activations = settings.loop.gradient_checkpointing;
+  options.forward_prefetch = engine.forward_prefetch;
+  options.backward_prefetch = engine.backward_prefetch;
+  options.on_gpu = world.device().is_cuda();
+  options.buffer_bytes = report.model.buffer_bytes;
+  if (!options.on_gpu) options.placement.offload_optimizer = options.placement.offload_parameters = false;
+  StepShape& shape = report.request.shape;
+  shape = pass;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(scalar_type_of(settings.precision.compute)));
+  shape.on_gpu = options.on_gpu;
+  report.optimizer = settings.optimizer.kind == OptimizerKind::kSgd ? "sgd" : "adamw";
+  report.limit_bytes = memory_of_rank(world);
+  report.rows.push_back({settings.spread.strategy, report.request,
+                         plan_request(report.model.units, report.model.make_step, report.request)});
+  add_advice(report);
+  return report;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> memory_of_rank(const World& world) {
@@ -65,33 +97,23 @@ std::optional<std::int64_t> memory_of_rank(const World& world) {
 
 PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
                        const World& world, bool merges) {
-  const EngineOptions engine = engine_options(settings, *model.model, world.device());
-  PlanReport report;
-  report.model = {
+  PlannedModel planned{
       model.config.at("model_type").get<std::string>(), planned_units(*model.model, model.model->units()),
       [config = model.config](const StepShape& shape) { return language_step_memory(config, "config.json", shape); },
       0};
-  MemoryPlanOptions& options = report.request.options;
-  options.placement = engine.placement;
-  options.types = {engine.types.compute, engine.types.reduce, settings.loop.accumulation > 1 && !merges};
-  options.num_moments = num_moments_of(settings.optimizer);
-  options.num_ranks = world.size();
-  options.ranks_per_node = world.num_nodes() > 1 ? ranks_of_this_node(world) : 0;
-  options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);
-  options.checkpoints_activations = settings.loop.gradient_checkpointing;
-  options.forward_prefetch = engine.forward_prefetch;
-  options.backward_prefetch = engine.backward_prefetch;
-  options.on_gpu = world.device().is_cuda();
-  if (!options.on_gpu) options.placement.offload_optimizer = options.placement.offload_parameters = false;
-  StepShape& shape = report.request.shape;
-  shape = largest_pass(training, settings.loop.batch_size * (merges ? settings.loop.accumulation : 1));
-  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(engine.types.compute));
-  shape.on_gpu = options.on_gpu;
-  report.optimizer = settings.optimizer.kind == OptimizerKind::kSgd ? "sgd" : "adamw";
-  report.limit_bytes = memory_of_rank(world);
-  report.rows.push_back({settings.spread.strategy, report.request,
-                         plan_request(report.model.units, report.model.make_step, report.request)});
-  add_advice(report);
+  const StepShape pass = largest_pass(training, settings.loop.batch_size * (merges ? settings.loop.accumulation : 1));
+  return plan_of_pass(settings, *model.model, std::move(planned), pass, world, merges);
+}
+
+PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
+  PlannedModel planned{"resnet50", planned_units(model, model.units()),
+                       [n = model.num_classes()](const StepShape& shape) { return resnet50_step_memory(n, shape); }, 0};
+  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
+  StepShape pass;
+  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
+  pass.longest = settings.data.image_size;
+  PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
+  report.is_text = false;
   return report;
 }
 

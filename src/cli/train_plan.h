@@ -7,6 +7,7 @@
 #include "cli/plan_print.h"
 #include "cli/qa_files.h"
 #include "data/text/token_store.h"
+#include "model/resnet.h"
 #include "tessera/world.h"
 #include "train/settings/train_settings.h"
 
@@ -20,6 +21,9 @@ std::optional<std::int64_t> memory_of_rank(const World& world);
 // micro-steps of an update are one pass.
 PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
                        const World& world, bool merges);
+
+// The same of the picture job: a pass is a micro-batch.
+PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world);
 
 // Whether the micro-steps of an update become one pass, by the setting and, where it is auto, by the plan; rank 0 says
 // so. Collective.

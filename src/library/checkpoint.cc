@@ -4,14 +4,12 @@
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "checkpoint/load_weights.h"
 #include "core/error.h"
 #include "library/agreement.h"
 #include "library/optimizer_impl.h"
 #include "library/unit_file.h"
+#include "library/weights_file.h"
 
 namespace tessera {
 namespace {
@@ -19,30 +17,6 @@ namespace {
 constexpr const char* kNumUpdates = "tessera.num_updates";
 constexpr const char* kLossScale = "tessera.loss_scale";
 constexpr const char* kNumCleanSteps = "tessera.num_clean_steps";
-
-struct Buffer {
-  StateTensor description;
-  at::Tensor tensor;
-};
-
-// Larger elements first: then each tensor of a file is aligned to its own.
-std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
-  std::vector<Buffer> buffers;
-  std::unordered_map<const void*, std::size_t> known;
-  for (const auto& item : model.named_buffers()) {
-    const at::Tensor& tensor = item.value();
-    if (!tensor.defined()) continue;
-    const auto [place, is_new] = known.try_emplace(tensor.unsafeGetTensorImpl(), buffers.size());
-    if (is_new) {
-      buffers.push_back({{item.key(), {}, tensor.sizes().vec(), tensor.scalar_type()}, tensor});
-    } else {
-      buffers[place->second].description.other_names.push_back(item.key());
-    }
-  }
-  std::stable_sort(buffers.begin(), buffers.end(),
-                   [](const Buffer& a, const Buffer& b) { return a.tensor.element_size() > b.tensor.element_size(); });
-  return buffers;
-}
 
 void check_ready(const Sharded::Impl& sharded, const char* call) {
   sharded.check_idle(call);
@@ -59,32 +33,6 @@ SpreadModel spread_of(Sharded::Impl& sharded) {
           [&sharded](const char* call, const std::function<void()>& work) { sharded.guarded(call, work); }};
 }
 
-// A model's tensors as its file holds them: buffers of 4 bytes an element and more, parameters, narrower buffers.
-struct WeightsFile {
-  explicit WeightsFile(Sharded::Impl& sharded) : states{parameters_of(*sharded.engine)} {
-    for (Buffer& buffer : buffers_of(sharded.model)) {
-      (buffer.tensor.element_size() >= 4 ? wide : narrow).push_back(std::move(buffer));
-    }
-    for (const Buffer& buffer : wide) tensors.push_back(buffer.description);
-    for (StateTensor& tensor : describe(spread_of(sharded), states)) tensors.push_back(std::move(tensor));
-    for (const Buffer& buffer : narrow) tensors.push_back(buffer.description);
-  }
-
-  std::vector<FlatState> states;
-  std::vector<Buffer> wide, narrow;
-  std::vector<StateTensor> tensors;
-};
-
-// Any type travels as bytes.
-void load_buffer(World& world, Buffer& buffer, const std::optional<StateReader>& reader) {
-  if (buffer.tensor.numel() == 0) return;
-  if (reader && reader->has(buffer.description.name)) buffer.tensor.copy_(reader->tensor(buffer.description.name));
-  if (world.size() == 1) return;
-  const at::Tensor flat = buffer.tensor.detach().contiguous().clone().view({-1});
-  world.all().broadcast(flat.view(at::kByte), 0, "buffers")->wait();
-  buffer.tensor.copy_(flat.view(buffer.tensor.sizes()));
-}
-
 // What rank 0 has read, to all.
 double tell(World& world, double number) {
   const at::Tensor told = at::tensor({number}, at::kDouble).to(world.device());
@@ -98,31 +46,13 @@ void save_weights(Sharded& sharded, const std::filesystem::path& file) {
   Sharded::Impl& impl = sharded.impl();
   check_ready(impl, "save_weights");
   impl.guarded("save_weights", [&] { impl.make_buffers_alike(); });
-  const WeightsFile layout(impl);
-  std::optional<StateWriter> writer;  // rank 0's
-  on_first_rank(impl.world, [&] {
-    writer.emplace(file, layout.tensors);
-    for (const Buffer& buffer : layout.wide) writer->add(buffer.tensor);
-  });
-  write_units(spread_of(impl), layout.states, writer);
-  on_first_rank(impl.world, [&] {
-    for (const Buffer& buffer : layout.narrow) writer->add(buffer.tensor);
-    writer->finish();
-  });
+  write_weights_file(spread_of(impl), file);
 }
 
 void load_weights(Sharded& sharded, const std::filesystem::path& file) {
   Sharded::Impl& impl = sharded.impl();
   check_ready(impl, "load_weights");
-  WeightsFile layout(impl);
-  std::optional<StateReader> reader;  // rank 0's
-  on_first_rank(impl.world, [&] { reader.emplace(file, layout.tensors); });
-  impl.guarded("load_weights", [&] {
-    const at::NoGradGuard no_gradients;
-    for (Buffer& buffer : layout.wide) load_buffer(impl.world, buffer, reader);
-    for (Buffer& buffer : layout.narrow) load_buffer(impl.world, buffer, reader);
-  });
-  read_units(spread_of(impl), layout.states, reader);
+  read_weights_file(spread_of(impl), file);
 }
 
 void load_weights(torch::nn::Module& module, const std::filesystem::path& file) {

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/max_pool2d.h>
 #include <fmt/format.h>
 #include <torch/nn/init.h>
@@ -24,6 +26,17 @@ torch::nn::Conv2d convolution(std::int64_t in_channels, std::int64_t out_channel
       torch::nn::Conv2dOptions(in_channels, out_channels, size).stride(stride).padding(size / 2).bias(false));
 }
 
+// The weight in the type of what it is applied to, as AMP casts it; then channels-last too, which the convolution would
+// otherwise make of it by itself.
+at::Tensor convolve(torch::nn::Conv2dImpl& convolution, const at::Tensor& x_BCHW) {
+  at::Tensor weight = convolution.weight;
+  if (weight.scalar_type() != x_BCHW.scalar_type()) {
+    weight = weight.to(x_BCHW.scalar_type(), /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
+  }
+  return at::conv2d(x_BCHW, weight, /*bias=*/{}, convolution.options.stride(),
+                    std::get<torch::ExpandingArray<2>>(convolution.options.padding()));
+}
+
 // What torch::nn::BatchNorm2d computes, but that a second pass over the same batch can leave the statistics alone.
 at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
   const bool use_batch = norm.is_training();
@@ -35,7 +48,7 @@ at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW
                     fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
   }
   if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
-  // In half types the statistics stay float32, and scale and shift have to be of their type.
+  // With half types the statistics stay float32, and scale and shift have to be of their type.
   const at::ScalarType type = norm.running_mean.scalar_type();
   return at::batch_norm(x_BCHW, norm.weight.to(type), norm.bias.to(type),
                         pass_statistics ? norm.running_mean : at::Tensor(),
@@ -69,11 +82,11 @@ class Bottleneck : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x_BCHW, bool move_statistics) {
-    at::Tensor out = batch_norm(*bn1_, conv1_(x_BCHW), move_statistics).relu_();
-    out = batch_norm(*bn2_, conv2_(out), move_statistics).relu_();
-    out = batch_norm(*bn3_, conv3_(out), move_statistics);
+    at::Tensor out = batch_norm(*bn1_, convolve(*conv1_, x_BCHW), move_statistics).relu_();
+    out = batch_norm(*bn2_, convolve(*conv2_, out), move_statistics).relu_();
+    out = batch_norm(*bn3_, convolve(*conv3_, out), move_statistics);
     // Into the tensor that batch-norm just made: its gradient needs only its input.
-    out += shortcut_.is_empty() ? x_BCHW : batch_norm(*shortcut_norm_, shortcut_(x_BCHW), move_statistics);
+    out += shortcut_.is_empty() ? x_BCHW : batch_norm(*shortcut_norm_, convolve(*shortcut_, x_BCHW), move_statistics);
     return out.relu_();
   }
 
@@ -122,7 +135,7 @@ at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) 
     throw Error(fmt::format("ResNet-50 expects images [batch, 3, height, width], found [{}]",
                             fmt::join(images_BCHW.sizes().begin(), images_BCHW.sizes().end(), ", ")));
   }
-  at::Tensor x = conv1_(images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
+  at::Tensor x = convolve(*conv1_, images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
   x = at::max_pool2d(batch_norm(*bn1_, x, true).relu_(), {3, 3}, {2, 2}, {1, 1});
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     // Shared by the copies of the body that a runner keeps.
@@ -131,7 +144,8 @@ at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) 
       return block->forward(input, std::exchange(*is_first, false));
     });
   }
-  return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+  const at::Tensor features = at::adaptive_avg_pool2d(x, {1, 1}).flatten(1);
+  return at::linear(features, fc_->weight.to(features.scalar_type()), fc_->bias.to(features.scalar_type()));
 }
 
 at::Tensor ResNet50::forward(const at::Tensor& images_BCHW) {

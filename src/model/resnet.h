@@ -32,7 +32,8 @@ class ResNet50 : public UnitModel {
   const std::vector<Unit>& units() const override { return units_; }
   std::int64_t num_classes() const { return num_classes_; }
 
-  // images_BCHW: [B, 3, H, W] in the parameters' type (or any, under autocast); gives logits [B, num_classes].
+  // images_BCHW: [B, 3, H, W]; gives logits [B, num_classes]. The images' type is what it computes in: with float32
+  // parameters and half images that is what torch's autocast computes, batch-norm in float32 included.
   at::Tensor forward(const at::Tensor& images_BCHW, UnitRunner& runner);
   at::Tensor forward(const at::Tensor& images_BCHW);
 

@@ -1,7 +1,8 @@
 #include "data/images/image_batch.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -60,15 +61,18 @@ at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization
     throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
                             c10::toString(bytes.scalar_type()), bytes.dim()));
   }
-  std::vector<float> scale, offset;
-  for (std::size_t c = 0; c < 3; ++c) {
-    scale.push_back(normalization.scale(c));
-    offset.push_back(normalization.offset(c));
-  }
-  const auto per_channel = [&](const std::vector<float>& values) {
-    return at::tensor(values, at::kFloat).to(bytes.device()).view({1, 3, 1, 1});
+  // Made on the device: three numbers copied there would make the host wait for all that the device has to do.
+  const auto per_channel = [&](auto value_of) {
+    std::vector<at::Tensor> values;
+    for (std::size_t c = 0; c < 3; ++c) {
+      values.push_back(at::full({1, 1, 1, 1}, value_of(c), bytes.options().dtype(at::kFloat)));
+    }
+    return at::cat(values, 1);
   };
-  return bytes.to(at::kFloat).mul_(per_channel(scale)).add_(per_channel(offset)).to(type);
+  return bytes.to(at::kFloat)
+      .mul_(per_channel([&](std::size_t c) { return normalization.scale(c); }))
+      .add_(per_channel([&](std::size_t c) { return normalization.offset(c); }))
+      .to(type);
 }
 
 }  // namespace tessera

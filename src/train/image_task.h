@@ -1,0 +1,81 @@
+// resnet-tinyimagenet: a classifier of pictures.
+//
+// The order of the pictures is that of torch's DistributedSampler: one permutation for all ranks by data seed and
+// epoch, of which a rank takes every num_ranks-th; what does not come out even is left out, or the first ones come
+// again. In evaluation every picture is seen once, by one rank.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/images/image_batch.h"
+#include "model/resnet.h"
+#include "train/task.h"
+
+namespace tessera {
+
+struct ImageTaskOptions {
+  int rank = 0, num_ranks = 1;
+  at::Device device = at::kCPU;
+  at::ScalarType compute = at::kFloat;               // of the pictures and so of the model; parameters are float32
+  std::int64_t batch_size = 1, eval_batch_size = 1;  // pictures of one rank and micro-step
+  bool shuffles = true, drops_last = true;
+  std::uint64_t data_seed = 0;
+  int num_workers = 0;
+  std::int64_t num_ahead = 1;  // batches that workers prepare
+  bool local_metrics = false;  // evaluation gives rank 0's own numbers, not those of all ranks
+};
+
+// Of pictures: the sums that metrics are made of.
+struct ImageSums {
+  double loss = 0, num_right = 0, num_images = 0;
+
+  double mean_loss() const { return loss / num_images; }
+  double accuracy() const { return num_right / num_images; }
+};
+
+class ImageTask : public TrainTask {
+ public:
+  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError where there are fewer pictures
+  // than ranks, no whole batch, or a label is none of the model's classes.
+  ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
+            const ImageTaskOptions& options);
+
+  UnitModel& model() override { return *model_; }
+  std::int64_t num_rows() const override { return training_.size(); }
+  std::int64_t num_batches() const override { return num_batches_; }
+  std::int64_t num_eval_rows() const override { return evaluation_ == nullptr ? 0 : evaluation_->size(); }
+
+  UpdateShape begin_update(const Update& update) override;
+  at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
+  // Sums: loss, right answers, pictures.
+  Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
+  // eval_loss, and eval_accuracy as a share of 1.
+  LogRecord metrics(const std::vector<double>& sums) const override;
+
+  // Of this rank's training passes since the last call; waits for the device.
+  ImageSums take_training_sums();
+
+ private:
+  using Batches = std::vector<std::vector<std::int64_t>>;
+
+  Batches batches_of(std::int64_t epoch) const;
+  PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
+                                       std::int64_t begin) const;
+  at::Tensor on_device(const at::Tensor& loaded) const;
+  // The loss added up over the batch; what it and the right answers are goes into `sums`, too.
+  at::Tensor run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums);
+
+  std::shared_ptr<ResNet50> model_;
+  const ImageDataset& training_;
+  const ImageDataset* evaluation_;
+  ImageTaskOptions options_;
+  std::int64_t num_batches_ = 0;
+
+  std::int64_t epoch_ = -1;
+  Batches batches_;  // pictures of this rank's, of the epoch
+  std::unique_ptr<PrefetchLoader<ImageBatch>> loader_;
+  at::Tensor sums_;  // [3] double on the device: loss, right answers, pictures; read when somebody asks
+};
+
+}  // namespace tessera
