@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <link.h>
-#include <mpi.h>
 #include <netdb.h>
 #include <torch/version.h>
 
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "comm/gpu_support.h"
+#include "comm/mpi_runtime.h"
 #include "comm/rank_env.h"
 #include "config/schema.h"
 #include "core/environment.h"
@@ -95,14 +95,6 @@ fs::path folder_of_library(const std::string& name) {
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
-  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part says it.
-  return split(std::string(trim(text)), ',').front();
 }
 
 // Why a host name leads nowhere; empty where it leads somewhere. A name server that does not answer is not waited for
@@ -188,7 +180,7 @@ MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
   facts.tessera_version = kVersion;
   facts.torch_version = TORCH_VERSION;
   gather_gpus(facts);
-  facts.mpi_version = answer([] { return mpi_version(); });
+  facts.mpi_version = answer([] { return mpi_library_version(); });
   try {
     facts.mpirun_path = find_program("mpirun", environment);
   } catch (const Error&) {  // find_problems says so

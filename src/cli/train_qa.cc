@@ -103,22 +103,26 @@ void print_plan(const TrainSettings& settings, const QaModel& model, const QaDat
   print_out(plan_text(plan_of_run(settings, model, data.training.tokens, world, merges)));
 }
 
-void run_trainer(World& world, QaTask& task, const TrainRun& run, const TrainSettings& settings, const QaModel& model,
-                 const QaData& data, const std::optional<fs::path>& checkpoint) {
+int run_trainer(World& world, QaTask& task, const TrainRun& run, const TrainSettings& settings, const QaModel& model,
+                const QaData& data, const std::optional<fs::path>& checkpoint) {
   const SavedModel saved = saved_model_of(model);
-  run_training({world, run, settings, task, saved, FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)),
-                checkpoint},
-               {.before = [&](Trainer& trainer, Console&,
-                              Listeners&) { add_answer_metrics(world, trainer, settings, model, data); },
-                .after = [&](Trainer& trainer, Console& console,
-                             Listeners& listeners) {
-                  show_answers(world, trainer, settings, model, data, console, listeners);
-                }});
+  return run_training({world, run, settings, task, saved,
+                       FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), checkpoint,
+                       [&] {
+                         return plan_of_run(settings, model, data.training.tokens, world,
+                                            settings.loop.merge_accumulation == MergeAccumulation::kOn);
+                       }},
+                      {.before = [&](Trainer& trainer, Console&,
+                                     Listeners&) { add_answer_metrics(world, trainer, settings, model, data); },
+                       .after =
+                           [&](Trainer& trainer, Console& console, Listeners& listeners) {
+                             show_answers(world, trainer, settings, model, data, console, listeners);
+                           }});
 }
 
 }  // namespace
 
-void train_qa(World& world, const TrainRun& run) {
+int train_qa(World& world, const TrainRun& run) {
   const TrainSettings& given = run.settings();
   prepare_output_folder(world, given.output.output_dir);
   QaModel model = open_qa_model(given, run.environment);
@@ -133,9 +137,10 @@ void train_qa(World& world, const TrainRun& run) {
   announce(settings, model, data, plan_steps(task, settings), world);
   if (settings.dry_run) {
     const FirstValues check_of_names(model, 0);  // every weight has its place in the file
-    return print_plan(settings, model, data, world);
+    print_plan(settings, model, data, world);
+    return 0;
   }
-  run_trainer(world, task, run, settings, model, data, checkpoint);
+  return run_trainer(world, task, run, settings, model, data, checkpoint);
 }
 
 }  // namespace tessera

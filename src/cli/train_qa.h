@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-// From the files to the saved model. Collective.
-void train_qa(World& world, const TrainRun& run);
+// From the files to the saved model. Returns the exit status. Collective.
+int train_qa(World& world, const TrainRun& run);
 
 }  // namespace tessera

@@ -1,13 +1,20 @@
 #include "cli/train_reports.h"
 
+#include <fmt/format.h>
 #include <torch/version.h>
 
 #include <filesystem>
 #include <memory>
 
+#include "cli/build_commit.h"
+#include "cli/rank_log.h"
+#include "comm/gpu_support.h"
+#include "comm/mpi_runtime.h"
 #include "core/version.h"
+#include "monitor/host_info.h"
 #include "train/console_listeners.h"
 #include "train/csv_history.h"
+#include "train/rank_sums.h"
 #include "train/run_record.h"
 #include "train/tensorboard.h"
 #include "train/wandb.h"
@@ -17,14 +24,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RunDescription description_of(const TrainRun& run, const World& world) {
+// "NVIDIA H200 (cuda:0)"
+std::string device_name(const World& world) {
+  const GpuSupport* gpus = world.device().is_cuda() ? gpu_support() : nullptr;
+  const std::string name =
+      gpus != nullptr ? gpus->info(world.device().index()).name : read_cpu_info().model.value_or("unknown");
+  return fmt::format("{} ({})", name, world.device().str());
+}
+
+LogRecord versions_of(const World& world) {
+  LogRecord versions = {{"tessera", std::string(kVersion)}, {"torch", std::string(TORCH_VERSION)}};
+  const GpuSupport* gpus = world.device().is_cuda() ? gpu_support() : nullptr;
+  if (gpus != nullptr) {
+    versions.set("cuda", gpus->cuda_version());
+    versions.set("cuda_driver", gpus->driver_version());
+  }
+  if (world.backend_name() == "nccl") versions.set("nccl", gpus->nccl_version());
+  if (world.backend_name() == "mpi") versions.set("mpi", mpi_library_version());
+  return versions;
+}
+
+RunDescription description_of(const TrainRun& run, const World& world, std::vector<std::string> devices) {
   RunDescription description;
   for (const Setting* setting : run.loaded.schema->shown()) {
     description.settings.push_back({setting->name(), setting->shown_text(), setting->origin()});
   }
-  description.versions = {{"tessera", std::string(kVersion)}, {"torch", std::string(TORCH_VERSION)}};
+  description.versions = versions_of(world);
+  description.commit = build_commit();
   description.hosts = world.hosts();
-  description.devices.assign(static_cast<std::size_t>(world.size()), world.device().str());
+  description.devices = std::move(devices);
   description.command = {"tessera", "train"};
   description.command.insert(description.command.end(), run.args.begin(), run.args.end());
   description.secret_values = secret_values_of(run.environment.all());
@@ -52,15 +80,25 @@ void add_reports(const TrainRun& run, const World& world, Listeners& listeners) 
 
 }  // namespace
 
-void add_listeners(const TrainRun& run, const World& world, const std::vector<LogRecord>& history, Console& console,
-                   Listeners& listeners) {
-  if (world.rank() != 0) return;
+std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world,
+                                                const std::vector<LogRecord>& history, Console& console,
+                                                Listeners& listeners) {
+  const bool is_first = world.rank() == 0;
+  const auto utilisation = std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda());
+  const std::string device =
+      world.device().is_cuda() ? fmt::format("gpu.{}", static_cast<int>(world.device().index())) : "cpu";
+  listeners.add(std::make_unique<UtilisationListener>(utilisation, is_first ? &listeners : nullptr, device));
+  listeners.add(std::make_unique<RankLog>());
+  std::vector<std::string> devices = gather_texts(world, device_name(world));
+  if (!is_first) return utilisation;
   const fs::path output_dir = run.settings().output.output_dir;
-  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world), history));
+  listeners.add(
+      std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, std::move(devices)), history));
   listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv"));
   add_reports(run, world, listeners);
   if (run.settings().output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
   listeners.add(std::make_unique<LogLinePrinter>(console));
+  return utilisation;
 }
 
 }  // namespace tessera

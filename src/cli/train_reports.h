@@ -1,10 +1,12 @@
 // What `tessera train` was called with, and who hears of the run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/environment.h"
+#include "monitor/utilisation.h"
 #include "tessera/world.h"
 #include "train/console.h"
 #include "train/listener.h"
@@ -19,8 +21,10 @@ struct TrainRun {
   const TrainSettings& settings() const { return loaded.settings; }
 };
 
-// Rank 0's; the others have none. `history`: of the run that this one goes on with.
-void add_listeners(const TrainRun& run, const World& world, const std::vector<LogRecord>& history, Console& console,
-                   Listeners& listeners);
+// All reports are rank 0's; every rank has its log, and counts what it uses of its device: what the caller asks for the
+// summary. `history`: of the run that this one goes on with. Collective.
+std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world,
+                                                const std::vector<LogRecord>& history, Console& console,
+                                                Listeners& listeners);
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include "comm/mpi_collectives.h"
 #include "core/error.h"
 #include "core/quantity.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
@@ -286,6 +287,14 @@ void MpiRuntime::start(MpiJob& job) {
                                        lane.scratch, lane.shared.get());
   job.task.emplace(carry_out(*job.flow, job.operation, lane.order));
   job.task->start();
+}
+
+std::string mpi_library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part says it.
+  return split(std::string(trim(text)), ',').front();
 }
 
 }  // namespace tessera

@@ -127,4 +127,7 @@ class MpiBackend : public HostBackend {
   std::shared_ptr<MpiLane> lane_;
 };
 
+// "Open MPI v4.1.4"; empty where it does not say. Needs no MPI_Init.
+std::string mpi_library_version();
+
 }  // namespace tessera

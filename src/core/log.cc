@@ -1,5 +1,6 @@
 #include "core/log.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <poll.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -22,10 +24,12 @@ namespace {
 
 constexpr std::array kLevelNames = {"debug", "info", "warn", "error"};
 
-// Two plain numbers, so that asking and writing need no lock. A line that is written while the log is configured may
+// Plain numbers, so that asking and writing need no lock. A line that is written while the log is configured may
 // carry the old rank; nothing else can go wrong.
 std::atomic<LogLevel> lowest_shown = LogLevel::kInfo;
+std::atomic<LogLevel> lowest_in_file = LogLevel::kInfo;
 std::atomic<int> own_rank = -1;
+std::atomic<int> own_file = -1;  // of open_log_file(); -1: none (any more)
 
 [[noreturn]] void refuse_spec(std::string_view spec) {
   throw UsageError(fmt::format(
@@ -51,8 +55,11 @@ bool selects(std::string_view ranks, int rank, std::string_view spec) {
   return rank < 0 || (*low <= rank && rank <= *high);
 }
 
-// The lowest level that the rank shows.
-LogLevel lowest_level(std::string_view spec, int rank) {
+struct Levels {
+  LogLevel chosen, shown;  // by the spec alone; by this rank
+};
+
+Levels levels_of(std::string_view spec, int rank) {
   const std::vector<std::string> parts = split(spec.empty() ? "info" : lower_case(spec), ',');
   const std::optional<LogLevel> level = level_named(trim(parts[0]));
   if (!level) refuse_spec(spec);
@@ -60,7 +67,7 @@ LogLevel lowest_level(std::string_view spec, int rank) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (selects(trim(parts[i]), rank, spec)) selected = true;
   }
-  return selected ? *level : LogLevel::kError;
+  return {*level, selected ? *level : LogLevel::kError};
 }
 
 std::string format_line(LogLevel level, std::string_view message) {
@@ -92,17 +99,47 @@ void write_to_stderr(std::string_view line) {
   }
 }
 
+// A disk that is full is no reason to end a run: said once, and the file is given up.
+void append_to_file(std::string_view line) {
+  const int file = own_file;
+  if (file < 0) return;
+  while (!line.empty()) {
+    const ssize_t num_written = ::write(file, line.data(), line.size());
+    if (num_written < 0 && errno == EINTR) continue;
+    if (num_written < 0) {
+      const std::string why = std::strerror(errno);
+      if (own_file.exchange(-1) == file) {
+        write_to_stderr(format_line(LogLevel::kWarn, "cannot write this rank's log file any more: " + why));
+      }
+      return;
+    }
+    line.remove_prefix(static_cast<std::size_t>(num_written));
+  }
+}
+
 }  // namespace
 
 void configure_log(std::string_view spec, int rank) {
-  const LogLevel lowest = lowest_level(spec, rank);
+  const Levels levels = levels_of(spec, rank);
   own_rank = rank;
-  lowest_shown = lowest;
+  lowest_shown = levels.shown;
+  lowest_in_file = levels.chosen;
+}
+
+void open_log_file(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  const int file = error ? -1 : ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) {
+    throw UsageError(
+        fmt::format("cannot write the log {}: {}", path.string(), error ? error.message() : std::strerror(errno)));
+  }
+  own_file = file;
 }
 
 std::string log_spec_mistake(std::string_view spec) {
   try {
-    lowest_level(spec, -1);
+    levels_of(spec, -1);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -110,12 +147,22 @@ std::string log_spec_mistake(std::string_view spec) {
 }
 
 bool log_enabled(LogLevel level) {
-  return level >= lowest_shown.load(std::memory_order_relaxed);
+  return level >= lowest_shown.load(std::memory_order_relaxed) ||
+         (own_file.load(std::memory_order_relaxed) >= 0 && level >= lowest_in_file.load(std::memory_order_relaxed));
 }
 
 void write_log(LogLevel level, std::string_view message) {
   const int caller_errno = errno;  // a log line between a failed call and the look at errno must not change it
-  write_to_stderr(format_line(level, message));
+  const std::string line = format_line(level, message);
+  // An error is shown without anybody having asked log_enabled().
+  if (level >= lowest_shown.load(std::memory_order_relaxed)) write_to_stderr(line);
+  if (level >= lowest_in_file.load(std::memory_order_relaxed)) append_to_file(line);
+  errno = caller_errno;
+}
+
+void write_log_file(std::string_view message) {
+  const int caller_errno = errno;
+  append_to_file(format_line(LogLevel::kInfo, message));
   errno = caller_errno;
 }
 

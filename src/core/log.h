@@ -2,11 +2,13 @@
 //
 // TESSERA_LOG says what is shown: a level (debug, info, warn, error), then optionally the ranks: 'info' (rank 0 alone),
 // 'debug,all', 'info,0-3', 'info,0,4-7'; empty is 'info'. Errors are shown from every rank. Safe from any thread; one
-// write a line, so that the lines of several ranks do not mix.
+// write a line, so that the lines of several ranks do not mix. A rank may have a file of its own, which gets its lines
+// whatever ranks are shown.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +24,12 @@ void configure_log(std::string_view spec, int rank);
 std::string log_spec_mistake(std::string_view spec);
 bool log_enabled(LogLevel level);
 void write_log(LogLevel level, std::string_view message);
+
+// Lines from the level of configure_log() on go to the end of this file, too; once a process. Throws UsageError with
+// the system's reason. A file that cannot be written later is told of once.
+void open_log_file(const std::filesystem::path& path);
+// A line for the file alone: what is shown elsewhere already.
+void write_log_file(std::string_view message);
 
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> format, Args&&... args) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/log.h"
 #include "core/output.h"
 
 namespace tessera {
@@ -44,7 +45,12 @@ Console Console::of_process() {
 void Console::print_line(std::string_view line) {
   const std::string bar = shown_;
   clear_progress();
-  out_(std::string(line) + "\n");
+  try {
+    out_(std::string(line) + "\n");
+  } catch (const OutputError& error) {
+    if (failure_.empty()) log_warn("{} (the run goes on without such lines)", error.what());
+    failure_ = error.what();
+  }
   if (!bar.empty()) show_progress(bar);
 }
 

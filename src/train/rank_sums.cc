@@ -2,6 +2,10 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cstring>
 
 namespace tessera {
 
@@ -27,6 +31,20 @@ std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own)
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += of_rank[i];
   }
   return sums;
+}
+
+std::vector<std::string> gather_texts(World& world, const std::string& own) {
+  if (world.size() == 1) return {own};
+  constexpr std::size_t kSize = 256;  // with a 0 behind it
+  const at::Tensor text = at::zeros({kSize}, at::kByte);
+  std::memcpy(text.data_ptr(), own.data(), std::min(own.size(), kSize - 1));
+  const at::Tensor output = at::empty({world.size() * std::int64_t{kSize}}, text.options().device(world.device()));
+  world.all().all_gather(output, text.to(world.device()), "names")->wait();
+  const at::Tensor host = output.cpu();
+  std::vector<std::string> all;
+  const char* bytes = static_cast<const char*>(host.const_data_ptr());
+  for (int rank = 0; rank < world.size(); ++rank, bytes += kSize) all.emplace_back(bytes);
+  return all;
 }
 
 }  // namespace tessera

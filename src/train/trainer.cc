@@ -134,8 +134,29 @@ RunEnd Trainer::run() {
   const double begin = steady_seconds();
   speed_.resume_at(state_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
+  run_updates();
+  phase_ = "the end of training";
+  engine_->settle_updates();
+  read_losses();
+  if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
+    if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
+    tell_summary();
+    return RunEnd::kInterrupted;
+  }
+  const double seconds = steady_seconds() - begin;
+  const std::int64_t of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
+  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), of_update), state_.step, losses_.run_mean(),
+                    state_.epoch));
+  tell_summary();
+  if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
+  return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
+}
+
+void Trainer::run_updates() {
+  if (own_signal_) agreement_.emplace(world_);
   while (state_.step < plan_.total_steps() && !should_stop_) {
     const Update update = plan_.update(state_.step + 1);
+    phase_ = fmt::format("step {}", update.step);
     run_update(update);
     state_.step = update.step;
     state_.epoch = update.epoch_after;
@@ -145,16 +166,23 @@ RunEnd Trainer::run() {
       act(flow_.after_epoch(state_.step, state_.epoch));
       if (after_epoch_) after_epoch_(update);
     }
+    if (must_stop()) break;
   }
-  engine_->settle_updates();
-  read_losses();
-  const double seconds = steady_seconds() - begin;
-  const std::int64_t of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
-  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), of_update), state_.step, losses_.run_mean(),
-                    state_.epoch));
-  listeners_.on_summary(now(), speed_.summary());
-  if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
-  return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
+  agreement_.reset();
+}
+
+bool Trainer::must_stop() {
+  if (agreement_) stop_signal_ = agreement_->after_step(own_signal_());
+  return stop_signal_ != 0;
+}
+
+void Trainer::tell_summary() {
+  LogRecord summary = speed_.summary();
+  if (more_summary_) {
+    const LogRecord more = more_summary_();
+    for (const auto& [key, value] : more.entries()) summary.set(key, value);
+  }
+  listeners_.on_summary(now(), summary);
 }
 
 // StepLR counts epochs.
@@ -246,11 +274,16 @@ void Trainer::act(const Actions& actions) {
   const bool evaluates = actions.evaluate && task_.num_eval_rows() > 0;
   if (evaluates) evaluate_and_judge(is_best);
   const bool saves = settings_.flow.saving == Interval::kBest ? evaluates && is_best : actions.save;
-  if (saves && save_checkpoint_) {
-    read_losses();
-    engine_->settle_updates();
-    save_checkpoint_(*this);
-  }
+  if (saves) save();
+}
+
+void Trainer::save() {
+  if (!save_checkpoint_) return;
+  phase_ = fmt::format("the checkpoint of step {}", state_.step);
+  read_losses();
+  engine_->settle_updates();
+  save_checkpoint_(*this);
+  saved_step_ = state_.step;
 }
 
 // Told to rank 0's listeners; every rank keeps it, as part of what a checkpoint holds.
@@ -270,6 +303,7 @@ void Trainer::log_losses() {
 }
 
 LogRecord Trainer::evaluate() {
+  phase_ = fmt::format("the evaluation after step {}", state_.step);
   const at::NoGradGuard no_gradients;
   const Evaluating evaluating(task_.model());
   engine_->sync_buffers();

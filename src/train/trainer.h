@@ -24,6 +24,7 @@
 #include "train/schedule.h"
 #include "train/settings/train_settings.h"
 #include "train/step_plan.h"
+#include "train/stop_signals.h"
 #include "train/task.h"
 
 namespace tessera {
@@ -46,13 +47,22 @@ class Trainer {
   void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
   // Heard by all ranks when an epoch has ended, or the run within one, after what was due then. Collective.
   void after_epoch(std::function<void(const Update&)> hear) { after_epoch_ = std::move(hear); }
+  // Numbers of the whole run, told to the listeners with its speed: the utilisation. Collective.
+  void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
+  // What this rank is asked to stop by, 0 for nothing: looked at after each step (stop_signals.h).
+  void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
   // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws
   // UsageError where the run is shorter than what is behind it.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
 
-  // kFinished, or kStoppedEarly for want of a better evaluation. Throws Error naming step and rank where a loss is not
-  // a number.
+  // kFinished; kStoppedEarly for want of a better evaluation; kInterrupted by a signal to any rank, with a checkpoint
+  // of the last step unless nothing is to be saved. Throws Error naming step and rank where a loss is not a number.
   RunEnd run();
+  int stop_signal() const { return stop_signal_; }  // of kInterrupted
+  // The last checkpoint of this run is of the step that state() is of.
+  bool is_saved() const { return saved_step_ == state_.step; }
+  // What is being done, for the message of a run that fails: "step 3", "the evaluation after step 4".
+  const std::string& phase() const { return phase_; }
   // Metrics of the whole evaluation set, the same on every rank, told to the listeners. Collective.
   LogRecord evaluate();
 
@@ -66,7 +76,11 @@ class Trainer {
 
  private:
   void run_update(const Update& update);
+  void run_updates();
+  bool must_stop();
   void act(const Actions& actions);
+  void save();
+  void tell_summary();
   void log(const LogRecord& record);
   void log_losses();
   void evaluate_and_judge(bool& is_best);
@@ -80,7 +94,8 @@ class Trainer {
   TrainSettings settings_;
   Listeners& listeners_;
   SaveCheckpoint save_checkpoint_;
-  std::function<LogRecord()> more_metrics_;
+  std::function<LogRecord()> more_metrics_, more_summary_;
+  std::function<int()> own_signal_;
   std::function<void(const Update&)> after_epoch_;
 
   StepPlan plan_;
@@ -102,6 +117,10 @@ class Trainer {
   std::vector<double> unread_counts_;
   double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;
   bool should_stop_ = false;
+  std::optional<StopAgreement> agreement_;
+  int stop_signal_ = 0;
+  std::optional<std::int64_t> saved_step_;
+  std::string phase_;
 };
 
 }  // namespace tessera

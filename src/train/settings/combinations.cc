@@ -74,6 +74,16 @@ void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
        "with a dynamic scale, --loss_scale 0");
 }
 
+void check_buffers(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
+  const std::optional<NumberType>& type = s.train.precision.buffers;
+  if (!type) return;
+  if (s.train.job != Job::kResnetTinyimagenet) {
+    notes.push_back(fmt::format("{} changes nothing: the model has no buffers", shown(schema, "buffer_dtype")));
+  } else if (*type != NumberType::kFloat32) {
+    refuse(fmt::format("{}: batch norm's statistics stay in fp32; leave it out", shown(schema, "buffer_dtype")));
+  }
+}
+
 void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
   const ScheduleOptions& schedule = s.train.schedule;
   const bool is_step = schedule.kind == "StepLR";
@@ -183,6 +193,7 @@ void check_combinations(const Schema& schema, const DeclaredSettings& s, const T
   const TrainSettings& train = s.train;
   check_spread(schema, s, how);
   check_optimizer(schema, s);
+  check_buffers(schema, s, notes);
   check_schedule(schema, s, notes);
   const FlowOptions& flow = train.flow;
   check_steps(schema, "eval_strategy", "eval_steps", flow.evaluation, flow.eval_steps.value_or(0), notes);

@@ -155,6 +155,14 @@ TEST_F(Combinations, LoadersAheadNeedWorkers) {
   EXPECT_EQ(refusal({"--dataloader_prefetch_factor=4", "--dataloader_num_workers=2"}), "accepted");
 }
 
+TEST_F(Combinations, BuffersAreBatchNormsAlone) {
+  EXPECT_EQ(notes(load({"--buffer_dtype=bf16"})),
+            "--buffer_dtype=bf16 (command line) changes nothing: the model has no buffers\n");
+  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--data_dir=d", "--buffer_dtype=bf16"}),
+            "--buffer_dtype=bf16 (command line): batch norm's statistics stay in fp32; leave it out");
+  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--data_dir=d", "--buffer_dtype=fp32"}), "accepted");
+}
+
 TEST_F(Combinations, ThereIsNoHub) {
   EXPECT_EQ(
       refusal({"--push_to_hub", "true"}),

@@ -106,6 +106,11 @@ void declare_data(Schema& schema, Job job, DeclaredSettings& s) {
         .environment("DATA_DIR")
         .group(group)
         .help("folder with train/ and val/: TinyImageNet's own, or one folder a class");
+    schema.integer("image_size", &data.image_size)
+        .preset("224")
+        .range(32, 4096)
+        .group(group)
+        .help("a side of what the model sees; validation cuts it out of 8/7 as much");
   } else {
     schema.text("train_file", &data.train_file).group(group).help("SQuAD questions, .json or .jsonl");
     schema.text("validation_file", &data.validation_file).group(group).help("the same, for evaluation");

@@ -105,7 +105,10 @@ void declare_output(Schema& schema, Job job, DeclaredSettings& s) {
       .group(group)
       .help("a line after the first, too");
   schema.text("logging_dir", &output.logging_dir).group(group).help("of event files; none: runs/ of --output_dir");
-  schema.text("log_dir", &output.log_dir).environment("LOG_DIR").group(group).help("of the ranks' logs; none: log/");
+  schema.text("log_dir", &output.log_dir)
+      .environment("LOG_DIR")
+      .group(group)
+      .help("of the ranks' logs, in a folder by run and job id; none: log/ of --output_dir");
   schema.boolean("disable_tqdm", &s.disable_tqdm).group(group).help("no progress bar");
 }
 

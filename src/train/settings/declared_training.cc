@@ -107,6 +107,9 @@ void declare_loop(Schema& schema, Job job, DeclaredSettings& s) {
       .range(-1, 4294967295.0)
       .group(group)
       .help("of the rows' order; -1: --seed");
+  schema.boolean("full_determinism", &loop.full_determinism)
+      .group(group)
+      .help("the same bits each time on the same GPUs, too, at some cost; CPU ranks give them anyway");
   schema.boolean("gradient_checkpointing", &loop.gradient_checkpointing)
       .group(group)
       .help("compute blocks again in backward instead of keeping what they need");
@@ -142,7 +145,7 @@ void declare_precision(Schema& schema, DeclaredSettings& s) {
       .preset("auto")
       .choices(types)
       .group(group)
-      .help("type of module buffers");
+      .help("type of module buffers; the text models have none, batch norm's statistics stay in fp32");
   schema.real("loss_scale", &s.loss_scale)
       .preset("0")
       .at_least(0)

@@ -74,7 +74,8 @@ TEST_F(Fsdp, EveryKeyOfTheContractIsTaken) {
       notes(loaded),
       "fsdp.json: accepted, but without effect here: limit_all_gathers (at most two blocks are whole at a time), "
       "use_orig_params (parameters always keep their own names and shapes), cpu_ram_efficient_loading (every rank "
-      "reads only what it keeps), state_dict_type (the model's folder is whole, checkpoints are sharded)\n");
+      "reads only what it keeps), state_dict_type (the model's folder is whole, checkpoints are sharded)\n"
+      "buffer_dtype=bf16 (fsdp.json: mixed_precision.buffer_dtype) changes nothing: the model has no buffers\n");
 }
 
 TEST_F(Fsdp, TheWorkshopsFileIsTaken) {

@@ -60,7 +60,6 @@ const std::vector<ForeignArgument> kAcceptedArguments = {
     {"batch_eval_metrics", F::kBool, kAccepted, kNoLogits, nullptr},
     {"eval_do_concat_batches", F::kBool, kAccepted, kNoLogits, nullptr},
     {"eval_use_gather_object", F::kBool, kAccepted, kNoLogits, nullptr},
-    {"full_determinism", F::kBool, kAccepted, "one seed gives one run on the same ranks", nullptr},
     {"ray_scope", F::kText, kAccepted, "there is no Ray", nullptr},
     {"use_liger_kernel", F::kBool, kAccepted, "kernels are fused anyway", nullptr},
     {"liger_kernel_config", F::kText, kAccepted, "kernels are fused anyway", nullptr},

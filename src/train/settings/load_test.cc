@@ -253,6 +253,9 @@ TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
   EXPECT_EQ(loaded.settings.model.num_layers, 6);
   EXPECT_EQ(origin(loaded, "num_layers"), "follows from layers_per_rank");
   EXPECT_EQ(loaded.settings.data.max_train_samples, 1000);
+  EXPECT_EQ(notes(loaded),
+            "weak scaling: 6 layers, 1.5 for each of 4 ranks\nweak scaling: 1000 samples, 250 for each of 4 ranks\n"
+            "no --validation_file: there will be no evaluation\n");
   num_ranks_ = 3;
   EXPECT_EQ(refusal_as_is(words),
             "--layers_per_rank=1.5 (command line): times 3 ranks makes 4.5 layers, which is no number of layers");

@@ -36,6 +36,7 @@ struct ModelSettings {
 struct DataSettings {
   std::string train_file, validation_file;  // text jobs; the latter empty: no evaluation
   std::string data_dir;                     // resnet-tinyimagenet
+  std::int64_t image_size = 0;              // pixels of a side that it sees
   std::int64_t max_train_samples = 0;       // over all ranks; 0: all
   std::int64_t max_eval_samples = 0;
   std::optional<std::int64_t> subset_seed;  // rows as `datasets`' shuffle(seed).select(range(N)); none: the first N
@@ -87,6 +88,7 @@ struct LoopSettings {
   MergeAccumulation merge_accumulation = MergeAccumulation::kAuto;
   ShortGroup short_group = ShortGroup::kNotCounted;
   bool stop_on_nan = true;
+  bool full_determinism = false;  // the same bits each time on a GPU, too
 };
 
 // When is in TrainSettings::flow.

@@ -73,7 +73,7 @@ void settle_loop(Schema& schema, DeclaredSettings& s, const Translation& how) {
                                             : MergeAccumulation::kOff;
 }
 
-void settle_model(Schema& schema, DeclaredSettings& s, const Translation& how) {
+void settle_model(Schema& schema, DeclaredSettings& s, const Translation& how, std::vector<std::string>& notes) {
   ModelSettings& model = s.train.model;
   if (s.train.job != Job::kGptQa) return;
   model.learned_positions = s.positions == "learned";
@@ -89,6 +89,8 @@ void settle_model(Schema& schema, DeclaredSettings& s, const Translation& how) {
                                      shown(schema, "layers_per_rank"), *how.num_ranks, layers));
       }
       follow(schema, "num_layers", static_cast<std::int64_t>(layers), "layers_per_rank");
+      notes.push_back(
+          fmt::format("weak scaling: {} layers, {} for each of {} ranks", layers, s.layers_per_rank, *how.num_ranks));
     }
   }
   if (!schema.at("max_length").is_set() && s.train.data.max_length > model.seq_length) {
@@ -96,7 +98,7 @@ void settle_model(Schema& schema, DeclaredSettings& s, const Translation& how) {
   }
 }
 
-void settle_data(Schema& schema, DeclaredSettings& s, const Translation& how) {
+void settle_data(Schema& schema, DeclaredSettings& s, const Translation& how, std::vector<std::string>& notes) {
   DataSettings& data = s.train.data;
   data.shuffle = !s.no_shuffle;
   if (s.subset_seed >= 0 && s.train.job != Job::kResnetTinyimagenet) data.subset_seed = s.subset_seed;
@@ -105,7 +107,11 @@ void settle_data(Schema& schema, DeclaredSettings& s, const Translation& how) {
     throw UsageError(
         fmt::format("{} and {}: give one", shown(schema, "samples_per_rank"), shown(schema, "max_train_samples")));
   }
-  if (how.num_ranks) follow(schema, "max_train_samples", s.samples_per_rank * *how.num_ranks, "samples_per_rank");
+  if (!how.num_ranks) return;
+  const std::int64_t num_samples = s.samples_per_rank * *how.num_ranks;
+  follow(schema, "max_train_samples", num_samples, "samples_per_rank");
+  notes.push_back(fmt::format("weak scaling: {} samples, {} for each of {} ranks", num_samples, s.samples_per_rank,
+                              *how.num_ranks));
 }
 
 void settle_spread(Schema& schema, DeclaredSettings& s, const Translation& how) {
@@ -286,8 +292,8 @@ void translate(Schema& schema, DeclaredSettings& s, const Translation& how, std:
   settle_spread(schema, s, how);
   settle_precision(schema, s);
   settle_loop(schema, s, how);
-  settle_model(schema, s, how);
-  settle_data(schema, s, how);
+  settle_model(schema, s, how, notes);
+  settle_data(schema, s, how, notes);
   settle_optimizer(s);
   settle_schedule(schema, s);
   settle_evaluation(schema, s, how, notes);

@@ -1,0 +1,148 @@
+#include "cli/train_run.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <new>
+
+#include "comm/failure.h"
+#include "core/error.h"
+#include "core/host.h"
+#include "core/log.h"
+#include "core/output.h"
+#include "core/quantity.h"
+#include "core/text.h"
+#include "train/stop_signals.h"
+
+namespace tessera {
+namespace {
+
+// Why the run ends here and how it goes on.
+std::string interruption_text(const TrainRun& run, Trainer& trainer) {
+  const RunMoment at = trainer.now();
+  const std::string what =
+      fmt::format("{}: stopped after step {} of {}", stop_signal_name(trainer.stop_signal()), at.step, at.total_steps);
+  if (!trainer.is_saved()) return what + "; nothing was saved, as --save_strategy no says";
+  const OutputSettings& output = run.settings().output;
+  if (output.save_only_model) return what + "; its model was saved, which --save_only_model keeps from being resumed";
+  return fmt::format("{}; --resume_from_checkpoint true goes on there", what);
+}
+
+constexpr const char* kWordsOfAllocators[] = {
+    "can't allocate memory",  // c10's for the CPU
+    "out of memory",          // CUDA's caching allocator, and the driver's own
+    "bad_alloc",
+};
+
+// Says in which phase of the run it was.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Of the address space, where somebody set a limit (ulimit -v).
+std::optional<std::int64_t> address_space_bytes() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<std::int64_t>(limit.rlim_cur);
+}
+
+std::string parts_text(const MemoryUse& use) {
+  return fmt::format("parameters {}, gradients {}, optimizer {}, in flight {}, activations {}",
+                     human_bytes(use.parameters), human_bytes(use.gradients), human_bytes(use.optimizer),
+                     human_bytes(use.in_flight), human_bytes(use.activations));
+}
+
+int run_and_tell(World& world, const TrainRun& run, Trainer& trainer, Listeners& listeners,
+                 const std::function<void()>& finish) {
+  try {
+    const StopSignals signals;
+    trainer.stop_by(&StopSignals::received);
+    const RunEnd end = trainer.run();
+    if (end != RunEnd::kInterrupted) {
+      finish();
+      listeners.on_train_end(trainer.now(), end, "");
+      return 0;
+    }
+    const std::string why = interruption_text(run, trainer);
+    const int status = 128 + trainer.stop_signal();
+    listeners.on_train_end(trainer.now(), end, why);
+    if (world.rank() == 0) log_warn("{}", why);
+    record_failure({.rank = world.rank(), .host = host_name(), .message = why, .exit_status = status});
+    return status;
+  } catch (const std::exception& error) {
+    const std::string what = message_of(error);
+    listeners.on_train_end(trainer.now(), RunEnd::kFailed, what);
+    if (is_out_of_memory(error)) throw MemoryError(fmt::format("{}: {}", trainer.phase(), what));
+    throw;
+  }
+}
+
+}  // namespace
+
+int run_to_end(World& world, const TrainRun& run, Trainer& trainer, Console& console, Listeners& listeners,
+               const std::function<void()>& finish) {
+  const int status = run_and_tell(world, run, trainer, listeners, finish);
+  if (!console.failure().empty()) throw OutputError(console.failure());
+  return status;
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  const std::string what = message_of(error);
+  return std::any_of(std::begin(kWordsOfAllocators), std::end(kWordsOfAllocators),
+                     [&](const char* words) { return what.find(words) != std::string::npos; });
+}
+
+std::string out_of_memory_text(const std::string& what, const PlanReport& plan) {
+  const PlanRow& row = plan.rows.front();
+  const std::int64_t needed = row.plan.peak.total();
+  std::string text = fmt::format("out of memory: {}\n", what);
+  text += fmt::format("the plan of a step ({}): {} at most, in {}: {}", row.strategy, human_bytes(needed),
+                      row.plan.peak_moment, parts_text(row.plan.peak));
+  if (row.plan.host.total() > 0) text += fmt::format("; {} of the host", human_bytes(row.plan.host.total()));
+  std::optional<std::int64_t> limit = plan.limit_bytes;
+  if (const auto space = address_space_bytes()) limit = std::min(limit.value_or(*space), *space);
+  if (limit) text += fmt::format("; this rank may count on {}", human_bytes(*limit));
+  // Where the plan would fit, others or what it does not know (the libraries, fragments) hold the rest: less will do.
+  constexpr double kClearlyLess = 0.8;
+  const auto less = static_cast<std::int64_t>(kClearlyLess * static_cast<double>(needed));
+  const bool seemed_to_fit = !limit || needed <= *limit;
+  const std::int64_t target = seemed_to_fit ? less : *limit;
+  const std::vector<MemoryAdvice> advice = advise(plan.model.units, plan.model.make_step, row.request, target);
+  if (advice.empty()) {
+    return text +
+           "\nno change of batch, checkpointing, strategy, type and offload is enough: take more ranks, or a "
+           "smaller model";
+  }
+  text += seemed_to_fit ? "\nwhat needs clearly less:" : "\nwhat would fit:";
+  for (const MemoryAdvice& each : advice) {
+    text += fmt::format("\n  {}: {}", each.change, human_bytes(each.plan.peak.total()));
+    if (each.plan.host.total() > 0) text += fmt::format(", and {} of the host", human_bytes(each.plan.host.total()));
+  }
+  return text;
+}
+
+int with_memory_advice(const std::function<PlanReport()>& plan, const std::function<int()>& work) {
+  std::string what;
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    const bool has_phase = dynamic_cast<const MemoryError*>(&error) != nullptr;
+    what = (has_phase ? "" : "before the first step: ") + message_of(error);
+  }
+  // Here, where what the run held has been given back.
+  std::string text = "out of memory: " + what;
+  try {
+    if (plan) text = out_of_memory_text(what, plan());
+  } catch (const std::exception& error) {
+    text += fmt::format(" (and the memory plan could not be made: {})", message_of(error));
+  }
+  throw Error(text, kOutOfMemory);
+}
+
+}  // namespace tessera

@@ -1,0 +1,149 @@
+#include "monitor/utilisation.h"
+
+#include <ATen/DeviceAccelerator.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "comm/gpu_support.h"
+#include "monitor/nvml.h"
+#include "monitor/process_usage.h"
+#include "train/rank_sums.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kBytesOfMb = 1 << 20;
+constexpr double kShareOfTime = 0.01;
+constexpr std::size_t kNumbersOfSum = 3;
+constexpr std::size_t kNumSums = 4;  // allocated, reserved, used, busy; then the peak
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+UsageReader gpu_reader(c10::DeviceIndex index) {
+  const GpuSupport* gpus = gpu_support();
+  const std::shared_ptr<NvmlGpu> gpu = gpus == nullptr ? nullptr : NvmlGpu::find(gpus->info(index).pci_address);
+  return [index, gpu] {
+    Usage usage;
+    const auto stats = at::accelerator::getDeviceStats(index);
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    usage.allocated_bytes = static_cast<double>(stats.allocated_bytes[kAll].current);
+    usage.reserved_bytes = static_cast<double>(stats.reserved_bytes[kAll].current);
+    usage.peak_bytes = static_cast<double>(stats.allocated_bytes[kAll].peak);
+    if (!gpu) return usage;
+    const GpuReading reading = gpu->read();
+    if (reading.used_bytes) usage.used_bytes = static_cast<double>(*reading.used_bytes);
+    usage.busy_percent = reading.busy_percent;
+    return usage;
+  };
+}
+
+// How busy the CPU was since the look before.
+UsageReader cpu_reader() {
+  return [before = std::optional<std::pair<double, double>>()]() mutable {
+    const ProcessUsage process = read_process_usage();
+    const double now = steady_seconds();
+    Usage usage;
+    if (process.resident_bytes > 0) usage.allocated_bytes = static_cast<double>(process.resident_bytes);
+    usage.peak_bytes = static_cast<double>(process.peak_resident_bytes);
+    if (before && now > before->first) {
+      usage.busy_percent = 100 * (process.cpu_seconds - before->second) / (now - before->first);
+    }
+    before = {now, process.cpu_seconds};
+    return usage;
+  };
+}
+
+}  // namespace
+
+UsageReader usage_reader(const World& world) {
+  return world.device().is_cuda() ? gpu_reader(world.device().index()) : cpu_reader();
+}
+
+void UtilisationMeter::Sum::add(const std::optional<double>& value) {
+  if (!value) return;
+  count += 1;
+  sum += *value;
+  square += *value * *value;
+}
+
+void UtilisationMeter::begin() {
+  read_();
+  begun_ = steady_seconds();
+}
+
+void UtilisationMeter::sample() {
+  const double now = steady_seconds();
+  if (last_ && spent_ > kShareOfTime * (now - begun_)) return;
+  last_ = read_();
+  allocated_.add(last_->allocated_bytes);
+  reserved_.add(last_->reserved_bytes);
+  used_.add(last_->used_bytes);
+  busy_.add(last_->busy_percent);
+  peak_ = std::max(peak_, last_->peak_bytes);
+  spent_ += steady_seconds() - now;
+}
+
+std::vector<double> UtilisationMeter::sums() const {
+  std::vector<double> numbers;
+  for (const Sum& each : {allocated_, reserved_, used_, busy_}) {
+    numbers.insert(numbers.end(), {each.count, each.sum, each.square});
+  }
+  numbers.push_back(peak_);
+  return numbers;
+}
+
+LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& sums_of_ranks, bool is_gpu) {
+  Sum sums[kNumSums];
+  double peak = 0;
+  for (const std::vector<double>& of_rank : sums_of_ranks) {
+    for (std::size_t i = 0; i < kNumSums; ++i) {
+      sums[i].count += of_rank[kNumbersOfSum * i];
+      sums[i].sum += of_rank[kNumbersOfSum * i + 1];
+      sums[i].square += of_rank[kNumbersOfSum * i + 2];
+    }
+    peak = std::max(peak, of_rank.back());
+  }
+  const auto& [allocated, reserved, used, busy] = sums;
+  LogRecord record;
+  const auto set_mean = [&](const char* key, const Sum& sum, double unit) {
+    if (sum.count > 0) record.set(key, sum.sum / sum.count / unit);
+  };
+  set_mean(is_gpu ? "avg_mem_alloc_MB" : "avg_cpu_mem_MB", allocated, kBytesOfMb);
+  set_mean("avg_mem_reserved_MB", reserved, kBytesOfMb);
+  set_mean("avg_mem_total_MB", used, kBytesOfMb);
+  set_mean(is_gpu ? "avg_gpu_util_%" : "avg_cpu_util_%", busy, 1);
+  if (busy.count > 0) {
+    const double mean = busy.sum / busy.count;
+    record.set(is_gpu ? "std_gpu_util_%" : "std_cpu_util_%",
+               std::sqrt(std::max(0.0, busy.square / busy.count - mean * mean)));
+  }
+  if (peak > 0) record.set(is_gpu ? "max_mem_alloc_MB" : "max_cpu_mem_MB", peak / kBytesOfMb);
+  return record;
+}
+
+LogRecord UtilisationMeter::summary(World& world) const {
+  return summary_of(gather_numbers(world, sums()), is_gpu_);
+}
+
+// Under W&B's names, which its own agent gives such readings.
+void UtilisationListener::on_log(const RunMoment& at, const LogRecord&) {
+  const std::optional<Usage>& usage = meter_->last();
+  if (reports_ == nullptr || !usage || at.step == last_step_) return;
+  last_step_ = at.step;
+  LogRecord readings;
+  if (device_ == "cpu") {
+    if (usage->allocated_bytes) readings.set("proc.memory.rssMB", *usage->allocated_bytes / kBytesOfMb);
+    if (usage->busy_percent) readings.set("proc.cpu", *usage->busy_percent);
+  } else {
+    if (usage->used_bytes) readings.set(device_ + ".memoryAllocatedBytes", *usage->used_bytes);
+    if (usage->busy_percent) readings.set(device_ + ".gpu", *usage->busy_percent);
+    if (usage->allocated_bytes) readings.set(device_ + ".tensorBytes", *usage->allocated_bytes);
+  }
+  reports_->on_system_metrics(at, readings);
+}
+
+}  // namespace tessera

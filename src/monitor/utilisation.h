@@ -1,0 +1,87 @@
+// How much memory a run takes and how busy its devices are: read at the end of each step, on every rank.
+//
+//   auto meter = std::make_shared<UtilisationMeter>(usage_reader(world));
+//   listeners.add(std::make_unique<UtilisationListener>(meter, ...));   // on every rank
+//   trainer.add_summary([&] { return meter->summary(world); });         // collective
+//
+// Nothing here waits for a GPU. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/world.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+// One look. On a GPU: torch's allocator, and NVML's word on the device; on a CPU: this process.
+struct Usage {
+  std::optional<double> allocated_bytes;  // by tensors; of a CPU: resident
+  std::optional<double> reserved_bytes;   // by the caching allocator; a CPU has none
+  std::optional<double> used_bytes;       // of the whole device, by NVML
+  std::optional<double> busy_percent;     // of the GPU; of a CPU: 100 for one busy core
+  double peak_bytes = 0;                  // the largest allocated_bytes so far, between looks, too
+};
+
+using UsageReader = std::function<Usage()>;
+// Of this rank's device.
+UsageReader usage_reader(const World& world);
+
+class UtilisationMeter {
+ public:
+  explicit UtilisationMeter(UsageReader read, bool is_gpu) : read_(std::move(read)), is_gpu_(is_gpu) {}
+
+  // The first one only begins an interval where readings are of one (a CPU's seconds).
+  void begin();
+  // Left out where looking would take more than a hundredth of the time: the run comes first.
+  void sample();
+  const std::optional<Usage>& last() const { return last_; }
+
+  // avg_mem_alloc_MB, avg_mem_reserved_MB, avg_mem_total_MB, avg_gpu_util_%, std_gpu_util_% and max_mem_alloc_MB; of a
+  // CPU: avg_cpu_mem_MB, max_cpu_mem_MB, avg_cpu_util_%, std_cpu_util_%. Means over steps and ranks, the largest over
+  // ranks; MB are 2^20 bytes. What was never read is left out. Collective.
+  LogRecord summary(World& world) const;
+
+  // This rank's part, and the summary from all ranks' parts.
+  std::vector<double> sums() const;
+  static LogRecord summary_of(const std::vector<std::vector<double>>& sums_of_ranks, bool is_gpu);
+
+ private:
+  struct Sum {
+    double count = 0, sum = 0, square = 0;
+    void add(const std::optional<double>& value);
+  };
+
+  UsageReader read_;
+  bool is_gpu_;
+  Sum allocated_, reserved_, used_, busy_;
+  double peak_ = 0;
+  std::optional<Usage> last_;
+  double begun_ = 0, spent_ = 0;  // seconds
+};
+
+class UtilisationListener : public TrainListener {
+ public:
+  // `reports`: who hears of readings at each log, as system metrics; null: nobody. It must outlive this.
+  // `device`: "gpu.0" or "cpu".
+  UtilisationListener(std::shared_ptr<UtilisationMeter> meter, Listeners* reports, std::string device)
+      : meter_(std::move(meter)), reports_(reports), device_(std::move(device)) {}
+
+  std::string name() const override { return "utilisation"; }
+  void on_train_begin(const RunMoment&) override { meter_->begin(); }
+  void on_step_end(const RunMoment&) override { meter_->sample(); }
+  void on_log(const RunMoment& at, const LogRecord&) override;
+
+ private:
+  std::shared_ptr<UtilisationMeter> meter_;
+  Listeners* reports_;
+  std::string device_;
+  std::int64_t last_step_ = -1;
+};
+
+}  // namespace tessera

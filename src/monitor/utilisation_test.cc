@@ -1,0 +1,123 @@
+#include "monitor/utilisation.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace tessera {
+namespace {
+
+constexpr double kMb = 1 << 20;
+
+// Readings one after another.
+UsageReader readings(std::vector<Usage> all) {
+  return [all = std::move(all), next = std::size_t{0}]() mutable { return all.at(next++); };
+}
+
+Usage usage(double allocated, double busy, double peak) {
+  Usage one;
+  one.allocated_bytes = allocated * kMb;
+  one.reserved_bytes = 2 * allocated * kMb;
+  one.used_bytes = 3 * allocated * kMb;
+  one.busy_percent = busy;
+  one.peak_bytes = peak * kMb;
+  return one;
+}
+
+// So much time goes by that a look costs less than a hundredth of it.
+void step() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+TEST(Utilisation, MeansAreOverStepsAndRanks) {
+  UtilisationMeter first(readings({{}, usage(10, 0, 11), usage(20, 100, 30)}), true);
+  UtilisationMeter second(readings({{}, usage(60, 50, 90)}), true);
+  first.begin();
+  second.begin();
+  step();
+  first.sample();
+  second.sample();
+  step();
+  first.sample();
+  const LogRecord summary = UtilisationMeter::summary_of({first.sums(), second.sums()}, true);
+  EXPECT_DOUBLE_EQ(*summary.number("avg_mem_alloc_MB"), 30);
+  EXPECT_DOUBLE_EQ(*summary.number("avg_mem_reserved_MB"), 60);
+  EXPECT_DOUBLE_EQ(*summary.number("avg_mem_total_MB"), 90);
+  EXPECT_DOUBLE_EQ(*summary.number("avg_gpu_util_%"), 50);
+  EXPECT_NEAR(*summary.number("std_gpu_util_%"), 40.824829, 1e-5);  // of 0, 100 and 50
+  EXPECT_DOUBLE_EQ(*summary.number("max_mem_alloc_MB"), 90);
+}
+
+TEST(Utilisation, WhatNobodyCouldReadIsLeftOut) {
+  Usage one;
+  one.allocated_bytes = 5 * kMb;
+  UtilisationMeter meter(readings({{}, one}), true);
+  meter.begin();
+  meter.sample();
+  const LogRecord summary = UtilisationMeter::summary_of({meter.sums()}, true);
+  EXPECT_EQ(summary.entries().size(), 1U);
+  EXPECT_DOUBLE_EQ(*summary.number("avg_mem_alloc_MB"), 5);
+}
+
+TEST(Utilisation, ACpuRunHasItsProcesssOwn) {
+  run_thread_ranks(2, {}, [](World& world) {
+    UtilisationMeter meter(usage_reader(world), world.device().is_cuda());
+    meter.begin();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    meter.sample();
+    const LogRecord summary = meter.summary(world);
+    EXPECT_GT(*summary.number("avg_cpu_mem_MB"), 1);
+    EXPECT_GE(*summary.number("max_cpu_mem_MB"), *summary.number("avg_cpu_mem_MB"));
+    EXPECT_GT(*summary.number("avg_cpu_util_%"), 1);
+    EXPECT_GE(*summary.number("std_cpu_util_%"), 0);
+  });
+}
+
+TEST(Utilisation, ALookThatTakesLongIsTakenSeldom) {
+  int num_looks = 0;
+  const auto slow = [&num_looks] {
+    ++num_looks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return Usage();
+  };
+  UtilisationMeter meter(slow, true);
+  meter.begin();
+  num_looks = 0;
+  for (int i = 0; i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    meter.sample();
+  }
+  EXPECT_GE(num_looks, 1);
+  EXPECT_LE(num_looks, 2);
+}
+
+class Collector : public TrainListener {
+ public:
+  explicit Collector(std::vector<LogRecord>& heard) : heard_(heard) {}
+  std::string name() const override { return "collector"; }
+  void on_system_metrics(const RunMoment&, const LogRecord& record) override { heard_.push_back(record); }
+
+ private:
+  std::vector<LogRecord>& heard_;
+};
+
+TEST(Utilisation, ReportsHearOfAReadingAtEachLog) {
+  std::vector<LogRecord> heard;
+  Listeners listeners;
+  const auto meter = std::make_shared<UtilisationMeter>(readings({{}, usage(10, 25, 11)}), true);
+  listeners.add(std::make_unique<UtilisationListener>(meter, &listeners, "gpu.1"));
+  listeners.add(std::make_unique<Collector>(heard));
+  listeners.on_train_begin({0, 2, 0, 0});
+  listeners.on_step_end({1, 2, 0.5, 1});
+  listeners.on_log({1, 2, 0.5, 1}, {{"loss", 1.0}});
+  listeners.on_log({1, 2, 0.5, 1}, {{"eval_loss", 1.0}});  // of the same step: nothing new
+  ASSERT_EQ(heard.size(), 1U);
+  EXPECT_DOUBLE_EQ(*heard[0].number("gpu.1.memoryAllocatedBytes"), 30 * kMb);
+  EXPECT_DOUBLE_EQ(*heard[0].number("gpu.1.gpu"), 25);
+}
+
+}  // namespace
+}  // namespace tessera

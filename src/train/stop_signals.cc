@@ -1,0 +1,80 @@
+#include "train/stop_signals.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace tessera {
+namespace {
+
+std::atomic<int> first_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a handler may use it");
+
+void take_signal(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal) || signal != SIGINT) return;
+  std::signal(SIGINT, SIG_DFL);  // takes effect when this handler returns, and a shell sees what ended us
+  std::raise(SIGINT);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  first_signal = 0;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &former_[i]);
+    if (former_[i].sa_handler == SIG_IGN) continue;  // nohup, `&` in a script
+    struct sigaction action {};
+    action.sa_handler = take_signal;
+    action.sa_flags = SA_RESTART;  // reads and writes that are under way go on
+    sigemptyset(&action.sa_mask);
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+StopSignals::~StopSignals() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &former_[i], nullptr);
+}
+
+int StopSignals::received() {
+  return first_signal;
+}
+
+StopAgreement::StopAgreement(World& world)
+    : world_(world),
+      link_(world.device(), /*pins=*/true),
+      asked_(at::zeros({1}, at::dtype(at::kInt).device(world.device()))) {
+  answer_ = link_.host_empty(1, at::kInt);
+  answer_.zero_();
+}
+
+int StopAgreement::after_step(int own) {
+  if (world_.size() == 1) return own;
+  int agreed = 0;
+  if (under_way_) {
+    if (world_.device().is_cpu()) {
+      under_way_->wait();
+      agreed = asked_.item<int>();
+    } else {
+      arriving_.wait();  // long since: a whole step lies between
+      agreed = answer_.item<int>();
+    }
+  }
+  // The largest of zeros is zero again: nothing has to be written until somebody asks.
+  if (own != 0) asked_.fill_(own);
+  under_way_ = world_.all().all_reduce(asked_, ReduceOp::MAX, "stop");
+  if (!world_.device().is_cpu()) {
+    under_way_->wait();  // the stream, not this thread
+    arriving_ = link_.to_host(answer_, asked_);
+  }
+  return agreed;
+}
+
+std::string stop_signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+}  // namespace tessera
