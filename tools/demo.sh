@@ -1,27 +1,75 @@
 #!/usr/bin/env bash
-# What `./x demo` shows once everything is built: this machine as Tessera sees it, and four ranks that talk.
+# demo.sh [FOLDER [EPOCHS]]: what `./x demo` shows once everything is built: a small BLOOM, from scratch, learns a few dozen
+# questions of SQuAD by heart on two ranks that hold half of it each. About a minute on two cores. FOLDER is replaced.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tessera=build/release/bin/tessera
-ranks=4
-command=("$tessera" launch --nproc_per_node "$ranks" comm-test -b 1M -e 64M -f 4 -n 10)
+tessera=${TESSERA:-build/release/bin/tessera}
+folder=${1:-build/demo} epochs=${2:-40}
+learnt=examples/demo/train-v1.1.json unseen=examples/demo/held_out-v1.1.json
+train=("$tessera" launch --nproc_per_node 2 train bloom-qa --strategy full_shard --device cpu
+  --config_name examples/demo/bloom.json --tokenizer_name examples/demo/tokenizer
+  --train_file "$learnt" --validation_file "$learnt"
+  --max_length 160 --max_new_tokens 20 --per_device_train_batch_size 4 --per_device_eval_batch_size 24
+  --gradient_accumulation_steps 1 --learning_rate 1e-3 --num_train_epochs "$epochs" --logging_steps 0.1
+  --eval_strategy steps --eval_steps 0.25 --eval_on_start --metric_for_best_model f1 --save_strategy no
+  --output_dir "$folder")
+evaluate=("$tessera" evaluate --device cpu --model "$folder" --validation_file "$unseen" --max_new_tokens 20 --json)
+ask=("$tessera" generate --device cpu --model "$folder" --max_new_tokens 20 --prompt
+  "Question: When did BBC Japan shut down? Context: BBC Japan was a general entertainment channel, which operated between December 2004 and April 2006. It ceased operations after its Japanese distributor folded. Answer:")
 
-show() { printf '\n==> %s\n' "$*"; }
+show() { printf '\n==> %s\n' "$1"; }
+# As it could be typed.
+show_command() {
+  local word line='   '
+  for word in "$@"; do
+    [[ $word != *' '* ]] || word="'$word'"
+    if ((${#line} + ${#word} > 116)); then
+      printf '%s \\\n' "$line"
+      line='     '
+    fi
+    line+=" $word"
+  done
+  printf '%s\n' "$line"
+}
+# first NAME, last NAME: of the values that the run has kept.
+first() { awk -F, -v name="$1" '$4 == name && !n++ { printf "%.2f", $5 }' "$folder/metrics.csv"; }
+last() { awk -F, -v name="$1" '$4 == name { value = $5 } END { printf "%.2f", value }' "$folder/metrics.csv"; }
 
-show "This machine ($tessera env)"
-"$tessera" env
+if [ -e "$folder" ] && [ ! -e "$folder/run.json" ]; then
+  echo "demo: $folder is there and was not left by a demo: give another folder" >&2
+  exit 2
+fi
+rm -rf "$folder"
+show "A BLOOM of 3.7 million parameters, untrained, learns 48 questions: two ranks, each keeps half of it"
+show_command "${train[@]}"
+if [ -t 1 ]; then "${train[@]}"; else "${train[@]}" --disable_tqdm; fi
 
-show "$ranks ranks add up buffers of 1 to 64 MiB (${command[*]})"
-"${command[@]}"
+show "One of the 48, asked again"
+show_command "${ask[@]}"
+"${ask[@]}"
 
+show "32 questions that it has never seen"
+show_command "${evaluate[@]}"
+unseen_result=$("${evaluate[@]}")
+echo "$unseen_result"
+unseen_f1=${unseen_result#*'"f1":'}
+unseen_f1=${unseen_f1%%,*}
+
+summary="loss            $(first eval/loss) before, $(last eval/loss) after $epochs epochs
+F1              $(first eval/f1) before, $(last eval/f1) after, on the 48 questions it was trained on
+F1              $(printf %.2f "$unseen_f1") on 32 others: it has learnt answers by heart, not to read"
+printf '%s\n' "$summary" >"$folder/summary.txt"
+
+show "What came of it"
+printf '    %s\n' "${summary//$'\n'/$'\n'    }"
 cat <<END_OF_TEXT
 
-==> What you saw: the launcher started $ranks processes on this machine; they met, added their buffers
-    together (all-reduce) over MPI, and every sum was checked: the columns '#wrong' are zero.
-    'busbw' is what the links between the ranks carry, in GB/s, whatever the number of ranks.
+    $folder/                the model: a folder that transformers loads
+    $folder/summary.txt     the three lines above
+    $folder/run.json        the run: settings with origins, metrics by step; metrics.csv has the latter as a table
 
     To try next:
-      $tessera comm-test --help   other operations, sizes and the bandwidth gate
-      $tessera env --json         the same facts for scripts
-      ./x test                                   every test
+      the same command with --strategy ddp, zero1, zero2, zero3 or shard_grad_op: the same losses; with --dry_run: the memory
+      $tessera train bloom-qa --help     your own model folder, SQuAD file, ds_config.json, env_vars.sh
+      $tessera env                       what this machine offers;   ./x test: every test
 END_OF_TEXT

@@ -2,8 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -149,6 +152,18 @@ LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, cons
   return evaluation_log(metrics, seconds_since(begin), rows.size(), totals.num_batches);
 }
 
+// Before minutes are spent.
+void check_place_of(const std::string& file) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (fs::is_directory(file, ignored)) throw UsageError(fmt::format("--predictions_file {}: is a folder", file));
+  errno = 0;
+  if (::access(folder.c_str(), W_OK | X_OK) == 0 && fs::is_directory(folder, ignored)) return;
+  throw UsageError(fmt::format("--predictions_file {}: cannot write in {}: {}", file, folder.string(),
+                               std::strerror(errno != 0 ? errno : ENOTDIR)));
+}
+
 void write_predictions(const std::string& file, const std::vector<QaPrompt>& prompts,
                        const std::vector<std::string>& answers) {
   if (file.empty()) return;
@@ -177,6 +192,7 @@ void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::
 }
 
 void evaluate(World& world, const EvaluateSettings& s, const Environment& environment) {
+  if (world.rank() == 0) check_place_of(s.predictions_file);
   const QaModel model = open_qa_model(s.train, environment);
   const QaEvaluationData data = open_qa_evaluation(s.train, model, environment);
   check_vocabulary(data.text.tokens, *model.model, s.train.data.validation_file);
@@ -188,15 +204,16 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   model.model->eval();
   const LogRecord loss = evaluate_loss(world, engine, *model.model, data.text.tokens, s.train.loop.eval_batch_size);
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> answers;
   std::optional<LogRecord> metrics;
   if (s.train.evaluation.generates) {
     announce_generation(world, engine);
-    const std::vector<std::string> answers =
-        qa_answers(world, engine, model, data.prompts, s.train.evaluation.max_new_tokens);
+    answers = qa_answers(world, engine, model, data.prompts, s.train.evaluation.max_new_tokens);
     metrics = answer_metrics(answers, data.prompts);
-    if (world.rank() == 0) write_predictions(s.predictions_file, data.prompts, answers);
   }
-  if (world.rank() == 0) print_results(s, loss, metrics, data.text.tokens.size(), seconds_since(begin));
+  if (world.rank() != 0) return;
+  print_results(s, loss, metrics, data.text.tokens.size(), seconds_since(begin));
+  write_predictions(s.predictions_file, data.prompts, answers);
 }
 
 }  // namespace

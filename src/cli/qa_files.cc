@@ -94,8 +94,8 @@ TextDataSettings data_settings(const TrainSettings& settings, const std::string&
   return text;
 }
 
-// Of the evaluation's rows, by tokens in which question and "Answer:" are whole, with room for the answer.
-std::vector<QaPrompt> open_prompts(const TrainSettings& settings, const QaModel& model, TextDataSettings text) {
+// How the same rows are prompts: question and "Answer:" are whole, with room for the answer.
+TextDataSettings prompt_settings(const TrainSettings& settings, const QaModel& model, TextDataSettings text) {
   text.label_mode = LabelMode::kAnswer;
   const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
   if (const auto positions = model.model->max_positions()) {
@@ -105,7 +105,10 @@ std::vector<QaPrompt> open_prompts(const TrainSettings& settings, const QaModel&
                                    max_new_tokens, *positions));
     }
   }
-  const std::string bytes = read_squad_bytes(text.file);
+  return text;
+}
+
+std::vector<SquadRow> rows_with_answers(const TextDataSettings& text, const std::string& bytes) {
   const SquadFile file = parse_squad(bytes, text.file.string());
   if (std::none_of(file.rows.begin(), file.rows.end(), [](const SquadRow& row) { return !row.answers.empty(); })) {
     throw UsageError(
@@ -113,12 +116,11 @@ std::vector<QaPrompt> open_prompts(const TrainSettings& settings, const QaModel&
                     "--predict_with_generate false",
                     text.file.string(), file.rows.size()));
   }
-  const TextData tokens = load_text_data(text, model.tokenizer, bytes);
   std::vector<SquadRow> rows;
   for (const std::int64_t row : rows_of(text.subset, std::ssize(file.rows))) {
     rows.push_back(file.rows[static_cast<std::size_t>(row)]);
   }
-  return prompts_of(tokens.tokens, rows);
+  return rows;
 }
 
 }  // namespace
@@ -158,8 +160,14 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
                                     const Environment& environment) {
   const DataSettings& data = settings.data;
   const TextDataSettings text = data_settings(settings, data.validation_file, data.max_eval_samples, environment);
-  QaEvaluationData opened{load_text_data(text, model.tokenizer), {}};
-  if (settings.evaluation.generates) opened.prompts = open_prompts(settings, model, text);
+  if (!settings.evaluation.generates) return {load_text_data(text, model.tokenizer), {}};
+  const std::string bytes = read_squad_bytes(text.file);
+  const std::vector<SquadRow> rows = rows_with_answers(text, bytes);
+  QaEvaluationData opened{load_text_data(text, model.tokenizer, bytes), {}};
+  const TextDataSettings as_prompts = prompt_settings(settings, model, text);
+  const bool is_alike = as_prompts.label_mode == text.label_mode && as_prompts.max_length == text.max_length;
+  opened.prompts = is_alike ? prompts_of(opened.text.tokens, rows)
+                            : prompts_of(load_text_data(as_prompts, model.tokenizer, bytes).tokens, rows);
   return opened;
 }
 
