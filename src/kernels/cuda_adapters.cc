@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -154,6 +155,24 @@ void square_sums(const at::Tensor& values, const at::Tensor& sums) {
   check_launch();
 }
 
+void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
+  const c10::cuda::CUDAGuard guard(flat.device());
+  for (std::size_t begin = 0; begin < parts.size(); begin += kMostParts) {
+    const std::size_t num_parts = std::min<std::size_t>(kMostParts, parts.size() - begin);
+    CudaParts table{};
+    for (std::size_t i = 0; i < num_parts; ++i) {
+      const FlatPart& part = parts[begin + i];
+      table.from[i] = in(part.values);
+      table.offset[i] = part.offset;
+      table.numel[i] = part.values.numel();
+      table.adds[i] = part.adds;
+    }
+    put_parts_cuda(type_of(parts.front().values), type_of(flat), table, static_cast<int>(num_parts), out(flat),
+                   stream_of(flat));
+    check_launch();
+  }
+}
+
 // When the library is loaded.
 const bool registered = [] {
   static const CudaKernels kernels = {
@@ -165,6 +184,7 @@ const bool registered = [] {
       .widen_heads = widen_heads,
       .adamw = adamw,
       .sgd = sgd,
+      .put_parts = put_parts,
       .block_square_sums = square_sums,
   };
   register_cuda_kernels(kernels);

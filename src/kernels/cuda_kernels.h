@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "kernels/flat_parts.h"
 #include "kernels/optimizer_constants.h"
 
 namespace tessera::kernels {
@@ -35,6 +37,8 @@ struct CudaKernels {
                 const at::Tensor& square_mean, const at::Tensor& copy, const AdamWConstants& constants);
   void (*sgd)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& momentum, const at::Tensor& copy,
               const SgdConstants& constants);
+  // flat_parts.h: all contiguous and of one type
+  void (*put_parts)(const at::Tensor& flat, const std::vector<FlatPart>& parts);
   void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);
 };
 

@@ -70,6 +70,15 @@ struct CudaFlatStep {
 };
 void adamw_cuda(const CudaFlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants);
 void sgd_cuda(const CudaFlatStep& flat, float* momentum, const SgdConstants& constants);
+// flat_parts.cu: end_block is the function's own
+inline constexpr int kMostParts = 32;
+struct CudaParts {
+  const void* from[kMostParts];
+  std::int64_t offset[kMostParts], numel[kMostParts];
+  bool adds[kMostParts];
+  unsigned end_block[kMostParts];
+};
+void put_parts_cuda(NumberType from, NumberType to, CudaParts parts, int num_parts, void* flat, cudaStream_t stream);
 void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
                             double* sums, cudaStream_t stream);
 

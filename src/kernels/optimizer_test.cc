@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "kernels/adamw.h"
+#include "kernels/flat_parts.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/norm.h"
 #include "kernels/sgd.h"
@@ -18,6 +19,12 @@ namespace {
 
 TEST(Optimizers, EqualTorchOptimOverSeveralSteps) {
   check_optimizers(TESSERA_TEST_DATA_FOLDER "/kernels/optimizers.json", at::kCPU);
+}
+
+TEST(FlatParts, ArePutLikeOneByOne) {
+  check_put_parts(at::kCPU);
+  const at::Tensor flat = at::zeros({10});
+  EXPECT_THROW(put_parts(flat, {{at::zeros({4}), 7, false}}), Error);
 }
 
 // Buffers with everything a step reads, from one seed.

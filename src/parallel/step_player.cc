@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4, kSumBytes = 8;
-constexpr std::int64_t kPartOfSmall = 4;  // unit_gradient.cc: a smaller part of a unit waits for its flat gradient
+constexpr std::int64_t kPartOfSmall = 8;  // unit_gradient.cc: a smaller part of a unit waits until all are there
 // libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
@@ -138,15 +138,16 @@ void StepPlayer::backward() {
 void StepPlayer::hand_over(std::int64_t numel) {
   State& unit = units_[at_];
   const std::int64_t bytes = numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
-  const bool waits = !unit.has_flat && numel * kPartOfSmall < unit.layout.numel();
-  if (waits) {
+  // Numbers of two types are added by way of a converted copy.
+  const auto convert = unit.adds && half_on_cpu(options_.types.compute) ? numel * kFloatBytes : 0;
+  if (numel * kPartOfSmall < unit.layout.numel()) {
     unit.waiting_bytes += bytes;
+    unit.largest_waiting = std::max(unit.largest_waiting, convert);
   } else {
     make_flat(unit);
+    pass(&MemoryUse::in_flight, convert);
+    give(bytes);
   }
-  // Numbers of two types are added by way of a converted copy.
-  if (unit.adds && half_on_cpu(options_.types.compute)) pass(&MemoryUse::in_flight, numel * kFloatBytes);
-  if (!waits) give(bytes);
   if (at_ == root() || unit.num_missing == 0 || --unit.num_missing > 0) return;
   while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
 }
@@ -158,6 +159,8 @@ void StepPlayer::begin_reduce() {
   const std::size_t settled = has_replicas_ && turn > 0 ? turn - 1 : turn;
   while (num_settled_ < settled) settle(units_[unit_of_turn(num_settled_++)]);
   make_flat(unit);
+  pass(&MemoryUse::in_flight, std::exchange(unit.largest_waiting, 0));
+  give(std::exchange(unit.waiting_bytes, 0));
   if (!row_.gradients_split && !is_last_) {
     unit.adds = true;
     return;
@@ -183,7 +186,6 @@ void StepPlayer::begin_reduce() {
 void StepPlayer::make_flat(State& unit) {
   if (std::exchange(unit.has_flat, true)) return;
   take(flat_kind(), unit.device.flat_gradient);
-  give(std::exchange(unit.waiting_bytes, 0));
 }
 
 void StepPlayer::settle(State& unit) {

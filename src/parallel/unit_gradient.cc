@@ -3,16 +3,18 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sum.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "comm/host_backend.h"
+#include "kernels/flat_parts.h"
 #include "kernels/norm.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kPartOfSmall = 4;  // of the unit: less than a quarter
+constexpr std::int64_t kPartOfSmall = 8;  // of the unit: less than an eighth
 
 }  // namespace
 
@@ -31,7 +33,6 @@ void UnitGradient::make_flat() {
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
   targets_.assign(parameters_.size(), at::Tensor());
   zero_gaps(flat_);
-  for (const std::size_t slot : std::exchange(waiting_, {})) move_into_flat(slot);
 }
 
 void UnitGradient::zero_gaps(const at::Tensor& flat) const {
@@ -43,12 +44,17 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
   flat.narrow(0, end, flat.numel() - end).zero_();
 }
 
-// A small gradient alone is no reason to make the flat one: the root's last norm comes first in backward, its embedding
-// last, and in between half a gigabyte would lie empty.
+// Small gradients wait for each other: one by one they would cost as much time as large ones. Nor is one a reason to
+// make the flat one: the root's last norm comes first in backward, its embedding last, and in between half a gigabyte
+// would lie empty.
 void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
   const bool is_small = context_->layout.slots()[slot].numel * kPartOfSmall < context_->layout.numel();
-  if (!flat_.defined() && is_small) return waiting_.push_back(slot);
+  if (is_small) {
+    // One that comes twice in a backward is added up by autograd meanwhile.
+    if (std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end()) waiting_.push_back(slot);
+    return;
+  }
   if (!flat_.defined()) make_flat();
   move_into_flat(slot);
 }
@@ -63,9 +69,22 @@ void UnitGradient::move_into_flat(std::size_t slot) {
   gradient.reset();
 }
 
+void UnitGradient::move_waiting() {
+  std::vector<kernels::FlatPart> parts;
+  for (const std::size_t slot : waiting_) {
+    const at::Tensor& gradient = parameters_[slot].grad();
+    if (!gradient.defined()) continue;
+    parts.push_back({gradient, context_->layout.slots()[slot].offset, has_gradient_[slot]});
+    has_gradient_[slot] = true;
+  }
+  kernels::put_parts(flat_, parts);
+  for (const std::size_t slot : std::exchange(waiting_, {})) parameters_[slot].mutable_grad().reset();
+}
+
 void UnitGradient::begin_reduce(bool last_micro_step) {
   at::NoGradGuard no_gradients;
   if (!flat_.defined()) make_flat();
+  move_waiting();
   if (!context_->placement.gradients_split && !last_micro_step) return;
   settle();  // the micro-step before
   if (std::exchange(is_first_, last_micro_step)) own_sum_.reset(), own_sum_is_finite_ = true;

@@ -40,6 +40,7 @@ class UnitGradient {
  private:
   void make_flat();
   void move_into_flat(std::size_t slot);
+  void move_waiting();
   void zero_gaps(const at::Tensor& flat) const;
   void note_own();
   void store();
@@ -50,7 +51,7 @@ class UnitGradient {
 
   at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
   std::vector<at::Tensor> targets_;   // by slot: the views of it that there were use for; they share its life
-  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad
+  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad: small ones
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
   at::Tensor incoming_;               // what a reduction writes
   at::Tensor settled_;                // [range] on the device

@@ -96,6 +96,10 @@ TEST_F(KernelsOnGpu, OptimizersEqualTorchOptim) {
   check_optimizers(TESSERA_TEST_DATA_FOLDER "/kernels/optimizers.json", gpu_);
 }
 
+TEST_F(KernelsOnGpu, PartsArePutLikeOneByOne) {
+  check_put_parts(gpu_);
+}
+
 TEST_F(KernelsOnGpu, AdamWGivesWhatTheCpuGives) {
   const std::int64_t n = 100'003;
   for (const auto type : kTypes) {

@@ -57,6 +57,9 @@ struct HeadCase {
 const std::vector<HeadCase>& head_cases();
 void check_linear_cross_entropy(const HeadCase& head, at::ScalarType type, at::Device device);
 
+// put_parts() gives the bits of copy_() and add_(), for every pair of types.
+void check_put_parts(at::Device device);
+
 // AdamW, Adam and SGD step by step against torch.optim: tests/data/kernels/optimizers.json.
 void check_optimizers(const std::string& references, at::Device device);
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/adamw.h"
+#include "kernels/flat_parts.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/sgd.h"
 
@@ -65,6 +66,31 @@ void check_optimizers(const std::string& references, at::Device device) {
     if (state.contains("exp_avg_sq")) expect_equal(second, numbers(state["exp_avg_sq"], device), 1e-30, "exp_avg_sq");
     if (state.contains("momentum_buffer"))
       expect_equal(first, numbers(state["momentum_buffer"], device), 1e-3, "momentum");
+  }
+}
+
+void check_put_parts(at::Device device) {
+  const std::vector<at::ScalarType> types = {at::kFloat, at::kBFloat16, at::kHalf};
+  for (const at::ScalarType to : types) {
+    for (const at::ScalarType from : types) {
+      const at::Tensor flat = random_tensor({300'000}, to, device, 1), expected = flat.clone();
+      std::vector<FlatPart> parts;
+      std::int64_t offset = 3;
+      for (std::int64_t i = 0; i < 70; ++i) {
+        at::Tensor values = random_tensor({1 + i, i % 7 == 3 ? 700 : 5}, from, device, 2 + i);
+        if (i % 5 == 4) values = values.t();  // as they come from a transposed product
+        parts.push_back({values, offset, i % 3 == 0});
+        const at::Tensor target = expected.narrow(0, offset, values.numel()).view(values.sizes());
+        i % 3 == 0 ? target.add_(values) : target.copy_(values);
+        offset += values.numel() + i % 4;
+      }
+      parts.push_back({at::empty({0}, flat.options().dtype(from)), 0, true});
+      ASSERT_LE(offset, flat.numel());
+      put_parts(flat, parts);
+      EXPECT_TRUE(at::equal(flat, expected)) << from << " to " << to;
+      put_parts(flat, {});
+      EXPECT_TRUE(at::equal(flat, expected));
+    }
   }
 }
 
