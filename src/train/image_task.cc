@@ -59,6 +59,17 @@ std::vector<double> read(const at::Tensor& sums) {
 
 }  // namespace
 
+at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
+                      at::Tensor& sums) {
+  const at::Tensor logits = model.forward(images_BCHW, runner).to(at::kFloat);
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels_B, /*weight=*/{}, at::Reduction::Sum);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor right = logits.argmax(1).eq(labels_B).sum().to(at::kDouble);
+  const at::Tensor count = at::full({}, static_cast<double>(labels_B.numel()), sums.options());
+  sums += at::stack({loss.detach().to(at::kDouble), right, count});
+  return loss;
+}
+
 ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
                      const ImageTaskOptions& options)
     : model_(std::move(model)),
@@ -131,14 +142,7 @@ at::Tensor ImageTask::on_device(const at::Tensor& loaded) const {
 
 at::Tensor ImageTask::run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums) {
   const at::Tensor labels = batch.labels.to(options_.device, /*non_blocking=*/true);
-  // The loss in float32, as AMP has it.
-  const at::Tensor logits = model_->forward(on_device(batch.images), runner).to(at::kFloat);
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum);
-  const at::NoGradGuard no_gradients;
-  const at::Tensor right = logits.argmax(1).eq(labels).sum().to(at::kDouble);
-  const at::Tensor count = at::full({}, static_cast<double>(labels.numel()), sums.options());
-  sums += at::stack({loss.detach().to(at::kDouble), right, count});
-  return loss;
+  return image_loss(*model_, on_device(batch.images), labels, runner, sums);
 }
 
 at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {

@@ -34,6 +34,11 @@ struct ImageSums {
   double accuracy() const { return num_right / num_images; }
 };
 
+// The cross entropy added up over the pictures, in float32 whatever the type of the images, with gradient. `sums`, [3]
+// double on the device, takes loss, right answers and pictures; nothing waits for the device.
+at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
+                      at::Tensor& sums);
+
 class ImageTask : public TrainTask {
  public:
   // `evaluation` may be null; both data sets must outlive the task. Throws UsageError where there are fewer pictures
@@ -63,7 +68,6 @@ class ImageTask : public TrainTask {
   PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                        std::int64_t begin) const;
   at::Tensor on_device(const at::Tensor& loaded) const;
-  // The loss added up over the batch; what it and the right answers are goes into `sums`, too.
   at::Tensor run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums);
 
   std::shared_ptr<ResNet50> model_;
