@@ -56,6 +56,9 @@ int run_parts(const RunParts& parts, const RunHooks& hooks) {
 }  // namespace
 
 int run_training(const RunParts& parts, const RunHooks& hooks) {
+  // The plan knows blocks as units alone.
+  if (parts.plan && parts.settings.spread.wrap == UnitWrap::kBlocks)
+    warn_of_too_large_a_plan(parts.world, parts.plan());
   return with_memory_advice(parts.plan, [&] { return run_parts(parts, hooks); });
 }
 

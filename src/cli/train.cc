@@ -1,7 +1,7 @@
 #include "cli/train.h"
 
-#include "cli/train_images.h"
 #include "cli/rank_log.h"
+#include "cli/train_images.h"
 #include "cli/train_qa.h"
 #include "cli/train_reports.h"
 #include "cli/world_settings.h"

@@ -31,10 +31,21 @@ std::string interruption_text(const TrainRun& run, Trainer& trainer) {
 }
 
 constexpr const char* kWordsOfAllocators[] = {
-    "can't allocate memory",  // c10's for the CPU
-    "out of memory",          // CUDA's caching allocator, and the driver's own
+    "you tried to allocate",   // c10's for the CPU
+    "out of memory",           // CUDA's caching allocator, and the driver's own
+    "Cannot allocate memory",  // the system's
     "bad_alloc",
 };
+
+// "rank 0, forward of unit h.2: no memory for 23.1 MiB" where c10 names a line of its source and a number of bytes.
+std::string without_source_line(const std::string& what) {
+  constexpr std::string_view kBegin = "[enforce fail", kAsked = "you tried to allocate ";
+  const std::size_t begin = what.find(kBegin), asked = what.find(kAsked);
+  if (begin == std::string::npos || asked == std::string::npos || asked < begin) return what;
+  const std::string number = what.substr(asked + kAsked.size());
+  const auto num_bytes = parse_integer(number.substr(0, number.find(' ')));
+  return num_bytes ? fmt::format("{}no memory for {}", what.substr(0, begin), human_bytes(*num_bytes)) : what;
+}
 
 // Says in which phase of the run it was.
 class MemoryError : public Error {
@@ -47,6 +58,12 @@ std::optional<std::int64_t> address_space_bytes() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return static_cast<std::int64_t>(limit.rlim_cur);
+}
+
+std::optional<std::int64_t> limit_of(const PlanReport& plan) {
+  const std::optional<std::int64_t> space = address_space_bytes();
+  if (!space) return plan.limit_bytes;
+  return std::min(plan.limit_bytes.value_or(*space), *space);
 }
 
 std::string parts_text(const MemoryUse& use) {
@@ -97,15 +114,13 @@ bool is_out_of_memory(const std::exception& error) {
                      [&](const char* words) { return what.find(words) != std::string::npos; });
 }
 
-std::string out_of_memory_text(const std::string& what, const PlanReport& plan) {
+std::string memory_text(const PlanReport& plan) {
   const PlanRow& row = plan.rows.front();
   const std::int64_t needed = row.plan.peak.total();
-  std::string text = fmt::format("out of memory: {}\n", what);
-  text += fmt::format("the plan of a step ({}): {} at most, in {}: {}", row.strategy, human_bytes(needed),
-                      row.plan.peak_moment, parts_text(row.plan.peak));
+  std::string text = fmt::format("the plan of a step ({}): {} at most, in {}: {}", row.strategy, human_bytes(needed),
+                                 row.plan.peak_moment, parts_text(row.plan.peak));
   if (row.plan.host.total() > 0) text += fmt::format("; {} of the host", human_bytes(row.plan.host.total()));
-  std::optional<std::int64_t> limit = plan.limit_bytes;
-  if (const auto space = address_space_bytes()) limit = std::min(limit.value_or(*space), *space);
+  const std::optional<std::int64_t> limit = limit_of(plan);
   if (limit) text += fmt::format("; this rank may count on {}", human_bytes(*limit));
   // Where the plan would fit, others or what it does not know (the libraries, fragments) hold the rest: less will do.
   constexpr double kClearlyLess = 0.8;
@@ -126,6 +141,12 @@ std::string out_of_memory_text(const std::string& what, const PlanReport& plan) 
   return text;
 }
 
+void warn_of_too_large_a_plan(const World& world, const PlanReport& plan) {
+  const std::optional<std::int64_t> limit = limit_of(plan);
+  if (world.rank() != 0 || !limit || plan.rows.front().plan.peak.total() <= *limit) return;
+  log_warn("memory may not be enough: {}", memory_text(plan));
+}
+
 int with_memory_advice(const std::function<PlanReport()>& plan, const std::function<int()>& work) {
   std::string what;
   try {
@@ -133,12 +154,12 @@ int with_memory_advice(const std::function<PlanReport()>& plan, const std::funct
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     const bool has_phase = dynamic_cast<const MemoryError*>(&error) != nullptr;
-    what = (has_phase ? "" : "before the first step: ") + message_of(error);
+    what = (has_phase ? "" : "before the first step: ") + without_source_line(message_of(error));
   }
   // Here, where what the run held has been given back.
   std::string text = "out of memory: " + what;
   try {
-    if (plan) text = out_of_memory_text(what, plan());
+    if (plan) text += "\n" + memory_text(plan());
   } catch (const std::exception& error) {
     text += fmt::format(" (and the memory plan could not be made: {})", message_of(error));
   }

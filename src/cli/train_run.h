@@ -23,8 +23,11 @@ int run_to_end(World& world, const TrainRun& run, Trainer& trainer, Console& con
 // been put around it.
 bool is_out_of_memory(const std::exception& error);
 
-// What a run that is out of memory says: where, the plan's numbers, and the cheapest changes that would fit.
-std::string out_of_memory_text(const std::string& what, const PlanReport& plan);
+// The plan's numbers, and the three cheapest changes that would fit: what a run says that is out of memory, or, before
+// its first step, one that will be by its plan.
+std::string memory_text(const PlanReport& plan);
+// Rank 0 warns where the plan is more than a rank may count on.
+void warn_of_too_large_a_plan(const World& world, const PlanReport& plan);
 
 inline constexpr ExitStatus kOutOfMemory{47};  // beside those of core/error.h
 

@@ -7,10 +7,13 @@
 
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
@@ -170,6 +173,36 @@ TEST_F(Log, LeavesErrnoAlone) {
   const int left = errno;
   writes.restore();
   EXPECT_EQ(left, ENOSPC);
+}
+
+TEST_F(Log, ARanksOwnFileHasItsLinesThoughTheRankIsNotShown) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "tessera_log_file";
+  const std::filesystem::path file = folder / "job-7" / "rank-1.log";
+  std::filesystem::remove_all(folder);
+  configure_log("info", 1);
+  open_log_file(file);
+  CapturedWrites writes;
+  log_debug("less than info");
+  log_warn("a warning");
+  write_log_file("for the file alone");
+  log_error("an error");
+  EXPECT_EQ(after_time(writes.next()), "rank 1 error an error\n");
+  EXPECT_EQ(writes.next(), "");
+  std::vector<std::string> lines;
+  for (const std::string& line : split(read_file(file), '\n')) {
+    if (!line.empty()) lines.push_back(after_time(line));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"rank 1 warn  a warning", "rank 1 info  for the file alone",
+                                             "rank 1 error an error"}));
+  // Full from now on: said once, whatever ranks are shown.
+  open_log_file("/dev/full");
+  log_info("lost");
+  log_info("lost, too");
+  EXPECT_EQ(after_time(writes.next()),
+            "rank 1 warn  cannot write this rank's log file any more: No space left on device\n");
+  EXPECT_EQ(writes.next(), "");
+  EXPECT_THROW(open_log_file(file / "below" / "a.log"), UsageError);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -157,6 +157,8 @@ void Crew::take(Member& member, const Json& packet) {
     end.time_ms = packet.at("time_ms");
     end.was_told_to_stop = packet.at("was_told_to_stop");
     end.note = packet.at("note");
+    // One that ends by a signal that was passed on did as it was asked (SIGUSR1: save and stop).
+    if (passed_on_ != 0 && end.exit_status == 128 + passed_on_) result_.interrupted = true;
     add_last_words(end, failure_path(order_, member.local_rank));
     has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
     // After SIGTERM ranks end as they like, within the time they were given.
@@ -194,6 +196,7 @@ void Crew::take_signal(int signal) {
     say("{} again: ending the ranks at once", signal_name(signal));
     return stop(milliseconds(0));
   }
+  passed_on_ = signal;
   for (const Member& member : members_) {
     if (member.is_open) member.line.send({{"do", "signal"}, {"signal", signal}});
   }

@@ -79,6 +79,7 @@ class Crew {
   CrewResult result_;
   std::string mpirun_words_;  // what it said when a failure was known already
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
+  int passed_on_ = 0;  // the last signal that the ranks were given
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 

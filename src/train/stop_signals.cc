@@ -1,6 +1,7 @@
 #include "train/stop_signals.h"
 
 #include <ATen/ops/zeros.h>
+#include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -42,31 +43,28 @@ int StopSignals::received() {
   return first_signal;
 }
 
-StopAgreement::StopAgreement(World& world)
-    : world_(world),
-      link_(world.device(), /*pins=*/true),
-      asked_(at::zeros({1}, at::dtype(at::kInt).device(world.device()))) {
+StopAgreement::StopAgreement(World& world) : world_(world), link_(world.device(), /*pins=*/true) {
+  const c10::OptionalStreamGuard beside(link_.upload_stream());
+  asked_ = at::zeros({1}, at::dtype(at::kInt).device(world.device()));
   answer_ = link_.host_empty(1, at::kInt);
-  answer_.zero_();
 }
 
 int StopAgreement::after_step(int own) {
   if (world_.size() == 1) return own;
   int agreed = 0;
   if (under_way_) {
-    if (world_.device().is_cpu()) {
-      under_way_->wait();
-      agreed = asked_.item<int>();
-    } else {
-      arriving_.wait();  // long since: a whole step lies between
-      agreed = answer_.item<int>();
-    }
+    // Long since done: a whole step lies between.
+    if (world_.device().is_cpu()) under_way_->wait();
+    arriving_.wait();
+    agreed = (world_.device().is_cpu() ? asked_ : answer_).item<int>();
   }
+  // On a GPU on a stream of its own, so that the computation does not wait for the other ranks here.
+  const c10::OptionalStreamGuard beside(link_.upload_stream());
   // The largest of zeros is zero again: nothing has to be written until somebody asks.
   if (own != 0) asked_.fill_(own);
   under_way_ = world_.all().all_reduce(asked_, ReduceOp::MAX, "stop");
   if (!world_.device().is_cpu()) {
-    under_way_->wait();  // the stream, not this thread
+    under_way_->wait();  // that stream, not this thread
     arriving_ = link_.to_host(answer_, asked_);
   }
   return agreed;

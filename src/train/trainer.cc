@@ -1,7 +1,5 @@
 #include "train/trainer.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -35,19 +33,6 @@ ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& sett
   options.total_steps = plan.total_steps();
   return options;
 }
-
-// Evaluation mode while it lives.
-class Evaluating {
- public:
-  explicit Evaluating(torch::nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  ~Evaluating() { model_.train(was_training_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-
- private:
-  torch::nn::Module& model_;
-  bool was_training_;
-};
 
 }  // namespace
 
@@ -176,15 +161,6 @@ bool Trainer::must_stop() {
   return stop_signal_ != 0;
 }
 
-void Trainer::tell_summary() {
-  LogRecord summary = speed_.summary();
-  if (more_summary_) {
-    const LogRecord more = more_summary_();
-    for (const auto& [key, value] : more.entries()) summary.set(key, value);
-  }
-  listeners_.on_summary(now(), summary);
-}
-
 // StepLR counts epochs.
 std::int64_t Trainer::num_advanced_before(const Update& update) const {
   return settings_.schedule.kind == "StepLR" ? update.epoch : state_.num_advanced;
@@ -257,84 +233,12 @@ void Trainer::check_skipped(const Update& update, const UpdateResult& result, co
   if (world_.rank() == 0) log_warn("{}; the update is left out", message);
 }
 
-void Trainer::read_losses() {
-  if (unread_losses_.empty()) return;
-  const at::Tensor host = at::stack(unread_losses_).cpu();
-  const double* first = host.const_data_ptr<double>();
-  const std::vector<double> sums = sum_over_ranks(world_, std::vector<double>(first, first + host.numel()));
-  for (std::size_t i = 0; i < sums.size(); ++i) losses_.add(sums[i] / unread_counts_[i]);
-  unread_losses_.clear();
-  unread_counts_.clear();
-  state_.total_loss = losses_.total();
-}
-
-void Trainer::act(const Actions& actions) {
-  if (actions.log) log_losses();
-  bool is_best = false;
-  const bool evaluates = actions.evaluate && task_.num_eval_rows() > 0;
-  if (evaluates) evaluate_and_judge(is_best);
-  const bool saves = settings_.flow.saving == Interval::kBest ? evaluates && is_best : actions.save;
-  if (saves) save();
-}
-
-void Trainer::save() {
-  if (!save_checkpoint_) return;
-  phase_ = fmt::format("the checkpoint of step {}", state_.step);
-  read_losses();
-  engine_->settle_updates();
-  save_checkpoint_(*this);
-  saved_step_ = state_.step;
-}
-
 // Told to rank 0's listeners; every rank keeps it, as part of what a checkpoint holds.
 void Trainer::log(const LogRecord& record) {
   listeners_.on_log(now(), record);
   LogRecord kept = record;
   kept.set("step", state_.step);
   state_.history.push_back(std::move(kept));
-}
-
-void Trainer::log_losses() {
-  read_losses();
-  if (const std::optional<double> mean = losses_.take_mean())
-    log(train_log(*mean, last_norm_, last_rate_, state_.epoch));
-  const LogRecord speed = speed_.at_log(state_.step, steady_seconds());
-  if (!speed.empty()) listeners_.on_metrics(now(), speed);
-}
-
-LogRecord Trainer::evaluate() {
-  phase_ = fmt::format("the evaluation after step {}", state_.step);
-  const at::NoGradGuard no_gradients;
-  const Evaluating evaluating(task_.model());
-  engine_->sync_buffers();
-  const double begin = steady_seconds();
-  TrainTask::Totals totals;
-  {
-    const auto pass = engine_->forward();
-    totals = task_.evaluate(
-        *engine_, [&](std::int64_t done, std::int64_t total) { listeners_.on_evaluation_step(now(), done, total); });
-  }
-  LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
-  if (more_metrics_) {
-    const LogRecord more = more_metrics_();
-    for (const auto& [key, value] : more.entries()) metrics.set(key, value);
-  }
-  listeners_.on_evaluation_end(now());
-  const LogRecord record =
-      evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, state_.epoch);
-  log(record);
-  return record;
-}
-
-void Trainer::evaluate_and_judge(bool& is_best) {
-  const LogRecord record = evaluate();
-  if (!best_) return;
-  const double value = best_->value_in(record);
-  if (patience_ && patience_->should_stop(value, *best_)) should_stop_ = true;
-  is_best = best_->add(value, state_.step);
-  state_.best_value = best_->best_value();
-  state_.best_step = best_->best_step();
-  if (patience_) state_.evaluations_without_gain = patience_->num_without_gain();
 }
 
 }  // namespace tessera

@@ -154,6 +154,16 @@ TEST_F(RunCommand, TheLauncherPassesASignalOnAndEndsWithIt) {
   EXPECT_EQ(again.status, 0) << again.output;
 }
 
+TEST_F(RunCommand, ARunThatWasAskedToSaveAndStopIsNotStartedAgain) {
+  const std::string words =
+      gpt_words("out", "--strategy zero2 --num_train_epochs 3000 --save_strategy epoch --save_total_limit 1");
+  const Ended ended = run_with_signal(fmt::format("{} launch --nproc_per_node 2 --max_restarts 2", binary()), words,
+                                      "kill -USR1 $pid", out("log"));
+  EXPECT_EQ(ended.status, 128 + 10) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "rank 0 warn  SIGUSR1: stopped after step "), 1) << ended.output;
+  EXPECT_EQ(record("out").at("status"), "interrupted");
+}
+
 TEST_F(RunCommand, WithoutCheckpointsASignalEndsTheRunAndSaysSo) {
   const Ended ended = run_with_signal("", gpt_words("out", "--num_train_epochs 3000"), "kill -INT $pid", out("log"));
   EXPECT_EQ(ended.status, 128 + 2) << ended.output;
@@ -205,6 +215,34 @@ TEST_F(RunCommand, AModelThatCannotBeSavedIsOneClearMessage) {
   EXPECT_FALSE(fs::exists(fs::path(out("out")) / "model.safetensors"));
   EXPECT_EQ(record("out").at("status"), "failed");
   EXPECT_TRUE(contains(record("out").at("exit_reason").get<std::string>(), "File too large"));
+}
+
+// Of the address space, as `ulimit -v` sets it: what a rank takes before its first step is within, the step is not.
+TEST_F(RunCommand, OutOfMemoryNamesTheUnitThePlanAndWhatWouldFit) {
+  const std::string words = fmt::format(
+      "train gpt-qa --device cpu --output_dir {} --disable_tqdm --report_to none --tokenizer_name {} --train_file {} "
+      "--max_length 160 --seq_length 160 --hidden_size 256 --num_layers 8 --num_heads 4 --ff_dim 4096 --vocab_size "
+      "1024 "
+      "--num_train_epochs 1 --per_device_train_batch_size 32 --save_strategy no",
+      out("out"), kTestTokenizer, kTestRows);
+  for (const int num_ranks : {1, 2}) {
+    const std::string start = num_ranks == 1 ? "" : kMpirun;
+    const Ended ended = run_shell(fmt::format("ulimit -v 2000000; {} {} {}", start, binary(), words));
+    EXPECT_EQ(ended.status, 47) << ended.output;
+    EXPECT_TRUE(
+        std::regex_search(ended.output, std::regex("out of memory: step 1: rank [01], (forward|backward) of unit "
+                                                   "layers.[0-7]: no memory for [0-9.]+ MiB")))
+        << ended.output;
+    EXPECT_TRUE(
+        std::regex_search(ended.output, std::regex("the plan of a step \\((single|ddp)\\): [0-9.]+ [MG]iB at most, in "
+                                                   ".*: parameters .*, activations [0-9.]+ [MG]iB; this rank may "
+                                                   "count on")))
+        << ended.output;
+    EXPECT_EQ(count_of(ended.output, "warn  memory may not be enough: the plan of a step"), 1) << ended.output;
+    EXPECT_TRUE(contains(ended.output, "--per_device_train_batch_size")) << ended.output;
+    EXPECT_TRUE(contains(ended.output, "--gradient_checkpointing")) << ended.output;
+    EXPECT_EQ(record("out").at("status"), "failed");
+  }
 }
 
 TEST_F(RunCommand, ALossThatIsNoNumberCanBeToldToGoOn) {

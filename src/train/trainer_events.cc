@@ -1,0 +1,116 @@
+// What the trainer does between updates: logs, evaluations, checkpoints.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "train/log_line.h"
+#include "train/rank_sums.h"
+#include "train/trainer.h"
+
+namespace tessera {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Evaluation mode while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(torch::nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
+  ~Evaluating() { model_.train(was_training_); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  torch::nn::Module& model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+void Trainer::read_losses() {
+  if (unread_losses_.empty()) return;
+  const at::Tensor host = at::stack(unread_losses_).cpu();
+  const double* first = host.const_data_ptr<double>();
+  const std::vector<double> sums = sum_over_ranks(world_, std::vector<double>(first, first + host.numel()));
+  for (std::size_t i = 0; i < sums.size(); ++i) losses_.add(sums[i] / unread_counts_[i]);
+  unread_losses_.clear();
+  unread_counts_.clear();
+  state_.total_loss = losses_.total();
+}
+
+void Trainer::act(const Actions& actions) {
+  if (actions.log) log_losses();
+  bool is_best = false;
+  const bool evaluates = actions.evaluate && task_.num_eval_rows() > 0;
+  if (evaluates) evaluate_and_judge(is_best);
+  const bool saves = settings_.flow.saving == Interval::kBest ? evaluates && is_best : actions.save;
+  if (saves) save();
+}
+
+void Trainer::save() {
+  if (!save_checkpoint_) return;
+  phase_ = fmt::format("the checkpoint of step {}", state_.step);
+  read_losses();
+  engine_->settle_updates();
+  save_checkpoint_(*this);
+  saved_step_ = state_.step;
+}
+
+void Trainer::log_losses() {
+  read_losses();
+  if (const std::optional<double> mean = losses_.take_mean())
+    log(train_log(*mean, last_norm_, last_rate_, state_.epoch));
+  const LogRecord speed = speed_.at_log(state_.step, steady_seconds());
+  if (!speed.empty()) listeners_.on_metrics(now(), speed);
+}
+
+LogRecord Trainer::evaluate() {
+  phase_ = fmt::format("the evaluation after step {}", state_.step);
+  const at::NoGradGuard no_gradients;
+  const Evaluating evaluating(task_.model());
+  engine_->sync_buffers();
+  const double begin = steady_seconds();
+  TrainTask::Totals totals;
+  {
+    const auto pass = engine_->forward();
+    totals = task_.evaluate(
+        *engine_, [&](std::int64_t done, std::int64_t total) { listeners_.on_evaluation_step(now(), done, total); });
+  }
+  LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
+  if (more_metrics_) {
+    const LogRecord more = more_metrics_();
+    for (const auto& [key, value] : more.entries()) metrics.set(key, value);
+  }
+  listeners_.on_evaluation_end(now());
+  const LogRecord record =
+      evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, state_.epoch);
+  log(record);
+  return record;
+}
+
+void Trainer::evaluate_and_judge(bool& is_best) {
+  const LogRecord record = evaluate();
+  if (!best_) return;
+  const double value = best_->value_in(record);
+  if (patience_ && patience_->should_stop(value, *best_)) should_stop_ = true;
+  is_best = best_->add(value, state_.step);
+  state_.best_value = best_->best_value();
+  state_.best_step = best_->best_step();
+  if (patience_) state_.evaluations_without_gain = patience_->num_without_gain();
+}
+
+void Trainer::tell_summary() {
+  LogRecord summary = speed_.summary();
+  if (more_summary_) {
+    const LogRecord more = more_summary_();
+    for (const auto& [key, value] : more.entries()) summary.set(key, value);
+  }
+  listeners_.on_summary(now(), summary);
+}
+
+}  // namespace tessera
