@@ -18,16 +18,20 @@ ask=("$tessera" generate --device cpu --model "$folder" --max_new_tokens 20 --pr
   "Question: When did BBC Japan shut down? Context: BBC Japan was a general entertainment channel, which operated between December 2004 and April 2006. It ceased operations after its Japanese distributor folded. Answer:")
 
 show() { printf '\n==> %s\n' "$1"; }
-# As it could be typed.
+# As it could be typed, an option and its value on one line.
 show_command() {
-  local word line='   '
-  for word in "$@"; do
+  local word line="   " piece=$1
+  for word in "${@:2}" --; do
     [[ $word != *' '* ]] || word="'$word'"
-    if ((${#line} + ${#word} > 116)); then
+    if [[ $word != -* ]]; then
+      piece+=" $word"
+      continue
+    fi
+    if ((${#line} + ${#piece} > 116)); then
       printf '%s \\\n' "$line"
       line='     '
     fi
-    line+=" $word"
+    line+=" $piece" piece=$word
   done
   printf '%s\n' "$line"
 }
@@ -66,10 +70,11 @@ cat <<END_OF_TEXT
 
     $folder/                the model: a folder that transformers loads
     $folder/summary.txt     the three lines above
-    $folder/run.json        the run: settings with origins, metrics by step; metrics.csv has the latter as a table
+    $folder/run.json        the run: settings with their origins, metrics by step (metrics.csv: as a table)
 
     To try next:
-      the same command with --strategy ddp, zero1, zero2, zero3 or shard_grad_op: the same losses; with --dry_run: the memory
-      $tessera train bloom-qa --help     your own model folder, SQuAD file, ds_config.json, env_vars.sh
-      $tessera env                       what this machine offers;   ./x test: every test
+      the first command with --strategy ddp, zero2 or zero3: the same losses; with --dry_run: steps and memory
+      $tessera train bloom-qa --help    for your model folder, SQuAD file, ds_config.json, env_vars.sh
+      $tessera env                      what this machine offers
+      ./x test                                         every test
 END_OF_TEXT

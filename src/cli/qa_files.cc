@@ -166,8 +166,17 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
   QaEvaluationData opened{load_text_data(text, model.tokenizer, bytes), {}};
   const TextDataSettings as_prompts = prompt_settings(settings, model, text);
   const bool is_alike = as_prompts.label_mode == text.label_mode && as_prompts.max_length == text.max_length;
-  opened.prompts = is_alike ? prompts_of(opened.text.tokens, rows)
-                            : prompts_of(load_text_data(as_prompts, model.tokenizer, bytes).tokens, rows);
+  if (is_alike) {
+    opened.prompts = prompts_of(opened.text.tokens, rows);
+    return opened;
+  }
+  try {
+    opened.prompts = prompts_of(load_text_data(as_prompts, model.tokenizer, bytes).tokens, rows);
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::kUsage || as_prompts.max_length == text.max_length) throw;
+    throw UsageError(fmt::format("{} (of the model's positions --max_new_tokens {} leaves {} for question and answer)",
+                                 error.what(), settings.evaluation.max_new_tokens, as_prompts.max_length));
+  }
   return opened;
 }
 

@@ -140,9 +140,13 @@ TEST_F(EvaluateCommand, EvaluatesAGptUnderLaunch) {
   ASSERT_EQ(trained.status, 0) << trained.output;
   const std::string what =
       fmt::format("--model {} --validation_file {} --max_length 96 --max_eval_samples 5 ", out("gpt"), kRows);
-  const Json alone = evaluate_json(what);
-  const Ended launched = run_shell(
-      fmt::format("{} launch --nproc_per_node 2 evaluate --device cpu {} --json 2>{}", binary(), what, out("errors")));
+  const Ended without_room = evaluate(what + "--json");
+  EXPECT_EQ(without_room.status, 2);
+  EXPECT_TRUE(contains(read_file(out("errors")), "--max_new_tokens 50 leaves 47 for question and answer"));
+  const Json alone = evaluate_json(what + "--max_new_tokens 10");
+  const Ended launched =
+      run_shell(fmt::format("{} launch --nproc_per_node 2 evaluate --device cpu {} --max_new_tokens 10 --json 2>{}",
+                            binary(), what, out("errors")));
   ASSERT_EQ(launched.status, 0) << launched.output << read_file(out("errors"));
   const Json spread = parse_json(launched.output, "standard output");
   EXPECT_EQ(spread.at("eval_loss"), alone.at("eval_loss"));
