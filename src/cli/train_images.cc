@@ -171,7 +171,7 @@ int run_trainer(World& world, ImageTask& task, const TrainRun& run, const TrainS
                 const ImageModel& model, const std::optional<fs::path>& checkpoint, const MakePlan& plan) {
   const double begin = steady_seconds();
   // One shape of pictures: cuDNN may try its algorithms once and keep the fastest.
-  if (world.device().is_cuda()) at::globalContext().setBenchmarkCuDNN(true);
+  if (world.device().is_cuda() && !settings.loop.full_determinism) at::globalContext().setBenchmarkCuDNN(true);
   const SavedModel saved{*model.model, model.config};
   std::optional<EpochReporter> reporter;
   RunHooks hooks;

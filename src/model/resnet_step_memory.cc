@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kExpansion = 4, kStemChannels = 64;
+constexpr std::int64_t kExpansion = 4, kStemChannels = 64, kFloatBytes = 4;
 
 std::int64_t halved(std::int64_t side) {
   return (side + 1) / 2;
@@ -39,7 +39,7 @@ class ResNet50StepMemory : public StepMemory {
 
   void begin_forward(MemoryTape& tape) const override {
     tape.take(image_bytes(3, shape_.longest));  // channels last
-    convolution_forward(3, kStemChannels, 49, stem_bytes(), tape);
+    convolution_forward(3, kStemChannels, 49, stem_bytes(), true, tape);
     tape.take(stem_bytes());  // batch-norm's, the ReLU in place
     tape.take(input_bytes(0) + pool_index_bytes());
   }
@@ -50,17 +50,17 @@ class ResNet50StepMemory : public StepMemory {
     const auto unless_kept = [&](std::int64_t bytes) {
       if (!keeps) tape.give(bytes);
     };
-    convolution_forward(block.in_channels, block.channels, 1, inner, tape);
+    convolution_forward(block.in_channels, block.channels, 1, inner, keeps, tape);
     tape.take(inner);  // batch-norm's, the ReLU in place
     unless_kept(inner);
-    convolution_forward(block.channels, block.channels, 9, middle, tape);
+    convolution_forward(block.channels, block.channels, 9, middle, keeps, tape);
     tape.take(middle);
     unless_kept(inner + middle);
-    convolution_forward(block.channels, block.channels * kExpansion, 1, out, tape);
+    convolution_forward(block.channels, block.channels * kExpansion, 1, out, keeps, tape);
     tape.take(out);  // becomes the sum and the output in place
     unless_kept(middle + out);
     if (!block.changes_shape) return;
-    convolution_forward(block.in_channels, block.channels * kExpansion, 1, out, tape);
+    convolution_forward(block.in_channels, block.channels * kExpansion, 1, out, keeps, tape);
     tape.take(out);
     tape.give(out);  // added
     unless_kept(out);
@@ -92,6 +92,7 @@ class ResNet50StepMemory : public StepMemory {
 
   void end_forward(MemoryTape& tape) const override {
     tape.take(feature_bytes() + shape_.num_tokens * num_classes_ * shape_.element_bytes);
+    if (shape_.casts_parameters) tape.take(head_numel() * shape_.element_bytes);
     tape.take(2 * shape_.num_tokens * num_classes_ * 4);  // the loss: float32 logits, log-softmax
   }
 
@@ -101,6 +102,11 @@ class ResNet50StepMemory : public StepMemory {
     tape.pass(2 * logits * 4);
     tape.take(feature_bytes() + (weight + num_classes_) * shape_.element_bytes);
     tape.give(feature_bytes() + logits * (shape_.element_bytes + 2 * 4));
+    if (shape_.casts_parameters) {
+      tape.give(head_numel() * shape_.element_bytes);
+      cast_gradient(weight, tape);
+      cast_gradient(num_classes_, tape);
+    }
     tape.hand_over(num_classes_);
     tape.hand_over(weight);
     tape.take(output_bytes(blocks_.size() - 1));  // the mean's
@@ -133,6 +139,8 @@ class ResNet50StepMemory : public StepMemory {
     std::int64_t inner, middle, out;
   };
 
+  std::int64_t parameter_bytes() const { return shape_.casts_parameters ? kFloatBytes : shape_.element_bytes; }
+  std::int64_t head_numel() const { return (kFeatures + 1) * num_classes_; }
   std::int64_t image_bytes(std::int64_t channels, std::int64_t side) const {
     return shape_.num_tokens * channels * side * side * shape_.element_bytes;
   }
@@ -144,26 +152,38 @@ class ResNet50StepMemory : public StepMemory {
     return {image_bytes(block.channels, block.side), image_bytes(block.channels, block.to_side), output_bytes(unit)};
   }
 
-  // `size`: numbers of one filter in one channel. The weight is copied to channels last; oneDNN copies it once more.
-  void convolution_forward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t out_bytes,
+  // `size`: numbers of one filter in one channel. The weight is copied to channels last; oneDNN copies it once more. A
+  // cast one is channels last already, and kept for backward.
+  void convolution_forward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t out_bytes, bool keeps,
                            MemoryTape& tape) const {
+    const std::int64_t weight = in * out * size * shape_.element_bytes;
     tape.take(out_bytes);
-    tape.pass(in * out * size * shape_.element_bytes * (shape_.on_gpu ? 1 : 2));
+    if (!shape_.casts_parameters) return tape.pass(weight * (shape_.on_gpu ? 1 : 2));
+    tape.take(weight);
+    if (!shape_.on_gpu) tape.pass(weight);
+    if (!keeps) tape.give(weight);
   }
   void convolution_backward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t in_bytes,
                             std::int64_t out_bytes, MemoryTape& tape) const {
-    const std::int64_t weight = in * out * size * shape_.element_bytes;
+    const std::int64_t numel = in * out * size, weight = numel * shape_.element_bytes;
     tape.take(weight + in_bytes);
-    tape.pass(weight);
-    tape.take(weight);
-    // oneDNN adds a weight's gradient up in four parts, as measured on ARM; then plain layout again.
+    if (!shape_.casts_parameters) tape.pass(weight);
+    // oneDNN adds a weight's gradient up in four parts, as measured on ARM.
+    if (!shape_.casts_parameters) tape.take(weight);
     tape.pass(shape_.on_gpu ? weight : 4 * weight);
     tape.give(weight + out_bytes);
-    tape.hand_over(in * out * size);
+    if (shape_.casts_parameters) cast_gradient(numel, tape);
+    tape.hand_over(numel);
+  }
+  // From the compute type, channels last, to float32, and that to plain layout.
+  void cast_gradient(std::int64_t numel, MemoryTape& tape) const {
+    tape.take(numel * kFloatBytes);
+    tape.give(numel * shape_.element_bytes);
+    tape.pass(numel * kFloatBytes);
   }
   // `gone_bytes`: what was normalised, and the gradient that came in where nobody else needs it.
   void norm_backward(std::int64_t channels, std::int64_t bytes, std::int64_t gone_bytes, MemoryTape& tape) const {
-    tape.take(bytes + 2 * channels * shape_.element_bytes);
+    tape.take(bytes + 2 * channels * parameter_bytes());
     tape.give(gone_bytes);
     tape.hand_over(channels);
     tape.hand_over(channels);

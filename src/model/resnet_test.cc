@@ -1,5 +1,6 @@
 #include "model/resnet.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -76,6 +77,35 @@ TEST(ResNet50, ComputesWhatTorchvisionComputesInDouble) {
 // do, by its references): two such are compared.
 TEST(ResNet50, ComputesWhatTorchvisionComputesInFloat) {
   expect_torchvisions(at::kFloat, "float32", {1e-4, 1e-2, 1e-5});
+}
+
+// AMP: float32 parameters and images of a half type. On this path every convolution is in that type and every norm in
+// float32, so that logits, gradients and statistics have autocast's bits.
+TEST(ResNet50, HalfImagesGiveWhatAutocastGives) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    ResNet50 ours(10), theirs(10);
+    fill_by_formula(ours);
+    fill_by_formula(theirs);
+    const at::Tensor images = resnet_images().to(at::kFloat).slice(2, 0, 32).slice(3, 0, 32).contiguous();
+    const at::Tensor our_logits = ours.forward(images.to(type));
+    at::autocast::set_autocast_dtype(at::kCPU, type);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const at::Tensor their_logits = theirs.forward(images);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    EXPECT_TRUE(our_logits.equal(their_logits)) << type;
+    EXPECT_EQ(our_logits.scalar_type(), type);
+    our_logits.to(at::kFloat).square().sum().backward();
+    their_logits.to(at::kFloat).square().sum().backward();
+    for (const auto& one : ours.named_parameters()) {
+      const at::Tensor& gradient = one.value().grad();
+      EXPECT_EQ(gradient.scalar_type(), at::kFloat) << one.key();
+      EXPECT_TRUE(gradient.equal(theirs.named_parameters()[one.key()].grad())) << type << one.key();
+    }
+    for (const auto& one : ours.named_buffers()) {
+      EXPECT_TRUE(one.value().equal(theirs.named_buffers()[one.key()])) << type << one.key();
+    }
+  }
 }
 
 TEST(ResNet50, HasTorchvisionsNamesShapesAndOrder) {

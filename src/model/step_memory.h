@@ -35,6 +35,8 @@ struct StepShape {
   std::int64_t element_bytes = 4;  // of the compute type
   bool on_gpu = false;
   bool training = true;  // dropout acts
+  // AMP, of a model of pictures: float32 parameters and gradients, each weight cast to the compute type as it is used.
+  bool casts_parameters = false;
 };
 
 // The order of calls is that of a step: begin_forward, unit_forward of each unit, end_forward; end_backward,

@@ -186,22 +186,25 @@ TEST(StepMemory, LeavesNothingButGradients) {
   }
 }
 
-TEST(ResNetStepMemory, IsWhatIsMeasured) {
-  if (!kKnowsOneDnn) GTEST_SKIP() << "convolutions go through oneDNN";
+// `type` of the pictures: float32, or one that the weights are cast to.
+void expect_resnets_memory(std::int64_t num_pictures, std::int64_t side, at::ScalarType type) {
   const OneThread one_thread;
   start_counting_cpu_memory();
-  constexpr std::int64_t kClasses = 10, kPictures = 6, kSide = 96;
+  constexpr std::int64_t kClasses = 10;
   ResNet50 model(kClasses);
-  const at::Tensor images = at::randn({kPictures, 3, kSide, kSide}), labels = at::arange(kPictures) % kClasses;
+  const at::Tensor images = at::randn({num_pictures, 3, side, side}).to(type),
+                   labels = at::arange(num_pictures) % kClasses;
   StepShape shape;
-  shape.num_tokens = kPictures;
-  shape.longest = kSide;
+  shape.num_tokens = num_pictures;
+  shape.longest = side;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(type));
+  shape.casts_parameters = type != at::kFloat;
   const auto step = resnet50_step_memory(kClasses, shape);
   for (const bool checkpointed : {false, true}) {
     UnitRunner plain;
     CheckpointRunner recomputing(plain);
     UnitRunner& runner = checkpointed ? static_cast<UnitRunner&>(recomputing) : plain;
-    const auto loss_of = [&] { return at::cross_entropy_loss(model.forward(images, runner), labels); };
+    const auto loss_of = [&] { return at::cross_entropy_loss(model.forward(images, runner).to(at::kFloat), labels); };
     loss_of().backward();
     model.zero_grad();
     const std::int64_t before = live_cpu_bytes();
@@ -219,6 +222,16 @@ TEST(ResNetStepMemory, IsWhatIsMeasured) {
     expect_near(kept, expected.kept, "kept");
     expect_near(backward, expected.backward, "backward");
   }
+}
+
+TEST(ResNetStepMemory, IsWhatIsMeasured) {
+  if (!kKnowsOneDnn) GTEST_SKIP() << "convolutions go through oneDNN";
+  expect_resnets_memory(6, 96, at::kFloat);
+}
+
+TEST(ResNetStepMemory, IsWhatIsMeasuredWithCastWeights) {
+  if (!kKnowsOneDnn) GTEST_SKIP() << "convolutions go through oneDNN";
+  expect_resnets_memory(2, 32, at::kBFloat16);
 }
 
 }  // namespace

@@ -97,6 +97,15 @@ TEST_F(ResNet50Gpu, LosesNoMoreInBf16ThanBf16Does) {
   EXPECT_LT(found.fc_gradient, 0.1);
 }
 
+// The pictures' type, with float32 parameters, is AMP without autocast.
+TEST_F(ResNet50Gpu, HalfImagesLoseNoMoreThanAutocast) {
+  images_ = images_.to(at::kHalf);
+  const Errors found = errors(std::nullopt);
+  EXPECT_LT(found.eval, 0.002);
+  EXPECT_LT(found.train, 0.012);
+  EXPECT_LT(found.fc_gradient, 0.012);
+}
+
 TEST_F(ResNet50Gpu, LosesNoMoreInFp16ThanFp16Does) {
   const Errors found = errors(at::kHalf);
   EXPECT_LT(found.eval, 0.002);
