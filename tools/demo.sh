@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tessera=${TESSERA:-build/release/bin/tessera}
-folder=${1:-build/demo} epochs=${2:-40}
+folder=${1:-build/demo} epochs=${2:-32}
 learnt=examples/demo/train-v1.1.json unseen=examples/demo/held_out-v1.1.json
 train=("$tessera" launch --nproc_per_node 2 train bloom-qa --strategy full_shard --device cpu
   --config_name examples/demo/bloom.json --tokenizer_name examples/demo/tokenizer
@@ -76,5 +76,5 @@ cat <<END_OF_TEXT
       the first command with --strategy ddp, zero2 or zero3: the same losses; with --dry_run: steps and memory
       $tessera train bloom-qa --help    for your model folder, SQuAD file, ds_config.json, env_vars.sh
       $tessera env                      what this machine offers
-      ./x test                                         every test
+      ./x test                                           every test
 END_OF_TEXT
