@@ -8,6 +8,7 @@
 #include "comm/rank_env.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/freed_memory.h"
 #include "core/log.h"
 #include "train/numerics.h"
 
@@ -43,7 +44,10 @@ int run_train(const std::vector<std::string>& args) {
   WorldOptions options = options_of(world_settings, *loaded.schema);
   choose_cpu(loaded, options);
   const TrainRun run{loaded, args, environment};
-  return run_rank(options, [&run](World& world) { return train(world, run); });
+  return run_rank(options, [&run](World& world) {
+    if (world.device().is_cpu()) keep_freed_memory();
+    return train(world, run);
+  });
 }
 
 }  // namespace tessera
