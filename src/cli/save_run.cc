@@ -128,17 +128,26 @@ void CheckpointKeeper::save(Trainer& trainer) {
     best_step_ = state.best_step;
     state.best_checkpoint = folder_of(*best_step_).string();
   }
-  save_model_folder(world_, trainer.engine(), model_, part);
-  if (!output_.save_only_model) {
-    write_optimizer({world_, trainer.engine(), model_.model}, trainer, part / kOptimizerFile);
+  try {
+    write(trainer, part);
+  } catch (...) {
+    std::error_code ignored;
+    if (world_.rank() == 0) fs::remove_all(part, ignored);  // a disk that is full needs the room
+    throw;
   }
   on_first_rank(world_, [&] {
-    if (!output_.save_only_model) write_run_state(part / kStateFile, state);
     fs::remove_all(folder);  // of an earlier run into the same folder
     fs::rename(part, folder);
     remove_old_checkpoints(output_.output_dir, best_step_, output_.save_total_limit);
   });
   listeners_.on_save(trainer.now(), folder);
+}
+
+void CheckpointKeeper::write(Trainer& trainer, const fs::path& folder) const {
+  save_model_folder(world_, trainer.engine(), model_, folder);
+  if (output_.save_only_model) return;
+  write_optimizer({world_, trainer.engine(), model_.model}, trainer, folder / kOptimizerFile);
+  on_first_rank(world_, [&] { write_run_state(folder / kStateFile, trainer.state()); });
 }
 
 std::optional<fs::path> checkpoint_to_resume(const OutputSettings& output) {

@@ -55,6 +55,7 @@ class CheckpointKeeper {
 
  private:
   std::filesystem::path folder_of(std::int64_t step) const;
+  void write(Trainer& trainer, const std::filesystem::path& folder) const;
 
   World& world_;
   const SavedModel& model_;

@@ -39,6 +39,14 @@ TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
   EXPECT_TRUE(summary.contains("std_cpu_util_%"));
   EXPECT_TRUE(summary.contains("train/samples_per_second_mean"));
   EXPECT_FALSE(contains(read_file(folder_ / "out" / "run.json"), "very-secret"));
+  for (const char* folder : {"runs", "wandb"}) {
+    std::string bytes;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "out" / folder)) {
+      if (entry.is_regular_file()) bytes += read_file(entry.path());
+    }
+    EXPECT_EQ(count_of(bytes, "proc.memory.rssMB"), 4) << folder;  // at each log
+    EXPECT_TRUE(contains(bytes, "avg_cpu_mem_MB")) << folder;
+  }
 }
 
 TEST_F(RunCommand, EveryRankHasALogOfItsOwn) {
@@ -215,6 +223,13 @@ TEST_F(RunCommand, AModelThatCannotBeSavedIsOneClearMessage) {
   EXPECT_FALSE(fs::exists(fs::path(out("out")) / "model.safetensors"));
   EXPECT_EQ(record("out").at("status"), "failed");
   EXPECT_TRUE(contains(record("out").at("exit_reason").get<std::string>(), "File too large"));
+  const Ended checkpoint =
+      run_shell(fmt::format("trap '' XFSZ; ulimit -f 40; {} {}", binary(), gpt_words("two", "--save_strategy epoch")));
+  EXPECT_EQ(checkpoint.status, 1) << checkpoint.output;
+  EXPECT_TRUE(contains(checkpoint.output, "File too large")) << checkpoint.output;
+  for (const auto& entry : fs::directory_iterator(out("two"))) {
+    EXPECT_FALSE(contains(entry.path().filename().string(), "checkpoint")) << entry.path();  // no part of one either
+  }
 }
 
 // Of the address space, as `ulimit -v` sets it: what a rank takes before its first step is within, the step is not.
