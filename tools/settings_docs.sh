@@ -13,7 +13,8 @@ Hyphens and underscores in names are the same. A value comes from the command li
 else it is the default; `--print_config` shows each with where it came from.
 END_OF_TEXT
   local command
-  for command in launch comm-test convert data env evaluate generate inspect plan tokenize "train bloom-qa" "train gpt-qa"; do
+  for command in launch comm-test convert data env evaluate generate inspect plan tokenize "train bloom-qa" "train gpt-qa" \
+    "train resnet-tinyimagenet"; do
     printf '\n## tessera %s\n\n' "$command"
     # shellcheck disable=SC2086 # a command may be two words
     "$tessera" $command --help=markdown
