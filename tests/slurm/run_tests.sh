@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tessera on a real Slurm of four nodes (see ./lab). ctest calls this once a scenario:
-#   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | node_killed | launchers_node_killed | down
+#   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
+#     launchers_node_killed | down
 # TESSERA_BINARY is the program under test, TESSERA_SLURM_LAB a file that tells the scenarios where the lab is.
 # Exit status 77: skipped, for the reason printed.
 set -euo pipefail
@@ -14,7 +15,7 @@ export OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
 main() {
   case ${1:-} in
     up | down) "$1" ;;
-    nodes | bandwidth_gate | launch_without_mpi | node_killed | launchers_node_killed)
+    nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
       JOBS=$STATE/jobs/$1
@@ -89,6 +90,31 @@ srun '"$TESSERA_BINARY"' launch --starter fork --nnodes 2 --nproc_per_node 2 --m
     'rank 1 of 4: node 0, local 1, host node1,' 'rank 2 of 4: node 1, local 0, host node2,' \
     'rank 3 of 4: node 1, local 1, host node2,'
   [ "$(grep -o 'master .*' "$JOBS/out" | sort -u | wc -l)" = 1 ] || fail "the ranks do not agree on their master"
+}
+
+# As `#SBATCH --signal=USR1@120` does before the time is over: the ranks save together and end, and the next job goes on
+# where they were.
+training_requeued() {
+  local data=$HERE/../data job num_done
+  local train="srun --mpi=pmix $TESSERA_BINARY train gpt-qa --device cpu --strategy zero3 --output_dir $JOBS/run
+    --disable_tqdm --report_to none --tokenizer_name $data/squad/tokenizer --train_file $data/squad/sample.jsonl
+    --max_length 96 --seq_length 96 --vocab_size 500 --hidden_size 32 --num_layers 2 --num_heads 4 --ff_dim 48
+    --max_train_samples 8 --per_device_train_batch_size 2 --num_train_epochs 150 --logging_steps 1
+    --save_strategy steps --save_steps 100000"
+  export XDG_CACHE_HOME=$JOBS/cache
+  write_job 1 "${train//$'\n'/ }"
+  job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
+  wait_for 60 'training has begun' grep -qs "'loss'" "$JOBS/out"
+  in_room 20 scancel --signal=USR1 "$job"
+  wait_for 60 'the job ends' job_has_ended "$job"
+  expect "$JOBS/out" 'SIGUSR1: stopped after step [0-9]+ of 300; --resume_from_checkpoint true goes on there' '^status 138$'
+  grep -q '"status": "interrupted"' "$JOBS/run/run.json" || fail 'run.json does not say that it was interrupted'
+  num_done=$(grep -c "'loss'" "$JOBS/out")
+  [ -s "$JOBS/run/log/rank-1.log" ] || fail "rank 1 has no log of its own"
+
+  run_job 0 1 "${train//$'\n'/ } --resume_from_checkpoint true"
+  expect "$JOBS/out" "goes on after step $num_done of" "'train_loss'"
+  [ "$(grep -c "'loss'" "$JOBS/out")" = $((300 - num_done)) ] || fail "the second job has not done the other steps"
 }
 
 # A node loses its power in the middle of a run: the job ends, says so, and leaves nothing running.
