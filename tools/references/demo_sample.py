@@ -58,7 +58,7 @@ def write_tokenizer(data):
     (FOLDER / "tokenizer").mkdir(exist_ok=True)
     tokenizer.save(str(FOLDER / "tokenizer" / "tokenizer.json"), pretty=False)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>",
-              "pad_token": "<pad>", "padding_side": "left"}
+              "pad_token": "<pad>", "padding_side": "left", "model_input_names": ["input_ids", "attention_mask"]}
     (FOLDER / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
