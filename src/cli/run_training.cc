@@ -47,10 +47,11 @@ int run_parts(const RunParts& parts, const RunHooks& hooks) {
     if (world.rank() == 0) log_info("goes on after step {} of {}", state.step, parts.checkpoint->string());
   }
   if (hooks.before) hooks.before(trainer, console, listeners);
-  return run_to_end(world, parts.run, trainer, console, listeners, [&] {
-    save_result(parts, trainer, keeper, console);
-    if (hooks.after) hooks.after(trainer, console, listeners);
-  });
+  return run_to_end(
+      world, parts.run, trainer, console, listeners, [&] { save_result(parts, trainer, keeper, console); },
+      [&] {
+        if (hooks.after) hooks.after(trainer, console, listeners);
+      });
 }
 
 }  // namespace

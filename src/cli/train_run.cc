@@ -72,21 +72,30 @@ std::string parts_text(const MemoryUse& use) {
                      human_bytes(use.in_flight), human_bytes(use.activations));
 }
 
+// What follows the last step. A signal during the answers ends the process as it always does: the model is there.
+std::string finish(World& world, std::optional<StopSignals>& signals, const std::function<void()>& save,
+                   const std::function<void()>& after) {
+  save();
+  const int signal = signal_of_any_rank(world);
+  signals.reset();
+  if (signal == 0) after();
+  return signal == 0
+             ? ""
+             : fmt::format("{}: the model was saved, and what would have followed left out", stop_signal_name(signal));
+}
+
 int run_and_tell(World& world, const TrainRun& run, Trainer& trainer, Listeners& listeners,
-                 const std::function<void()>& finish) {
+                 const std::function<void()>& save, const std::function<void()>& after) {
   try {
-    const StopSignals signals;
+    std::optional<StopSignals> signals(std::in_place);
     trainer.stop_by(&StopSignals::received);
     const RunEnd end = trainer.run();
-    if (end != RunEnd::kInterrupted) {
-      finish();
-      listeners.on_train_end(trainer.now(), end, "");
-      return 0;
-    }
-    const std::string why = interruption_text(run, trainer);
-    const int status = 128 + trainer.stop_signal();
+    const bool is_interrupted = end == RunEnd::kInterrupted;
+    const std::string why = is_interrupted ? interruption_text(run, trainer) : finish(world, signals, save, after);
     listeners.on_train_end(trainer.now(), end, why);
-    if (world.rank() == 0) log_warn("{}", why);
+    if (world.rank() == 0 && !why.empty()) log_warn("{}", why);
+    if (!is_interrupted) return 0;
+    const int status = 128 + trainer.stop_signal();
     record_failure({.rank = world.rank(), .host = host_name(), .message = why, .exit_status = status});
     return status;
   } catch (const std::exception& error) {
@@ -100,8 +109,8 @@ int run_and_tell(World& world, const TrainRun& run, Trainer& trainer, Listeners&
 }  // namespace
 
 int run_to_end(World& world, const TrainRun& run, Trainer& trainer, Console& console, Listeners& listeners,
-               const std::function<void()>& finish) {
-  const int status = run_and_tell(world, run, trainer, listeners, finish);
+               const std::function<void()>& save, const std::function<void()>& after) {
+  const int status = run_and_tell(world, run, trainer, listeners, save, after);
   if (!console.failure().empty()) throw OutputError(console.failure());
   return status;
 }

@@ -13,11 +13,12 @@
 
 namespace tessera {
 
-// trainer.run(), then `finish` (the best model, its folder, its answers) unless a signal has stopped the run. Tells the
-// listeners how it ended. Returns the exit status: 0, or 128 + signal. Collective.
-// Throws OutputError at the end of a run whose lines could not be printed.
+// trainer.run(), then unless a signal has stopped it `save` (the best model, its folder) and `after` (its answers; left
+// out where a signal has come since). Tells the listeners how it ended. Returns the exit status: 0, or 128 + signal of
+// a run that has not reached its last step. Collective. Throws OutputError at the end of a run whose lines could not be
+// printed.
 int run_to_end(World& world, const TrainRun& run, Trainer& trainer, Console& console, Listeners& listeners,
-               const std::function<void()>& finish);
+               const std::function<void()>& save, const std::function<void()>& after);
 
 // Whether an error is a want of memory: torch's allocators' (GPU, pinned, CPU) or std::bad_alloc, whatever context has
 // been put around it.

@@ -4,8 +4,11 @@
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+
+#include "train/rank_sums.h"
 
 namespace tessera {
 namespace {
@@ -68,6 +71,14 @@ int StopAgreement::after_step(int own) {
     arriving_ = link_.to_host(answer_, asked_);
   }
   return agreed;
+}
+
+int signal_of_any_rank(World& world) {
+  int highest = 0;
+  for (const std::vector<double>& of_rank : gather_numbers(world, {static_cast<double>(StopSignals::received())})) {
+    highest = std::max(highest, static_cast<int>(of_rank[0]));
+  }
+  return highest;
 }
 
 std::string stop_signal_name(int signal) {

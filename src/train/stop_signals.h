@@ -51,6 +51,9 @@ class StopAgreement {
   WorkHandle under_way_;
 };
 
+// The highest that any rank has received, waited for; 0: none. Collective.
+int signal_of_any_rank(World& world);
+
 std::string stop_signal_name(int signal);  // SIGTERM
 
 }  // namespace tessera

@@ -180,11 +180,30 @@ TEST_F(RunCommand, WithoutCheckpointsASignalEndsTheRunAndSaysSo) {
   EXPECT_EQ(record("out").at("status"), "interrupted");
 }
 
+// Steps of a second and more.
+const std::string kSlowSteps =
+    "--hidden_size 256 --num_layers 4 --ff_dim 2048 --max_train_samples 32 --per_device_train_batch_size 1 "
+    "--gradient_accumulation_steps 32 --merge_accumulation off";
+
+TEST_F(RunCommand, ASignalInTheLastStepLeavesTheModelAndOnlyItsAnswersOut) {
+  const std::string words =
+      gpt_words("out", fmt::format("{} --max_steps 1 --validation_file {} --eval_strategy no --max_eval_samples 4",
+                                   kSlowSteps, kTestRows));
+  const Ended ended =
+      run_shell(fmt::format("{} {} > {} 2>&1 & pid=$!\n"
+                            "for i in $(seq 600); do [ -e {}/run.json ] && break; sleep 0.02; done\n"
+                            "kill -TERM $pid; wait $pid; status=$?; cat {}; exit $status",
+                            binary(), words, out("log"), out("out"), out("log")));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Model and tokenizer saved to ")) << ended.output;
+  EXPECT_FALSE(contains(ended.output, "Evaluation Metrics")) << ended.output;
+  EXPECT_EQ(record("out").at("status"), "finished");
+  EXPECT_EQ(record("out").at("exit_reason"), "SIGTERM: the model was saved, and what would have followed left out");
+}
+
 TEST_F(RunCommand, ASecondInterruptEndsAtOnce) {
-  // Steps of seconds: the first signal is not heeded before the second comes.
-  const std::string words = gpt_words("out",
-                                      "--num_train_epochs 400 --gradient_accumulation_steps 400 "
-                                      "--merge_accumulation off --max_train_samples 64 --save_strategy epoch");
+  // The first one is not heeded before the second comes.
+  const std::string words = gpt_words("out", kSlowSteps + " --num_train_epochs 400 --save_strategy epoch");
   const Ended ended =
       run_shell(fmt::format("env --default-signal=INT {} {} > {} 2>&1 & pid=$!\n"
                             "for i in $(seq 600); do [ -e {}/run.json ] && break; sleep 0.05; done\n"
