@@ -1,5 +1,8 @@
 #include "cli/qa_answers.h"
 
+#include <ATen/DeviceAccelerator.h>
+
+#include <algorithm>
 #include <optional>
 
 #include "cli/train_plan.h"
@@ -9,9 +12,18 @@
 namespace tessera {
 namespace {
 
-// Half of what a rank has: the rest is for what it holds already and for the batches.
-std::optional<std::int64_t> memory_for_model(const World& world) {
+// What a rank may count on beside the tensors that it has already. Nothing: unknown.
+std::optional<std::int64_t> memory_left(const World& world) {
   const std::optional<std::int64_t> memory = memory_of_rank(world);
+  if (!memory || !world.device().is_cuda()) return memory;  // of a host it is what is left
+  const auto stats = at::accelerator::getDeviceStats(world.device().index());
+  constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
+  return std::max<std::int64_t>(0, *memory - stats.allocated_bytes[kAll].current);
+}
+
+// Half for the whole model, half of the rest for a batch.
+std::optional<std::int64_t> memory_for_model(const World& world) {
+  const std::optional<std::int64_t> memory = memory_left(world);
   return memory ? std::optional(*memory / 2) : std::nullopt;
 }
 
@@ -31,7 +43,7 @@ std::vector<std::string> qa_answers(World& world, Engine& engine, const QaModel&
   options.max_new_tokens = max_new_tokens;
   options.eos_ids = model.eos_ids;
   options.memory_bytes = memory_for_model(world);
-  if (const auto memory = memory_of_rank(world)) options.batch_bytes = *memory / 8;
+  if (const auto memory = memory_left(world)) options.batch_bytes = *memory / 4;
   return answer(world, engine, *model.model, model.tokenizer, prompts, options);
 }
 
