@@ -126,7 +126,9 @@ PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text
   PlanRequest request;
   MemoryPlanOptions& options = request.options;
   const at::ScalarType type = s.bf16 ? at::kBFloat16 : s.fp16 ? at::kHalf : at::kFloat;
-  options.types = {type, type, s.num_micro_steps > 1};
+  // Pictures are trained with AMP: units stay float32.
+  const at::ScalarType of_units = is_text ? type : at::kFloat;
+  options.types = {of_units, of_units, s.num_micro_steps > 1};
   options.num_moments = num_moments_of(s);
   options.num_ranks = s.num_ranks;
   options.ranks_per_node = s.ranks_per_node;
@@ -138,6 +140,7 @@ PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text
   shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(type));
   shape.num_sequences = shape.num_tokens = s.batch_size;
   shape.longest = is_text ? s.length : s.image_size;
+  shape.casts_parameters = !is_text;
   if (!is_text) return request;
   shape.num_tokens = s.batch_size * s.length;
   if (schema.at("tokens").is_set()) {

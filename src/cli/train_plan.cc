@@ -112,7 +112,7 @@ PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::i
   StepShape pass;
   pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
   pass.longest = settings.data.image_size;
-  pass.casts_parameters = settings.precision.compute != NumberType::kFloat32;
+  pass.casts_parameters = true;
   PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
   report.is_text = false;
   return report;

@@ -16,6 +16,7 @@ std::int64_t halved(std::int64_t side) {
 class ResNet50StepMemory : public StepMemory {
  public:
   ResNet50StepMemory(std::int64_t num_classes, const StepShape& shape) : num_classes_(num_classes), shape_(shape) {
+    if (shape.element_bytes == kFloatBytes) shape_.casts_parameters = false;
     std::int64_t in = kStemChannels, side = halved(halved(shape.longest));
     for (const auto& [channels, num_blocks, first_stride] :
          {Layer{64, 3, 1}, Layer{128, 4, 2}, Layer{256, 6, 2}, Layer{512, 3, 2}}) {

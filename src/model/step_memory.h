@@ -35,7 +35,8 @@ struct StepShape {
   std::int64_t element_bytes = 4;  // of the compute type
   bool on_gpu = false;
   bool training = true;  // dropout acts
-  // AMP, of a model of pictures: float32 parameters and gradients, each weight cast to the compute type as it is used.
+  // AMP, of a model of pictures: float32 parameters and gradients, each weight cast as it is used where the compute
+  // type is another.
   bool casts_parameters = false;
 };
 

@@ -76,9 +76,10 @@ Family offload(const PlanRequest& request) {
 }
 
 Family types(const PlanRequest& request) {
-  if (request.options.types.compute != at::kFloat) return {};
+  if (request.shape.element_bytes != 4) return {};
   return {{"--bf16", [](PlanRequest& changed) {
-             changed.options.types.compute = changed.options.types.reduce = at::kBFloat16;
+             UnitTypes& units = changed.options.types;
+             if (!changed.shape.casts_parameters) units.compute = units.reduce = at::kBFloat16;
              changed.shape.element_bytes = 2;
            }}};
 }
