@@ -37,7 +37,7 @@ ours() {
     --learning_rate 5e-5 --logging_steps 10 --save_strategy no "--$type" --output_dir "$work/run" "$@" \
     >"$work/ours.txt" 2>&1 || { cat "$work/ours.txt" >&2; exit 1; }
   samples=$(sed -n "s/.*'train_samples_per_second': \([0-9.]*\).*/\1/p" "$work/ours.txt")
-  peak=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["summary"]["max_mem_alloc_MB"] * 1e6 / 2**30)' \
+  peak=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["summary"]["max_mem_alloc_MB"] / 1024)' \
     "$work/run/run.json")
   printf '%-44s %8.1f samples/s, peak %6.2f GiB\n' "tessera, $type, $name" "$samples" "$peak"
   rm -rf "$work/run"

@@ -1,6 +1,9 @@
 #include "kernels/bias_gelu.h"
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/bias_gelu_cpu.h"
@@ -25,6 +28,24 @@ at::Tensor forward_of(const at::Tensor& x, const at::Tensor& bias) {
   return out;
 }
 
+struct Gradients {
+  at::Tensor x, bias;
+};
+
+Gradients backward_of(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
+  Gradients result{at::empty_like(x), at::empty_like(bias)};
+  if (x.numel() == 0) {
+    result.bias.zero_();
+  } else if (x.is_cuda()) {
+    cuda_kernels().bias_gelu_backward(grad, x, bias, result.x, result.bias);
+  } else {
+    bias_gelu_backward_cpu(x.scalar_type(), grad.const_data_ptr(), x.const_data_ptr(), bias.const_data_ptr(),
+                           result.x.mutable_data_ptr(), result.bias.mutable_data_ptr(), x.numel() / bias.numel(),
+                           bias.numel());
+  }
+  return result;
+}
+
 class BiasGelu : public torch::autograd::Function<BiasGelu> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias) {
@@ -34,19 +55,32 @@ class BiasGelu : public torch::autograd::Function<BiasGelu> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &bias = saved[1];
-    const auto grad = grads[0].contiguous();
-    auto grad_x = at::empty_like(x);
-    auto grad_bias = at::empty_like(bias);
-    if (x.numel() == 0) return {grad_x, grad_bias.zero_()};
-    if (x.is_cuda()) {
-      cuda_kernels().bias_gelu_backward(grad, x, bias, grad_x, grad_bias);
-    } else {
-      bias_gelu_backward_cpu(x.scalar_type(), grad.const_data_ptr(), x.const_data_ptr(), bias.const_data_ptr(),
-                             grad_x.mutable_data_ptr(), grad_bias.mutable_data_ptr(), x.numel() / bias.numel(),
-                             bias.numel());
+    const Gradients result = backward_of(grads[0].contiguous(), saved[0], saved[1]);
+    return {result.x, result.bias};
+  }
+};
+
+class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias,
+                            const at::Tensor& weight, const at::Tensor& out_bias) {
+    context->save_for_backward({x, bias, weight});
+    return at::linear(forward_of(x, bias), weight, out_bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    constexpr std::size_t kWeight = 2, kOutBias = 3;
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &bias = saved[1], &weight = saved[2];
+    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    at::Tensor grad_weight, grad_out_bias;
+    const at::Tensor grad_inner = grad.mm(weight);
+    if (context->needs_input_grad(kWeight)) {
+      grad_weight = grad.t().mm(forward_of(x, bias).view({-1, weight.size(1)}));
     }
-    return {grad_x, grad_bias};
+    if (context->needs_input_grad(kOutBias)) grad_out_bias = grad.sum(0);
+    const Gradients inner = backward_of(grad_inner, x, bias);
+    return {inner.x, inner.bias, grad_weight, grad_out_bias};
   }
 };
 
@@ -56,6 +90,19 @@ at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
   check_float_type(x, "bias_gelu", "x");
   check_row(x, bias, "bias_gelu", "a bias");
   return BiasGelu::apply(x.contiguous(), bias.contiguous());
+}
+
+at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& weight,
+                            const at::Tensor& out_bias) {
+  constexpr const char* kName = "bias_gelu_linear";
+  check_float_type(x, kName, "x");
+  check_row(x, bias, kName, "a bias");
+  check(
+      weight.dim() == 2 && weight.size(1) == bias.numel() && out_bias.dim() == 1 && out_bias.size(0) == weight.size(0),
+      kName,
+      fmt::format("a weight [K, {}] and its bias [K] but got {} and {}", bias.numel(), shape_text(weight),
+                  shape_text(out_bias)));
+  return BiasGeluLinear::apply(x.contiguous(), bias.contiguous(), weight, out_bias);
 }
 
 }  // namespace tessera::kernels

@@ -20,6 +20,13 @@ TEST(BiasGelu, EqualsThePlainOne) {
   }
 }
 
+TEST(BiasGeluLinear, EqualsItsParts) {
+  for (const auto& rows : rows_cases()) {
+    for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) check_bias_gelu_linear(rows, type, at::kCPU);
+  }
+  EXPECT_THROW(bias_gelu_linear(at::ones({2, 3}), at::ones({3}), at::ones({5, 4}), at::ones({5})), Error);
+}
+
 TEST(BiasGelu, EqualsTheActivationOfTransformersBloom) {
   std::ifstream file(TESSERA_TEST_DATA_FOLDER "/kernels/bloom_gelu.json");
   const auto json = nlohmann::json::parse(file);

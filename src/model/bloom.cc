@@ -32,8 +32,9 @@ class BloomBlock : public torch::nn::Module {
     const auto [sum, normed_sum] = kernels::residual_layer_norm(
         attended, config_.residual_after_norm ? normed : x, attention_norm_->weight, attention_norm_->bias, epsilon);
     // The bias goes with the GELU: one pass over [T, 4 C].
-    const at::Tensor inner = kernels::bias_gelu(at::linear(normed_sum, up_->weight), up_->bias);
-    const at::Tensor output = dropout(at::linear(inner, down_->weight, down_->bias), config_.hidden_dropout, keys, 2);
+    at::Tensor output =
+        kernels::bias_gelu_linear(at::linear(normed_sum, up_->weight), up_->bias, down_->weight, down_->bias);
+    output = dropout(output, config_.hidden_dropout, keys, 2);
     // In place: nothing keeps a product for its gradient.
     return output.add_(config_.residual_after_norm ? normed_sum : sum);
   }
@@ -78,8 +79,8 @@ std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
 
 std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
   const std::int64_t C = config_.hidden_size;
-  // Both norms' results and the sum between them; before and after the GELU.
-  const std::int64_t numel = num_tokens * (3 + 8) * C;
+  // Both norms' results and the sum between them; what the GELU reads.
+  const std::int64_t numel = num_tokens * (3 + 4) * C;
   const std::int64_t norms = num_tokens * 4 * 4;  // a mean and a deviation each, in float32
   return attention_bytes(num_tokens) + numel * element_bytes() + norms +
          2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);

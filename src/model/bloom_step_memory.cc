@@ -30,22 +30,29 @@ class BloomStepMemory : public TextStepMemory {
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
     unless_kept(statistics_bytes_);
     linear_forward(C_, 4 * C_, tape);
-    tape.take(4 * rows);  // the GELU's
-    unless_kept(4 * rows);
+    tape.take(4 * rows);               // the GELU's, for the product alone
     linear_forward(4 * C_, C_, tape);  // output
+    tape.give(4 * rows);
+    unless_kept(4 * rows);
     dropout_forward(rows, keeps, tape);
     tape.give(rows);  // attended
-    unless_kept(4 * rows + 2 * rows + rows);
+    unless_kept(2 * rows + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
     const std::int64_t rows = row_bytes_, C = C_;
     // The gradient that came in waits for the residual's side, too.
     const std::int64_t dropped = dropout_backward(rows, tape);
-    linear_backward(4 * C, C, true, dropped + 4 * rows, tape);
-    tape.take(4 * rows + 4 * C * e_);  // of the GELU
-    tape.give(2 * 4 * rows);
+    tape.take(4 * rows);
+    tape.pass(product_scratch_bytes(shape_, shape_.num_tokens, C, 4 * C, false));
+    tape.take(4 * rows + 4 * C * C * e_);  // the GELU again, and the weight's gradient
+    tape.pass(product_scratch_bytes(shape_, C, shape_.num_tokens, 4 * C, true));
+    tape.give(4 * rows);
+    tape.take(C * e_ + 4 * rows + 4 * C * e_);  // of the product's bias, of the GELU
+    tape.give(2 * 4 * rows + dropped);
     tape.hand_over(4 * C);
+    tape.hand_over(4 * C * C);
+    tape.hand_over(C);
     linear_backward(C, 4 * C, false, 5 * rows, tape);
     norm_backward(gradient_is_held ? 2 * rows : 3 * rows, tape);  // the sum, and the gradients that came in
     const std::int64_t attended = dropout_backward(rows, tape);

@@ -69,6 +69,12 @@ TEST_F(KernelsOnGpu, BiasGeluEqualsThePlainOne) {
   }
 }
 
+TEST_F(KernelsOnGpu, BiasGeluLinearEqualsItsParts) {
+  for (const auto type : kTypes) {
+    for (const auto& rows : rows_cases()) check_bias_gelu_linear(rows, type, gpu_);
+  }
+}
+
 TEST_F(KernelsOnGpu, ParametersMayBeginAnywhereInAFlatBuffer) {
   const auto flat = random_tensor({3 * 64 + 1}, at::kBFloat16, gpu_, 1),
              x = random_tensor({7, 64}, at::kBFloat16, gpu_, 2);

@@ -63,6 +63,33 @@ void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device devic
   expect_near(bias.grad(), rbias.grad(), tolerance(type), "gradient of the bias");
 }
 
+void check_bias_gelu_linear(const RowsCase& rows, at::ScalarType type, at::Device device) {
+  SCOPED_TRACE(c10::toString(type));
+  const std::int64_t C = rows.sizes.back(), K = 24;
+  const auto leaf = [&](at::IntArrayRef sizes, std::uint64_t seed) {
+    return random_tensor(sizes, type, device, seed).requires_grad_(true);
+  };
+  const auto x = leaf(rows.sizes, 1), bias = leaf({C}, 2), weight = leaf({K, C}, 3), out_bias = leaf({K}, 4);
+  const auto run = [&](const auto& compute) {
+    const at::Tensor out = compute();
+    out.backward(random_tensor(out.sizes(), type, device, 5));
+    std::vector<at::Tensor> results = {out.detach()};
+    for (const at::Tensor* tensor : {&x, &bias, &weight, &out_bias}) {
+      results.push_back(tensor->grad());
+      tensor->mutable_grad().reset();
+    }
+    return results;
+  };
+  const auto fused = run([&] { return bias_gelu_linear(x, bias, weight, out_bias); });
+  const auto apart = run([&] { return at::linear(bias_gelu(x, bias), weight, out_bias); });
+  for (std::size_t i = 0; i < fused.size(); ++i) {
+    expect_near(fused[i], apart[i].to(at::kCPU, at::kDouble), tolerance(type) / 4, "result");
+  }
+  const auto frozen = weight.detach();
+  bias_gelu_linear(x, bias, frozen, out_bias).sum().backward();
+  EXPECT_FALSE(frozen.grad().defined());
+}
+
 void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device) {
   SCOPED_TRACE(c10::toString(type));
   const std::int64_t C = rows.sizes.back();

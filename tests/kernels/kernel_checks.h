@@ -44,6 +44,8 @@ struct RowsCase {
 };
 const std::vector<RowsCase>& rows_cases();
 void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device device);
+// The same as its parts give, gradients too.
+void check_bias_gelu_linear(const RowsCase& rows, at::ScalarType type, at::Device device);
 void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device);
 
 struct HeadCase {
