@@ -73,7 +73,8 @@ bool evaluates(const TrainSettings& settings, const Schema& schema) {
   if (!wants || image_folder_form(settings.data.data_dir) != ImageFolderForm::kOneTree) return wants;
   for (const char* name : {"eval_strategy", "do_eval", "eval_on_start", "metric_for_best_model",
                            "load_best_model_at_end", "early_stopping_patience"}) {
-    if (!schema.at(name).is_set()) continue;
+    const Setting& setting = schema.at(name);
+    if (!setting.is_set() || setting.text() == "no" || setting.text() == "false") continue;
     throw UsageError(fmt::format("{}: {} has no folders train and val, so there is nothing to evaluate on",
                                  internal::shown(schema, name), settings.data.data_dir));
   }

@@ -1,5 +1,6 @@
 #include "train/tensor_memory.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -45,7 +46,10 @@ class CountingAllocator final : public c10::Allocator {
 }  // namespace
 
 void start_counting_tensors(c10::Device device) {
-  if (!device.is_cpu()) return c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+  if (!device.is_cpu()) {
+    at::empty({1}, at::device(device));  // the allocator knows a device from its first tensor on
+    return c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+  }
   static CountingAllocator allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
