@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "cli/world_settings.h"
 #include "comm/rank_env.h"
 #include "config/schema.h"
+#include "core/clock.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -133,23 +133,19 @@ void settle(EvaluateSettings& s, int num_ranks) {
   if (s.subset_seed >= 0) s.train.data.subset_seed = s.subset_seed;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 // {'eval_loss': ..., 'eval_runtime': ..., ...}. Collective.
 LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, const TokenStore& rows,
                         std::int64_t batch_size) {
   const at::NoGradGuard no_gradients;
   const QaEvaluation evaluation(model, rows, {world.rank(), world.size(), world.device(), batch_size});
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = steady_seconds();
   TrainTask::Totals totals;
   {
     const auto pass = engine.forward();
     totals = evaluation.evaluate(engine);
   }
   const LogRecord metrics = evaluation.metrics(sum_over_ranks(world, totals.sums));
-  return evaluation_log(metrics, seconds_since(begin), rows.size(), totals.num_batches);
+  return evaluation_log(metrics, steady_seconds() - begin, rows.size(), totals.num_batches);
 }
 
 // Before minutes are spent.
@@ -203,7 +199,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   Engine engine(world, *model.model, units_to_spread(*model.model, s.train.spread), options);
   model.model->eval();
   const LogRecord loss = evaluate_loss(world, engine, *model.model, data.text.tokens, s.train.loop.eval_batch_size);
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = steady_seconds();
   std::vector<std::string> answers;
   std::optional<LogRecord> metrics;
   if (s.train.evaluation.generates) {
@@ -212,7 +208,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
     metrics = answer_metrics(answers, data.prompts);
   }
   if (world.rank() != 0) return;
-  print_results(s, loss, metrics, data.text.tokens.size(), seconds_since(begin));
+  print_results(s, loss, metrics, data.text.tokens.size(), steady_seconds() - begin);
   write_predictions(s.predictions_file, data.prompts, answers);
 }
 

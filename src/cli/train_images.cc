@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "cli/run_training.h"
 #include "cli/save_run.h"
 #include "cli/train_plan.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/output.h"
@@ -28,10 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using MakePlan = std::function<PlanReport()>;
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The settings with what was left to the run decided.
 TrainSettings decided(TrainSettings settings, const World& world, const Schema& schema) {

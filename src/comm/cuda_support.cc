@@ -21,10 +21,10 @@ class CudaSupport : public GpuSupport {
 
   GpuInfo info(int index) const override {
     const cudaDeviceProp* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
-    return {properties->name, fmt::format("{}.{}", properties->major, properties->minor),
-            static_cast<std::int64_t>(properties->totalGlobalMem),
-            fmt::format("{:08x}:{:02x}:{:02x}.0", properties->pciDomainID, properties->pciBusID,
-                        properties->pciDeviceID)};
+    return {
+        properties->name, fmt::format("{}.{}", properties->major, properties->minor),
+        static_cast<std::int64_t>(properties->totalGlobalMem),
+        fmt::format("{:08x}:{:02x}:{:02x}.0", properties->pciDomainID, properties->pciBusID, properties->pciDeviceID)};
   }
 
   std::string cuda_version() const override {

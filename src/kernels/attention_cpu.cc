@@ -17,6 +17,7 @@
 
 #include "kernels/attention_paths.h"
 #include "kernels/attention_rows.h"
+#include "kernels/attention_sizes.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 
@@ -25,8 +26,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr std::int64_t kQueryBlock = 128;
 
 struct Sequences {
   const std::int32_t* offsets;

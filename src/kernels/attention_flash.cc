@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "kernels/attention_paths.h"
+#include "kernels/attention_sizes.h"
 #include "kernels/cuda_kernels.h"
 
 namespace tessera::kernels {
@@ -21,7 +22,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kAlibiParts = 3;  // cuda_launch.h has the same
 constexpr std::int64_t kLargestHead = 256;
 
 std::int64_t padded_head(std::int64_t D, bool alibi) {

@@ -44,7 +44,6 @@ void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* 
 
 // widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_flash.cc), then
 // zeros
-inline constexpr int kAlibiParts = 3;
 struct WidenHeads {
   const void* from[3];  // q, k, v: [T, H, D], the last dimension dense
   std::int64_t token_stride[3], head_stride[3];

@@ -1,3 +1,4 @@
+#include "kernels/attention_sizes.h"
 #include "kernels/cuda_common.cuh"
 
 namespace tessera::kernels {

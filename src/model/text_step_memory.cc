@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "kernels/attention_sizes.h"
 #include "kernels/linear_cross_entropy.h"
 #include "model/config_reader.h"
 
@@ -12,8 +13,8 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4, kIdBytes = 8;
-constexpr std::int64_t kQueryBlock = 128;  // kernels/attention_cpu.cc
-constexpr std::int64_t kAlibiParts = 3;    // kernels/attention_flash.cc
+using kernels::kAlibiParts;
+using kernels::kQueryBlock;
 
 }  // namespace
 

@@ -3,10 +3,10 @@
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "comm/gpu_support.h"
+#include "core/clock.h"
 #include "monitor/nvml.h"
 #include "monitor/process_usage.h"
 #include "train/rank_sums.h"
@@ -18,10 +18,6 @@ constexpr double kBytesOfMb = 1 << 20;
 constexpr double kShareOfTime = 0.01;
 constexpr std::size_t kNumbersOfSum = 3;
 constexpr std::size_t kNumSums = 4;  // allocated, reserved, used, busy; then the peak
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 UsageReader gpu_reader(c10::DeviceIndex index) {
   const GpuSupport* gpus = gpu_support();

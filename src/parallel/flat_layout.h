@@ -57,6 +57,8 @@ class FlatLayout {
   FlatRange whole() const { return {0, padded_numel()}; }
   // The elements of one group. What is beyond the last is padding.
   FlatRange range_of(ParameterGroup group) const { return ranges_[static_cast<std::size_t>(group)]; }
+  // Whether a parameter's gradient waits for others of its kind before it goes into the flat one: less than an eighth.
+  bool is_small_part(std::int64_t numel) const { return numel * 8 < numel_; }
 
  private:
   std::vector<FlatSlot> slots_;

@@ -12,7 +12,6 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4, kSumBytes = 8;
-constexpr std::int64_t kPartOfSmall = 8;  // unit_gradient.cc: a smaller part of a unit waits until all are there
 // libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
@@ -140,7 +139,7 @@ void StepPlayer::hand_over(std::int64_t numel) {
   const std::int64_t bytes = numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
   // Numbers of two types are added by way of a converted copy.
   const auto convert = unit.adds && half_on_cpu(options_.types.compute) ? numel * kFloatBytes : 0;
-  if (numel * kPartOfSmall < unit.layout.numel()) {
+  if (unit.layout.is_small_part(numel)) {
     unit.waiting_bytes += bytes;
     unit.largest_waiting = std::max(unit.largest_waiting, convert);
   } else {

@@ -12,11 +12,6 @@
 #include "kernels/norm.h"
 
 namespace tessera {
-namespace {
-
-constexpr std::int64_t kPartOfSmall = 8;  // of the unit: less than an eighth
-
-}  // namespace
 
 UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters)
     : context_(std::move(context)), parameters_(std::move(parameters)), has_gradient_(parameters_.size()) {
@@ -49,8 +44,7 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
 // would lie empty.
 void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
-  const bool is_small = context_->layout.slots()[slot].numel * kPartOfSmall < context_->layout.numel();
-  if (is_small) {
+  if (context_->layout.is_small_part(context_->layout.slots()[slot].numel)) {
     // One that comes twice in a backward is added up by autograd meanwhile.
     if (std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end()) waiting_.push_back(slot);
     return;

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "train/log_json.h"
@@ -23,10 +23,6 @@ constexpr const char* kHidden = "(set)";
 std::string json_escaped(const std::string& text) {
   const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);
-}
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

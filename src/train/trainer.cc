@@ -3,10 +3,10 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -19,13 +19,6 @@
 
 namespace tessera {
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
   ScheduleOptions options = settings.schedule;

@@ -3,19 +3,15 @@
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
+#include "core/clock.h"
 #include "train/log_line.h"
 #include "train/rank_sums.h"
 #include "train/trainer.h"
 
 namespace tessera {
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Evaluation mode while it lives.
 class Evaluating {

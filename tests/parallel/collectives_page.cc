@@ -107,7 +107,8 @@ std::string collectives_page() {
          "\n"
          "With accumulation, rows with whole gradients (ddp, zero0, zero1, no_shard) reduce in the last micro-step "
          "only\n"
-         "(`no_sync`); rows with split gradients reduce in each, and those with split parameters gather their units in\n"
+         "(`no_sync`); rows with split gradients reduce in each, and those with split parameters gather their units "
+         "in\n"
          "each, the root once.\n"
          "\n"
          "## In order\n" +
