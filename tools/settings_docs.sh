@@ -9,8 +9,9 @@ write() {
 # Settings
 
 Written by `tools/settings_docs.sh` from the declarations in the code; a test holds this page against them.
-Hyphens and underscores in names are the same. A value comes from the command line, else from the environment,
-else it is the default; `--print_config` shows each with where it came from.
+Hyphens and underscores in names are the same. A value comes from the command line, else for `tessera train` from its JSON
+files, else from the environment, else for `tessera train` from `--env_file`, else it is the default; `--print_config`
+shows each with where it came from.
 END_OF_TEXT
   local command
   for command in launch comm-test convert data env evaluate generate inspect plan tokenize "train bloom-qa" "train gpt-qa" \

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace tessera {
 
@@ -72,17 +73,6 @@ void OutputFile::become_target() {
 
 void OutputFile::fail(int error) const {
   throw Error(fmt::format("cannot write {}: {}", target_.string(), std::generic_category().message(error)));
-}
-
-void flush_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool done = descriptor >= 0 && ::fsync(descriptor) == 0;
-  const int error = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  // Some file systems cannot flush folders (EINVAL): then their renames are as durable as they get.
-  if (!done && error != EINVAL) {
-    throw Error(fmt::format("cannot flush the folder {}: {}", folder.string(), std::generic_category().message(error)));
-  }
 }
 
 }  // namespace tessera

@@ -28,7 +28,4 @@ class OutputFile {
   std::uint64_t num_written_ = 0;
 };
 
-// Makes the renames within `folder` survive a power cut. Throws Error.
-void flush_folder(const std::filesystem::path& folder);
-
 }  // namespace tessera

@@ -96,13 +96,6 @@ TextDataSettings text_settings(const Schema& schema, const DataSettings& s, cons
   return text;
 }
 
-// A path, or a model's name on the hub whose files Hugging Face's programs have fetched.
-Tokenizer load_tokenizer(const std::string& path_or_name) {
-  std::error_code ignored;
-  if (fs::exists(path_or_name, ignored)) return Tokenizer::load(path_or_name);
-  return Tokenizer::load(find_model_folder(path_or_name, Environment::of_process()));
-}
-
 // A setting that is given where it changes nothing is a mistake of the user's.
 void refuse_given(const Schema& schema, std::initializer_list<const char*> names, const std::string& reason) {
   for (const char* name : names) {
@@ -122,7 +115,7 @@ void inspect_text(const Schema& schema, const DataSettings& s, const fs::path& p
   std::string text = fmt::format("{}\n{}", path.string(), summary_text(file));
   Json json = {{"path", path.string()}, {"file", summary_json(file)}};
   if (!s.tokenizer.empty()) {
-    const Tokenizer tokenizer = load_tokenizer(s.tokenizer);
+    const Tokenizer tokenizer = Tokenizer::load(find_model_folder(s.tokenizer, Environment::of_process()));
     const auto start = std::chrono::steady_clock::now();
     const TextData data = load_text_data(text_settings(schema, s, path), tokenizer, bytes);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

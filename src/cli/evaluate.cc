@@ -228,7 +228,7 @@ int run_evaluate(const std::vector<std::string>& args) {
   const Environment environment = Environment::of_process();
   settle(s, discover_rank(environment).world_size);
   WorldOptions options = options_of(s.world, schema);
-  options.banner = !s.as_json;  // the object is all that goes to standard output
+  if (s.as_json) options.banner = options.log_all_ranks = false;  // the object is all that goes to standard output
   return run_rank(options, [&](World& world) {
     evaluate(world, s, environment);
     return 0;

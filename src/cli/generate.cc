@@ -157,11 +157,7 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
 }
 
 std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {
-  if (!s.tokenizer.empty()) {
-    const bool is_here = std::filesystem::exists(s.tokenizer);
-    return Tokenizer::load(is_here ? std::filesystem::path(s.tokenizer)
-                                   : find_model_folder(s.tokenizer, Environment::of_process()));
-  }
+  if (!s.tokenizer.empty()) return Tokenizer::load(find_model_folder(s.tokenizer, Environment::of_process()));
   const bool has_own = !folder.tokenizer_files().empty();
   if (!s.from_ids && !has_own) {
     throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer PATH, or --prompt_ids instead of --prompt",
@@ -219,6 +215,7 @@ int run_generate(const std::vector<std::string>& args) {
   const ModelFolder folder = ModelFolder::open(find_model_folder(s.model, Environment::of_process()));
   read_generation_config(schema, folder, s);
   check_sampling_flags(schema, s);
+  check_is_language_model(folder);  // before it is asked for a tokenizer
   const std::optional<Tokenizer> tokenizer = load_tokenizer(s, folder);
   const TokenIds prompt = prompt_of(s, tokenizer);
   const auto model = load_language_model(folder, at::device(choose_device(s.device)).dtype(type_of_name(s.dtype)));

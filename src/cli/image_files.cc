@@ -41,9 +41,7 @@ fs::path weights_path(const TrainSettings& settings, const std::optional<fs::pat
                       const Environment& environment) {
   if (checkpoint) return *checkpoint;
   const std::string& name = settings.model.name_or_path;
-  std::error_code ignored;
-  if (name.empty() || fs::exists(name, ignored)) return name;
-  return find_model_folder(name, environment);
+  return name.empty() ? fs::path() : find_model_folder(name, environment);
 }
 
 std::int64_t classes_of(const Weights& weights, const fs::path& path, const ImageFolder& data) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/save_run.h"
+#include "cli/model_output.h"
 #include "core/environment.h"
 #include "core/json.h"
 #include "data/images/image_dataset.h"

@@ -27,6 +27,10 @@ std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::T
 
 }  // namespace
 
+void check_is_language_model(const ModelFolder& folder) {
+  make_language_model(folder.config(), (folder.path() / "config.json").string(), at::device(at::kMeta));
+}
+
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options) {
   auto model = make_model(folder, options);
   LoadOptions load;

@@ -11,6 +11,9 @@
 
 namespace tessera {
 
+// Throws UsageError where the folder's config.json is of no text model that Tessera knows.
+void check_is_language_model(const ModelFolder& folder);
+
 // In eval mode, in the device and type of `options`. Throws UsageError naming the file and the tensor or field, Error
 // where there is not the memory for it.
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options);

@@ -52,7 +52,7 @@ const std::vector<Command>& commands() {
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, a line each", run_tokenize},
-      {"train", "train a model: bloom-qa or gpt-qa", run_train},
+      {"train", "train a model: bloom-qa, gpt-qa or resnet-tinyimagenet", run_train},
       {"__minder", "", run_minder},
   };
   return all;

@@ -65,7 +65,7 @@ void declare_training(Schema& schema, PlanSettings& s) {
   schema.text("optimizer", &s.optimizer)
       .alias("optim")
       .preset("adamw")
-      .choices({"adamw", "adam", "sgd", "adamw_torch", "adamw_torch_fused", "adamw_hf"})
+      .choices({"adamw", "adam", "sgd", "adamw_torch", "adamw_torch_fused", "adamw_apex_fused", "adamw_hf"})
       .group(group)
       .help("what it keeps for each parameter: two numbers, or with sgd and a momentum one");
   schema.real("momentum", &s.momentum).preset("0").range(0, 1).group(group).help("of sgd");
@@ -86,6 +86,7 @@ void declare_training(Schema& schema, PlanSettings& s) {
       .help("sequences, or pictures, of a micro-batch of one rank");
   schema.integer("max_seq_length", &s.length)
       .alias("length")
+      .alias("max_length")
       .preset("512")
       .range(1, 1 << 24)
       .group(group)

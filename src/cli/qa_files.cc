@@ -19,11 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 struct TokenizerPlace {
   fs::path path;                  // what Tokenizer::load takes
   std::vector<FileToCopy> files;  // to be saved with the model
@@ -44,7 +39,7 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
       throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer_name PATH", model_folder.string()));
     return {model_folder, files};
   }
-  const fs::path path = is_there(name) ? fs::path(name) : find_model_folder(name, environment);
+  const fs::path path = find_model_folder(name, environment);
   if (fs::is_directory(path)) return {path, files_in(path)};
   if (path.filename() == "tokenizer.json") return {path, files_in(path.parent_path())};
   return {path, {{path, "tokenizer.json"}}};
@@ -143,10 +138,15 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     if (!config.is_object()) throw UsageError(origin + ": expected a JSON object");
     if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
   }
+  const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
+  // What is no text model is refused as that, before it is asked for a tokenizer.
+  std::shared_ptr<LanguageModel> made = config.is_null() ? nullptr : make();
   TokenizerPlace place = find_tokenizer(settings, folder, environment);
   Tokenizer tokenizer = Tokenizer::load(place.path);
-  if (settings.job == Job::kGptQa && folder.empty()) config = gpt_config(model, tokenizer);
-  auto made = make_language_model(config, origin, at::TensorOptions().dtype(at::kFloat).device(at::kMeta));
+  if (!made) {
+    config = gpt_config(model, tokenizer);
+    made = make();
+  }
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
   return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
           folder,          std::move(eos_ids)};

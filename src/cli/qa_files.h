@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "checkpoint/weights.h"
-#include "cli/save_run.h"
+#include "cli/model_output.h"
 #include "core/environment.h"
 #include "core/json.h"
 #include "data/text/token_cache.h"

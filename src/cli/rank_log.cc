@@ -51,8 +51,8 @@ void RankLog::on_log(const RunMoment& at, const LogRecord& record) {
   write_log_file(fmt::format("step {}: {}", at.step, format_log_line(record)));
 }
 
-void RankLog::on_save(const RunMoment& at, const fs::path& folder) {
-  write_log_file(fmt::format("step {}: saved {}", at.step, folder.string()));
+void RankLog::on_save(const RunMoment& at, const SavedCheckpoint& saved) {
+  write_log_file(fmt::format("step {}: saved {}", at.step, saved.folder.string()));
 }
 
 void RankLog::on_summary(const RunMoment& at, const LogRecord& record) {

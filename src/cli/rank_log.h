@@ -22,7 +22,7 @@ class RankLog : public TrainListener {
  public:
   std::string name() const override { return "rank log"; }
   void on_log(const RunMoment& at, const LogRecord& record) override;
-  void on_save(const RunMoment& at, const std::filesystem::path& folder) override;
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 };

@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "cli/checkpoints.h"
 #include "cli/plan_print.h"
-#include "cli/save_run.h"
 #include "cli/train_reports.h"
 #include "tessera/world.h"
 #include "train/console.h"
@@ -24,7 +24,7 @@ struct RunParts {
   const SavedModel& model;
   ParameterSource first_values;                     // of the engine; empty: the model's own
   std::optional<std::filesystem::path> checkpoint;  // to go on with
-  std::function<PlanReport()> plan;                 // for the message of a run that is out of memory; empty: without
+  std::function<PlanReport()> plan;                 // of its memory
 };
 
 // What a job adds. Either may be empty; both are called on every rank.
@@ -35,6 +35,10 @@ struct RunHooks {
 };
 
 // Returns the exit status: 0, or 128 + the signal that stopped it. Collective.
-int run_training(const RunParts& parts, const RunHooks& hooks);
+int run_training(RunParts parts, const RunHooks& hooks);
+
+// For --dry_run: what run_training would find out before its first step, but for what takes the run's memory. Throws
+// UsageError; rank 0 prints the plan.
+void check_run(const RunParts& parts);
 
 }  // namespace tessera

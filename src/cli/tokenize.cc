@@ -6,7 +6,9 @@
 #include <iostream>
 #include <limits>
 
+#include "checkpoint/model_folder.h"
 #include "config/schema.h"
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/output.h"
@@ -43,7 +45,8 @@ int run_tokenize(const std::vector<std::string>& args) {
   TokenizeSettings settings;
   Schema schema("tessera tokenize", "read one JSON string a line, print one JSON array of token ids a line");
   schema.text("tokenizer", &settings.tokenizer)
-      .help("a tokenizer.json, or a folder with one or with vocab.json and merges.txt");
+      .alias("tokenizer_name")
+      .help("a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache");
   schema.boolean("decode", &settings.decode).preset("false").help("the other way: arrays of ids to strings");
   schema.boolean("special_tokens", &settings.special_tokens)
       .preset("true")
@@ -54,7 +57,7 @@ int run_tokenize(const std::vector<std::string>& args) {
     return 0;
   }
   if (settings.tokenizer.empty()) throw UsageError("--tokenizer is missing: name a tokenizer.json or its folder");
-  const Tokenizer tokenizer = Tokenizer::load(settings.tokenizer);
+  const Tokenizer tokenizer = Tokenizer::load(find_model_folder(settings.tokenizer, Environment::of_process()));
   std::string text;
   for (std::int64_t number = 1; std::getline(std::cin, text); ++number) {
     try {

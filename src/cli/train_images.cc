@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "cli/checkpoints.h"
 #include "cli/image_files.h"
 #include "cli/run_training.h"
-#include "cli/save_run.h"
 #include "cli/train_plan.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -181,7 +181,10 @@ int run_trainer(World& world, ImageTask& task, const TrainRun& run, const TrainS
     console.print_line(format_execution_time(steady_seconds() - begin));
     console.print_line(format_tensor_memory(peak_tensor_bytes(world.device())));
   };
-  return run_training({world, run, settings, task, saved, /*first_values=*/{}, checkpoint, plan}, hooks);
+  RunParts parts{world, run, settings, task, saved, /*first_values=*/{}, checkpoint, plan};
+  if (!settings.dry_run) return run_training(std::move(parts), hooks);
+  check_run(parts);
+  return 0;
 }
 
 }  // namespace
@@ -197,9 +200,7 @@ int train_images(World& world, const TrainRun& run) {
   ImageTask task(model.model, *data.training, data.evaluation.get(), task_options(settings, world));
   announce(settings, model, data, plan_steps(task, settings), world);
   const auto plan = [&] { return plan_of_images(settings, *model.model, data.training->size(), world); };
-  if (!settings.dry_run) return run_trainer(world, task, run, settings, model, checkpoint, plan);
-  if (world.rank() == 0) print_out(plan_text(plan()));
-  return 0;
+  return run_trainer(world, task, run, settings, model, checkpoint, plan);
 }
 
 }  // namespace tessera

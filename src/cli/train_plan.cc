@@ -56,6 +56,7 @@ int ranks_of_this_node(const World& world) {
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges) {
   const EngineOptions engine = engine_options(settings, model, world.device());
+  check_world(world, engine.placement);
   PlanReport report;
   report.model = std::move(planned);
   MemoryPlanOptions& options = report.request.options;
@@ -63,7 +64,9 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   options.types = {engine.types.compute, engine.types.reduce, settings.loop.accumulation > 1 && !merges};
   options.num_moments = num_moments_of(settings.optimizer);
   options.num_ranks = world.size();
-  options.ranks_per_node = world.num_nodes() > 1 ? ranks_of_this_node(world) : 0;
+  // Nodes may be of different sizes where nothing is spread over one alone.
+  const bool by_node = engine.placement.over == ShardOver::kNode && world.num_nodes() > 1;
+  options.ranks_per_node = by_node ? ranks_of_this_node(world) : 0;
   options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);
   options.checkpoints_activations = settings.loop.gradient_checkpointing;
   options.forward_prefetch = engine.forward_prefetch;
@@ -118,6 +121,10 @@ PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::i
   return report;
 }
 
+bool has_planned_units(const UnitModel& model, const SpreadSettings& spread) {
+  return units_to_spread(model, spread).size() == model.units().size();
+}
+
 bool decide_merging(const TrainSettings& settings, const QaModel& model, const TokenStore& training, World& world) {
   const MergeAccumulation how = settings.loop.merge_accumulation;
   if (settings.loop.accumulation == 1 || how == MergeAccumulation::kOff) return false;
@@ -126,7 +133,9 @@ bool decide_merging(const TrainSettings& settings, const QaModel& model, const T
     if (world.rank() == 0) log_info("merge_accumulation auto: {}, {}", merges ? "on" : "off", why);
     return merges;
   };
-  if (settings.spread.wrap != UnitWrap::kBlocks) return say(false, "memory is planned for --wrap blocks only");
+  if (!has_planned_units(*model.model, settings.spread)) {
+    return say(false, "memory is planned for --wrap blocks only");
+  }
   const PlanReport report = plan_of_run(settings, model, training, world, /*merges=*/true);
   const std::int64_t needed = report.rows.front().plan.peak.total();
   const bool fits_here = report.limit_bytes && needed <= *report.limit_bytes;

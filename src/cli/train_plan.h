@@ -25,6 +25,9 @@ PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, cons
 // The same of the picture job: a pass is a micro-batch.
 PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world);
 
+// Whether the plan's units, the model's own, are those of the settings.
+bool has_planned_units(const UnitModel& model, const SpreadSettings& spread);
+
 // Whether the micro-steps of an update become one pass, by the setting and, where it is auto, by the plan; rank 0 says
 // so. Collective.
 bool decide_merging(const TrainSettings& settings, const QaModel& model, const TokenStore& training, World& world);

@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 
+#include "cli/checkpoints.h"
 #include "cli/qa_answers.h"
 #include "cli/qa_files.h"
 #include "cli/run_training.h"
-#include "cli/save_run.h"
 #include "cli/train_plan.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -61,14 +61,15 @@ void announce(const TrainSettings& settings, const QaModel& model, const QaData&
   if (!warning.empty()) log_warn("{}", warning);
 }
 
+bool judges_by_answers(const TrainSettings& settings) {
+  const std::string& metric = settings.evaluation.metric_for_best_model;
+  return !metric.empty() && metric != "loss";
+}
+
 // Where exact match or F1 says which model is the best, every evaluation needs them.
 void add_answer_metrics(World& world, Trainer& trainer, const TrainSettings& settings, const QaModel& model,
                         const QaData& data) {
-  const std::string& metric = settings.evaluation.metric_for_best_model;
-  if (metric.empty() || metric == "loss") return;
-  if (data.prompts.empty()) {
-    throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true", metric));
-  }
+  if (!judges_by_answers(settings)) return;
   trainer.add_metrics([&world, &trainer, &settings, &model, &data] {
     const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
     const LogRecord found =
@@ -97,21 +98,25 @@ TrainSettings decided(TrainSettings settings, const QaModel& model, const QaData
   return settings;
 }
 
-void print_plan(const TrainSettings& settings, const QaModel& model, const QaData& data, const World& world) {
-  if (world.rank() != 0) return;
-  const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
-  print_out(plan_text(plan_of_run(settings, model, data.training.tokens, world, merges)));
-}
-
 int run_trainer(World& world, QaTask& task, const TrainRun& run, const TrainSettings& settings, const QaModel& model,
                 const QaData& data, const std::optional<fs::path>& checkpoint) {
   const SavedModel saved = saved_model_of(model);
-  return run_training({world, run, settings, task, saved,
-                       FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)), checkpoint,
-                       [&] {
-                         return plan_of_run(settings, model, data.training.tokens, world,
-                                            settings.loop.merge_accumulation == MergeAccumulation::kOn);
-                       }},
+  RunParts parts{world,
+                 run,
+                 settings,
+                 task,
+                 saved,
+                 FirstValues(model, static_cast<std::uint64_t>(settings.loop.seed)),
+                 checkpoint,
+                 [&] {
+                   return plan_of_run(settings, model, data.training.tokens, world,
+                                      settings.loop.merge_accumulation == MergeAccumulation::kOn);
+                 }};
+  if (settings.dry_run) {
+    check_run(parts);
+    return 0;
+  }
+  return run_training(std::move(parts),
                       {.before = [&](Trainer& trainer, Console&,
                                      Listeners&) { add_answer_metrics(world, trainer, settings, model, data); },
                        .after =
@@ -131,15 +136,14 @@ int train_qa(World& world, const TrainRun& run) {
   const QaData data = open_qa_data(given, model, run.environment);
   check_vocabulary(data.training.tokens, *model.model, given.data.train_file);
   if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, given.data.validation_file);
+  if (judges_by_answers(given) && data.prompts.empty()) {
+    throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true",
+                                 given.evaluation.metric_for_best_model));
+  }
   const TrainSettings settings = decided(given, model, data, world);
   QaTask task(model.model, data.training.tokens, data.evaluation ? &data.evaluation->tokens : nullptr,
               task_options(settings, world));
   announce(settings, model, data, plan_steps(task, settings), world);
-  if (settings.dry_run) {
-    const FirstValues check_of_names(model, 0);  // every weight has its place in the file
-    print_plan(settings, model, data, world);
-    return 0;
-  }
   return run_trainer(world, task, run, settings, model, data, checkpoint);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "cli/rank_log.h"
 #include "comm/gpu_support.h"
 #include "comm/mpi_runtime.h"
+#include "core/clock.h"
 #include "core/version.h"
 #include "monitor/host_info.h"
 #include "train/console_listeners.h"
@@ -44,6 +46,28 @@ LogRecord versions_of(const World& world) {
   return versions;
 }
 
+bool names_a_secret(const std::string& word, const Schema& schema) {
+  if (!word.starts_with("--")) return false;
+  std::string name = word.substr(2, word.find('=') - 2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const std::vector<const Setting*> all = schema.shown();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Setting* each) { return each->is_secret() && each->name() == name; });
+}
+
+// The command line as others may see it.
+std::vector<std::string> without_secrets(const std::vector<std::string>& words, const Schema& schema) {
+  std::vector<std::string> shown;
+  bool is_value = false;  // of a secret
+  for (const std::string& word : words) {
+    const bool is_secret = names_a_secret(word, schema);
+    const std::size_t equals = is_secret ? word.find('=') : std::string::npos;
+    shown.push_back(is_value ? "(set)" : equals == std::string::npos ? word : word.substr(0, equals) + "=(set)");
+    is_value = is_secret && equals == std::string::npos;
+  }
+  return shown;
+}
+
 RunDescription description_of(const TrainRun& run, const World& world, std::vector<std::string> devices) {
   RunDescription description;
   for (const Setting* setting : run.loaded.schema->shown()) {
@@ -53,8 +77,8 @@ RunDescription description_of(const TrainRun& run, const World& world, std::vect
   description.commit = build_commit();
   description.hosts = world.hosts();
   description.devices = std::move(devices);
-  description.command = {"tessera", "train"};
-  description.command.insert(description.command.end(), run.args.begin(), run.args.end());
+  description.command = without_secrets(run.args, *run.loaded.schema);
+  description.command.insert(description.command.begin(), {"tessera", "train"});
   description.secret_values = secret_values_of(run.environment.all());
   return description;
 }
@@ -65,8 +89,8 @@ void add_reports(const TrainRun& run, const World& world, Listeners& listeners) 
   const fs::path output_dir = settings.output.output_dir;
   const std::string& host = world.hosts().front();
   if (reports.tensorboard) {
-    const fs::path folder =
-        settings.output.logging_dir.empty() ? output_dir / "runs" : fs::path(settings.output.logging_dir);
+    const fs::path folder = settings.output.logging_dir.empty() ? default_logging_dir(output_dir, wall_seconds(), host)
+                                                                : fs::path(settings.output.logging_dir);
     listeners.add(std::make_unique<TensorBoardListener>(folder, host, run.loaded.schema->config_text()));
   }
   if (!reports.wandb) return;
@@ -80,9 +104,8 @@ void add_reports(const TrainRun& run, const World& world, Listeners& listeners) 
 
 }  // namespace
 
-std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world,
-                                                const std::vector<LogRecord>& history, Console& console,
-                                                Listeners& listeners) {
+std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world, const RunHistory& history,
+                                                Console& console, Listeners& listeners) {
   const bool is_first = world.rank() == 0;
   const auto utilisation = std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda());
   const std::string device =
@@ -92,9 +115,9 @@ std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& worl
   std::vector<std::string> devices = gather_texts(world, device_name(world));
   if (!is_first) return utilisation;
   const fs::path output_dir = run.settings().output.output_dir;
-  listeners.add(
-      std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, std::move(devices)), history));
-  listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv"));
+  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, std::move(devices)),
+                                              history.records));
+  listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv", history.step_in_folder));
   add_reports(run, world, listeners);
   if (run.settings().output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
   listeners.add(std::make_unique<LogLinePrinter>(console));

@@ -1,7 +1,9 @@
 // What `tessera train` was called with, and who hears of the run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,15 @@ struct TrainRun {
   const TrainSettings& settings() const { return loaded.settings; }
 };
 
+// Of the run that this one goes on with.
+struct RunHistory {
+  std::vector<LogRecord> records;
+  std::optional<std::int64_t> step_in_folder;  // where that run's files are those that are continued
+};
+
 // All reports are rank 0's; every rank has its log, and counts what it uses of its device: what the caller asks for the
-// summary. `history`: of the run that this one goes on with. Collective.
-std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world,
-                                                const std::vector<LogRecord>& history, Console& console,
-                                                Listeners& listeners);
+// summary. Collective.
+std::shared_ptr<UtilisationMeter> add_listeners(const TrainRun& run, World& world, const RunHistory& history,
+                                                Console& console, Listeners& listeners);
 
 }  // namespace tessera

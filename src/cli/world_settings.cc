@@ -41,7 +41,10 @@ WorldOptions options_of(const WorldSettings& settings, const Schema& schema) {
   WorldOptions options = settings.options;
   options.log_all_ranks = settings.log_ranks == "all";
   const Json chosen = schema.to_json();
-  for (const auto& [name, value] : chosen.items()) options.settings[name] = value.get<std::string>();
+  for (const auto& [name, value] : chosen.items()) {
+    // What is taken and has no effect may differ: a launcher's --local_rank does.
+    if (!schema.at(name).is_hidden()) options.settings[name] = value.get<std::string>();
+  }
   return options;
 }
 

@@ -120,12 +120,18 @@ class Schema::CommandLine {
   void take_word(const std::string& word) {
     if (schema_.positionals_ == nullptr) {
       const bool is_name = !word.empty() && schema_.find(word) != nullptr;
-      throw UsageError(fmt::format(
-          "unexpected word '{}' ({}); {}", word, kOrigin,
-          is_name ? fmt::format("did you mean --{}?", word) : fmt::format("see {} --help", schema_.command_)));
+      throw UsageError(fmt::format("unexpected word '{}' ({}); {}", word, kOrigin,
+                                   is_name ? fmt::format("did you mean --{}?", word) : advice_on_word()));
     }
     words.push_back(word);
     if (schema_.positionals_take_rest_) take_rest();
+  }
+
+  std::string advice_on_word() const {
+    const bool follows_text = !mentions.empty() && mentions.back().setting->kind_ == Setting::Kind::kText;
+    const std::string help = fmt::format("see {} --help", schema_.command_);
+    if (!follows_text) return help;
+    return fmt::format("where {} takes several values, there are commas between them; {}", mentions.back().name, help);
   }
 
   void take_rest() {

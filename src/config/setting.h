@@ -43,6 +43,8 @@ class Setting {
 
   const std::string& name() const { return name_; }
   Source source() const { return source_; }
+  bool is_secret() const { return secret_; }
+  bool is_hidden() const { return hidden_; }
   bool is_set() const { return source_ != Source::kDefault; }  // by any source
   // The value in a user's form, one form a value: "5e-05" for 0.00005, "4G" for 4096M, "true" for Yes. Empty where
   // there is neither a preset nor a source that gave one; the bound member is then zero.

@@ -19,6 +19,7 @@ enum class ExitStatus : int {
   kNoBandwidth = 44,   // comm-test: no figure could be had
   kWrongData = 45,     // comm-test: a collective gave wrong data
   kLowBandwidth = 46,  // comm-test: below --min-busbw
+  kOutOfMemory = 47,   // train: the message has the plan and what would fit
 };
 
 class Error : public std::runtime_error {

@@ -112,19 +112,18 @@ std::optional<mode_t> mode_of_old_file(const fs::path& path) {
   return status.st_mode & 07777;
 }
 
-// Until then a power cut can undo the rename. Some file systems cannot flush a folder, and say so by EINVAL.
-void flush_folder_of(const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}  // namespace
+
+// Some file systems cannot flush a folder, and say so by EINVAL or ENOTSUP: their renames are as durable as they get.
+void flush_folder(const fs::path& folder) {
+  Descriptor descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const bool flushed =
       descriptor.is_open() && retry_when_interrupted([&] { return ::fsync(descriptor.number()); }) == 0;
   if (!flushed && errno != EINVAL && errno != ENOTSUP) {
-    throw Error(
-        fmt::format("{} is written, but its folder could not be flushed to disk: {}", path.string(), reason(errno)));
+    throw Error(fmt::format("cannot flush the folder {} to disk, though its files are written: {}", folder.string(),
+                            reason(errno)));
   }
 }
-
-}  // namespace
 
 std::string read_file(const fs::path& path) {
   const auto fail = [&](int error_number) {
@@ -159,7 +158,7 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   if (old_mode) file.set_mode(*old_mode);
   file.write(content);
   file.become_target();
-  flush_folder_of(target);
+  flush_folder(target.parent_path());
 }
 
 }  // namespace tessera

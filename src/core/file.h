@@ -16,4 +16,7 @@ std::string read_file(const std::filesystem::path& path);
 // so).
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
+// Makes the renames within `folder` survive a power cut. Throws Error.
+void flush_folder(const std::filesystem::path& folder);
+
 }  // namespace tessera

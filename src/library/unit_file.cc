@@ -22,11 +22,6 @@ std::unordered_map<std::string, std::vector<std::string>> other_names_of(const t
   return others;
 }
 
-void guarded(const SpreadModel& spread, const char* call, const std::function<void()>& work) {
-  if (spread.guard) return spread.guard(call, work);
-  work();
-}
-
 }  // namespace
 
 FlatState parameters_of(Engine& engine) {
@@ -75,7 +70,7 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
     FlatUnit& unit = spread.engine.units()[index];
     for (const FlatState& state : states) {
       at::Tensor whole;
-      guarded(spread, "saving", [&] {
+      spread.guarded("saving", [&] {
         unit.settle_update();
         whole = gather_whole(unit, spread.engine.groups(), state.part(index), spread.world.device());
       });
@@ -90,7 +85,7 @@ void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
                 const std::optional<StateReader>& reader) {
   const at::NoGradGuard no_gradients;
   World& world = spread.world;
-  guarded(spread, "loading", [&] {
+  spread.guarded("loading", [&] {
     for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
       FlatUnit& unit = spread.engine.units()[index];
       const FlatLayout& layout = unit.layout();

@@ -34,6 +34,7 @@ struct SpreadModel {
   // Runs what moves tensors between ranks, which cannot be tried again where it fails; empty: just runs it. What rank 0
   // does to the file is not in it.
   std::function<void(const char* call, const std::function<void()>& work)> guard{};
+  void guarded(const char* call, const std::function<void()>& work) const { guard ? guard(call, work) : work(); }
 };
 
 FlatState parameters_of(Engine& engine);

@@ -86,7 +86,7 @@ void read_weights_file(const SpreadModel& spread, const std::filesystem::path& f
     for (Buffer& buffer : layout.wide) load_buffer(spread.world, buffer, reader);
     for (Buffer& buffer : layout.narrow) load_buffer(spread.world, buffer, reader);
   };
-  spread.guard ? spread.guard("loading", load_buffers) : load_buffers();
+  spread.guarded("loading", load_buffers);
   read_units(spread, layout.states, reader);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "model/evaluating.h"
 #include "model/packing.h"
 
 namespace tessera {
@@ -32,20 +33,6 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
     }
   }
 }
-
-// Eval mode and no gradients while it lives.
-class Evaluating {
- public:
-  explicit Evaluating(LanguageModel& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-  ~Evaluating() { model_.train(was_training_); }
-
- private:
-  LanguageModel& model_;
-  bool was_training_;
-  at::NoGradGuard no_grad_;
-};
 
 // Where the logits of the next tokens come from.
 class Continuation {
@@ -173,6 +160,7 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
   std::vector<TokenIds> written(prompts.size());
   if (prompts.empty()) return written;
   const Evaluating evaluating(model);
+  const at::NoGradGuard no_gradients;
   at::Generator generator = make_generator(model.device(), options.seed);
   const auto continuation = continuation_of(model, runner, prompts, options);
   Rows rows(prompts.size());

@@ -17,24 +17,6 @@ namespace {
 
 constexpr const char* kRootName = "root";
 
-// Whether the row can be spread over these ranks.
-void check_world(const World& world, const Placement& placement) {
-  if (placement.over == ShardOver::kNobody && world.size() > 1) {
-    throw UsageError(fmt::format(
-        "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
-  }
-  if (placement.over != ShardOver::kNode) return;
-  std::map<int, int> num_ranks_of;
-  for (const int node : world.node_of_rank()) ++num_ranks_of[node];
-  for (const auto& [node, num_ranks] : num_ranks_of) {
-    if (num_ranks == num_ranks_of.at(0)) continue;
-    throw UsageError(
-        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start as "
-                    "many on each, or choose full_shard",
-                    placement.strategy, num_ranks_of.at(0), node, num_ranks));
-  }
-}
-
 UnitGroups groups_of(World& world, const Placement& placement) {
   UnitGroups groups;
   const auto useful = [](Group& group) { return group.size() > 1 ? &group : nullptr; };
@@ -58,6 +40,23 @@ EngineOptions in_force(EngineOptions options, at::Device device) {
 }
 
 }  // namespace
+
+void check_world(const World& world, const Placement& placement) {
+  if (placement.over == ShardOver::kNobody && world.size() > 1) {
+    throw UsageError(fmt::format(
+        "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
+  }
+  if (placement.over != ShardOver::kNode) return;
+  std::map<int, int> num_ranks_of;
+  for (const int node : world.node_of_rank()) ++num_ranks_of[node];
+  for (const auto& [node, num_ranks] : num_ranks_of) {
+    if (num_ranks == num_ranks_of.at(0)) continue;
+    throw UsageError(
+        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start as "
+                    "many on each, or choose full_shard",
+                    placement.strategy, num_ranks_of.at(0), node, num_ranks));
+  }
+}
 
 struct Engine::Progress {
   std::size_t num_trained = 0;  // parameters that need a gradient
@@ -95,6 +94,7 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   if (options.sync_module_states) buffers_.take_from_first();
   // Nothing fails from here on: an engine that was not made leaves no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
+  options_.first_values = {};  // it may hold a file
 }
 
 Engine::~Engine() {

@@ -53,6 +53,9 @@ struct EngineOptions {
   bool host_is_apart = false;
 };
 
+// Throws UsageError where the ranks and their nodes are not what the row needs. The same on every rank.
+void check_world(const World& world, const Placement& placement);
+
 class Engine : public UnitRunner {
  public:
   // Collective. Throws Error naming the first difference where the ranks' models or options are not alike.

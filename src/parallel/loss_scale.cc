@@ -9,6 +9,20 @@
 
 namespace tessera {
 
+namespace {
+
+// Numbers of float16 are multiples of this: a smaller scale leaves nothing of a gradient that is finite.
+constexpr double kSmallestHalf = 1.0 / (1 << 24);
+
+[[noreturn]] void give_up(double scale) {
+  throw Error(
+      fmt::format("the gradients overflow float16 even at the smallest loss scale, {}: train in bf16 or "
+                  "float32, lower the learning rate, or look for the cause in the data",
+                  scale));
+}
+
+}  // namespace
+
 void LossScaler::after_step(bool was_skipped) {
   switch (options_.rule) {
     case LossScaleOptions::Rule::kFixed:
@@ -22,6 +36,7 @@ void LossScaler::after_step(bool was_skipped) {
 
 void LossScaler::after_torch_step(bool was_skipped) {
   if (was_skipped) {
+    if (state_.scale <= kSmallestHalf) give_up(state_.scale);  // torch goes on for ever
     state_.scale *= options_.backoff_factor;
     state_.num_clean_steps = 0;
   } else if (++state_.num_clean_steps == options_.growth_interval) {
@@ -38,10 +53,7 @@ void LossScaler::after_deepspeed_step(bool was_skipped) {
     if (state_.hysteresis > 1) {
       --state_.hysteresis;
     } else if (state_.scale <= options_.minimum) {
-      throw Error(
-          fmt::format("the gradients overflow float16 even at the smallest loss scale, {}: train in bf16 or "
-                      "float32, lower the learning rate, or look for the cause in the data",
-                      options_.minimum));
+      give_up(options_.minimum);
     } else {
       state_.scale = std::max(state_.scale * options_.backoff_factor, options_.minimum);
     }

@@ -140,8 +140,10 @@ void StepPlayer::hand_over(std::int64_t numel) {
   // Numbers of two types are added by way of a converted copy.
   const auto convert = unit.adds && half_on_cpu(options_.types.compute) ? numel * kFloatBytes : 0;
   if (unit.layout.is_small_part(numel)) {
+    unit.waiting_numel += numel;
     unit.waiting_bytes += bytes;
     unit.largest_waiting = std::max(unit.largest_waiting, convert);
+    if (!unit.layout.is_small_part(unit.waiting_numel)) move_waiting(unit);
   } else {
     make_flat(unit);
     pass(&MemoryUse::in_flight, convert);
@@ -151,15 +153,20 @@ void StepPlayer::hand_over(std::int64_t numel) {
   while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
 }
 
+void StepPlayer::move_waiting(State& unit) {
+  make_flat(unit);
+  pass(&MemoryUse::in_flight, std::exchange(unit.largest_waiting, 0));
+  give(std::exchange(unit.waiting_bytes, 0));
+  unit.waiting_numel = 0;
+}
+
 void StepPlayer::begin_reduce() {
   const std::size_t turn = next_turn_++;
   State& unit = units_[unit_of_turn(turn)];
   // The one before has had this unit's backward to arrive; one that goes on in another group gets a second.
   const std::size_t settled = has_replicas_ && turn > 0 ? turn - 1 : turn;
   while (num_settled_ < settled) settle(units_[unit_of_turn(num_settled_++)]);
-  make_flat(unit);
-  pass(&MemoryUse::in_flight, std::exchange(unit.largest_waiting, 0));
-  give(std::exchange(unit.waiting_bytes, 0));
+  move_waiting(unit);
   if (!row_.gradients_split && !is_last_) {
     unit.adds = true;
     return;

@@ -35,7 +35,7 @@ class StepPlayer : public MemoryTape {
     std::size_t num_missing = 0;
     bool is_whole = false, has_flat = false, adds = false;  // adds: an earlier micro-step's gradient is there
     std::int64_t reducing_bytes = 0;                        // a flat gradient that a reduction still reads
-    std::int64_t waiting_bytes = 0;                         // small gradients that wait for each other
+    std::int64_t waiting_numel = 0, waiting_bytes = 0;      // small gradients that wait for each other
     std::int64_t largest_waiting = 0;                       // what the largest of them takes while it is added
     std::int64_t incoming_bytes = 0, settled_bytes = 0;
   };
@@ -51,6 +51,7 @@ class StepPlayer : public MemoryTape {
   void forward();
   void backward();
   void begin_reduce();
+  void move_waiting(State& unit);
   void make_flat(State& unit);
   void settle(State& unit);
   void update();

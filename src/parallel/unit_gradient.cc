@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sum.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -14,7 +13,10 @@
 namespace tessera {
 
 UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters)
-    : context_(std::move(context)), parameters_(std::move(parameters)), has_gradient_(parameters_.size()) {
+    : context_(std::move(context)),
+      parameters_(std::move(parameters)),
+      is_waiting_(parameters_.size()),
+      has_gradient_(parameters_.size()) {
   for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // of a time before
   if (!context_->placement.offload_optimizer) return;
   const UnitTypes& types = context_->types;
@@ -41,16 +43,21 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
 
 // Small gradients wait for each other: one by one they would cost as much time as large ones. Nor is one a reason to
 // make the flat one: the root's last norm comes first in backward, its embedding last, and in between half a gigabyte
-// would lie empty.
+// would lie empty. Many of them are one, though: a unit of nothing but small ones would be there twice.
 void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
-  if (context_->layout.is_small_part(context_->layout.slots()[slot].numel)) {
-    // One that comes twice in a backward is added up by autograd meanwhile.
-    if (std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end()) waiting_.push_back(slot);
-    return;
+  const FlatLayout& layout = context_->layout;
+  const std::int64_t numel = layout.slots()[slot].numel;
+  const bool is_small = layout.is_small_part(numel);
+  if (is_small && !is_waiting_[slot]) {
+    is_waiting_[slot] = true;
+    waiting_.push_back(slot);
+    waiting_numel_ += numel;
   }
+  // One that comes twice while it waits is added up by autograd.
+  if (is_small && layout.is_small_part(waiting_numel_)) return;
   if (!flat_.defined()) make_flat();
-  move_into_flat(slot);
+  is_small ? move_waiting() : move_into_flat(slot);
 }
 
 void UnitGradient::move_into_flat(std::size_t slot) {
@@ -72,7 +79,11 @@ void UnitGradient::move_waiting() {
     has_gradient_[slot] = true;
   }
   kernels::put_parts(flat_, parts);
-  for (const std::size_t slot : std::exchange(waiting_, {})) parameters_[slot].mutable_grad().reset();
+  for (const std::size_t slot : std::exchange(waiting_, {})) {
+    parameters_[slot].mutable_grad().reset();
+    is_waiting_[slot] = false;
+  }
+  waiting_numel_ = 0;
 }
 
 void UnitGradient::begin_reduce(bool last_micro_step) {

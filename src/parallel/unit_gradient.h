@@ -52,6 +52,8 @@ class UnitGradient {
   at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
   std::vector<at::Tensor> targets_;   // by slot: the views of it that there were use for; they share its life
   std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad: small ones
+  std::vector<bool> is_waiting_;      // by slot
+  std::int64_t waiting_numel_ = 0;    // of all of them
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
   at::Tensor incoming_;               // what a reduction writes
   at::Tensor settled_;                // [range] on the device

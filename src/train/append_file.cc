@@ -1,7 +1,6 @@
 #include "train/append_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,11 +17,10 @@ AppendFile::AppendFile(std::filesystem::path path, Mode mode) : path_(std::move(
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
   if (error) fail(error.value());
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (mode == Mode::kNew ? O_EXCL : 0);
+  const int by_mode = mode == Mode::kNew ? O_EXCL : mode == Mode::kReplace ? O_TRUNC : 0;
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | by_mode;
   descriptor_ = ::open(path_.c_str(), flags, 0644);
   if (descriptor_ < 0) fail(errno);
-  struct stat status {};
-  if (::fstat(descriptor_, &status) == 0) was_empty_ = status.st_size == 0;
 }
 
 AppendFile::~AppendFile() {

@@ -8,7 +8,7 @@ namespace tessera {
 
 class AppendFile {
  public:
-  enum class Mode { kNew, kContinue };  // kNew: refused where the file is there
+  enum class Mode { kNew, kReplace, kContinue };  // kNew: refused where the file is there
 
   // Makes the folders that lead to it. Throws Error with path and reason, as does append().
   AppendFile(std::filesystem::path path, Mode mode);
@@ -18,7 +18,6 @@ class AppendFile {
 
   // A record of which only a part could be written is taken back, so that what follows can be read.
   void append(std::string_view bytes);
-  bool was_empty() const { return was_empty_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -26,7 +25,6 @@ class AppendFile {
 
   std::filesystem::path path_;
   int descriptor_ = -1;
-  bool was_empty_ = true;
 };
 
 }  // namespace tessera

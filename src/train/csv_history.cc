@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/file.h"
+#include "core/text.h"
 #include "train/python_text.h"
 
 namespace tessera {
@@ -25,11 +27,29 @@ std::string cell(const LogValue& value) {
   return python_repr(value);
 }
 
+// What a run did beyond its checkpoint is done once more. A cell of several lines goes with its row's first.
+std::string rows_up_to(std::int64_t step, const std::string& text) {
+  std::string kept;
+  bool keeps = true;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty()) continue;
+    if (const auto number = parse_integer(line.substr(0, line.find(',')))) keeps = *number <= step;
+    if (keeps) kept += line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
 void CsvHistory::on_train_begin(const RunMoment&) {
-  file_ = std::make_unique<AppendFile>(path_, AppendFile::Mode::kContinue);
-  if (file_->was_empty()) file_->append("step,epoch,time,metric,value\n");
+  std::string kept;
+  if (continued_step_ && std::filesystem::is_regular_file(path_)) {
+    const std::string text = read_file(path_);
+    kept = rows_up_to(*continued_step_, text);
+    if (kept != text) write_file_atomically(path_, kept);
+  }
+  file_ = std::make_unique<AppendFile>(path_, kept.empty() ? AppendFile::Mode::kReplace : AppendFile::Mode::kContinue);
+  if (kept.empty()) file_->append("step,epoch,time,metric,value\n");
 }
 
 void CsvHistory::on_log(const RunMoment& at, const LogRecord& record) {

@@ -1,8 +1,11 @@
-// The metric history as CSV, one value a row: step,epoch,time,metric,value. A run that is resumed continues the file.
+// The metric history as CSV, one value a row: step,epoch,time,metric,value. A run that is resumed continues the file
+// after the step of its checkpoint; another begins a new one.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "train/append_file.h"
 #include "train/listener.h"
@@ -11,7 +14,9 @@ namespace tessera {
 
 class CsvHistory : public TrainListener {
  public:
-  explicit CsvHistory(std::filesystem::path file) : path_(std::move(file)) {}
+  // `continued_step`: of the checkpoint, where the file is to be continued.
+  CsvHistory(std::filesystem::path file, std::optional<std::int64_t> continued_step)
+      : path_(std::move(file)), continued_step_(continued_step) {}
 
   std::string name() const override { return "CSV history"; }
   void on_train_begin(const RunMoment& at) override;
@@ -25,6 +30,7 @@ class CsvHistory : public TrainListener {
   void add(const RunMoment& at, const LogRecord& record, Names names);
 
   std::filesystem::path path_;
+  std::optional<std::int64_t> continued_step_;
   std::unique_ptr<AppendFile> file_;
 };
 

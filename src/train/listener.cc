@@ -62,8 +62,8 @@ void Listeners::on_evaluation_step(const RunMoment& at, std::int64_t done, std::
 void Listeners::on_evaluation_end(const RunMoment& at) {
   tell([&](TrainListener& each) { each.on_evaluation_end(at); });
 }
-void Listeners::on_save(const RunMoment& at, const std::filesystem::path& folder) {
-  tell([&](TrainListener& each) { each.on_save(at, folder); });
+void Listeners::on_save(const RunMoment& at, const SavedCheckpoint& saved) {
+  tell([&](TrainListener& each) { each.on_save(at, saved); });
 }
 void Listeners::on_summary(const RunMoment& at, const LogRecord& record) {
   tell([&](TrainListener& each) { each.on_summary(at, record); });

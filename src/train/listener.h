@@ -22,6 +22,11 @@ struct RunMoment {
   double wall_seconds = 0;  // since 1970
 };
 
+struct SavedCheckpoint {
+  std::filesystem::path folder;
+  std::vector<std::filesystem::path> kept;  // all of this run that are there, by step
+};
+
 enum class RunEnd { kFinished, kStoppedEarly, kInterrupted, kFailed };
 std::string run_end_name(RunEnd end);  // finished, stopped_early, interrupted, failed
 
@@ -42,7 +47,7 @@ class TrainListener {
   // A batch of an evaluation is done.
   virtual void on_evaluation_step(const RunMoment&, std::int64_t /*done*/, std::int64_t /*total*/) {}
   virtual void on_evaluation_end(const RunMoment&) {}
-  virtual void on_save(const RunMoment&, const std::filesystem::path& /*folder*/) {}
+  virtual void on_save(const RunMoment&, const SavedCheckpoint&) {}
   // Numbers of the whole run, under their own names: avg_mem_alloc_MB.
   virtual void on_summary(const RunMoment&, const LogRecord&) {}
   virtual void on_train_end(const RunMoment&, RunEnd, const std::string& /*reason*/) {}
@@ -59,7 +64,7 @@ class Listeners {
   void on_system_metrics(const RunMoment& at, const LogRecord& record);
   void on_evaluation_step(const RunMoment& at, std::int64_t done, std::int64_t total);
   void on_evaluation_end(const RunMoment& at);
-  void on_save(const RunMoment& at, const std::filesystem::path& folder);
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved);
   void on_summary(const RunMoment& at, const LogRecord& record);
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason);
 

@@ -159,12 +159,17 @@ using Csv = WithFolder;
 TEST_F(Csv, OneValueARow) {
   const auto file = folder_ / "metrics.csv";
   {
-    CsvHistory history(file);
+    CsvHistory history(file, std::nullopt);
     history.on_train_begin({});
     history.on_log({10, 93, 0.32, 5.5}, {{"loss", 1.5}, {"learning_rate", 5e-05}, {"epoch", 0.32}});
     history.on_metrics({10, 93, 0.32, 5.5}, {{"Loss/val", std::int64_t{2}}, {"note", "a, \"b\""}});
   }
-  CsvHistory resumed(file);
+  {
+    CsvHistory lost(file, 10);  // killed after step 20, its last checkpoint that of step 10
+    lost.on_train_begin({});
+    lost.on_log({20, 93, 0.64, 9.5}, {{"loss", 9.5}, {"note", "two\nlines"}});
+  }
+  CsvHistory resumed(file, 10);
   resumed.on_train_begin({});
   resumed.on_summary({93, 93, 2.928, 100}, {{"avg_mem_alloc_MB", 7.0}});
   EXPECT_EQ(read_file(file),
@@ -174,6 +179,8 @@ TEST_F(Csv, OneValueARow) {
             "10,0.32,5.500,Loss/val,2\n"
             "10,0.32,5.500,note,\"a, \"\"b\"\"\"\n"
             "93,2.928,100.000,avg_mem_alloc_MB,7.0\n");
+  CsvHistory(file, std::nullopt).on_train_begin({});  // another run
+  EXPECT_EQ(read_file(file), "step,epoch,time,metric,value\n");
 }
 
 }  // namespace

@@ -28,13 +28,13 @@ std::string json_escaped(const std::string& text) {
 }  // namespace
 
 bool is_secret_name(const std::string& name) {
-  const std::string lower = lower_case(name);
-  for (const char* word : {"api_key", "apikey", "token", "password", "passwd", "secret", "credential"}) {
-    // 'tokenizer_name' and 'num_tokens' are nobody's secret.
-    const std::size_t at = lower.find(word);
-    if (at == std::string::npos) continue;
-    const std::string rest = lower.substr(at + std::string_view(word).size());
-    if (rest.empty() || rest[0] == '_' || rest[0] == '-') return true;
+  std::string lower = lower_case(name);
+  std::replace(lower.begin(), lower.end(), '-', '_');
+  // By parts: 'tokenizer_name' and 'num_tokens' are nobody's secret.
+  for (const std::string& part : split(lower, '_')) {
+    for (const char* word : {"key", "token", "password", "passwd", "secret", "credential", "credentials"}) {
+      if (part.ends_with(word)) return true;
+    }
   }
   return false;
 }
@@ -56,7 +56,7 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
     : file_(std::move(file)), secret_values_(description.secret_values) {
   Json settings = Json::object();
   for (const RecordedSetting& setting : description.settings) {
-    const bool hidden = (setting.secret || is_secret_name(setting.name)) && !setting.value.empty();
+    const bool hidden = is_secret_name(setting.name) && !setting.value.empty();
     settings[setting.name] = {{"value", hidden ? kHidden : setting.value}, {"origin", setting.origin}};
   }
   Json metrics = Json::array();
@@ -100,8 +100,10 @@ void RunRecorder::on_metrics(const RunMoment& at, const LogRecord& record) {
   add(at, record);
 }
 
-void RunRecorder::on_save(const RunMoment&, const std::filesystem::path& folder) {
-  json_["checkpoints"].push_back(folder.string());
+void RunRecorder::on_save(const RunMoment&, const SavedCheckpoint& saved) {
+  Json folders = Json::array();
+  for (const std::filesystem::path& folder : saved.kept) folders.push_back(folder.string());
+  json_["checkpoints"] = std::move(folders);
 }
 
 void RunRecorder::on_summary(const RunMoment&, const LogRecord& record) {

@@ -20,7 +20,6 @@ namespace tessera {
 
 struct RecordedSetting {
   std::string name, value, origin;
-  bool secret = false;
 };
 
 struct RunDescription {
@@ -28,11 +27,11 @@ struct RunDescription {
   LogRecord versions;  // tessera, torch, cuda, nccl, ...
   std::vector<std::string> hosts, devices, command;
   std::string commit;
-  // Values that must not be in the file whatever holds them: of keys and tokens in the environment.
+  // Values that must not be in the file whatever holds them: of keys and tokens, in the environment and elsewhere.
   std::vector<std::string> secret_values;
 };
 
-// Whether a name is one whose value nobody wants in a file: *_API_KEY, *TOKEN*, *PASSWORD*, *SECRET*.
+// Whether a name is one whose value nobody wants in a file: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
 bool is_secret_name(const std::string& name);
 // Values of such names, of those long enough to be told from ordinary words.
 std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment);
@@ -47,7 +46,7 @@ class RunRecorder : public TrainListener {
   void on_train_begin(const RunMoment& at) override;
   void on_log(const RunMoment& at, const LogRecord& record) override;
   void on_metrics(const RunMoment& at, const LogRecord& record) override;
-  void on_save(const RunMoment& at, const std::filesystem::path& folder) override;
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 

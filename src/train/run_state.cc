@@ -46,9 +46,14 @@ Json callbacks_json(const RunState& state) {
           {"early_stopping_threshold", state.early_stopping_threshold}}},
         {"attributes", {{"early_stopping_patience_counter", state.evaluations_without_gain}}}};
   }
-  callbacks["Tessera"] = {
-      {"args", Json::object()},
-      {"attributes", {{"num_advanced", state.num_advanced}, {"total_loss", json_of(LogValue(state.total_loss))}}}};
+  callbacks["Tessera"] = {{"args", Json::object()},
+                          {"attributes",
+                           {{"checkpoints", state.checkpoints},
+                            {"num_advanced", state.num_advanced},
+                            {"num_rows", state.num_rows},
+                            {"rows_of_update", state.rows_of_update},
+                            {"started", state.started},
+                            {"total_loss", json_of(LogValue(state.total_loss))}}}};
   return callbacks;
 }
 
@@ -63,8 +68,13 @@ void read_callbacks(const Json& json, RunState& state, const std::string& origin
   const Json ours =
       read<Json>(read<Json>(callbacks, "Tessera", Json::object(), origin), "attributes", Json::object(), origin);
   state.num_advanced = read<std::int64_t>(ours, "num_advanced", state.step, origin);
+  state.checkpoints = read<std::vector<std::int64_t>>(ours, "checkpoints", {}, origin);
+  state.num_rows = read<std::int64_t>(ours, "num_rows", 0, origin);
+  state.rows_of_update = read<std::int64_t>(ours, "rows_of_update", 0, origin);
+  state.started = read(ours, "started", 0.0, origin);
   // A run that met nan has the word here.
-  state.total_loss = log_record_of(ours, origin).number("total_loss").value_or(0);
+  const Json total = {{"total_loss", read<Json>(ours, "total_loss", Json(0), origin)}};
+  state.total_loss = log_record_of(total, origin).number("total_loss").value_or(0);
 }
 
 }  // namespace

@@ -34,8 +34,11 @@ struct RunState {
   std::int64_t evaluations_without_gain = 0;
 
   // Ours: what transformers forgets across a resume.
-  std::int64_t num_advanced = 0;  // of the schedule: fewer than updates where fp16 skipped some
-  double total_loss = 0;          // sum of the updates' losses
+  std::int64_t num_advanced = 0;                  // of the schedule: fewer than updates where fp16 skipped some
+  double total_loss = 0;                          // sum of the updates' losses
+  double started = 0;                             // when the process began that wrote it, in seconds since 1970
+  std::vector<std::int64_t> checkpoints;          // steps of this run's that are in the folder, this one included
+  std::int64_t num_rows = 0, rows_of_update = 0;  // of the training data, and of all ranks; 0: not told
 };
 
 Json to_json(const RunState& state);

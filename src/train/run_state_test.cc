@@ -28,6 +28,10 @@ RunState some_state() {
   state.evaluations_without_gain = 1;
   state.num_advanced = 60;
   state.total_loss = 80.5;
+  state.checkpoints = {32, 64};
+  state.num_rows = 500;
+  state.rows_of_update = 16;
+  state.started = 1700000000.5;
   return state;
 }
 
@@ -41,6 +45,10 @@ TEST_F(RunStateFile, EverythingComesBack) {
   EXPECT_EQ(read.step, 64);
   EXPECT_EQ(read.num_advanced, 60);
   EXPECT_EQ(read.total_loss, 80.5);
+  EXPECT_EQ(read.checkpoints, (std::vector<std::int64_t>{32, 64}));
+  EXPECT_EQ(read.num_rows, 500);
+  EXPECT_EQ(read.rows_of_update, 16);
+  EXPECT_EQ(read.started, 1700000000.5);
   EXPECT_EQ(read.evaluations_without_gain, 1);
   EXPECT_EQ(read.history, some_state().history);
   EXPECT_EQ(read.best_step, 32);

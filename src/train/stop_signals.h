@@ -1,4 +1,4 @@
-// A run that is asked to stop: SIGTERM, SIGUSR1 or SIGINT on any rank, agreed on by all at the end of a step.
+// A run that is asked to stop: SIGTERM, SIGUSR1, SIGINT or SIGHUP on any rank, agreed on by all at the end of a step.
 //
 //   const StopSignals signals;                         // of this process, while it lives
 //   StopAgreement agreement(world);
@@ -28,7 +28,7 @@ class StopSignals {
   static int received();  // the first since it was made; 0: none
 
  private:
-  static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGINT};
+  static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
   std::array<struct sigaction, kSignals.size()> former_{};
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -20,11 +21,28 @@
 namespace tessera {
 namespace {
 
+constexpr std::size_t kMostUnread = 1000;  // losses on the device of a run that logs nothing
+
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
   ScheduleOptions options = settings.schedule;
   options.learning_rate = settings.optimizer.learning_rate;
   options.total_steps = plan.total_steps();
   return options;
+}
+
+// The place in the data is counted in steps: where these are others, so are the rows that come next.
+void warn_of_differences(const RunState& before, const RunState& now) {
+  const auto warn = [](const char* what, std::int64_t then, std::int64_t here) {
+    if (then != 0 && then != here) {
+      log_warn("the run that is gone on with had {} {}, this one has {}: some rows may come twice, others not at all",
+               then, what, here);
+    }
+  };
+  warn("training rows", before.num_rows, now.num_rows);
+  warn("rows an update", before.rows_of_update, now.rows_of_update);
+  if (before.total_steps != now.total_steps) {
+    log_warn("the run that is gone on with had {} steps, this one has {}", before.total_steps, now.total_steps);
+  }
 }
 
 }  // namespace
@@ -41,7 +59,13 @@ StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings) {
   return plan;
 }
 
-Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const ParameterSource& first_values,
+void check_resumable(const RunState& state, const StepPlan& plan) {
+  if (state.step <= plan.total_steps()) return;
+  throw UsageError(
+      fmt::format("the checkpoint is of step {}, and this run has only {} steps", state.step, plan.total_steps()));
+}
+
+Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
                  Listeners& listeners, SaveCheckpoint save_checkpoint)
     : world_(world),
       task_(task),
@@ -53,7 +77,7 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
       flow_(settings.flow, plan_.total_steps()),
       speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
   EngineOptions options = engine_options(settings_, task_.model(), world_.device());
-  options.first_values = first_values;
+  options.first_values = std::move(first_values);
   engine_ = std::make_unique<Engine>(world_, task_.model(), units_to_spread(task_.model(), settings_.spread), options);
   if (settings_.loop.gradient_checkpointing) recomputing_ = std::make_unique<CheckpointRunner>(*engine_);
   optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, optimizer_options(settings_.optimizer));
@@ -70,6 +94,9 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
   state_.total_steps = plan_.total_steps();
   state_.num_train_epochs = plan_.num_epochs();
   state_.train_batch_size = settings_.loop.batch_size;
+  state_.num_rows = task_.num_rows();
+  state_.rows_of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
+  state_.started = wall_seconds();
   state_.logging_steps = settings_.flow.logging_steps;
   state_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
   state_.save_steps = settings_.flow.save_steps;
@@ -78,17 +105,16 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
 Trainer::~Trainer() = default;
 
 void Trainer::restore(const RunState& state, const std::optional<LossScaler::State>& scale) {
-  if (state.step > plan_.total_steps()) {
-    throw UsageError(
-        fmt::format("the checkpoint is of step {}, and this run has only {} steps", state.step, plan_.total_steps()));
-  }
-  if (state.total_steps != plan_.total_steps() && world_.rank() == 0) {
-    log_warn("the run that is gone on with had {} steps, this one has {}", state.total_steps, plan_.total_steps());
-  }
+  check_resumable(state, plan_);
+  if (world_.rank() == 0) warn_of_differences(state, state_);
   const RunState fresh = std::exchange(state_, state);
   state_.total_steps = fresh.total_steps;
   state_.num_train_epochs = fresh.num_train_epochs;
   state_.train_batch_size = fresh.train_batch_size;
+  state_.num_rows = fresh.num_rows;
+  state_.rows_of_update = fresh.rows_of_update;
+  // A run comes after what it goes on from, also where the clocks of two hosts disagree.
+  state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
   state_.logging_steps = fresh.logging_steps;
   state_.eval_steps = fresh.eval_steps;
   state_.save_steps = fresh.save_steps;
@@ -116,15 +142,21 @@ RunEnd Trainer::run() {
   phase_ = "the end of training";
   engine_->settle_updates();
   read_losses();
+  if (has_fixed_scale() && state_.step > 0 && state_.num_advanced == 0) {
+    throw Error(
+        fmt::format("not one update: every step had gradients beyond float16 at a loss scale of {}; give a smaller "
+                    "--loss_scale, or "
+                    "none",
+                    scaler_->scale()));
+  }
   if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
     if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
     tell_summary();
     return RunEnd::kInterrupted;
   }
   const double seconds = steady_seconds() - begin;
-  const std::int64_t of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
-  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), of_update), state_.step, losses_.run_mean(),
-                    state_.epoch));
+  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), state_.rows_of_update), state_.step,
+                    losses_.run_mean(), state_.epoch));
   tell_summary();
   if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
   return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
@@ -177,6 +209,9 @@ void Trainer::run_update(const Update& update) {
   const double scale = scaler_ ? scaler_->scale() : 1;
   // The gradient of the mean, not of the sum: half types end at 65504.
   const double factor = scale / static_cast<double>(shape.num_counted);
+  const double rate = schedule_.at(num_advanced_before(update));
+  const UpdateArguments arguments{
+      .learning_rate = rate, .divisor = scale, .max_norm = settings_.optimizer.max_grad_norm};
   at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(world_.device()));
   UnitRunner& runner = recomputing_ ? *recomputing_ : *engine_;
   for (std::int64_t pass_number = 0; pass_number < shape.num_passes; ++pass_number) {
@@ -186,11 +221,11 @@ void Trainer::run_update(const Update& update) {
       loss = task_.loss_sum(runner, seed_of(update.step, pass_number), factor);
     }
     sum += loss.detach();
-    engine_->backward(loss * factor, pass_number + 1 == shape.num_passes);
+    const bool is_last = pass_number + 1 == shape.num_passes;
+    if (is_last && updates_during_backward()) optimizer_->update_during_backward(arguments);
+    engine_->backward(loss * factor, is_last);
   }
-  const double rate = schedule_.at(num_advanced_before(update));
-  const UpdateResult result =
-      optimizer_->update({.learning_rate = rate, .divisor = scale, .max_norm = settings_.optimizer.max_grad_norm});
+  const UpdateResult result = finish_update(arguments, update);
   if (result.skipped) check_skipped(update, result, sum);
   if (scaler_) scaler_->after_step(result.skipped);
   if (!result.skipped) ++state_.num_advanced;
@@ -201,20 +236,47 @@ void Trainer::run_update(const Update& update) {
   last_rate_ = schedule_.at(num_advanced);
   unread_losses_.push_back(sum);
   unread_counts_.push_back(static_cast<double>(shape.num_counted));
+  if (unread_losses_.size() >= kMostUnread) read_losses();
+}
+
+bool Trainer::has_fixed_scale() const {
+  return scaler_ && settings_.precision.loss_scale.rule == LossScaleOptions::Rule::kFixed;
+}
+
+// Where the host updates, its work hides behind backward's; the price is that no step can be left out.
+bool Trainer::updates_during_backward() const {
+  return engine_->placement().offload_optimizer && settings_.optimizer.max_grad_norm == 0 && !scaler_ &&
+         settings_.loop.stop_on_nan;
+}
+
+UpdateResult Trainer::finish_update(const UpdateArguments& arguments, const Update& update) {
+  try {
+    return optimizer_->update(arguments);
+  } catch (const Error& error) {
+    throw error.in_context(fmt::format("step {}", update.step));
+  }
 }
 
 // All ranks skip alike. A scale that was too large is the scaler's business; a loss that is no number is the user's.
 void Trainer::check_skipped(const Update& update, const UpdateResult& result, const at::Tensor& own_loss) {
   const auto losses = gather_numbers(world_, {own_loss.item<double>()});
   std::vector<std::string> ranks;
+  double first = 0;  // of those that are no number
   for (std::size_t rank = 0; rank < losses.size(); ++rank) {
-    if (!std::isfinite(losses[rank][0])) ranks.push_back(fmt::to_string(rank));
+    if (std::isfinite(losses[rank][0])) continue;
+    if (ranks.empty()) first = losses[rank][0];
+    ranks.push_back(fmt::to_string(rank));
   }
   std::string what = describe(result.faults);
   if (!ranks.empty()) {
-    what = fmt::format("the loss is {} on rank{} {}", losses[static_cast<std::size_t>(std::stoi(ranks[0]))][0],
-                       ranks.size() == 1 ? "" : "s", join(ranks, ", "));
+    what = fmt::format("the loss is {} on rank{} {}", first, ranks.size() == 1 ? "" : "s", join(ranks, ", "));
   } else if (scaler_) {
+    // Usual in the first steps, while the scale finds its size; a fixed one never will.
+    if (world_.rank() != 0) return;
+    const std::string text =
+        fmt::format("step {}: gradients are beyond float16 at a loss scale of {}; the update is left out", update.step,
+                    scaler_->scale());
+    has_fixed_scale() ? log_warn("{}", text) : log_info("{}", text);
     return;
   }
   const std::string message = fmt::format("step {}: {}", update.step, what);

@@ -1,7 +1,7 @@
 // The training loop: updates from micro-batches, with schedule, clipping and loss scale; logs, evaluations and
 // checkpoints when the flow says so.
 //
-// All ranks run it alike; listeners are rank 0's. Order: construct (collective: the engine spreads the model), run()
+// All ranks run it alike. Order: construct (collective: the engine spreads the model), run()
 // once; whoever calls tells the listeners of the end, since a saved model and its metrics come before that.
 #pragma once
 
@@ -31,6 +31,8 @@ namespace tessera {
 
 // The steps of a run. Throws UsageError where they and the schedule do not fit each other.
 StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings);
+// Throws UsageError where the run is shorter than what is behind it.
+void check_resumable(const RunState& state, const StepPlan& plan);
 
 // merge_accumulation of the settings is on or off: whoever makes the task has decided what auto is.
 class Trainer {
@@ -39,7 +41,7 @@ class Trainer {
   using SaveCheckpoint = std::function<void(Trainer&)>;
 
   // All must outlive it. `first_values`: where the parameters come from, unit by unit.
-  Trainer(World& world, TrainTask& task, const TrainSettings& settings, const ParameterSource& first_values,
+  Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
           Listeners& listeners, SaveCheckpoint save_checkpoint = {});
   ~Trainer();
 
@@ -51,8 +53,8 @@ class Trainer {
   void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
   // What this rank is asked to stop by, 0 for nothing: looked at after each step (stop_signals.h).
   void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
-  // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws
-  // UsageError where the run is shorter than what is behind it.
+  // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws as
+  // check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
 
   // kFinished; kStoppedEarly for want of a better evaluation; kInterrupted by a signal to any rank, with a checkpoint
@@ -76,6 +78,9 @@ class Trainer {
 
  private:
   void run_update(const Update& update);
+  bool has_fixed_scale() const;
+  bool updates_during_backward() const;
+  UpdateResult finish_update(const UpdateArguments& arguments, const Update& update);
   void run_updates();
   bool must_stop();
   void act(const Actions& actions);

@@ -6,28 +6,12 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "model/evaluating.h"
 #include "train/log_line.h"
 #include "train/rank_sums.h"
 #include "train/trainer.h"
 
 namespace tessera {
-namespace {
-
-// Evaluation mode while it lives.
-class Evaluating {
- public:
-  explicit Evaluating(torch::nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  ~Evaluating() { model_.train(was_training_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-
- private:
-  torch::nn::Module& model_;
-  bool was_training_;
-};
-
-}  // namespace
-
 void Trainer::read_losses() {
   if (unread_losses_.empty()) return;
   const at::Tensor host = at::stack(unread_losses_).cpu();
@@ -102,6 +86,7 @@ void Trainer::evaluate_and_judge(bool& is_best) {
 
 void Trainer::tell_summary() {
   LogRecord summary = speed_.summary();
+  if (scaler_) summary.set("skipped_steps", state_.step - state_.num_advanced);
   if (more_summary_) {
     const LogRecord more = more_summary_();
     for (const auto& [key, value] : more.entries()) summary.set(key, value);

@@ -67,29 +67,6 @@ ProtoWriter entry(const std::string& key, const std::string& json) {
 
 }  // namespace
 
-std::optional<WandbOptions> wandb_options(const Environment& environment, const std::string& run_name) {
-  const std::string mode = environment.find("WANDB_MODE").value_or("offline");
-  if (mode == "disabled") return std::nullopt;
-  if (mode != "offline" && mode != "dryrun") {
-    throw UsageError(
-        fmt::format("WANDB_MODE is '{}' in the environment: Tessera writes W&B runs offline only. Set it to offline "
-                    "(or unset it) and "
-                    "upload the run afterwards with 'wandb sync', or to disabled",
-                    mode));
-  }
-  WandbOptions options;
-  options.folder = environment.find("WANDB_DIR").value_or(".");
-  options.run_id = environment.find("WANDB_RUN_ID").value_or("");
-  options.project = environment.find("WANDB_PROJECT").value_or(options.project);
-  options.name = environment.find("WANDB_NAME").value_or(run_name);
-  constexpr const char* kNotInIds = "/\\#?%: ";
-  if (options.run_id.find_first_of(kNotInIds) != std::string::npos) {
-    throw UsageError(fmt::format("WANDB_RUN_ID is '{}' in the environment: none of / \\ # ? % : and no space in it",
-                                 options.run_id));
-  }
-  return options;
-}
-
 WandbListener::WandbListener(WandbOptions options, const Json& config, std::string host)
     : options_(std::move(options)), config_(Json::object()), host_(std::move(host)) {
   if (options_.run_id.empty()) options_.run_id = random_id();

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "core/environment.h"
 #include "core/json.h"
 #include "train/listener.h"
 #include "train/wandb_file.h"
@@ -19,10 +18,6 @@ struct WandbOptions {
   std::string project = "huggingface";
   std::string name;
 };
-
-// WANDB_DIR, WANDB_RUN_ID, WANDB_PROJECT and WANDB_NAME (else `run_name`). Nothing where WANDB_MODE is disabled; online
-// is refused (UsageError): offline is the only way, and what it is by default. WANDB_API_KEY is not looked at.
-std::optional<WandbOptions> wandb_options(const Environment& environment, const std::string& run_name);
 
 class WandbListener : public TrainListener {
  public:

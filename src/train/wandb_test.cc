@@ -50,36 +50,6 @@ TEST_F(Wandb, AnOldRunIsNotWrittenOver) {
   EXPECT_THROW(WandbFile(folder_ / "run-x.wandb"), Error);
 }
 
-TEST(WandbOptions, ComeFromTheEnvironment) {
-  const auto plain = wandb_options(Environment(), "my run");
-  ASSERT_TRUE(plain);
-  EXPECT_EQ(plain->name, "my run");
-  EXPECT_EQ(plain->project, "huggingface");
-  const auto named = wandb_options(Environment({{"WANDB_MODE", "offline"},
-                                                {"WANDB_DIR", "/scratch"},
-                                                {"WANDB_NAME", "n"},
-                                                {"WANDB_RUN_ID", "id1"},
-                                                {"WANDB_PROJECT", "p"}}),
-                                   "my run");
-  ASSERT_TRUE(named);
-  EXPECT_EQ(named->folder, "/scratch");
-  EXPECT_EQ(named->name, "n");
-  EXPECT_EQ(named->run_id, "id1");
-  EXPECT_EQ(named->project, "p");
-  EXPECT_FALSE(wandb_options(Environment({{"WANDB_MODE", "disabled"}}), ""));
-}
-
-TEST(WandbOptions, OnlineIsRefusedWithAdvice) {
-  try {
-    wandb_options(Environment({{"WANDB_MODE", "online"}, {"WANDB_API_KEY", "hush"}}), "");
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("wandb sync"), std::string::npos);
-    EXPECT_EQ(std::string(error.what()).find("hush"), std::string::npos);
-  }
-  EXPECT_THROW(wandb_options(Environment({{"WANDB_RUN_ID", "a/b"}}), ""), UsageError);
-}
-
 TEST_F(Wandb, RunsWithoutAnIdAreDifferentRuns) {
   WandbOptions options;
   options.folder = folder_;

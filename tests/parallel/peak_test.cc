@@ -275,6 +275,39 @@ TEST_P(PeakOf, FreeRanksStayWithinThePlan) {
   }
 }
 
+struct ManySmall : torch::nn::Module {
+  ManySmall() {
+    for (int i = 0; i < 64; ++i) weights.push_back(register_parameter(fmt::format("w{}", i), at::eye(64)));
+  }
+  std::vector<at::Tensor> weights;
+};
+
+// Small gradients wait for each other, but not all of them: a unit of nothing else would have its gradients twice.
+TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
+  start_counting_cpu_memory();
+  run_thread_ranks(1, {}, [](World& world) {
+    ManySmall model;
+    EngineOptions options;
+    options.placement = placement_of("single", false, false);
+    Engine engine(world, model, {}, options);
+    std::int64_t parameter_bytes = 0;
+    for (const at::Tensor& p : model.parameters()) parameter_bytes += static_cast<std::int64_t>(p.nbytes());
+    const at::Tensor input = at::ones({1, 64});
+    const std::int64_t before = live_cpu_bytes_of_thread();
+    reset_peak_cpu_bytes_of_thread();
+    at::Tensor y = input;
+    {
+      const auto pass = engine.forward();
+      for (const at::Tensor& weight : model.weights) y = at::mm(y, weight);
+    }
+    engine.backward(y.sum());
+    engine.wait_for_gradients();
+    const double taken = static_cast<double>(peak_cpu_bytes_of_thread() - before);
+    EXPECT_LT(taken, 1.3 * static_cast<double>(parameter_bytes));
+    EXPECT_GT(taken, static_cast<double>(parameter_bytes));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PeakOf,
                          testing::Combine(testing::Values("bloom", "gpt", "small"),
                                           testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2, 4)),

@@ -17,7 +17,10 @@ using RunCommand = TrainCommandTest;
 
 TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
   ::setenv("WANDB_API_KEY", "very-secret-key-0123", 1);
-  const Ended ended = gpt("out", "--run_name very-secret-key-0123 --report_to tensorboard,wandb", 2);
+  const Ended ended = gpt("out",
+                          "--run_name very-secret-key-0123 --report_to tensorboard,wandb --hub-token=hush "
+                          "--push_to_hub_token hf_whisper",
+                          2);
   ::unsetenv("WANDB_API_KEY");
   ASSERT_EQ(ended.status, 0) << ended.output;
   const Json run = record("out");
@@ -38,7 +41,9 @@ TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
   EXPECT_GT(summary.at("avg_cpu_util_%"), 0);
   EXPECT_TRUE(summary.contains("std_cpu_util_%"));
   EXPECT_TRUE(summary.contains("train/samples_per_second_mean"));
-  EXPECT_FALSE(contains(read_file(folder_ / "out" / "run.json"), "very-secret"));
+  for (const char* secret : {"very-secret", "hush", "whisper"}) {
+    EXPECT_FALSE(contains(read_file(folder_ / "out" / "run.json"), secret)) << secret;
+  }
   for (const char* folder : {"runs", "wandb"}) {
     std::string bytes;
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / "out" / folder)) {
@@ -310,6 +315,17 @@ TEST_F(RunCommand, CombinationsThatMakeNoSenseAreRefusedByAllRanksAlike) {
   }
 }
 
+TEST_F(RunCommand, NodesMayDifferInSizeUnlessAStrategyNeedsThemAlike) {
+  const Ended ddp = gpt("out", "--strategy zero2 --ranks_per_node 2 --gradient_accumulation_steps 2", 3);
+  EXPECT_EQ(ddp.status, 0) << ddp.output;
+  for (const char* words : {"--strategy hybrid_shard", "--strategy hybrid_shard --dry_run"}) {
+    const Ended hybrid = gpt("out", fmt::format("{} --ranks_per_node 2", words), 3);
+    EXPECT_EQ(hybrid.status, 2) << hybrid.output;
+    EXPECT_TRUE(contains(hybrid.output, "'hybrid_shard' needs nodes of one size: node 0 has 2 ranks, node 1 has 1"))
+        << hybrid.output;
+  }
+}
+
 TEST_F(RunCommand, DryRunOnTwoRanksPlansAndEndsOrNamesTheFirstProblem) {
   const Ended ended = gpt("out", "--dry_run --strategy zero3", 2);
   EXPECT_EQ(ended.status, 0) << ended.output;
@@ -326,6 +342,10 @@ TEST_F(RunCommand, DryRunOnTwoRanksPlansAndEndsOrNamesTheFirstProblem) {
            {"--train_file /no/such/file.json", "/no/such/file.json"},
            {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder"},
            {"--tokenizer_name " + out("file"), out("file")},
+           {"--strategy full_shard --wrap_classes NoSuchBlock", "NoSuchBlock"},
+           {"--metric_for_best_model f1 --predict_with_generate false --eval_strategy epoch --validation_file " +
+                kTestRows,
+            "--metric_for_best_model f1: needs --predict_with_generate true"},
            {"--warmup_steps 100", "warmup_steps 100"}}) {
     const Ended bad = gpt("bad", "--dry_run " + words, 2);
     EXPECT_EQ(bad.status, 2) << words << "\n" << bad.output;

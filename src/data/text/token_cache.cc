@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -29,6 +31,7 @@ namespace fs = std::filesystem;
 
 // Part of every key: a change of the prompt or of a label mode takes a new number, or old files would be taken for new.
 constexpr int kVersion = 1;
+constexpr double kSilentSeconds = 2;  // ranks of one run wait for each other; that is not worth a word
 
 std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view bytes) {
   return content_name(fmt::format(
@@ -45,9 +48,13 @@ class MakerLock {
   explicit MakerLock(const fs::path& cache_file)
       : file_(cache_file.parent_path() / fmt::format(".{}.lock", cache_file.stem().string())),
         descriptor_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    if (descriptor_ < 0) return;
+    for (const double begin = steady_seconds(); steady_seconds() - begin < kSilentSeconds;) {
+      if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     // The other may be slow, or stopped: the user should know for what we wait. A dead one holds nothing.
-    if (errno == EWOULDBLOCK) log_info("waiting for another process that makes {}", cache_file.string());
+    log_info("waiting for another process that makes {}", cache_file.string());
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }

@@ -104,7 +104,7 @@ void declare_output(Schema& schema, Job job, DeclaredSettings& s) {
   schema.boolean("logging_first_step", &s.train.flow.logging_first_step)
       .group(group)
       .help("a line after the first, too");
-  schema.text("logging_dir", &output.logging_dir).group(group).help("of event files; none: runs/ of --output_dir");
+  schema.text("logging_dir", &output.logging_dir).group(group).help("of event files; none: a folder in runs/ of --output_dir");
   schema.text("log_dir", &output.log_dir)
       .environment("LOG_DIR")
       .group(group)

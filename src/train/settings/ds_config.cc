@@ -12,10 +12,20 @@ namespace tessera {
 
 namespace {
 
+constexpr const char* kOptimizerType = "optimizer.type";
+constexpr const char* kSchedulerType = "scheduler.type";
+
 // Completes what the rules have read.
 class Reader {
  public:
   Reader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
+
+  // Before the keys are walked: an optimizer that there is not has parameters that there are not.
+  void check_types() const {
+    const auto is_text = [this](const char* key) { return file_.find(key) != nullptr && file_.find(key)->is_string(); };
+    if (is_text(kOptimizerType)) optimizer_type();
+    if (is_text(kSchedulerType)) scheduler_type();
+  }
 
   void run() {
     read_stage();
@@ -56,6 +66,12 @@ class Reader {
     }
     file_.refuse_value(key, fmt::format("expected {}, found \"{}\"{}", join({words.begin(), words.end()}, ", "),
                                         printable(word, 40), other));
+  }
+
+  std::string optimizer_type() const { return word_of(kOptimizerType, std::array{"Adam", "AdamW", "SGD"}, ""); }
+  std::string scheduler_type() const {
+    return word_of(kSchedulerType, std::array{"WarmupLR", "WarmupDecayLR"},
+                   "; leave the scheduler out and give --lr_scheduler_type for others");
   }
 
   void read_stage() {
@@ -108,16 +124,17 @@ class Reader {
     const std::string key = "zero_optimization.stage3_prefetch_bucket_size";
     const Json* size = file_.find(key);
     if (size == nullptr || stage_ < 3) return;
-    const bool is_on = *size == "auto" || size->get<double>() > 0;
+    if (*size == "auto") return;  // as it is by default: on
+    const bool is_on = size->get<double>() > 0;
     give("forward_prefetch", is_on ? "true" : "false", key);
     if (!is_on) give("backward_prefetch", "none", key);
   }
 
   void read_optimizer() {
     if (file_.find("optimizer") == nullptr) return;
-    const std::string key = "optimizer.type";
+    const std::string key = kOptimizerType;
     if (file_.find(key) == nullptr) file_.refuse_key("optimizer", "needs a type: Adam, AdamW or SGD");
-    const std::string type = word_of(key, std::array{"Adam", "AdamW", "SGD"}, "");
+    const std::string type = optimizer_type();
     // DeepSpeed's Adam decays as AdamW does, unless it is told not to.
     const Json* adam_w_mode = file_.find("optimizer.params.adam_w_mode");
     const bool is_plain = type == "Adam" && adam_w_mode != nullptr && text_of(*adam_w_mode) != "true";
@@ -142,10 +159,9 @@ class Reader {
 
   void read_scheduler() {
     if (file_.find("scheduler") == nullptr) return;
-    const std::string key = "scheduler.type";
+    const std::string key = kSchedulerType;
     if (file_.find(key) == nullptr) file_.refuse_key("scheduler", "needs a type: WarmupLR or WarmupDecayLR");
-    const std::string type = word_of(key, std::array{"WarmupLR", "WarmupDecayLR"},
-                                     "; leave the scheduler out and give --lr_scheduler_type for others");
+    const std::string type = scheduler_type();
     give("lr_scheduler_type", type, key);
     give_default("warmup_steps", "1000", "scheduler.params.warmup_num_steps");
     const std::string total = "scheduler.params.total_num_steps";
@@ -172,8 +188,11 @@ class Reader {
 
 ForeignConfig read_ds_config(const std::string& origin, const std::string& text) {
   const ForeignFile file(origin, text);
-  ForeignConfig config = walk(file, ds_config_rules());
-  Reader(file, config).run();
+  ForeignConfig config;
+  Reader reader(file, config);
+  reader.check_types();
+  config = walk(file, ds_config_rules());
+  reader.run();
   return config;
 }
 

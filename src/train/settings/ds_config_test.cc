@@ -178,11 +178,25 @@ TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
   EXPECT_EQ(t.schedule.warmup_ratio, 0.1);
   EXPECT_EQ(t.schedule.total_steps, 0);
   EXPECT_TRUE(t.spread.forward_prefetch);
+  EXPECT_FALSE(with(three, {"--bf16", "--warmup_ratio=0.1", "--no_forward_prefetch"}).settings.spread.forward_prefetch);
+  // All names of AdamW are one; SGD is another.
+  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).settings.optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_NE(refusal_with(two, {"--fp16", "--optim=sgd"}).find("optim is sgd (command line) and adamw_torch_fused"),
+            std::string::npos);
   // The file for inference with one key more, and amp that is off.
   EXPECT_EQ(with(R"({"fp16": {"enabled": "auto"}, "amp": {"enabled": "auto", "opt_level": "auto"},
     "zero_optimization": {"stage": 0}, "zero_allow_untested_optimizer": true})")
                 .settings.spread.strategy,
             "zero0");
+}
+
+TEST_F(DsConfig, AKindThatThereIsNotIsNamedBeforeItsParameters) {
+  EXPECT_NE(refusal_with(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_first_step_size": 1000}}})")
+                .find("scheduler.type: expected WarmupLR, WarmupDecayLR, found \"OneCycle\""),
+            std::string::npos);
+  EXPECT_NE(refusal_with(R"({"optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 400}}})")
+                .find("optimizer.type: expected Adam, AdamW, SGD, found \"OneBitAdam\""),
+            std::string::npos);
 }
 
 TEST_F(DsConfig, AnUnknownKeyIsRefusedByLineAndColumnWithTheRightOne) {

@@ -58,16 +58,24 @@ class Parser {
     while (!at_end_of_line()) ++at_;
   }
 
+  bool pass_export() {
+    const bool is_there = text_.substr(at_).starts_with("export") && is_blank(peek(6));
+    if (is_there) at_ += 6;
+    return is_there;
+  }
+
   void parse_line() {
     skip_blanks();
-    const std::string_view rest = text_.substr(at_);
-    const bool exports = rest.starts_with("export") && is_blank(peek(6));
-    if (exports) at_ += 6;
+    bool exports = pass_export();
     for (skip_blanks(); !at_end_of_line() && peek() != '#'; skip_blanks()) {
+      if (peek() == ';') {
+        ++at_;  // the next command of the line
+        skip_blanks();
+        exports = pass_export();
+        continue;
+      }
       parse_assignment(exports);
-      if (peek() == ';')
-        ++at_;  // the next assignment of the line
-      else if (!is_blank(peek()) && !at_end_of_line() && !is_continuation())
+      if (!is_blank(peek()) && peek() != ';' && !at_end_of_line() && !is_continuation())
         refuse("expected a space after the value");
     }
     skip_comment();

@@ -41,6 +41,7 @@ TEST(EnvFile, ReadsAssignmentsQuotesAndComments) {
             "1");
   EXPECT_EQ(value_of("export A=1 \\\n  B=2"), "2");
   EXPECT_EQ(parse("export A=1 B='x y'; C=3").size(), 3u);
+  EXPECT_EQ(value_of("A=1; export B=2 ; export C"), "2");
   EXPECT_EQ(parse("A=1\n\nB=2\n")[1].line, 3u);
 }
 

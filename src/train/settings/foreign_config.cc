@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json_mistake.h"
 #include "core/text.h"
+#include "train/settings/train_settings.h"
 
 namespace tessera {
 
@@ -239,7 +240,9 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
       throw UsageError(
           fmt::format("{}: {}: {}, found {}", value.place, value.key, error.what(), printable(value.text)));
     }
-    const bool differs = setting.source() >= Source::kJson && setting.parse(setting.text()) != parsed;
+    const bool differs =
+        setting.source() >= Source::kJson && setting.parse(setting.text()) != parsed &&
+        !(setting.name() == "optim" && optimizer_kind_of(setting.text()) == optimizer_kind_of(value.text));
     if (differs && value.is_default) continue;
     if (differs && setting.source() == Source::kCommandLine && on_difference == OnDifference::kYield) {
       notes.push_back(fmt::format("--{}={} (command line) overrules {}={} ({})", setting.name(), setting.text(),

@@ -17,13 +17,13 @@ constexpr bool kRefused = true, kAccepted = false;
 constexpr const char* kNoHub = "there is no hub in Tessera";
 constexpr const char* kNoTpu = "Tessera runs on CPUs and NVIDIA GPUs";
 constexpr const char* kNoCompiler = "kernels are compiled ahead of time; leave it out";
+constexpr const char* kNoTokens = "samples are counted, not tokens; `tessera data inspect` tells a row's tokens";
 constexpr const char* kNoLogits = "evaluation keeps no logits";
 constexpr const char* kOwnLog = "TESSERA_LOG says what is shown";
 
 const std::vector<ForeignArgument> kAcceptedArguments = {
-    {"overwrite_output_dir", F::kBool, kAccepted, "checkpoints that are there are never removed for a new run",
+    {"overwrite_output_dir", F::kBool, kAccepted, "checkpoints of another run stay, but for one of the same step",
      nullptr},
-    {"do_train", F::kBool, kAccepted, "`tessera train` trains", nullptr},
     {"prediction_loss_only", F::kBool, kAccepted, kNoLogits, nullptr},
     {"eval_accumulation_steps", F::kNumber, kAccepted, kNoLogits, nullptr},
     {"torch_empty_cache_steps", F::kNumber, kAccepted, "the memory that a run needs is planned", nullptr},
@@ -66,6 +66,7 @@ const std::vector<ForeignArgument> kAcceptedArguments = {
 };
 
 const std::vector<ForeignArgument> kRefusedArguments = {
+    {"do_train", F::kBool, kRefused, "`tessera train` trains; `tessera evaluate` works on the model's folder", "true"},
     {"do_predict", F::kBool, kRefused, "`tessera evaluate` and `tessera generate` work on the model's folder", "false"},
     {"push_to_hub", F::kBool, kRefused,
      "there is no hub in Tessera; the model's folder in --output_dir is what one uploads", "false"},
@@ -101,8 +102,8 @@ const std::vector<ForeignArgument> kRefusedArguments = {
     {"torch_compile", F::kBool, kRefused, kNoCompiler, "false"},
     {"torch_compile_backend", F::kText, kRefused, kNoCompiler, ""},
     {"torch_compile_mode", F::kText, kRefused, kNoCompiler, ""},
-    {"include_tokens_per_second", F::kBool, kRefused, "the run's record counts tokens", "false"},
-    {"include_num_input_tokens_seen", F::kText, kRefused, "the run's record counts tokens", "no|false|False"},
+    {"include_tokens_per_second", F::kBool, kRefused, kNoTokens, "false"},
+    {"include_num_input_tokens_seen", F::kText, kRefused, kNoTokens, "no|false|False"},
     {"neftune_noise_alpha", F::kNumber, kRefused, "embeddings get no noise", ""},
     {"average_tokens_across_devices", F::kBool, kRefused, "the loss is always the mean over all ranks' tokens", "true"},
 };

@@ -87,16 +87,20 @@ TEST_F(HuggingFace, SayingTransformersDefaultsAloudIsAlwaysAccepted) {
 }
 
 TEST_F(HuggingFace, WhatHasNoEffectIsAcceptedWithOneLineThatSaysWhy) {
-  const LoadedTrainSettings loaded = load({"--local_rank=0", "--ddp_find_unused_parameters=False", "--do_train"});
+  const LoadedTrainSettings loaded =
+      load({"--local_rank=0", "--ddp_find_unused_parameters=False", "--do_train", "--remove_unused_columns"});
   EXPECT_EQ(notes(loaded),
-            "accepted, but without effect here: --do_train (`tessera train` trains), --local_rank (ranks are told by "
-            "their launcher's variables), --ddp_find_unused_parameters (unused parameters are always found)\n");
+            "accepted, but without effect here: --local_rank (ranks are told by their launcher's variables), "
+            "--remove_unused_columns (only what the job needs is read), --ddp_find_unused_parameters (unused "
+            "parameters are always found)\n");
   EXPECT_EQ(notes(load({})), "");
 }
 
 TEST_F(HuggingFace, WhatThereIsNotIsRefusedWithAdvice) {
   EXPECT_EQ(refusal({"--torch_compile"}),
             "--torch_compile=true (command line): kernels are compiled ahead of time; leave it out");
+  EXPECT_EQ(refusal({"--do_train", "False"}),
+            "--do_train=false (command line): `tessera train` trains; `tessera evaluate` works on the model's folder");
   EXPECT_EQ(refusal({"--label_smoothing_factor=0.1"}),
             "--label_smoothing_factor=0.1 (command line): labels are not smoothed");
   EXPECT_EQ(refusal({"--label_smoothing_factor=0.0"}), "accepted");

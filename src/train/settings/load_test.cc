@@ -298,6 +298,13 @@ TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
             "--report_to=mlflow (command line): expected tensorboard, wandb, all or none, with commas between them");
   environment_ = {{"WANDB_MODE", "disabled"}};
   EXPECT_FALSE(load({"--report_to=wandb"}).settings.reports.wandb);
+  environment_ = {{"WANDB_RUN_ID", "../a"}};
+  EXPECT_EQ(refusal({"--report_to=wandb"}),
+            "wandb_run_id=../a (WANDB_RUN_ID in the environment): none of / \\ # ? % : and no space in it");
+  environment_ = {};
+  EXPECT_EQ(refusal({"--report_to", "tensorboard", "wandb"}),
+            "unexpected word 'wandb' (command line); where --report_to takes several values, there are commas between "
+            "them; see tessera train bloom-qa --help");
 }
 
 }  // namespace

@@ -19,4 +19,8 @@ std::optional<Job> job_of(const std::string& name) {
   return static_cast<Job>(found - job_names().begin());
 }
 
+OptimizerKind optimizer_kind_of(const std::string& optim) {
+  return optim == "sgd" ? OptimizerKind::kSgd : optim == "adam" ? OptimizerKind::kAdam : OptimizerKind::kAdamW;
+}
+
 }  // namespace tessera

@@ -18,7 +18,8 @@ namespace tessera {
 
 enum class Job { kBloomQa, kGptQa, kResnetTinyimagenet };
 enum class NumberType { kFloat32, kFloat16, kBfloat16 };
-enum class OptimizerKind { kAdamW, kAdam, kSgd };  // kAdam: the decay is added to the gradient
+enum class OptimizerKind { kAdamW, kAdam, kSgd };           // kAdam: the decay is added to the gradient
+OptimizerKind optimizer_kind_of(const std::string& optim);  // adamw_torch, adamw_hf, ...: one
 enum class UnitWrap { kBlocks, kByClass, kBySize, kNone };
 enum class PrefetchInBackward { kNone, kBefore, kAfter };  // the next unit's gather, before or after this one's work
 enum class MergeAccumulation { kAuto, kOn, kOff };

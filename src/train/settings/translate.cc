@@ -209,9 +209,7 @@ void settle_schedule(const Schema& schema, DeclaredSettings& s) {
 }
 
 void settle_optimizer(DeclaredSettings& s) {
-  s.train.optimizer.kind = s.optim == "sgd"    ? OptimizerKind::kSgd
-                           : s.optim == "adam" ? OptimizerKind::kAdam
-                                               : OptimizerKind::kAdamW;
+  s.train.optimizer.kind = optimizer_kind_of(s.optim);
 }
 
 void settle_metric(const Schema& schema, DeclaredSettings& s) {
@@ -283,6 +281,10 @@ void settle_reports(const Schema& schema, DeclaredSettings& s) {
     throw UsageError(
         fmt::format("{}: Tessera writes offline runs; take offline, and `wandb sync` the folder afterwards",
                     shown(schema, "wandb_mode")));
+  }
+  // It becomes a part of file names, and of an address where the run is uploaded to.
+  if (reports.wandb_run_id.find_first_of("/\\#?%: ") != std::string::npos) {
+    throw UsageError(fmt::format("{}: none of / \\ # ? % : and no space in it", shown(schema, "wandb_run_id")));
   }
 }
 

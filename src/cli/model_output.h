@@ -1,0 +1,40 @@
+// The folder that a run leaves its model in, which for a text model transformers loads.
+//
+// Collective, between updates. Only rank 0 touches files; where it fails, every rank throws the same error.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "model/unit.h"
+#include "parallel/engine.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+inline constexpr const char* kWeightsFile = "model.safetensors";
+
+struct FileToCopy {
+  std::filesystem::path from;
+  std::string name;  // in the folder that is written
+};
+
+// A model as its folder holds it.
+struct SavedModel {
+  const UnitModel& model;
+  Json config;
+  std::optional<Json> generation_config{};
+  std::vector<FileToCopy> files{};  // a tokenizer's
+};
+
+// Makes the folder and tries to write in it, before hours are spent. Throws UsageError with the system's reason.
+void prepare_output_folder(World& world, const std::filesystem::path& folder);
+
+// model.safetensors (parameters in float32, written unit by unit, and buffers), the files to copy,
+// generation_config.json, config.json last; each file appears whole.
+void save_model_folder(World& world, Engine& engine, const SavedModel& model, const std::filesystem::path& folder);
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+// The commands on a GPU, as users start them. Run where there is one: `./x gpu-test`.
+#include "core/file.h"
+#include "train/train_command.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GpuCommand : public TrainCommandTest {
+ protected:
+  // Later words win.
+  Ended bloom_on_gpu(const std::string& name, const std::string& more) const {
+    return bloom(name, "--device cuda --num_train_epochs 2 " + more);
+  }
+  std::vector<double> losses_of(const std::string& name, const std::string& more) const {
+    const Ended ended = bloom_on_gpu(name, more);
+    EXPECT_EQ(ended.status, 0) << more << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, "NVIDIA")) << ended.output;
+    std::vector<double> losses = logged(ended.output, "loss");
+    EXPECT_EQ(losses.size(), 8U) << more << "\n" << ended.output;
+    return losses;
+  }
+};
+
+void expect_close(const std::vector<double>& ours, const std::vector<double>& expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(ours.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_NEAR(ours[i], expected[i], tolerance) << what << ", step " << i + 1;
+}
+
+TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
+  const Ended on_cpu = bloom("cpu", "--num_train_epochs 2");
+  ASSERT_EQ(on_cpu.status, 0) << on_cpu.output;
+  const std::vector<double> expected = logged(on_cpu.output, "loss");
+  ASSERT_LT(expected.back(), 0.9 * expected.front());
+  // The loss is printed with 4 places.
+  expect_close(losses_of("fp32", ""), expected, 5e-3, "float32");
+  expect_close(losses_of("off", "--strategy zero3 --offload_optimizer --offload_param"), expected, 5e-3, "offloaded");
+  expect_close(losses_of("bf16", "--bf16"), expected, 0.1, "bf16");
+  expect_close(losses_of("shards", "--bf16 --strategy full_shard --merge_accumulation off"), expected, 0.1,
+               "bf16 shards");
+  expect_close(losses_of("fp16", "--fp16 --initial_scale_power 8"), expected, 0.1, "fp16");
+  EXPECT_EQ(record("fp16").at("summary").at("skipped_steps"), 0);
+  // Updates wait for the norm, or go on during backward.
+  const std::vector<double> waiting = losses_of("waiting", "--strategy zero2 --max_grad_norm 0");
+  expect_close(losses_of("backward", "--strategy zero2 --offload_optimizer --max_grad_norm 0"), waiting, 5e-3,
+               "updates during backward");
+}
+
+TEST_F(GpuCommand, GoesOnFromACheckpointAndRepeatsItselfWhereAsked) {
+  const std::string words =
+      "--bf16 --full_determinism --tf32 false --strategy zero2 --offload_optimizer --save_strategy steps --save_steps "
+      "4";
+  const std::vector<double> whole = losses_of("whole", words);
+  EXPECT_EQ(losses_of("again", words), whole);
+  const Ended rest =
+      bloom_on_gpu("rest", fmt::format("{} --resume_from_checkpoint {}/checkpoint-4", words, out("whole")));
+  ASSERT_EQ(rest.status, 0) << rest.output;
+  EXPECT_EQ(logged(rest.output, "loss"), std::vector<double>(whole.begin() + 4, whole.end())) << rest.output;
+  const Json summary = record("whole").at("summary");
+  for (const char* key : {"avg_mem_alloc_MB", "avg_mem_reserved_MB", "avg_mem_total_MB", "max_mem_alloc_MB"}) {
+    EXPECT_GT(summary.at(key), 0) << key;
+  }
+}
+
+TEST_F(GpuCommand, SaysWhatWouldFitWhereMemoryIsOut) {
+  Json config = read_json_file(kTestConfig);
+  config["hidden_size"] = 512;
+  config["n_layer"] = 8;  // 400 MB of state
+  write_file_atomically(folder_ / "large.json", config.dump());
+  ::setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.001", 1);
+  const Ended ended = bloom_on_gpu("large", "--config_name " + out("large.json"));
+  ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_EQ(ended.status, 47) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "out of memory: ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "the plan of a step (single): ")) << ended.output;
+}
+
+TEST_F(GpuCommand, EvaluatesToTheLossThatCpusFind) {
+  for (const char* more : {"", "--bf16 --strategy zero3 --offload_param"}) {
+    const Ended ended = run_tessera(
+        fmt::format("evaluate --device cuda --model {}/train_command/model --tokenizer {} --validation_file {} "
+                    "--max_length 160 --json {}",
+                    kTestData, kTestTokenizer, kTestRows, more));
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    const std::size_t begin = ended.output.find("{\"eval_loss\"");
+    ASSERT_NE(begin, std::string::npos) << ended.output;
+    const Json result = parse_json(ended.output.substr(begin, ended.output.find('\n', begin) - begin), "the output");
+    EXPECT_NEAR(result.at("eval_loss").get<double>(), 6.92169, *more == '\0' ? 1e-4 : 1e-2);
+    EXPECT_EQ(result.at("f1"), 0.0);
+  }
+}
+
+TEST_F(GpuCommand, TrainsPicturesWithALossScale) {
+  const Ended ended = run_tessera(fmt::format(
+      "train resnet-tinyimagenet --device cuda --data_dir {}/small_pictures --image_size 64 --batch-size 32 "
+      "--epochs 8 --lr 0.05 --momentum 0.9 --num-workers 4 --logging_steps 1 --report_to none --output_dir {}",
+      kTestData, out("pictures")));
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "convolutions in float16")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Epoch [8/8]")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Max memory used by tensors = ")) << ended.output;
+  const std::vector<double> losses = logged(ended.output, "loss");
+  ASSERT_GE(losses.size(), 8U) << ended.output;
+  EXPECT_LT(losses.back(), losses.front()) << ended.output;
+  EXPECT_LT(record("pictures").at("summary").at("skipped_steps"), static_cast<int>(losses.size()) / 2);
+}
+
+}  // namespace
+}  // namespace tessera
