@@ -128,10 +128,9 @@ class Schema::CommandLine {
   }
 
   std::string advice_on_word() const {
-    const bool follows_text = !mentions.empty() && mentions.back().setting->kind_ == Setting::Kind::kText;
     const std::string help = fmt::format("see {} --help", schema_.command_);
-    if (!follows_text) return help;
-    return fmt::format("where {} takes several values, there are commas between them; {}", mentions.back().name, help);
+    if (mentions.empty() || !mentions.back().setting->is_list_) return help;
+    return fmt::format("{} takes several values with commas between them; {}", mentions.back().name, help);
   }
 
   void take_rest() {

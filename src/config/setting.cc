@@ -127,6 +127,11 @@ Setting& Setting::group(const std::string& title) {
   return *this;
 }
 
+Setting& Setting::list() {
+  is_list_ = true;
+  return *this;
+}
+
 Setting& Setting::secret() {
   secret_ = true;
   return *this;

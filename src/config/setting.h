@@ -38,6 +38,7 @@ class Setting {
   Setting& choices(std::vector<std::string> allowed);
   Setting& help(const std::string& text);
   Setting& group(const std::string& title);  // the heading in --help and in the docs
+  Setting& list();                           // several values, with commas between them: the setter's to split
   Setting& secret();                         // never printed: shown as "(set)"
   Setting& hidden();                         // in no help and no table; in print-outs only where a source has set it
 
@@ -78,6 +79,7 @@ class Setting {
   std::optional<double> low_, high_;
   std::int64_t lowest_, highest_;
   char short_name_ = 0;
+  bool is_list_ = false;
   bool secret_ = false;
   bool hidden_ = false;
   bool has_preset_ = false;

@@ -89,7 +89,9 @@ TEST(Checkpointing, PeaksAtOneUnitsActivations) {
     return peak_cpu_bytes() - before;
   };
   const std::int64_t saved = peak_of(plain) - peak_of(checkpointed);
-  EXPECT_GT(saved, 6 * model->unit_activation_bytes(300)) << "7 of 8 units' activations need not be there together";
+  // 7 of 8 units' activations need not be there together. About one is lost again: without checkpointing the head's
+  // loss is the peak, with it a unit's backward, which computes the GELU once more.
+  EXPECT_GT(saved, 5 * model->unit_activation_bytes(300));
 }
 
 }  // namespace

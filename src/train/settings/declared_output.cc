@@ -104,7 +104,9 @@ void declare_output(Schema& schema, Job job, DeclaredSettings& s) {
   schema.boolean("logging_first_step", &s.train.flow.logging_first_step)
       .group(group)
       .help("a line after the first, too");
-  schema.text("logging_dir", &output.logging_dir).group(group).help("of event files; none: a folder in runs/ of --output_dir");
+  schema.text("logging_dir", &output.logging_dir)
+      .group(group)
+      .help("of event files; none: a folder in runs/ of --output_dir");
   schema.text("log_dir", &output.log_dir)
       .environment("LOG_DIR")
       .group(group)
@@ -117,6 +119,7 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
   ReportSettings& reports = s.train.reports;
   schema.text("report_to", &s.report_to)
       .preset("tensorboard")
+      .list()
       .group(group)
       .help("tensorboard, wandb (offline), both with a comma between, all, or none");
   schema.text("run_name", &reports.run_name).environment("EXPERIMENT_NAME").group(group).help("none: --output_dir");

@@ -78,7 +78,8 @@ TEST_F(HuggingFace, SayingTransformersDefaultsAloudIsAlwaysAccepted) {
   for (const Json& argument : training_arguments()) {
     const std::string name = argument.at("name");
     const Json& preset = argument.at("default");
-    if (preset.is_null()) continue;
+    if (preset.is_null() || name == "do_train")
+      continue;  // false means what it says: `tessera train` is no place for it
     const std::string text = preset.is_boolean()  ? (preset.get<bool>() ? "True" : "False")
                              : preset.is_string() ? preset.get<std::string>()
                                                   : preset.dump();

@@ -303,8 +303,8 @@ TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
             "wandb_run_id=../a (WANDB_RUN_ID in the environment): none of / \\ # ? % : and no space in it");
   environment_ = {};
   EXPECT_EQ(refusal({"--report_to", "tensorboard", "wandb"}),
-            "unexpected word 'wandb' (command line); where --report_to takes several values, there are commas between "
-            "them; see tessera train bloom-qa --help");
+            "unexpected word 'wandb' (command line); --report_to takes several values with commas between them; "
+            "see tessera train bloom-qa --help");
 }
 
 }  // namespace
