@@ -6,6 +6,7 @@
 //
 // Prints times and marks (bench/engine_bench.sh). Exit status 3: a mark was missed.
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -189,11 +190,16 @@ void mark(const std::string& what, double value, bool at_least, double limit) {
 // Turn by turn in one run, first one and then the other first: the machine's other work falls on both alike. The median
 // of the turns' ratios is what counts. Two that do not compute the same are not worth comparing.
 double ratio_of(Trainer& ours, Trainer& plain, int num_turns, const std::string& what) {
+  // FlashAttention's backward adds in any order unless it is told to keep one, which costs time: for the comparison
+  // alone.
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
   for (int i = 0; i < 5; ++i) {
     const double our_loss = ours.step(), plain_loss = plain.step();
     if (std::abs(our_loss - plain_loss) < 1e-4 * plain_loss) continue;
     throw Error(fmt::format("{}: step {} has loss {}, the plain loop {}", what, i + 1, our_loss, plain_loss));
   }
+  at::globalContext().setDeterministicAlgorithms(false, false);
   std::vector<double> ratios, ours_s, plain_s;
   for (int i = 0; i < num_turns; ++i) {
     if (i % 2 == 0) plain_s.push_back(seconds_of(plain));

@@ -13,16 +13,10 @@
 #include "model/resnet.h"
 #include "model/small_model.h"
 #include "support/counting_allocator.h"
+#include "support/processor.h"
 
 namespace tessera {
 namespace {
-
-// What oneDNN takes for itself depends on the processor, and is told as it was measured on ARM.
-#ifdef __aarch64__
-constexpr bool kKnowsOneDnn = true;
-#else
-constexpr bool kKnowsOneDnn = false;
-#endif
 
 // It takes memory to work in for each thread.
 class OneThread {
@@ -120,7 +114,7 @@ class StepMemoryOf : public testing::TestWithParam<Case> {};
 
 TEST_P(StepMemoryOf, IsWhatIsMeasured) {
   const Case& with = GetParam();
-  if (with.type != at::kFloat && !kKnowsOneDnn) GTEST_SKIP() << "half types go through oneDNN";
+  if (with.type != at::kFloat && !has_planned_onednn()) GTEST_SKIP() << "half types go through oneDNN";
   const OneThread one_thread;
   start_counting_cpu_memory();
   const auto model = model_of(with);
@@ -225,12 +219,12 @@ void expect_resnets_memory(std::int64_t num_pictures, std::int64_t side, at::Sca
 }
 
 TEST(ResNetStepMemory, IsWhatIsMeasured) {
-  if (!kKnowsOneDnn) GTEST_SKIP() << "convolutions go through oneDNN";
+  if (!kIsArm) GTEST_SKIP() << "convolutions go through oneDNN";
   expect_resnets_memory(6, 96, at::kFloat);
 }
 
 TEST(ResNetStepMemory, IsWhatIsMeasuredWithCastWeights) {
-  if (!kKnowsOneDnn) GTEST_SKIP() << "convolutions go through oneDNN";
+  if (!has_planned_onednn()) GTEST_SKIP() << "convolutions in half types go through oneDNN";
   expect_resnets_memory(2, 32, at::kBFloat16);
 }
 

@@ -1,6 +1,7 @@
 #include "monitor/utilisation.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +23,7 @@ constexpr std::size_t kNumSums = 4;  // allocated, reserved, used, busy; then th
 UsageReader gpu_reader(c10::DeviceIndex index) {
   const GpuSupport* gpus = gpu_support();
   const std::shared_ptr<NvmlGpu> gpu = gpus == nullptr ? nullptr : NvmlGpu::find(gpus->info(index).pci_address);
+  at::empty({1}, at::device(at::Device(at::kCUDA, index)));  // the allocator knows a device from its first tensor on
   return [index, gpu] {
     Usage usage;
     const auto stats = at::accelerator::getDeviceStats(index);

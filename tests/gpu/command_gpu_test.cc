@@ -34,7 +34,7 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
   const Ended on_cpu = bloom("cpu", "--num_train_epochs 2");
   ASSERT_EQ(on_cpu.status, 0) << on_cpu.output;
   const std::vector<double> expected = logged(on_cpu.output, "loss");
-  ASSERT_LT(expected.back(), 0.9 * expected.front());
+  ASSERT_LT(expected.back(), 0.95 * expected.front());
   // The loss is printed with 4 places.
   expect_close(losses_of("fp32", ""), expected, 5e-3, "float32");
   expect_close(losses_of("off", "--strategy zero3 --offload_optimizer --offload_param"), expected, 5e-3, "offloaded");

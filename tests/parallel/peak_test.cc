@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <barrier>
@@ -19,6 +18,7 @@
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
 #include "support/counting_allocator.h"
+#include "support/processor.h"
 
 namespace tessera {
 namespace {
@@ -202,20 +202,12 @@ void expect_planned(const Training& run) {
   }
 }
 
-bool has_bf16_instructions() {
-#ifdef __aarch64__
-  return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
-#else
-  return false;
-#endif
-}
-
 using Parameters = std::tuple<std::string, at::ScalarType, int>;
 
 class PeakOf : public testing::TestWithParam<Parameters> {
  protected:
   void SetUp() override {
-    if (std::get<1>(GetParam()) != at::kFloat && !has_bf16_instructions()) {
+    if (std::get<1>(GetParam()) != at::kFloat && !has_planned_onednn()) {
       GTEST_SKIP() << "what oneDNN takes for half types was measured on ARM processors with instructions for them";
     }
   }

@@ -41,14 +41,14 @@ std::vector<std::string> words_of(const std::string& line) {
 
 class Pages : public LoadTest {
  protected:
-  // What follows `tessera train` in each block of a page.
+  // What follows `tessera train`, alone or launched, in each block of a page.
   std::vector<Words> commands(const std::string& text) const {
     std::vector<Words> all;
     for (std::size_t at = 0; (at = text.find("```\n", at)) != std::string::npos;) {
       const std::size_t end = text.find("```", at + 4);
       const std::string block = text.substr(at + 4, end - at - 4);
       at = end + 3;
-      const std::string start = "tessera train ";
+      const std::string start = " train ";
       const std::size_t begin = block.find(start);
       EXPECT_NE(begin, std::string::npos) << block;
       all.push_back(words_of(block.substr(begin + start.size())));
