@@ -23,6 +23,7 @@
 #include "train/engine_setup.h"
 #include "train/log_json.h"
 #include "train/log_line.h"
+#include "train/python_text.h"
 #include "train/qa_task.h"
 #include "train/rank_sums.h"
 
@@ -181,8 +182,8 @@ void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::
   result["eval_samples"] = num_rows;
   if (answers) {
     for (const auto& [key, value] : answers->entries()) result[key] = json_of(value);
-    result["generation_runtime"] = answer_seconds;
-    result["generation_samples_per_second"] = static_cast<double>(num_rows) / answer_seconds;
+    result["generation_runtime"] = python_round(answer_seconds, 4);
+    result["generation_samples_per_second"] = python_round(static_cast<double>(num_rows) / answer_seconds, 3);
   }
   print_out(result.dump() + "\n");
 }

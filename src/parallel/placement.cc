@@ -51,11 +51,9 @@ Placement placement_of(std::string_view name, bool offload_optimizer, bool offlo
 
 Placement Placement::on(int num_shards) const {
   Placement placement = *this;
-  if (num_shards == 1 && !offload_parameters) {
-    placement.parameters_split = placement.optimizer_split = false;
-    // Nor is there anybody to reduce micro-steps with one by one, unless other nodes hold the same.
-    if (!offload_optimizer && over != ShardOver::kNode) placement.gradients_split = false;
-  }
+  if (num_shards == 1 && !offload_parameters) placement.parameters_split = placement.optimizer_split = false;
+  // Nor is there anybody to reduce micro-steps with one by one, unless other nodes hold the same.
+  if (num_shards == 1 && over != ShardOver::kNode) placement.gradients_split = false;
   return placement;
 }
 
