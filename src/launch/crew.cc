@@ -158,11 +158,15 @@ void Crew::take(Member& member, const Json& packet) {
     end.was_told_to_stop = packet.at("was_told_to_stop");
     end.note = packet.at("note");
     // One that ends by a signal that was passed on did as it was asked (SIGUSR1: save and stop).
-    if (passed_on_ != 0 && end.exit_status == 128 + passed_on_) result_.interrupted = true;
+    const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
+    if (did_as_asked) result_.interrupted = true;
     add_last_words(end, failure_path(order_, member.local_rank));
     has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
     // After SIGTERM ranks end as they like, within the time they were given.
-    if (end.failed() && result_.signal == 0) note_failure(is_consequence(end));
+    if (result_.signal != 0 || !end.failed()) return;
+    if (!did_as_asked) return note_failure(is_consequence(end));
+    // The others are about to do the same, and have as long as after SIGTERM.
+    if (!stop_at_) stop_at_ = Clock::now() + options_.stop_timeout;
   }
 }
 
@@ -173,7 +177,8 @@ void Crew::hear_mpirun() {
     if (count < 0) return;
     if (count == 0) started_.mpirun_text.reset();
     // After a failure it mostly tells at length that a process has ended, which the report does better.
-    const bool is_chatter = (failure_known_ || result_.signal != 0) && missing_ranks().empty();
+    const bool is_over = failure_known_ || result_.interrupted || result_.signal != 0;
+    const bool is_chatter = is_over && missing_ranks().empty();
     const std::string_view text(buffer.data(), static_cast<std::size_t>(count));
     if (is_chatter) {
       mpirun_words_ += text;
