@@ -1,6 +1,7 @@
 // FlashAttention has no bias, but ALiBi's, slope_h * (j - i), is slope_h * j under softmax: a term of the key alone. So
 // each head gets kAlibiParts more numbers: a power of two in q, and in k the term, cut into parts that the half type
 // holds exactly (8 or 11 bits each: three make float32's 24). The gradients of those numbers are not looked at.
+#include <ATen/Context.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>
@@ -63,6 +64,26 @@ std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, cons
                                     static_cast<float>(scale.in_k));
 }
 
+// Several blocks of keys add to the gradient of one query. libtorch lets them do so in a fixed order only where
+// deterministic algorithms are a must; where they are a wish (warn_only) it warns, and adds in any order. Here a wish
+// is enough.
+class FixedOrderIfWished {
+ public:
+  FixedOrderIfWished()
+      : is_wish_(at::globalContext().deterministicAlgorithms() &&
+                 at::globalContext().deterministicAlgorithmsWarnOnly()) {
+    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  }
+  ~FixedOrderIfWished() {
+    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  }
+  FixedOrderIfWished(const FixedOrderIfWished&) = delete;
+  FixedOrderIfWished& operator=(const FixedOrderIfWished&) = delete;
+
+ private:
+  bool is_wish_;
+};
+
 class FlashAttention : public torch::autograd::Function<FlashAttention> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -85,6 +106,7 @@ class FlashAttention : public torch::autograd::Function<FlashAttention> {
     const std::int64_t D = context->saved_data["D"].toInt(), max_seqlen = context->saved_data["max_seqlen"].toInt();
     const double scale = 1.0 / std::sqrt(static_cast<double>(D));
     const auto grad = padded(grads[0].contiguous(), saved[0].size(2));
+    const FixedOrderIfWished order;
     auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
         grad, saved[0], saved[1], saved[2], saved[4], saved[5], saved[3], saved[3], max_seqlen, max_seqlen,
         context->saved_data["dropout"].toDouble(), /*is_causal=*/true, saved[6], saved[7], scale);

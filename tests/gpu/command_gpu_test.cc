@@ -93,19 +93,22 @@ TEST_F(GpuCommand, EvaluatesToTheLossThatCpusFind) {
   }
 }
 
-TEST_F(GpuCommand, TrainsPicturesWithALossScale) {
+TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
   const Ended ended = run_tessera(fmt::format(
-      "train resnet-tinyimagenet --device cuda --data_dir {}/small_pictures --image_size 64 --batch-size 32 "
-      "--epochs 8 --lr 0.05 --momentum 0.9 --num-workers 4 --logging_steps 1 --report_to none --output_dir {}",
+      "train resnet-tinyimagenet --device cuda --data_dir {}/small_pictures --image_size 64 --batch-size 16 "
+      "--epochs 12 --step-size 8 --lr 0.01 --num-workers 4 --logging_strategy epoch --report_to none --output_dir {}",
       kTestData, out("pictures")));
   ASSERT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "convolutions in float16")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "Epoch [8/8]")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "Epoch [12/12]")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "Max memory used by tensors = ")) << ended.output;
   const std::vector<double> losses = logged(ended.output, "loss");
-  ASSERT_GE(losses.size(), 8U) << ended.output;
-  EXPECT_LT(losses.back(), losses.front()) << ended.output;
-  EXPECT_LT(record("pictures").at("summary").at("skipped_steps"), static_cast<int>(losses.size()) / 2);
+  ASSERT_EQ(losses.size(), 12U) << ended.output;
+  EXPECT_LT(losses.back(), losses.front() / 2) << ended.output;
+  // The scale begins far too high for this model and has to come down: by halves, in the first of 72 steps.
+  const int skipped = record("pictures").at("summary").at("skipped_steps");
+  EXPECT_GT(skipped, 0);
+  EXPECT_LT(skipped, 12);
 }
 
 }  // namespace

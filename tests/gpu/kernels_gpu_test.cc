@@ -38,6 +38,21 @@ TEST_F(KernelsOnGpu, PackedAttentionOfLongSequencesKeepsAlibiExact) {
   for (const auto type : kTypes) check_attention(one, type, gpu_);
 }
 
+TEST_F(KernelsOnGpu, PackedAttentionRepeatsItsGradientsWhereThatIsWished) {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  const auto qkv = random_tensor({3072, 16, 3, 64}, at::kBFloat16, gpu_, 1).requires_grad_();
+  const PackedAttention how{at::tensor({0, 2048, 3072}, at::kInt).to(gpu_), 2048, at::linspace(0.01, 1, 16).to(gpu_)};
+  at::Tensor first;
+  for (int i = 0; i < 10; ++i) {
+    qkv.mutable_grad().reset();
+    packed_attention(qkv.select(2, 0), qkv.select(2, 1), qkv.select(2, 2), how).sum().backward();
+    if (i == 0) first = qkv.grad();
+    EXPECT_TRUE(at::equal(qkv.grad(), first)) << "time " << i + 1;
+  }
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithmsWarnOnly());
+  at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
+}
+
 TEST_F(KernelsOnGpu, WidenedHeadsAreThePlainOnes) {
   for (const auto type : {at::kBFloat16, at::kHalf}) {
     const auto qkv = random_tensor({40, 5, 3, 64}, type, gpu_, 1);
