@@ -274,9 +274,10 @@ void gpu(World& world) {
   for (const Row& row : {Row{"zero2", true, false, 16.7, 11.4, 3}, Row{"zero3", true, true, 9.1, 11.8, 5}}) {
     const std::string name =
         fmt::format("{} with {} offloaded", row.strategy, row.offload_parameters ? "all" : "the optimizer");
-    const auto samples_of = [&](const Work& what, const char* how) {
+    const auto samples_of = [&](const Work& what, const char* how, bool delayed_update = false) {
       at::accelerator::resetPeakStats(0);
-      EngineLoop ours(world, what, placement_of(row.strategy, row.offload_optimizer, row.offload_parameters));
+      EngineLoop ours(world, what,
+                      placement_of(row.strategy, row.offload_optimizer, row.offload_parameters, delayed_update));
       for (int i = 0; i < 3; ++i) ours.step();
       std::vector<double> seconds;
       for (int i = 0; i < 15; ++i) seconds.push_back(seconds_of(ours));
@@ -286,6 +287,7 @@ void gpu(World& world) {
       return samples;
     };
     samples_of(work, "micro-batches one by one");
+    samples_of(merged, "in one pass, updates delayed", /*delayed_update=*/true);
     const double samples = samples_of(merged, "in one pass");
     mark("speed of " + name + ", in multiples of DeepSpeed's " + fmt::format("{}", row.deepspeed_samples),
          samples / row.deepspeed_samples, true, row.least_multiple);

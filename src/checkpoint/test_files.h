@@ -13,7 +13,7 @@ namespace tessera {
 
 // tests/data/model_folder, made by tools/references/model_folder.py.
 inline std::filesystem::path reference(const std::string& name) {
-  return std::filesystem::path(TESSERA_TEST_FILES) / "model_folder" / name;
+  return std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "model_folder" / name;
 }
 
 class TemporaryFolder {

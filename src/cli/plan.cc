@@ -28,7 +28,8 @@ struct PlanSettings {
   std::vector<std::string> words;
   std::string config_name, strategy, optimizer, device;
   int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
-  bool offload_optimizer = false, offload_parameters = false, bf16 = false, fp16 = false, checkpoints = false;
+  bool offload_optimizer = false, offload_parameters = false, delayed_update = false, bf16 = false, fp16 = false,
+       checkpoints = false;
   double momentum = 0;
   std::int64_t num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0, memory_bytes = 0;
   bool as_json = false;
@@ -51,6 +52,10 @@ void declare_run(Schema& schema, PlanSettings& s) {
       .preset("false")
       .group(group)
       .help("parameters too, where a strategy splits them");
+  schema.boolean("delayed_update", &s.delayed_update)
+      .preset("false")
+      .group(group)
+      .help("with --offload_optimizer: the update runs beside the next step");
   schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
   schema.bytes("memory", &s.memory_bytes)
       .group(group)
@@ -104,7 +109,7 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
   for (const std::string& word : split(s.strategy, ',')) {
     const std::string name(trim(word));
     if (name != "all") {
-      placement_of(name, s.offload_optimizer, s.offload_parameters);  // refuses what is none
+      placement_of(name, s.offload_optimizer, s.offload_parameters, s.delayed_update);  // refuses what is none
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
       continue;
     }
@@ -232,7 +237,7 @@ int run_plan(const std::vector<std::string>& args) {
   if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;
-    request.options.placement = placement_of(name, s.offload_optimizer, s.offload_parameters);
+    request.options.placement = placement_of(name, s.offload_optimizer, s.offload_parameters, s.delayed_update);
     report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
   }
   add_advice(report);

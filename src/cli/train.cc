@@ -15,9 +15,16 @@
 namespace tessera {
 namespace {
 
+void note_offload(const SpreadSettings& spread, at::Device device) {
+  if (!device.is_cpu() || !(spread.offload_optimizer || spread.offload_param)) return;
+  log_info("offload {} nothing here: a CPU's memory is the host's",
+           spread.delayed_update ? "and --delayed_update change" : "changes");
+}
+
 int train(World& world, const TrainRun& run) {
   if (world.rank() == 0) {
     for (const std::string& note : run.loaded.notes) log_info("{}", note);
+    note_offload(run.settings().spread, world.device());
   }
   open_rank_log(run, world);
   for (const std::string& note : set_numerics(run.settings(), world.device())) log_info("{}", note);

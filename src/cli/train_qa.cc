@@ -55,8 +55,6 @@ void announce(const TrainSettings& settings, const QaModel& model, const QaData&
     log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model.model->vocab_size(),
              settings.model.vocab_size);
   }
-  const bool offloads = settings.spread.offload_optimizer || settings.spread.offload_param;
-  if (offloads && world.device().is_cpu()) log_info("offload changes nothing here: a CPU's memory is the host's");
   const std::string warning = warning_of(label_mode_of(settings.data.label_mode));
   if (!warning.empty()) log_warn("{}", warning);
 }

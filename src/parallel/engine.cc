@@ -35,6 +35,7 @@ at::Device device_of(const torch::nn::Module& model, const EngineOptions& option
 EngineOptions in_force(EngineOptions options, at::Device device) {
   if (device.is_cpu() && !options.host_is_apart) {
     options.placement.offload_optimizer = options.placement.offload_parameters = false;
+    options.placement.delayed_update = false;
   }
   return options;
 }
@@ -125,6 +126,10 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
 }
 
 Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncaught_exceptions()) {
+  // Evaluations see the newest values. Not while a graph waits for its backward, which needs those that it was made
+  // with.
+  const bool evaluates = !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_;
+  if (evaluates && engine_.placement().delayed_update) engine_.settle_updates();
   engine_.gather(engine_.root());
   if (c10::GradMode::is_enabled()) {
     engine_.has_forward_ = true;

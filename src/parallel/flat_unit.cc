@@ -25,12 +25,12 @@ FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameter
 }
 
 void FlatUnit::begin_reduce(bool last_micro_step) {
-  values_->settle_update();  // it may still read the gradient of the step before
+  if (last_micro_step) values_->settle_update();  // it may still read the gradient of the step before
   gradient_->begin_reduce(last_micro_step);
 }
 
 void FlatUnit::settle_update() {
-  values_->settle_update();
+  values_->use_update().wait();
   if (is_on_its_way()) wait_gather();
 }
 

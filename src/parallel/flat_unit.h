@@ -70,9 +70,14 @@ class FlatUnit {
   FlatRange range() const { return context_->range(); }
   bool is_part() const { return context_->placement.optimizer_split; }  // range() is this rank's shard only
   // The master has new values, or will have when `pending` is there: forget the gradient, let the others have the
-  // parameters where they are kept whole. The next gather waits for `pending`.
+  // parameters where they are kept whole. The next gather waits for `pending`, or where updates are delayed the
+  // backward after it.
   void take_update(std::shared_future<void> pending = {});
-  // Nothing reads or writes master and compute copy any more: no pending update, no gather on its way.
+  // Before the next update where updates are delayed: the one before is used from now on. Collective where parameters
+  // are kept whole. The next one may write when the transfer is done.
+  Transfer use_update() { return values_->use_update(); }
+  // Nothing reads or writes master and compute copy any more: no update that is pending or unused, no gather on its
+  // way. Collective where updates are delayed.
   void settle_update();
   // Other values, float32 of [layout().padded_numel()] on the device, the same on every rank. Not collective; a
   // gradient is forgotten.

@@ -53,6 +53,7 @@ Family strategies(const PlanRequest& request) {
     Placement row = placement_of(name);
     if (num_split(row) <= num_split(now)) continue;
     row.offload_optimizer = now.offload_optimizer;
+    row.delayed_update = now.delayed_update;
     family.push_back({fmt::format("--strategy {}", name), [row](PlanRequest& changed) {
                         const bool offload_optimizer = changed.options.placement.offload_optimizer;
                         changed.options.placement = row;

@@ -49,6 +49,7 @@ void add_options(const EngineOptions& options, Features& features) {
   add("strategy", options.placement.strategy);
   add("offload_optimizer", options.placement.offload_optimizer);
   add("offload_parameters", options.placement.offload_parameters);
+  add("delayed_update", options.placement.delayed_update);
   add("compute type", c10::toString(options.types.compute));
   add("reduce type", c10::toString(options.types.reduce));
   add("accumulates", options.types.accumulates);

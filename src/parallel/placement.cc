@@ -29,7 +29,7 @@ const std::vector<Placement>& table() {
 
 }  // namespace
 
-Placement placement_of(std::string_view name, bool offload_optimizer, bool offload_parameters) {
+Placement placement_of(std::string_view name, bool offload_optimizer, bool offload_parameters, bool delayed_update) {
   const auto row = std::find_if(table().begin(), table().end(), [&](const Placement& p) { return p.strategy == name; });
   if (row == table().end()) {
     const auto meant = nearest(std::string(name), strategy_names());
@@ -44,6 +44,11 @@ Placement placement_of(std::string_view name, bool offload_optimizer, bool offlo
         "not {}: there every rank keeps them whole on its device",
         name));
   }
+  if (delayed_update && !offload_optimizer) {
+    throw UsageError(
+        "delayed_update needs offload_optimizer: only an update in host memory can run beside the next step");
+  }
+  placement.delayed_update = delayed_update;
   placement.offload_optimizer = offload_optimizer;
   placement.offload_parameters = offload_parameters;
   return placement;

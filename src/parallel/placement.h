@@ -19,13 +19,15 @@ struct Placement {
   bool reduced_across_nodes;        // shards are added across nodes, too
   bool offload_optimizer = false;   // master, moments and reduced gradients live in host memory and are updated there
   bool offload_parameters = false;  // so does the shard that gathers send
+  bool delayed_update = false;      // an offloaded update runs beside the next step, which still uses the values before
 
   // The row as it is where a unit is split over so many ranks: alone, what is split would only be copied to and fro.
   Placement on(int num_shards) const;
 };
 
-// Throws UsageError naming the strategies when `name` is none, or when the row has nothing to offload.
-Placement placement_of(std::string_view name, bool offload_optimizer = false, bool offload_parameters = false);
+// Throws UsageError naming the strategies when `name` is none, or when the row has nothing to offload or to delay.
+Placement placement_of(std::string_view name, bool offload_optimizer = false, bool offload_parameters = false,
+                       bool delayed_update = false);
 
 // All names, in the order of the table.
 std::vector<std::string> strategy_names();

@@ -46,6 +46,9 @@ ShardedOptimizer::~ShardedOptimizer() {
 }
 
 void ShardedOptimizer::update_during_backward(const UpdateArguments& arguments) {
+  if (engine_.placement().delayed_update) {
+    throw UsageError("updates during backward and delayed updates do not go together: a delayed one has the next step");
+  }
   if (arguments.max_norm > 0) {
     throw UsageError(
         "updates during backward and clipping do not go together: clipping needs the norm of all gradients "
@@ -91,24 +94,33 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
     if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
     update_all(arguments.learning_rate, scale);
   } else {
-    for (FlatUnit& unit : engine_.units()) unit.forget_gradient();
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      FlatUnit& unit = engine_.units()[i];
+      unit.forget_gradient();
+      engine_.guarded("update", i, [&] { unit.use_update(); });
+    }
   }
   return result;
 }
 
-// In the background in the order in which the next forward needs the units: the root first.
+// In the background in the order in which the next forward needs the units: the root first. Where updates are delayed
+// it is the next backward that waits for them, for the last unit first and for the root at the end.
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
   const std::size_t root = moments_.size() - 1;
-  if (worker_) begin_update(root, learning_rate, gradient_scale);
-  for (std::size_t i = 0; i < root; ++i) begin_update(i, learning_rate, gradient_scale);
-  if (!worker_) begin_update(root, learning_rate, gradient_scale);
+  const bool is_delayed = engine_.placement().delayed_update;
+  if (worker_ && !is_delayed) begin_update(root, learning_rate, gradient_scale);
+  for (std::size_t i = 0; i < root; ++i) begin_update(is_delayed ? root - 1 - i : i, learning_rate, gradient_scale);
+  if (!worker_ || is_delayed) begin_update(root, learning_rate, gradient_scale);
 }
 
 void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {
   FlatUnit& unit = engine_.units()[index];
-  const auto work = [this, &unit, index, learning_rate, gradient_scale, step = num_updates_, rank = engine_.rank()] {
+  const Transfer before = engine_.guarded("update", index, [&] { return unit.use_update(); });
+  const auto work = [this, &unit, index, learning_rate, gradient_scale, before, step = num_updates_,
+                     rank = engine_.rank()] {
     in_unit(rank, "update", unit.name(), [&] {
       at::NoGradGuard no_gradients;
+      before.wait();
       unit.wait_gradient_on_host();
       update_unit(unit, moments_[index], learning_rate, gradient_scale, step);
     });

@@ -47,11 +47,14 @@ UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const 
   UnitBytes bytes;
   if (placement.offload_parameters) {
     bytes.parameters = n.shard * size_of(types.compute);
+    // What gathers send is not what the optimizer writes meanwhile.
+    if (placement.delayed_update && !is_float) bytes.parameters *= 2;
   } else if (placement.offload_optimizer && !is_float) {
     bytes.parameters = n.updated * size_of(types.compute);
   }
   if (placement.offload_optimizer) {
-    bytes.master = is_float && placement.offload_parameters ? 0 : n.updated * kFloatBytes;
+    const bool master_is_parameters = is_float && placement.offload_parameters && !placement.delayed_update;
+    bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
     bytes.moments = n.updated * num_moments * kFloatBytes;
     bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));
   }

@@ -75,7 +75,8 @@ void UnitValues::place(const at::Tensor& values) {
         row.offload_parameters ? on_host(part_of(whole_, context_->own())) : part_of(whole_, context_->own()).clone();
     current = shard_;
   }
-  const bool master_is_elsewhere = row.offload_optimizer != (row.parameters_split && row.offload_parameters);
+  const bool master_is_elsewhere =
+      row.offload_optimizer != (row.parameters_split && row.offload_parameters) || row.delayed_update;
   if (same_type && !master_is_elsewhere) {
     master_ = current;
     return;
@@ -85,7 +86,7 @@ void UnitValues::place(const at::Tensor& values) {
   master_ = row.offload_optimizer ? on_host(first) : (covers_all && !same_type ? values : first.clone());
   if (same_type) return;
   if (!master_is_elsewhere) compute_copy_ = current;
-  if (is_home_on_host()) compute_copy_ = on_host(current);
+  if (is_home_on_host() || row.delayed_update) compute_copy_ = on_host(current);
 }
 
 // By variable_data(): refilling the buffer is then no modification that autograd's version checks see.
@@ -101,8 +102,8 @@ void UnitValues::bind_parameters() {
 
 void UnitValues::begin_gather() {
   if (state_ == State::kWhole || state_ == State::kGathering) return;
-  settle_update();
   const Placement& row = context_->placement;
+  if (!row.delayed_update) settle_update();
   Group* group = context_->groups.shard;
   if (state_ == State::kSplit) {
     resize_storage(whole_, context_->layout.padded_numel() * static_cast<std::int64_t>(whole_.element_size()));
@@ -119,7 +120,6 @@ void UnitValues::begin_gather() {
 
 // What this rank keeps on the host goes to where gathers read it.
 void UnitValues::upload() {
-  upload_ = {};
   if (context_->placement.offload_parameters) {
     upload_ = context_->link->to_device(part_of(whole_, context_->own()), shard_);
   } else if (std::exchange(device_is_behind_, false)) {
@@ -145,7 +145,9 @@ void UnitValues::release() {
 void UnitValues::take_update(std::shared_future<void> pending) {
   const Placement& row = context_->placement;
   pending_ = std::move(pending);
-  if (is_home_on_host()) {
+  if (row.delayed_update) {
+    has_unused_ = true;
+  } else if (is_home_on_host()) {
     device_is_behind_ = true;
     if (!row.parameters_split) state_ = State::kStale;
   } else if (row.offload_parameters && !row.offload_optimizer) {
@@ -155,6 +157,27 @@ void UnitValues::take_update(std::shared_future<void> pending) {
     state_ = State::kGathering;
     gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own()), context_->name);
   }
+}
+
+Transfer UnitValues::use_update() {
+  settle_update();
+  if (!std::exchange(has_unused_, false)) return {};
+  // What is gathered, or on its way, is old from now on.
+  release();
+  if (is_on_its_way()) wait_gather();
+  if (context_->placement.offload_parameters) {
+    // The optimizer writes all of the compute copy each time, and what the shard held nobody needs any more.
+    compute_copy_.defined() ? std::swap(shard_, compute_copy_) : static_cast<void>(shard_.copy_(master_));
+    return {};
+  }
+  device_is_behind_ = true;
+  if (shard_.defined()) {
+    upload();
+    return upload_;
+  }
+  state_ = State::kStale;
+  begin_gather();
+  return upload_;
 }
 
 void UnitValues::replace(const at::Tensor& values) {

@@ -33,8 +33,12 @@ class UnitValues {
 
   const at::Tensor& master() const { return master_; }
   const at::Tensor& compute_copy() const { return compute_copy_; }
-  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is there.
+  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is there. Gathers
+  // send them from now on or, where updates are delayed, from use_update on.
   void take_update(std::shared_future<void> pending);
+  // Where updates are delayed: waits for the last one, if it is not in use yet; gathers send it from now on. The next
+  // update may write when the transfer is done.
+  Transfer use_update();
   // Waits for a pending update; throws what went wrong in it.
   void settle_update();
   // Other values for everything: [padded] float32 on the device, the same on every rank. Settled, no gather on its way.
@@ -63,6 +67,7 @@ class UnitValues {
   WorkHandle gather_;
   Transfer upload_, download_;
   bool device_is_behind_ = false;  // the host has newer values than whole_ or shard_ on the device
+  bool has_unused_ = false;        // an update that is delayed
   std::shared_future<void> pending_;
 };
 

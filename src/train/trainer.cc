@@ -245,7 +245,8 @@ bool Trainer::has_fixed_scale() const {
 
 // Where the host updates, its work hides behind backward's; the price is that no step can be left out.
 bool Trainer::updates_during_backward() const {
-  return engine_->placement().offload_optimizer && settings_.optimizer.max_grad_norm == 0 && !scaler_ &&
+  const Placement& row = engine_->placement();
+  return row.offload_optimizer && !row.delayed_update && settings_.optimizer.max_grad_norm == 0 && !scaler_ &&
          settings_.loop.stop_on_nan;
 }
 

@@ -47,6 +47,10 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
   const std::vector<double> waiting = losses_of("waiting", "--strategy zero2 --max_grad_norm 0");
   expect_close(losses_of("backward", "--strategy zero2 --offload_optimizer --max_grad_norm 0"), waiting, 5e-3,
                "updates during backward");
+  // One step behind: other losses, but of the same kind.
+  const std::vector<double> delayed = losses_of("delayed", "--strategy zero2 --offload_optimizer --delayed_update");
+  EXPECT_EQ(delayed[0], expected[0]);
+  EXPECT_LT(delayed.back(), 0.97 * delayed.front());
 }
 
 TEST_F(GpuCommand, GoesOnFromACheckpointAndRepeatsItselfWhereAsked) {

@@ -33,6 +33,7 @@ std::vector<double> losses_of(const How& how) {
   options.placement = how.placement;
   options.types = {how.type, how.type, how.num_micro_steps > 1};
   options.device = how.device;
+  options.host_is_apart = true;  // of a CPU that is compared with
   Engine engine(*world, model, model.units(), options);
   ShardedOptimizer optimizer(engine, kernels::AdamW{}, how.host_updates);
   std::vector<double> losses;
@@ -121,6 +122,23 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
           expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
                        row + (offload_parameters ? ", all offloaded" : ", optimizer offloaded"));
         }
+      }
+    }
+  }
+}
+
+TEST(EngineOnGpu, DelayedUpdatesAreOneStepBehindInEveryRow) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    How on_cpu{.placement = placement_of("zero2", true, false, true)};
+    on_cpu.type = type;
+    const std::vector<double> expected = losses_of(on_cpu);
+    for (const auto& [row, offload_parameters] :
+         {std::pair("zero1", false), {"zero2", false}, {"zero3", false}, {"zero3", true}, {"shard_grad_op", true}}) {
+      for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
+        How how{.placement = placement_of(row, true, offload_parameters, true), .device = world->device()};
+        how.type = type;
+        how.host_updates = updates;
+        expect_close(losses_of(how), expected, type == at::kFloat ? 1e-4 : 1e-2, row);
       }
     }
   }

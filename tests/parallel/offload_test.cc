@@ -74,15 +74,35 @@ TEST_P(Offload, UpdatesDuringBackwardGiveTheBitsOfLaterOnes) {
   }
 }
 
+TEST_P(Offload, DelayedUpdatesGiveTheSameBitsInEveryRow) {
+  if (!GetParam().row.offload_optimizer) GTEST_SKIP() << "an update on the device is never delayed";
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int num_micro_steps : {1, 2}) {
+      Training how = on_device(type, num_micro_steps);
+      how.row = {GetParam().row.placement().gradients_split ? "zero2" : "zero1", true, false, true};
+      how.host_updates = HostUpdates::kAtOnce;
+      const Trained expected = trained(how);
+      how.row = GetParam().row;
+      how.row.delayed_update = true;
+      for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
+        how.host_updates = updates;
+        expect_same_bits(trained(how), expected, how.row.name());
+      }
+    }
+  }
+}
+
 TEST_P(Offload, TakesTheBytesOfTheFormula) {
   start_counting_cpu_memory();
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const bool accumulates : {false, true}) {
+    for (const auto& [accumulates, delayed] : {std::pair(false, false), {true, false}, {false, true}}) {
+      if (delayed && !GetParam().row.offload_optimizer) continue;
       const std::int64_t before = live_cpu_bytes();
       run_thread_ranks(GetParam().num_ranks, {}, [&](World& world) {
         SmallModel model;
         EngineOptions options;
         options.placement = GetParam().row.placement();
+        options.placement.delayed_update = delayed;
         options.types = {type, type, accumulates};
         options.host_is_apart = true;
         Engine engine(world, model, model.units(), options);

@@ -39,8 +39,8 @@ void expect_same_on_all_ranks(World& world, const at::Tensor& tensor, const std:
 void take_state(World& world, Engine& engine, Job& job, Trained& result) {
   const at::NoGradGuard no_gradients;
   for (FlatUnit& unit : engine.units()) {
-    unit.wait_gather();
     unit.settle_update();
+    unit.wait_gather();
     if (unit.layout().numel() == 0) continue;
     result.masters.push_back(whole_master(engine, unit));
     expect_same_on_all_ranks(world, result.masters.back(), unit.name());
@@ -65,7 +65,8 @@ void expect_equal(const std::vector<at::Tensor>& found, const std::vector<at::Te
 }  // namespace
 
 std::string Row::name() const {
-  return strategy + (offload_optimizer ? " offload_optimizer" : "") + (offload_parameters ? " offload_param" : "");
+  return strategy + (offload_optimizer ? " offload_optimizer" : "") + (offload_parameters ? " offload_param" : "") +
+         (delayed_update ? " delayed_update" : "");
 }
 
 Trained train(World& world, Job& job, const Training& how) {

@@ -29,9 +29,9 @@ using MakeJob = std::function<std::unique_ptr<Job>(int rank, int num_ranks)>;
 
 struct Row {
   std::string strategy = "ddp";
-  bool offload_optimizer = false, offload_parameters = false;
+  bool offload_optimizer = false, offload_parameters = false, delayed_update = false;
 
-  Placement placement() const { return placement_of(strategy, offload_optimizer, offload_parameters); }
+  Placement placement() const { return placement_of(strategy, offload_optimizer, offload_parameters, delayed_update); }
   std::string name() const;
 };
 

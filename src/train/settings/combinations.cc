@@ -55,6 +55,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Transla
   }
   need(schema, spread.offload_optimizer || spread.offload_param, {"pin_memory"},
        "with --offload_optimizer or --offload_param");
+  need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
   need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap", "wrap_classes"},
        "with a strategy that splits the parameters, found " + strategy);
 }

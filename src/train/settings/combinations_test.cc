@@ -15,6 +15,9 @@ TEST_F(Combinations, OfSpreadingAreRefused) {
   EXPECT_EQ(refusal({"--strategy=shard_grad_op", "--offload_param", "--pin_memory"}), "accepted");
   EXPECT_EQ(refusal({"--strategy=zero1", "--pin_memory"}),
             "--pin_memory=true (command line): only with --offload_optimizer or --offload_param");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--delayed_update"}),
+            "--delayed_update=true (command line): only with --offload_optimizer");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--offload_optimizer", "--delayed_update"}), "accepted");
   const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 3}})");
   EXPECT_EQ(refusal({"--deepspeed", ds, "--fsdp", "full_shard"}),
             "--deepspeed and --fsdp exclude each other; give one");

@@ -51,7 +51,7 @@ struct DataSettings {
 
 struct SpreadSettings {
   std::string strategy;  // a name that placement_of() takes
-  bool offload_optimizer = false, offload_param = false, pin_memory = false;
+  bool offload_optimizer = false, offload_param = false, pin_memory = false, delayed_update = false;
   bool forward_prefetch = true;
   PrefetchInBackward backward_prefetch = PrefetchInBackward::kBefore;
   bool sync_module_states = true;
