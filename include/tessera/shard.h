@@ -59,8 +59,8 @@ struct ShardOptions {
   bool offload_optimizer = false;   // optimizer state and its update in host memory
   bool offload_parameters = false;  // where parameters are split: in host memory between uses
   // With offload_optimizer on a GPU: an update runs beside the next step, which still uses the values before it.
-  // Faster, with other losses than every other way. Evaluations (a pass without gradients) and saving see the newest
-  // values.
+  // Faster, with other losses than every other way. Evaluations (passes without gradients between steps) and saving see
+  // the newest values, and so does the step after them: when they come changes the losses.
   bool delayed_update = false;
   // By name: parameters that the optimizer's weight decay leaves alone, e.g. biases and norms.
   std::function<bool(const std::string& name)> is_exempt_from_decay{};

@@ -73,7 +73,10 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   options.backward_prefetch = engine.backward_prefetch;
   options.on_gpu = world.device().is_cuda();
   options.buffer_bytes = report.model.buffer_bytes;
-  if (!options.on_gpu) options.placement.offload_optimizer = options.placement.offload_parameters = false;
+  if (!options.on_gpu) {
+    Placement& row = options.placement;
+    row.offload_optimizer = row.offload_parameters = row.delayed_update = false;
+  }
   StepShape& shape = report.request.shape;
   shape = pass;
   shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(scalar_type_of(settings.precision.compute)));

@@ -66,7 +66,8 @@ std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, cons
 
 // Several blocks of keys add to the gradient of one query. libtorch lets them do so in a fixed order only where
 // deterministic algorithms are a must; where they are a wish (warn_only) it warns, and adds in any order. Here a wish
-// is enough.
+// is enough. The flag is the process's: whatever other threads do in these microseconds must have a fixed order, too,
+// or it would throw; loaders and offloaded updates have.
 class FixedOrderIfWished {
  public:
   FixedOrderIfWished()

@@ -127,8 +127,9 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
 
 Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncaught_exceptions()) {
   // Evaluations see the newest values. Not while a graph waits for its backward, which needs those that it was made
-  // with.
-  const bool evaluates = !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_;
+  // with, nor between micro-steps, which all belong to one set of values.
+  const bool evaluates =
+      !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ && engine_.last_micro_step_;
   if (evaluates && engine_.placement().delayed_update) engine_.settle_updates();
   engine_.gather(engine_.root());
   if (c10::GradMode::is_enabled()) {
@@ -300,6 +301,10 @@ void Engine::release_all() {
 }
 
 void Engine::settle_updates() {
+  if (placement().delayed_update && has_forward_) {
+    throw Error(
+        "delayed updates are put in use between a forward and its backward, which needs the values before them");
+  }
   for (std::size_t index = 0; index < units_.size(); ++index) {
     guarded("update", index, [&] { units_[index].settle_update(); });
   }

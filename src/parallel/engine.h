@@ -87,8 +87,8 @@ class Engine : public UnitRunner {
   // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
   // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
   void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
-  // Waits for updates that go on in the background, and throws what went wrong in one: at the end of a run, and before
-  // masters and moments are read.
+  // Waits for updates that go on in the background, puts delayed ones in use, and throws what went wrong in one: at the
+  // end of a run, and before masters and moments are read. Collective. Not between a forward and its backward.
   void settle_updates();
   // Collective: batch-norm's statistics by the rule of the options. The first pass of a step does it by itself; before
   // evaluation and saving the caller does.
@@ -103,6 +103,9 @@ class Engine : public UnitRunner {
   int rank() const { return rank_; }
   Group* all() const { return all_; }  // every rank; null where there is one
   at::Device device() const { return device_; }
+
+  // Reductions are counted by their turn: last unit to first, then the root.
+  std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
 
   // Of the gathers begun so far, equal on all ranks that ran the same units in the same order.
   std::uint64_t gather_order() const { return gather_order_; }
@@ -129,8 +132,6 @@ class Engine : public UnitRunner {
   void on_parameter_gradient(std::size_t index, std::size_t slot);
   void on_last_gradient(std::size_t index);
 
-  // Reductions are counted by their turn: last unit to first, then the root.
-  std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
   std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic
   void begin_reduce();                                                          // of the unit whose turn it is
   void settle_until(std::size_t turn);

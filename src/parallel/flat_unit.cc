@@ -25,7 +25,7 @@ FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameter
 }
 
 void FlatUnit::begin_reduce(bool last_micro_step) {
-  if (last_micro_step) values_->settle_update();  // it may still read the gradient of the step before
+  if (last_micro_step) values_->wait_update();  // it may still read the gradient of the step before
   gradient_->begin_reduce(last_micro_step);
 }
 

@@ -74,10 +74,10 @@ class FlatUnit {
   // backward after it.
   void take_update(std::shared_future<void> pending = {});
   // Before the next update where updates are delayed: the one before is used from now on. Collective where parameters
-  // are kept whole. The next one may write when the transfer is done.
+  // are kept whole and updated in parts. The next one may write when the transfer is done.
   Transfer use_update() { return values_->use_update(); }
   // Nothing reads or writes master and compute copy any more: no update that is pending or unused, no gather on its
-  // way. Collective where updates are delayed.
+  // way. Where updates are delayed it is collective as use_update is.
   void settle_update();
   // Other values, float32 of [layout().padded_numel()] on the device, the same on every rank. Not collective; a
   // gradient is forgotten.

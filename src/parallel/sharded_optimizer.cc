@@ -94,10 +94,11 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
     if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
     update_all(arguments.learning_rate, scale);
   } else {
-    for (std::size_t i = 0; i < moments_.size(); ++i) {
-      FlatUnit& unit = engine_.units()[i];
-      unit.forget_gradient();
-      engine_.guarded("update", i, [&] { unit.use_update(); });
+    for (std::size_t i = 0; i < engine_.units().size(); ++i) {
+      engine_.guarded("update", i, [&unit = engine_.units()[i]] {
+        unit.forget_gradient();
+        unit.use_update().wait();
+      });
     }
   }
   return result;
@@ -106,11 +107,12 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
 // In the background in the order in which the next forward needs the units: the root first. Where updates are delayed
 // it is the next backward that waits for them, for the last unit first and for the root at the end.
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
-  const std::size_t root = moments_.size() - 1;
-  const bool is_delayed = engine_.placement().delayed_update;
-  if (worker_ && !is_delayed) begin_update(root, learning_rate, gradient_scale);
-  for (std::size_t i = 0; i < root; ++i) begin_update(is_delayed ? root - 1 - i : i, learning_rate, gradient_scale);
-  if (!worker_ || is_delayed) begin_update(root, learning_rate, gradient_scale);
+  const std::size_t num_units = engine_.units().size();
+  const auto unit_at = [&](std::size_t place) {
+    if (engine_.placement().delayed_update) return engine_.unit_of_turn(place);
+    return worker_ ? (place + num_units - 1) % num_units : place;
+  };
+  for (std::size_t i = 0; i < num_units; ++i) begin_update(unit_at(i), learning_rate, gradient_scale);
 }
 
 void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {

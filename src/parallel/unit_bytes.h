@@ -14,8 +14,9 @@ namespace tessera {
 
 struct UnitBytes {
   // Between steps.
-  std::int64_t parameters = 0;  // in the compute type: whole, the shard, or what goes to the device after an update
-  std::int64_t master = 0;      // float32 values, where they are not the parameters themselves
+  // In the compute type: whole, the shard, or what goes to the device after an update; both where that is delayed.
+  std::int64_t parameters = 0;
+  std::int64_t master = 0;  // float32 values, where they are not the parameters themselves
   std::int64_t moments = 0;
   // For a while.
   std::int64_t gathered = 0;  // the whole buffer, where parameters are split

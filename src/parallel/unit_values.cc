@@ -103,12 +103,15 @@ void UnitValues::bind_parameters() {
 void UnitValues::begin_gather() {
   if (state_ == State::kWhole || state_ == State::kGathering) return;
   const Placement& row = context_->placement;
-  if (!row.delayed_update) settle_update();
+  if (!row.delayed_update) wait_update();
   Group* group = context_->groups.shard;
   if (state_ == State::kSplit) {
     resize_storage(whole_, context_->layout.padded_numel() * static_cast<std::int64_t>(whole_.element_size()));
   }
   state_ = State::kGathering;
+  // One that use_update began knows nothing of what the current stream was given since: a gather must not go after it
+  // alone.
+  std::exchange(upload_, {}).order_after();
   upload();
   const at::Tensor own = row.parameters_split && !row.offload_parameters ? shard_ : part_of(whole_, context_->own());
   if (group != nullptr && (row.parameters_split || row.optimizer_split)) {
@@ -131,7 +134,8 @@ void UnitValues::upload() {
 void UnitValues::wait_gather() {
   begin_gather();
   if (gather_) std::exchange(gather_, nullptr)->wait();
-  std::exchange(upload_, {}).order_after();
+  uploaded_ = std::exchange(upload_, {});
+  uploaded_.order_after();
   state_ = State::kWhole;
 }
 
@@ -160,14 +164,19 @@ void UnitValues::take_update(std::shared_future<void> pending) {
 }
 
 Transfer UnitValues::use_update() {
-  settle_update();
+  wait_update();
   if (!std::exchange(has_unused_, false)) return {};
   // What is gathered, or on its way, is old from now on.
   release();
   if (is_on_its_way()) wait_gather();
   if (context_->placement.offload_parameters) {
-    // The optimizer writes all of the compute copy each time, and what the shard held nobody needs any more.
-    compute_copy_.defined() ? std::swap(shard_, compute_copy_) : static_cast<void>(shard_.copy_(master_));
+    std::exchange(uploaded_, {}).wait();
+    // What the optimizer does not write, frozen parameters and gaps, is in both.
+    if (compute_copy_.defined()) {
+      std::swap(shard_, compute_copy_);
+    } else {
+      shard_.copy_(master_);
+    }
     return {};
   }
   device_is_behind_ = true;
@@ -189,9 +198,10 @@ void UnitValues::replace(const at::Tensor& values) {
     state_ = State::kWhole;
   }
   device_is_behind_ = false;
+  upload_ = {};
 }
 
-void UnitValues::settle_update() {
+void UnitValues::wait_update() {
   std::exchange(download_, {}).wait();
   if (pending_.valid()) std::exchange(pending_, {}).get();
 }

@@ -39,8 +39,8 @@ class UnitValues {
   // Where updates are delayed: waits for the last one, if it is not in use yet; gathers send it from now on. The next
   // update may write when the transfer is done.
   Transfer use_update();
-  // Waits for a pending update; throws what went wrong in it.
-  void settle_update();
+  // Waits for a pending update, used or not; throws what went wrong in it.
+  void wait_update();
   // Other values for everything: [padded] float32 on the device, the same on every rank. Settled, no gather on its way.
   void replace(const at::Tensor& values);
 
@@ -66,8 +66,9 @@ class UnitValues {
   State state_ = State::kWhole;
   WorkHandle gather_;
   Transfer upload_, download_;
+  Transfer uploaded_;              // the last that was waited for, on a stream: it may still read the host's buffer
   bool device_is_behind_ = false;  // the host has newer values than whole_ or shard_ on the device
-  bool has_unused_ = false;        // an update that is delayed
+  bool has_unused_ = false;        // an update that gathers do not send yet
   std::shared_future<void> pending_;
 };
 

@@ -1,4 +1,6 @@
 // The commands on a GPU, as users start them. Run where there is one: `./x gpu-test`.
+#include <cmath>
+
 #include "core/file.h"
 #include "train/train_command.h"
 
@@ -49,7 +51,8 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
                "updates during backward");
   // One step behind: other losses, but of the same kind.
   const std::vector<double> delayed = losses_of("delayed", "--strategy zero2 --offload_optimizer --delayed_update");
-  EXPECT_EQ(delayed[0], expected[0]);
+  EXPECT_NEAR(delayed[0], expected[0], 5e-3);
+  EXPECT_GT(std::abs(delayed[2] - expected[2]), 5e-3);
   EXPECT_LT(delayed.back(), 0.97 * delayed.front());
 }
 

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-constexpr double kRate = 0.002;
+constexpr double kRate = 0.002, kAnew = 0.1;
 
 EngineOptions delayed(const std::string& strategy, bool offload_parameters) {
   EngineOptions options;
@@ -49,6 +49,11 @@ class PlainLoop {
     const at::NoGradGuard no_gradients;
     return newest_.loss(ids_of(number), targets_of(number), runner_).item<double>();
   }
+  void begin_anew() {
+    const at::NoGradGuard no_gradients;
+    for (const at::Tensor& parameter : newest_.parameters()) parameter.fill_(kAnew);
+    use_newest();
+  }
   // What is evaluated is used by the step that follows.
   void use_newest() {
     const at::NoGradGuard no_gradients;
@@ -63,17 +68,24 @@ class PlainLoop {
 class EngineLoop {
  public:
   EngineLoop(World& world, const EngineOptions& options, HostUpdates updates)
-      : engine_(world, model_, model_.units(), options), optimizer_(engine_, kernels::Sgd{}, updates) {}
+      : num_ranks_(world.size()),
+        engine_(world, model_, model_.units(), options),
+        optimizer_(engine_, kernels::Sgd{}, updates) {}
 
-  double step(int number, double factor = 1) {
+  double micro_step(int number, double factor = 1, bool is_last = false) {
     at::Tensor loss;
     {
       const auto pass = engine_.forward();
       loss = model_.loss(ids_of(number), targets_of(number), engine_);
     }
-    const double value = loss.item<double>();
-    engine_.backward(loss * factor);
-    EXPECT_EQ(optimizer_.update({.learning_rate = kRate}).skipped, !std::isfinite(factor));
+    engine_.backward(loss * factor, is_last);
+    return loss.item<double>();
+  }
+  double step(int number, double factor = 1) {
+    const double value = micro_step(number, factor, /*is_last=*/true);
+    // Every rank has the same rows.
+    const UpdateArguments arguments{.learning_rate = kRate, .divisor = num_ranks_};
+    EXPECT_EQ(optimizer_.update(arguments).skipped, !std::isfinite(factor));
     return value;
   }
   double newest_loss(int number) {
@@ -81,9 +93,17 @@ class EngineLoop {
     const auto pass = engine_.forward();
     return model_.loss(ids_of(number), targets_of(number), engine_).item<double>();
   }
+  // Everything is 0.1 now.
+  void begin_anew() {
+    for (FlatUnit& unit : engine_.units()) {
+      unit.replace_values(at::full({unit.layout().padded_numel()}, kAnew));
+    }
+  }
+  Engine& engine() { return engine_; }
   ShardedOptimizer& optimizer() { return optimizer_; }
 
  private:
+  double num_ranks_;
   SmallModel model_;
   Engine engine_;
   ShardedOptimizer optimizer_;
@@ -92,10 +112,11 @@ class EngineLoop {
 struct DelayedCase {
   std::string strategy;
   bool offload_parameters = false;
+  int num_ranks = 1;
   HostUpdates updates = HostUpdates::kInBackground;
 };
 void PrintTo(const DelayedCase& c, std::ostream* out) {
-  *out << c.strategy << (c.offload_parameters ? ", parameters too" : "")
+  *out << c.strategy << (c.offload_parameters ? ", parameters too" : "") << " on " << c.num_ranks
        << (c.updates == HostUpdates::kAtOnce ? ", at once" : "");
 }
 
@@ -103,7 +124,9 @@ class DelayedUpdate : public testing::TestWithParam<DelayedCase> {
  protected:
   template <typename Check>
   void beside_plain_loop(const Check& check) {
-    run_thread_ranks(1, {}, [&](World& world) {
+    WorldOptions options;
+    if (GetParam().strategy == "hybrid_shard") options.ranks_per_node = 2;
+    run_thread_ranks(GetParam().num_ranks, options, [&](World& world) {
       EngineLoop engine(world, delayed(GetParam().strategy, GetParam().offload_parameters), GetParam().updates);
       PlainLoop plain;
       check(engine, plain);
@@ -142,10 +165,23 @@ TEST_P(DelayedUpdate, IsUsedAfterAStepThatWasLeftOut) {
   });
 }
 
+TEST_P(DelayedUpdate, IsForgottenWhereOtherValuesCome) {
+  beside_plain_loop([](EngineLoop& engine, PlainLoop& plain) {
+    for (int step = 1; step <= 6; ++step) {
+      expect_near(engine.step(step), plain.step(step), fmt::format("step {}", step));
+      if (step % 3 != 0) continue;
+      engine.begin_anew();
+      plain.begin_anew();
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, DelayedUpdate,
-                         testing::Values(DelayedCase{"single"}, DelayedCase{"zero2"},
-                                         DelayedCase{"zero2", false, HostUpdates::kAtOnce}, DelayedCase{"zero3"},
-                                         DelayedCase{"zero3", true}, DelayedCase{"shard_grad_op", true}));
+                         testing::Values(DelayedCase{"single"}, DelayedCase{"single", false, 1, HostUpdates::kAtOnce},
+                                         DelayedCase{"zero3", true}, DelayedCase{"zero1", false, 2},
+                                         DelayedCase{"zero2", false, 2}, DelayedCase{"zero3", false, 2},
+                                         DelayedCase{"zero3", true, 2}, DelayedCase{"shard_grad_op", true, 2},
+                                         DelayedCase{"hybrid_shard", false, 4}));
 
 TEST(DelayedUpdates, DifferFromThoseThatAreWaitedFor) {
   run_thread_ranks(1, {}, [](World& world) {
@@ -163,6 +199,29 @@ TEST(DelayedUpdates, AreRefusedWhereNothingCanBeDelayed) {
   run_thread_ranks(1, {}, [](World& world) {
     EngineLoop loop(world, delayed("zero2", false), HostUpdates::kInBackground);
     EXPECT_THROW(loop.optimizer().update_during_backward({.learning_rate = kRate}), UsageError);
+  });
+}
+
+TEST(DelayedUpdates, LeaveAStepItsValuesUntilItIsDone) {
+  run_thread_ranks(1, {}, [](World& world) {
+    EngineLoop loop(world, delayed("zero2", false), HostUpdates::kInBackground);
+    loop.step(1);
+    Engine& engine = loop.engine();
+    const auto pass = engine.forward();
+    EXPECT_THROW(engine.settle_updates(), Error);
+  });
+}
+
+TEST(DelayedUpdates, WaitForTheLastMicroStepWhereOneIsEvaluated) {
+  run_thread_ranks(1, {}, [](World& world) {
+    EngineOptions options = delayed("zero2", false);
+    options.types.accumulates = true;
+    EngineLoop loop(world, options, HostUpdates::kInBackground);
+    loop.step(1);
+    const double of_step = loop.micro_step(2);
+    EXPECT_EQ(loop.newest_loss(2), of_step);
+    loop.step(3);
+    EXPECT_NE(loop.newest_loss(2), of_step);
   });
 }
 

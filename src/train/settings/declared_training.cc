@@ -21,7 +21,9 @@ void declare_spread(Schema& schema, DeclaredSettings& s) {
   schema.boolean("pin_memory", &spread.pin_memory).group(group).help("pinned host memory for what is offloaded");
   schema.boolean("delayed_update", &spread.delayed_update)
       .group(group)
-      .help("an offloaded update runs beside the next step, which uses the values before it: faster, other losses");
+      .help(
+          "an offloaded update runs beside the next step, which uses the values before it: faster, other losses, also "
+          "by when evaluations and checkpoints come");
   schema.boolean("forward_prefetch", &spread.forward_prefetch)
       .preset("true")
       .group(group)
