@@ -1,4 +1,5 @@
 // The commands on a GPU, as users start them. Run where there is one: `./x gpu-test`.
+#include <algorithm>
 #include <cmath>
 
 #include "core/file.h"
@@ -52,7 +53,10 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
   // One step behind: other losses, but of the same kind.
   const std::vector<double> delayed = losses_of("delayed", "--strategy zero2 --offload_optimizer --delayed_update");
   EXPECT_NEAR(delayed[0], expected[0], 5e-3);
-  EXPECT_GT(std::abs(delayed[2] - expected[2]), 5e-3);
+  double largest_difference = 0;
+  for (std::size_t i = 0; i < delayed.size(); ++i)
+    largest_difference = std::max(largest_difference, std::abs(delayed[i] - expected[i]));
+  EXPECT_GT(largest_difference, 1e-2);
   EXPECT_LT(delayed.back(), 0.97 * delayed.front());
 }
 
