@@ -277,7 +277,9 @@ void gpu(World& world) {
     const auto samples_of = [&](const Work& what, const char* how, bool delayed_update = false) {
       at::accelerator::resetPeakStats(0);
       EngineLoop ours(world, what,
-                      placement_of(row.strategy, row.offload_optimizer, row.offload_parameters, delayed_update));
+                      placement_of(row.strategy, {.optimizer = row.offload_optimizer,
+                                                  .parameters = row.offload_parameters,
+                                                  .delayed_update = delayed_update}));
       for (int i = 0; i < 3; ++i) ours.step();
       std::vector<double> seconds;
       for (int i = 0; i < 15; ++i) seconds.push_back(seconds_of(ours));

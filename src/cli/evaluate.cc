@@ -129,7 +129,7 @@ void settle(EvaluateSettings& s, int num_ranks) {
   }
   s.train.spread.strategy = s.strategy != "auto" ? s.strategy : num_ranks > 1 ? "ddp" : "single";
   s.train.spread.pin_memory = s.train.spread.offload_param;
-  placement_of(s.train.spread.strategy, false, s.train.spread.offload_param);  // throws where they do not fit
+  placement_of(s.train.spread.strategy, {.parameters = s.train.spread.offload_param});  // throws where they do not fit
   s.train.precision.compute = s.bf16 ? NumberType::kBfloat16 : s.fp16 ? NumberType::kFloat16 : NumberType::kFloat32;
   if (s.subset_seed >= 0) s.train.data.subset_seed = s.subset_seed;
 }

@@ -28,8 +28,8 @@ struct PlanSettings {
   std::vector<std::string> words;
   std::string config_name, strategy, optimizer, device;
   int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
-  bool offload_optimizer = false, offload_parameters = false, delayed_update = false, bf16 = false, fp16 = false,
-       checkpoints = false;
+  OffloadChoice offload;
+  bool bf16 = false, fp16 = false, checkpoints = false;
   double momentum = 0;
   std::int64_t num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0, memory_bytes = 0;
   bool as_json = false;
@@ -44,15 +44,15 @@ void declare_run(Schema& schema, PlanSettings& s) {
       .range(0, 1'000'000)
       .group(group)
       .help("for hybrid_shard; 0: all are of one node");
-  schema.boolean("offload_optimizer", &s.offload_optimizer)
+  schema.boolean("offload_optimizer", &s.offload.optimizer)
       .preset("false")
       .group(group)
       .help("master values, moments and reduced gradients in host memory");
-  schema.boolean("offload_param", &s.offload_parameters)
+  schema.boolean("offload_param", &s.offload.parameters)
       .preset("false")
       .group(group)
       .help("parameters too, where a strategy splits them");
-  schema.boolean("delayed_update", &s.delayed_update)
+  schema.boolean("delayed_update", &s.offload.delayed_update)
       .preset("false")
       .group(group)
       .help("with --offload_optimizer: the update runs beside the next step");
@@ -109,14 +109,14 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
   for (const std::string& word : split(s.strategy, ',')) {
     const std::string name(trim(word));
     if (name != "all") {
-      placement_of(name, s.offload_optimizer, s.offload_parameters, s.delayed_update);  // refuses what is none
+      placement_of(name, s.offload);  // refuses what is none
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
       continue;
     }
     for (const std::string& each : strategy_names()) {
       const Placement row = placement_of(each);
       const bool is_possible =
-          (row.over != ShardOver::kNobody || s.num_ranks == 1) && (!s.offload_parameters || row.parameters_split);
+          (row.over != ShardOver::kNobody || s.num_ranks == 1) && (!s.offload.parameters || row.parameters_split);
       (is_possible ? chosen : left_out).push_back(each);
     }
   }
@@ -170,7 +170,7 @@ void check(const Schema& schema, const PlanSettings& s) {
     throw UsageError("--tokens and --per_device_train_batch_size both say how large a micro-batch is: give one");
   }
   if (s.momentum > 0 && s.optimizer != "sgd") throw UsageError("--momentum: only with --optimizer sgd");
-  if (s.device == "cpu" && (s.offload_optimizer || s.offload_parameters)) {
+  if (s.device == "cpu" && (s.offload.optimizer || s.offload.parameters)) {
     throw UsageError("offload with --device cpu: a CPU's memory is the host's already");
   }
   const bool is_resnet = s.words == std::vector<std::string>{kResNet};
@@ -237,7 +237,7 @@ int run_plan(const std::vector<std::string>& args) {
   if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;
-    request.options.placement = placement_of(name, s.offload_optimizer, s.offload_parameters, s.delayed_update);
+    request.options.placement = placement_of(name, s.offload);
     report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
   }
   add_advice(report);

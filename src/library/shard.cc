@@ -20,8 +20,9 @@ EngineOptions engine_options(const ShardOptions& options, const World& world) {
         fmt::format("compute_type {}: expected Float, BFloat16 or Half", c10::toString(options.compute_type)));
   }
   EngineOptions engine;
-  engine.placement =
-      placement_of(options.strategy, options.offload_optimizer, options.offload_parameters, options.delayed_update);
+  engine.placement = placement_of(options.strategy, {.optimizer = options.offload_optimizer,
+                                                     .parameters = options.offload_parameters,
+                                                     .delayed_update = options.delayed_update});
   engine.types = {options.compute_type, at::kFloat, options.accumulates};
   engine.is_exempt_from_decay = options.is_exempt_from_decay;
   engine.device = world.device();

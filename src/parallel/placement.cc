@@ -29,7 +29,7 @@ const std::vector<Placement>& table() {
 
 }  // namespace
 
-Placement placement_of(std::string_view name, bool offload_optimizer, bool offload_parameters, bool delayed_update) {
+Placement placement_of(std::string_view name, const OffloadChoice& offload) {
   const auto row = std::find_if(table().begin(), table().end(), [&](const Placement& p) { return p.strategy == name; });
   if (row == table().end()) {
     const auto meant = nearest(std::string(name), strategy_names());
@@ -38,19 +38,19 @@ Placement placement_of(std::string_view name, bool offload_optimizer, bool offlo
                                  join(strategy_names(), ", ")));
   }
   Placement placement = *row;
-  if (offload_parameters && !placement.parameters_split) {
+  if (offload.parameters && !placement.parameters_split) {
     throw UsageError(fmt::format(
         "offload_param needs a strategy that splits the parameters (zero3, full_shard, shard_grad_op or hybrid_shard), "
         "not {}: there every rank keeps them whole on its device",
         name));
   }
-  if (delayed_update && !offload_optimizer) {
+  if (offload.delayed_update && !offload.optimizer) {
     throw UsageError(
         "delayed_update needs offload_optimizer: only an update in host memory can run beside the next step");
   }
-  placement.delayed_update = delayed_update;
-  placement.offload_optimizer = offload_optimizer;
-  placement.offload_parameters = offload_parameters;
+  placement.delayed_update = offload.delayed_update;
+  placement.offload_optimizer = offload.optimizer;
+  placement.offload_parameters = offload.parameters;
   return placement;
 }
 

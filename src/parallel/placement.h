@@ -25,9 +25,13 @@ struct Placement {
   Placement on(int num_shards) const;
 };
 
+// What may be added to a row. Each is said at its namesake in Placement.
+struct OffloadChoice {
+  bool optimizer = false, parameters = false, delayed_update = false;
+};
+
 // Throws UsageError naming the strategies when `name` is none, or when the row has nothing to offload or to delay.
-Placement placement_of(std::string_view name, bool offload_optimizer = false, bool offload_parameters = false,
-                       bool delayed_update = false);
+Placement placement_of(std::string_view name, const OffloadChoice& offload = {});
 
 // All names, in the order of the table.
 std::vector<std::string> strategy_names();

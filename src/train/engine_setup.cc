@@ -15,8 +15,9 @@ EngineOptions engine_options(const TrainSettings& settings, const torch::nn::Mod
   const SpreadSettings& spread = settings.spread;
   const PrecisionSettings& precision = settings.precision;
   EngineOptions options;
-  options.placement =
-      placement_of(spread.strategy, spread.offload_optimizer, spread.offload_param, spread.delayed_update);
+  options.placement = placement_of(spread.strategy, {.optimizer = spread.offload_optimizer,
+                                                     .parameters = spread.offload_param,
+                                                     .delayed_update = spread.delayed_update});
   // AMP: the parameters and their gradients are float32, and the model casts what it computes with.
   const bool is_amp = settings.job == Job::kResnetTinyimagenet;
   const NumberType compute = is_amp ? NumberType::kFloat32 : precision.compute;

@@ -79,7 +79,8 @@ std::vector<std::string> rows() {
 }
 
 How on_gpu(const std::string& strategy, bool offload_optimizer = false, bool offload_parameters = false) {
-  return {.placement = placement_of(strategy, offload_optimizer, offload_parameters), .device = world->device()};
+  return {.placement = placement_of(strategy, {.optimizer = offload_optimizer, .parameters = offload_parameters}),
+          .device = world->device()};
 }
 
 TEST(EngineOnGpu, EveryRowGivesTheSameLosses) {
@@ -116,7 +117,7 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
         if (offload_parameters && !how.placement.parameters_split) continue;
         for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
           How offloaded = how;
-          offloaded.placement = placement_of(row, true, offload_parameters);
+          offloaded.placement = placement_of(row, {.optimizer = true, .parameters = offload_parameters});
           offloaded.host_updates = updates;
           // The update runs on another processor: bf16 rounds to either side of it.
           expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
@@ -129,13 +130,15 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
 
 TEST(EngineOnGpu, DelayedUpdatesAreOneStepBehindInEveryRow) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    How on_cpu{.placement = placement_of("zero2", true, false, true)};
+    How on_cpu{.placement = placement_of("zero2", {.optimizer = true, .delayed_update = true})};
     on_cpu.type = type;
     const std::vector<double> expected = losses_of(on_cpu);
     for (const auto& [row, offload_parameters] :
          {std::pair("zero1", false), {"zero2", false}, {"zero3", false}, {"zero3", true}, {"shard_grad_op", true}}) {
       for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
-        How how{.placement = placement_of(row, true, offload_parameters, true), .device = world->device()};
+        How how{.placement =
+                    placement_of(row, {.optimizer = true, .parameters = offload_parameters, .delayed_update = true}),
+                .device = world->device()};
         how.type = type;
         how.host_updates = updates;
         expect_close(losses_of(how), expected, type == at::kFloat ? 1e-4 : 1e-2, row);

@@ -52,7 +52,8 @@ PackedBatch batch_of(const Case& with, std::int64_t length) {
 
 MemoryPlan plan_of(const Case& with, const PackedBatch& batch) {
   MemoryPlanOptions options;
-  options.placement = placement_of(with.strategy, with.offload_optimizer, with.offload_parameters);
+  options.placement =
+      placement_of(with.strategy, {.optimizer = with.offload_optimizer, .parameters = with.offload_parameters});
   options.types = {with.type, with.type, with.num_micro_steps > 1};
   options.num_micro_steps = with.num_micro_steps;
   options.checkpoints_activations = with.checkpointed;
@@ -78,7 +79,8 @@ TEST_P(PeakOnGpu, IsAsPlanned) {
     const std::int64_t before = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current;
     const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
     EngineOptions options;
-    options.placement = placement_of(with.strategy, with.offload_optimizer, with.offload_parameters);
+    options.placement =
+        placement_of(with.strategy, {.optimizer = with.offload_optimizer, .parameters = with.offload_parameters});
     options.types = {with.type, with.type, with.num_micro_steps > 1};
     options.device = kGpu;
     options.first_values = [](const std::string&, at::Tensor values) { values.normal_(0, 0.02); };

@@ -17,7 +17,8 @@ constexpr double kRate = 0.002, kAnew = 0.1;
 
 EngineOptions delayed(const std::string& strategy, bool offload_parameters) {
   EngineOptions options;
-  options.placement = placement_of(strategy, true, offload_parameters, true);
+  options.placement =
+      placement_of(strategy, {.optimizer = true, .parameters = offload_parameters, .delayed_update = true});
   options.host_is_apart = true;
   return options;
 }
@@ -195,7 +196,7 @@ TEST(DelayedUpdates, DifferFromThoseThatAreWaitedFor) {
 }
 
 TEST(DelayedUpdates, AreRefusedWhereNothingCanBeDelayed) {
-  EXPECT_THROW(placement_of("zero2", false, false, true), UsageError);
+  EXPECT_THROW(placement_of("zero2", {.delayed_update = true}), UsageError);
   run_thread_ranks(1, {}, [](World& world) {
     EngineLoop loop(world, delayed("zero2", false), HostUpdates::kInBackground);
     EXPECT_THROW(loop.optimizer().update_during_backward({.learning_rate = kRate}), UsageError);

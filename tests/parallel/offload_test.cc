@@ -139,7 +139,7 @@ TEST(OffloadOnACpu, ChangesNothingUnlessItsMemoryIsApart) {
   run_thread_ranks(1, {}, [](World& world) {
     SmallModel model;
     EngineOptions options;
-    options.placement = placement_of("full_shard", true, true);
+    options.placement = placement_of("full_shard", {.optimizer = true, .parameters = true});
     const Engine engine(world, model, model.units(), options);
     EXPECT_FALSE(engine.placement().offload_optimizer);
     EXPECT_FALSE(engine.placement().offload_parameters);

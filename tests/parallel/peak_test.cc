@@ -111,7 +111,8 @@ struct Training {
 
 MemoryPlanOptions plan_options(const Training& run, bool reductions_take_time) {
   MemoryPlanOptions options;
-  options.placement = placement_of(run.strategy, run.offload_optimizer, run.offload_parameters);
+  options.placement =
+      placement_of(run.strategy, {.optimizer = run.offload_optimizer, .parameters = run.offload_parameters});
   options.types = {run.type, run.type, run.num_micro_steps > 1};
   options.num_ranks = run.num_ranks;
   options.ranks_per_node = run.ranks_per_node;
@@ -285,7 +286,7 @@ TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
   run_thread_ranks(1, {}, [](World& world) {
     ManySmall model;
     EngineOptions options;
-    options.placement = placement_of("single", false, false);
+    options.placement = placement_of("single");
     Engine engine(world, model, {}, options);
     std::int64_t parameter_bytes = 0;
     for (const at::Tensor& p : model.parameters()) parameter_bytes += static_cast<std::int64_t>(p.nbytes());

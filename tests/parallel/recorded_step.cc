@@ -16,7 +16,8 @@ namespace {
 
 EngineOptions options_of(const Step& step) {
   EngineOptions options;
-  options.placement = placement_of(step.strategy, step.offload_optimizer, step.offload_parameters);
+  options.placement =
+      placement_of(step.strategy, {.optimizer = step.offload_optimizer, .parameters = step.offload_parameters});
   options.host_is_apart = step.offload_optimizer || step.offload_parameters;
   options.types = {step.compute, step.reduce, step.num_micro_steps > 1};
   options.forward_prefetch = step.forward_prefetch;

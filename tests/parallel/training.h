@@ -31,7 +31,10 @@ struct Row {
   std::string strategy = "ddp";
   bool offload_optimizer = false, offload_parameters = false, delayed_update = false;
 
-  Placement placement() const { return placement_of(strategy, offload_optimizer, offload_parameters, delayed_update); }
+  Placement placement() const {
+    return placement_of(
+        strategy, {.optimizer = offload_optimizer, .parameters = offload_parameters, .delayed_update = delayed_update});
+  }
   std::string name() const;
 };
 

@@ -31,7 +31,8 @@ std::vector<double> losses_of(const Way& way) {
     Chain model;
     for (at::Tensor& parameter : model.blocks[1]->parameters()) parameter.set_requires_grad(false);
     EngineOptions options;
-    options.placement = placement_of(way.row, way.offload_optimizer, way.offload_parameters);
+    options.placement =
+        placement_of(way.row, {.optimizer = way.offload_optimizer, .parameters = way.offload_parameters});
     options.types = {way.type, at::kFloat, false};
     options.host_is_apart = true;
     Engine engine(world, model, model.units(), options);

@@ -76,7 +76,7 @@ std::vector<at::Tensor> use_up_memory() {
 
 EngineOptions options_of(const std::string& strategy, bool offloads = false) {
   EngineOptions options;
-  options.placement = placement_of(strategy, offloads);
+  options.placement = placement_of(strategy, {.optimizer = offloads});
   options.host_is_apart = offloads;
   return options;
 }

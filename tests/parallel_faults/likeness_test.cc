@@ -146,7 +146,7 @@ TEST(Likeness, NamesABuffer) {
 TEST(Likeness, NamesAnOption) {
   const std::vector<std::pair<std::function<void(EngineOptions&)>, std::string>> cases = {
       {[](EngineOptions& o) { o.placement = placement_of("full_shard"); }, "strategy is zero2 there, and full_shard"},
-      {[](EngineOptions& o) { o.placement = placement_of("zero2", true); },
+      {[](EngineOptions& o) { o.placement = placement_of("zero2", {.optimizer = true}); },
        "offload_optimizer is false there, and true"},
       {[](EngineOptions& o) { o.types.compute = at::kBFloat16; }, "compute type is Float there, and BFloat16"},
       {[](EngineOptions& o) { o.types.reduce = at::kHalf; }, "reduce type is Float there, and Half"},

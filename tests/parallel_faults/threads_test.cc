@@ -26,7 +26,7 @@ std::vector<at::Tensor> masters_after(const Run& run) {
   run_thread_ranks(4, world_options, [&](World& world) {
     SmallModel model(2);
     EngineOptions options;
-    options.placement = placement_of(run.strategy, /*offload_optimizer=*/true, run.offload_parameters);
+    options.placement = placement_of(run.strategy, {.optimizer = true, .parameters = run.offload_parameters});
     options.host_is_apart = true;
     Engine engine(world, model, model.units(), options);
     ShardedOptimizer optimizer(engine, kernels::AdamW{}, run.updates);
