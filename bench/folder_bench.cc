@@ -18,9 +18,9 @@
 #include <map>
 #include <memory>
 
-#include "checkpoint/load_weights.h"
-#include "checkpoint/weights.h"
-#include "checkpoint/write_model_folder.h"
+#include "weights/load_weights.h"
+#include "weights/weights.h"
+#include "weights/write_model_folder.h"
 #include "core/error.h"
 #include "support/shell_module.h"
 

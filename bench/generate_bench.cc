@@ -1,4 +1,4 @@
-// Answers as evaluations make them (train/answers.h: batches by length, a cache of keys and values), against what a
+// Answers as evaluations make them (jobs/answers.h: batches by length, a cache of keys and values), against what a
 // plain loop does: one prompt at a time, every token computed anew at each step. Both greedy, 50 new tokens, the same
 // model.
 //
@@ -20,7 +20,7 @@
 #include "model/bloom.h"
 #include "model/initialise.h"
 #include "squad_like.h"
-#include "train/answers.h"
+#include "jobs/answers.h"
 
 namespace tessera {
 namespace {

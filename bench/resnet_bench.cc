@@ -30,7 +30,7 @@
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"
 #include "tessera/world.h"
-#include "train/image_task.h"
+#include "jobs/image_task.h"
 
 namespace tessera {
 namespace {

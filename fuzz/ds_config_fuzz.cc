@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "train/settings/ds_config.h"
-#include "train/settings/fsdp_config.h"
+#include "settings/ds_config.h"
+#include "settings/fsdp_config.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/safetensors.h"
+#include "weights/safetensors.h"
 #include "core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "checkpoint/torch_file.h"
+#include "weights/torch_file.h"
 #include "core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

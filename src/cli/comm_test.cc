@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "cli/world_settings.h"
-#include "comm/bandwidth.h"
-#include "comm/bandwidth_report.h"
+#include "comm/world_settings.h"
+#include "comm/bandwidth/bandwidth.h"
+#include "comm/bandwidth/report.h"
 #include "comm/failure.h"
 #include "config/schema.h"
 #include "core/error.h"

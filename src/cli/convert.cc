@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "checkpoint/model_folder.h"
-#include "checkpoint/weight_tensors.h"
-#include "checkpoint/weights.h"
-#include "checkpoint/write_model_folder.h"
+#include "weights/model_folder.h"
+#include "weights/weight_tensors.h"
+#include "weights/weights.h"
+#include "weights/write_model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <initializer_list>
 
-#include "checkpoint/model_folder.h"
+#include "weights/model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"

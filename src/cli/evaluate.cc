@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/qa_answers.h"
-#include "cli/qa_files.h"
-#include "cli/world_settings.h"
+#include "jobs/qa_answers.h"
+#include "jobs/qa_files.h"
+#include "comm/world_settings.h"
 #include "comm/rank_env.h"
 #include "config/schema.h"
 #include "core/clock.h"
@@ -22,10 +22,10 @@
 #include "core/output.h"
 #include "train/engine_setup.h"
 #include "train/log_json.h"
-#include "train/log_line.h"
-#include "train/python_text.h"
-#include "train/qa_task.h"
-#include "train/rank_sums.h"
+#include "report/log_line.h"
+#include "core/python_text.h"
+#include "jobs/qa_task.h"
+#include "comm/exchange.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "cli/load_model.h"
+#include "weights/load_language_model.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "checkpoint/model_folder.h"
-#include "checkpoint/weight_summary.h"
-#include "checkpoint/weights.h"
+#include "weights/model_folder.h"
+#include "weights/weight_summary.h"
+#include "weights/weights.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"

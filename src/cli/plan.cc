@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "checkpoint/model_folder.h"
-#include "cli/plan_print.h"
+#include "weights/model_folder.h"
+#include "report/plan_report.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/load_weights.h"
+#include "weights/load_weights.h"
 #include "core/error.h"
-#include "library/optimizer_file.h"
+#include "state/optimizer_file.h"
 #include "library/optimizer_impl.h"
-#include "library/weights_file.h"
+#include "state/weights_file.h"
 
 namespace tessera {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/load_weights.h"
-#include "checkpoint/model_folder.h"
+#include "weights/load_weights.h"
+#include "weights/model_folder.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"

@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "monitor/nvml.h"
 #include "monitor/process_usage.h"
-#include "train/rank_sums.h"
+#include "comm/exchange.h"
 
 namespace tessera {
 namespace {

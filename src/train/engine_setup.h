@@ -5,7 +5,7 @@
 
 #include "parallel/engine.h"
 #include "parallel/sharded_optimizer.h"
-#include "train/settings/train_settings.h"
+#include "settings/train_settings.h"
 
 namespace tessera {
 

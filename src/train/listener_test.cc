@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "train/console_listeners.h"
-#include "train/csv_history.h"
+#include "report/console_listeners.h"
+#include "report/csv_history.h"
 #include "train/small_run_for_test.h"
 
 namespace tessera {

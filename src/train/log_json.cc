@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "train/python_text.h"
+#include "core/python_text.h"
 
 namespace tessera {
 

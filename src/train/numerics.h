@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/settings/train_settings.h"
+#include "settings/train_settings.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "train/rank_sums.h"
+#include "comm/exchange.h"
 
 namespace tessera {
 namespace {

@@ -14,9 +14,9 @@
 #include "model/checkpointing.h"
 #include "model/dropout.h"
 #include "train/engine_setup.h"
-#include "train/log_line.h"
-#include "train/rank_sums.h"
-#include "train/settings/load.h"
+#include "report/log_line.h"
+#include "comm/exchange.h"
+#include "settings/load.h"
 
 namespace tessera {
 namespace {

@@ -22,7 +22,7 @@
 #include "train/meters.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
-#include "train/settings/train_settings.h"
+#include "settings/train_settings.h"
 #include "train/step_plan.h"
 #include "train/stop_signals.h"
 #include "train/task.h"

@@ -7,8 +7,8 @@
 
 #include "core/clock.h"
 #include "model/evaluating.h"
-#include "train/log_line.h"
-#include "train/rank_sums.h"
+#include "report/log_line.h"
+#include "comm/exchange.h"
 #include "train/trainer.h"
 
 namespace tessera {

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "train/best_model.h"
-#include "train/checkpoint_rotation.h"
+#include "state/checkpoint_rotation.h"
 #include "train/flow.h"
 #include "train/log_json.h"
 #include "train/meters.h"
-#include "train/python_text.h"
+#include "core/python_text.h"
 #include "train/references_for_test.h"
 #include "train/schedule.h"
 #include "train/step_plan.h"

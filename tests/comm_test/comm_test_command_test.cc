@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "comm/bandwidth_math.h"
+#include "comm/bandwidth/math.h"
 #include "comm_test/program.h"
 #include "core/text.h"
 #include "monitor/host_info.h"

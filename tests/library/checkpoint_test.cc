@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "checkpoint/weights.h"
+#include "weights/weights.h"
 #include "library/models.h"
 #include "parallel/flat_layout.h"
 #include "support/contains.h"

@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
-#include "checkpoint/load_weights.h"
-#include "checkpoint/test_files.h"
-#include "checkpoint/weight_tensors.h"
-#include "checkpoint/write_weights.h"
+#include "weights/load_weights.h"
+#include "weights/test_files.h"
+#include "weights/weight_tensors.h"
+#include "weights/write_weights.h"
 #include "model/resnet_reference.h"
 
 namespace tessera {

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "checkpoint/safetensors.h"
-#include "checkpoint/test_files.h"
-#include "checkpoint/weights.h"
+#include "weights/safetensors.h"
+#include "weights/test_files.h"
+#include "weights/weights.h"
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"

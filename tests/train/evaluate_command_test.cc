@@ -10,7 +10,7 @@
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "train/log_line.h"
+#include "report/log_line.h"
 
 namespace tessera {
 namespace {

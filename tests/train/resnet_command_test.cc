@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/file.h"
-#include "train/epoch_line.h"
+#include "jobs/epoch_line.h"
 #include "train_command.h"
 
 namespace tessera {

@@ -1,0 +1,174 @@
+#include "comm/bandwidth/math.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/quantity.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+// In the order of the enumerators.
+constexpr std::array kTraits = {
+    TestOperationTraits{.operation = TestOperation::kAllReduce,
+                        .name = "all_reduce",
+                        .title = "AllReduce",
+                        .reduces = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{.operation = TestOperation::kAllGather,
+                        .name = "all_gather",
+                        .title = "AllGather",
+                        .is_cut = true,
+                        .can_be_in_place = true},
+    TestOperationTraits{.operation = TestOperation::kReduceScatter,
+                        .name = "reduce_scatter",
+                        .title = "ReduceScatter",
+                        .reduces = true,
+                        .is_cut = true,
+                        .can_be_in_place = true},
+    TestOperationTraits{.operation = TestOperation::kBroadcast,
+                        .name = "broadcast",
+                        .title = "Broadcast",
+                        .has_root = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{.operation = TestOperation::kReduce,
+                        .name = "reduce",
+                        .title = "Reduce",
+                        .reduces = true,
+                        .has_root = true,
+                        .can_be_in_place = true,
+                        .copies_first = true},
+    TestOperationTraits{
+        .operation = TestOperation::kAllToAll, .name = "all_to_all", .title = "AllToAll", .is_cut = true},
+    TestOperationTraits{.operation = TestOperation::kSendRecv, .name = "sendrecv", .title = "SendRecv"},
+};
+
+// nccl-tests aligns the parts of cut operations to this.
+constexpr std::int64_t kPartBytes = 16;
+constexpr std::size_t kMaxSizes = 100'000;
+constexpr std::int64_t kMiB = 1 << 20;
+
+}  // namespace
+
+const TestOperationTraits& traits_of(TestOperation operation) {
+  return kTraits[static_cast<std::size_t>(operation)];
+}
+
+std::vector<std::string> test_operation_names() {
+  std::vector<std::string> names;
+  for (const TestOperationTraits& traits : kTraits) names.emplace_back(traits.name);
+  return names;
+}
+
+TestOperation test_operation_named(std::string_view name) {
+  std::string word = lower_case(name);
+  std::replace(word.begin(), word.end(), '-', '_');
+  if (word.ends_with("_perf")) word.resize(word.size() - 5);
+  if (word == "alltoall") word = "all_to_all";
+  if (word == "send_recv") word = "sendrecv";
+  for (const TestOperationTraits& traits : kTraits) {
+    if (word == traits.name) return traits.operation;
+  }
+  const auto meant = nearest(word, test_operation_names());
+  throw UsageError(fmt::format("no operation '{}': expected one of {}{}", name, join(test_operation_names(), ", "),
+                               meant ? fmt::format("; did you mean {}?", *meant) : ""));
+}
+
+std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max_bytes, std::int64_t step_bytes,
+                                        std::int64_t step_factor) {
+  if (min_bytes > max_bytes) {
+    throw UsageError(fmt::format("-b {} is larger than -e {}: the sizes go from -b up to -e; give both",
+                                 format_bytes(min_bytes), format_bytes(max_bytes)));
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = min_bytes; size <= max_bytes;) {
+    if (sizes.size() == kMaxSizes) {
+      throw UsageError(
+          fmt::format("more than {} sizes from -b {} to -e {}: give a larger step (-i), or a factor (-f 2)", kMaxSizes,
+                      format_bytes(min_bytes), format_bytes(max_bytes)));
+    }
+    sizes.push_back(size);
+    const bool overflow = step_factor > 1 ? __builtin_mul_overflow(size, step_factor, &size)
+                                          : __builtin_add_overflow(size, step_bytes, &size);
+    if (overflow) break;
+  }
+  return sizes;
+}
+
+MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int64_t item_bytes, int num_ranks) {
+  const std::int64_t whole = std::max<std::int64_t>(1, size_bytes / item_bytes);
+  if (!traits_of(operation).is_cut) return {whole * item_bytes, whole, whole, whole};
+  const std::int64_t unit = std::max<std::int64_t>(1, kPartBytes / item_bytes);
+  // Less than one unit a rank stays unaligned: nccl-tests makes it 0 and measures nothing.
+  const std::int64_t unaligned = std::max<std::int64_t>(1, whole / num_ranks);
+  const std::int64_t part = unaligned < unit ? unaligned : unaligned / unit * unit;
+  MessageShape shape{part * num_ranks * item_bytes, part, part * num_ranks, part * num_ranks};
+  if (operation == TestOperation::kAllGather) shape.send_numel = part;
+  if (operation == TestOperation::kReduceScatter) shape.receive_numel = part;
+  return shape;
+}
+
+std::vector<std::int64_t> without_repeats(const std::vector<std::int64_t>& sizes, TestOperation operation,
+                                          std::int64_t item_bytes, int num_ranks) {
+  std::vector<std::int64_t> result;
+  std::int64_t last_bytes = -1;
+  for (const std::int64_t size : sizes) {
+    const std::int64_t bytes = shape_of(operation, size, item_bytes, num_ranks).bytes;
+    if (bytes != last_bytes) result.push_back(size);
+    last_bytes = bytes;
+  }
+  return result;
+}
+
+double bus_factor(TestOperation operation, int num_ranks) {
+  if (num_ranks <= 1) return 0;
+  const double others = static_cast<double>(num_ranks - 1) / num_ranks;
+  if (operation == TestOperation::kAllReduce) return 2 * others;
+  return traits_of(operation).is_cut ? others : 1;
+}
+
+double algorithm_bandwidth(std::int64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0;
+}
+
+std::int64_t MemoryNeed::of(std::int64_t max_bytes) const {
+  // In doubles: -e 4E times a thousand ranks does not fit 64 bits, and is refused all the same.
+  const double need = num_ranks * (buffers_per_size * static_cast<double>(max_bytes) + static_cast<double>(kWorkBytes));
+  return need < 9e18 ? static_cast<std::int64_t>(need) : std::int64_t{9'000'000'000'000'000'000};
+}
+
+bool MemoryNeed::fits(std::int64_t max_bytes, std::int64_t available) const {
+  return static_cast<double>(of(max_bytes)) <= kUsableShare * static_cast<double>(available);
+}
+
+std::int64_t MemoryNeed::largest_size(std::int64_t available) const {
+  const double share = kUsableShare * static_cast<double>(available) / num_ranks - static_cast<double>(kWorkBytes);
+  if (share <= 0 || buffers_per_size <= 0) return 0;
+  return static_cast<std::int64_t>(share / buffers_per_size) / kMiB * kMiB;
+}
+
+BandwidthVerdict judge(const BandwidthTotals& totals, std::optional<double> min_bus_bandwidth) {
+  if (totals.num_wrong > 0) {
+    return {ExitStatus::kWrongData, fmt::format("Wrong data: {} elements are not what they must be", totals.num_wrong)};
+  }
+  if (!min_bus_bandwidth) return {};
+  if (totals.num_ranks == 1) {
+    return {ExitStatus::kNoBandwidth,
+            "No bandwidth figure: one rank moves nothing; --min-busbw needs two ranks or more"};
+  }
+  if (!totals.average_bus_bandwidth) {
+    return {ExitStatus::kNoBandwidth, "No bandwidth figure: no iteration was timed; --min-busbw needs -n 1 or more"};
+  }
+  if (*totals.average_bus_bandwidth < *min_bus_bandwidth) {
+    return {ExitStatus::kLowBandwidth, fmt::format("Bandwidth below threshold: {:g} GB/s, --min-busbw asks for {:g}",
+                                                   *totals.average_bus_bandwidth, *min_bus_bandwidth)};
+  }
+  return {};
+}
+
+}  // namespace tessera

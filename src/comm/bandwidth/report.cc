@@ -1,0 +1,134 @@
+#include "comm/bandwidth/report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+struct TypeName {
+  const char* name;
+  at::ScalarType type;
+};
+constexpr std::array kTypes = {TypeName{"float", at::kFloat},       TypeName{"half", at::kHalf},
+                               TypeName{"bfloat16", at::kBFloat16}, TypeName{"int32", at::kInt},
+                               TypeName{"int64", at::kLong},        TypeName{"uint8", at::kByte}};
+
+struct ReductionName {
+  const char* name;
+  ReduceOp::RedOpType reduction;
+};
+constexpr std::array kReductions = {ReductionName{"sum", ReduceOp::SUM}, ReductionName{"avg", ReduceOp::AVG},
+                                    ReductionName{"max", ReduceOp::MAX}, ReductionName{"min", ReduceOp::MIN}};
+
+std::string name_of_type(at::ScalarType type) {
+  for (const TypeName& each : kTypes) {
+    if (each.type == type) return each.name;
+  }
+  return "?";
+}
+
+std::string name_of_reduction(ReduceOp::RedOpType reduction) {
+  for (const ReductionName& each : kReductions) {
+    if (each.reduction == reduction) return each.name;
+  }
+  return "?";
+}
+
+// Fewer decimals the longer it took, so that the column keeps its width.
+std::string time_text(double seconds) {
+  const double us = seconds * 1e6;
+  return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10'000 ? 1 : 0);
+}
+
+std::string cells(const std::optional<Measurement>& measurement) {
+  constexpr const char* kFormat = "  {:>9}  {:>7}  {:>7}  {:>6}";
+  if (!measurement) return fmt::format(kFormat, "N/A", "N/A", "N/A", "N/A");
+  const std::string wrong = measurement->num_wrong ? std::to_string(*measurement->num_wrong) : "N/A";
+  if (!measurement->seconds) return fmt::format(kFormat, "N/A", "N/A", "N/A", wrong);
+  return fmt::format(kFormat, time_text(*measurement->seconds), fmt::format("{:.2f}", measurement->algorithm_bandwidth),
+                     fmt::format("{:.2f}", measurement->bus_bandwidth), wrong);
+}
+
+constexpr const char* kColumns = "{:>13} {:>13} {:>9} {:>7} {:>7}";
+
+}  // namespace
+
+std::string report_header(const ReportHeader& header, const BandwidthOptions& options) {
+  const TestOperationTraits& traits = traits_of(options.operation);
+  std::string text = fmt::format(
+      "# {}: nRanks {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} validation: {} blocking: {}\n"
+      "# backend {} on {}\n#\n# Using devices\n",
+      traits.name, header.num_ranks, header.min_bytes, header.max_bytes, header.step, options.num_warmups,
+      options.num_iterations, options.num_checks, options.blocking ? 1 : 0, header.backend, header.device);
+  for (std::size_t rank = 0; rank < header.hosts.size(); ++rank) {
+    text += fmt::format("#  Rank {:>3} on {}\n", rank, header.hosts[rank]);
+  }
+  text += "#\n";
+  if (!header.idle.empty()) {
+    text += fmt::format("# {} change{} nothing here\n", join(header.idle, ", "), header.idle.size() == 1 ? "s" : "");
+  }
+  if (traits.copies_first) {
+    text += fmt::format("# out-of-place: {} works in place here; the time includes the copy into the receive buffer\n",
+                        traits.name);
+  }
+  if (!traits.can_be_in_place) text += fmt::format("# in-place: {} has no such form\n", traits.name);
+  if (header.num_ranks == 1) text += "# one rank moves nothing: its bus bandwidth is 0\n";
+  text += fmt::format("#{:>52}  {:^35}  {:^35}\n", "", "out-of-place", "in-place");
+  constexpr const char* kMeasured = "  {:>9}  {:>7}  {:>7}  {:>6}";
+  const auto measured = [&](const char* a, const char* b, const char* c, const char* d) {
+    return fmt::format(kMeasured, a, b, c, d);
+  };
+  const std::string names = measured("time", "algbw", "busbw", "#wrong"),
+                    units = measured("(us)", "(GB/s)", "(GB/s)", "");
+  text += "#" + fmt::format(kColumns, "size", "count", "type", "redop", "root").substr(1) + names + names + "\n";
+  text += "#" + fmt::format(kColumns, "(B)", "(elements)", "", "", "").substr(1) + units + units + "\n";
+  return text;
+}
+
+std::string report_row(const BandwidthRow& row, const BandwidthOptions& options) {
+  const TestOperationTraits& traits = traits_of(options.operation);
+  return fmt::format(kColumns, row.shape.bytes, row.shape.count, name_of_type(options.type),
+                     traits.reduces ? name_of_reduction(options.reduce_op) : "none",
+                     traits.has_root ? options.root : -1) +
+         cells(row.out_of_place) + cells(row.in_place) + "\n";
+}
+
+std::string report_footer(const BandwidthTotals& totals, bool checked) {
+  const std::string wrong =
+      checked ? fmt::format("{} {}", totals.num_wrong, totals.num_wrong == 0 ? "OK" : "FAILED") : "N/A (-c 0)";
+  const std::string average = totals.average_bus_bandwidth ? fmt::format("{:g}", *totals.average_bus_bandwidth) : "N/A";
+  return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {}\n", wrong, average);
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const TypeName& each : kTypes) names.emplace_back(each.name);
+  return names;
+}
+
+at::ScalarType type_named(const std::string& name) {
+  for (const TypeName& each : kTypes) {
+    if (name == each.name) return each.type;
+  }
+  throw UsageError(fmt::format("no datatype '{}': expected one of {}", name, join(type_names(), ", ")));
+}
+
+std::vector<std::string> reduction_names() {
+  std::vector<std::string> names;
+  for (const ReductionName& each : kReductions) names.emplace_back(each.name);
+  return names;
+}
+
+ReduceOp::RedOpType reduction_named(const std::string& name) {
+  for (const ReductionName& each : kReductions) {
+    if (name == each.name) return each.reduction;
+  }
+  throw UsageError(fmt::format("no reduction '{}': expected one of {}", name, join(reduction_names(), ", ")));
+}
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// What the picture job is made of: data folders and the model, by the settings.
+//
+// Every rank reads the same files and comes to the same result or refusal.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "state/model_output.h"
+#include "core/environment.h"
+#include "core/json.h"
+#include "data/images/image_dataset.h"
+#include "model/resnet.h"
+#include "settings/train_settings.h"
+
+namespace tessera {
+
+struct ImageData {
+  std::unique_ptr<ImageDataset> training, evaluation;  // the latter null: there is nothing to evaluate on
+};
+
+// Validation is read where `evaluates`; a plain tree of classes has none. Of --max_train_samples and --max_eval_samples
+// pictures, those that are spread evenly over the list, so that every class has its share. Throws UsageError naming the
+// folder or file.
+ImageData open_image_data(const TrainSettings& settings, bool evaluates);
+
+struct ImageModel {
+  std::shared_ptr<ResNet50> model;  // on the CPU, with values
+  Json config;                      // of the folder that will be saved
+};
+
+// Fresh weights that depend on the seed alone, those of --model_name_or_path (a folder, or a file of torchvision's), or
+// the checkpoint's. From scratch it has as many classes as the data. Throws UsageError where weights do not fit, or
+// know fewer classes than the data.
+ImageModel open_image_model(const TrainSettings& settings, const ImageFolder& data,
+                            const std::optional<std::filesystem::path>& checkpoint, const Environment& environment);
+
+}  // namespace tessera

@@ -1,0 +1,185 @@
+#include "jobs/image_task.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "data/loading/sampler.h"
+#include "jobs/idle_pass.h"
+
+namespace tessera {
+namespace {
+
+SamplerOptions training_order(const ImageTaskOptions& options, std::int64_t num_images) {
+  return {.num_rows = num_images,
+          .rank = options.rank,
+          .num_ranks = options.num_ranks,
+          .order = options.shuffles ? Order::kShuffled : Order::kSequential,
+          .seed = options.data_seed,
+          .tail = options.drops_last ? Tail::kDrop : Tail::kRepeat};
+}
+
+SamplerOptions evaluation_order(const ImageTaskOptions& options, std::int64_t num_images, int rank) {
+  return {.num_rows = num_images,
+          .rank = rank,
+          .num_ranks = options.num_ranks,
+          .order = Order::kSequential,
+          .tail = Tail::kUneven};
+}
+
+void check_labels(const ImageDataset& images, std::int64_t num_classes) {
+  for (std::int64_t i = 0; i < images.size(); ++i) {
+    const std::int64_t label = images.label(i);
+    if (label >= 0 && label < num_classes) continue;
+    const ImageFolder& folder = images.folder();
+    throw UsageError(fmt::format("{}: its class, {}, has number {}, outside the model's {} classes (0 to {})",
+                                 folder.path_of(static_cast<std::size_t>(i)).string(),
+                                 folder.classes.at(static_cast<std::size_t>(label)), label, num_classes,
+                                 num_classes - 1));
+  }
+}
+
+at::Tensor no_sums(at::Device device) {
+  return at::zeros({3}, at::dtype(at::kDouble).device(device));
+}
+
+std::vector<double> read(const at::Tensor& sums) {
+  const at::Tensor host = sums.cpu();
+  const double* first = host.const_data_ptr<double>();
+  return {first, first + host.numel()};
+}
+
+}  // namespace
+
+at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
+                      at::Tensor& sums) {
+  const at::Tensor logits = model.forward(images_BCHW, runner).to(at::kFloat);
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels_B, /*weight=*/{}, at::Reduction::Sum);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor right = logits.argmax(1).eq(labels_B).sum().to(at::kDouble);
+  const at::Tensor count = at::full({}, static_cast<double>(labels_B.numel()), sums.options());
+  sums += at::stack({loss.detach().to(at::kDouble), right, count});
+  return loss;
+}
+
+ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
+                     const ImageTaskOptions& options)
+    : model_(std::move(model)),
+      training_(training),
+      evaluation_(evaluation),
+      options_(options),
+      sums_(no_sums(options.device)) {
+  if (training_.size() < options_.num_ranks) {
+    throw UsageError(fmt::format("{} training images for {} ranks: every rank needs at least one; start fewer ranks",
+                                 training_.size(), options_.num_ranks));
+  }
+  check_labels(training_, model_->num_classes());
+  if (evaluation_ != nullptr) check_labels(*evaluation_, model_->num_classes());
+  num_batches_ = std::ssize(batches_of(0));
+  if (num_batches_ == 0) {
+    throw UsageError(
+        fmt::format("{} training images make no whole batch of {} on each of {} rank{}, and --dataloader_drop_last, "
+                    "which is on, leaves out what is not whole: take a smaller --batch_size, or turn that off",
+                    training_.size(), options_.batch_size, options_.num_ranks, options_.num_ranks == 1 ? "" : "s"));
+  }
+}
+
+ImageTask::Batches ImageTask::batches_of(std::int64_t epoch) const {
+  Sampler sampler(training_order(options_, training_.size()));
+  sampler.start_epoch(epoch);
+  Batches batches = sampler.batches(options_.batch_size);
+  const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < options_.batch_size;
+  if (options_.drops_last && last_is_short) batches.pop_back();
+  return batches;
+}
+
+// For a GPU the bytes travel, a quarter of the floats, from page-locked memory: the copy then waits for nobody.
+PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
+                                                std::int64_t begin) const {
+  const bool is_cuda = options_.device.is_cuda();
+  const auto make = [&images, batches, epoch, is_cuda](std::int64_t number) {
+    const auto& indices = batches[static_cast<std::size_t>(number)];
+    ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch),
+                                   is_cuda ? PixelKind::kBytes : PixelKind::kNormalised);
+    if (is_cuda) batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
+    return batch;
+  };
+  return {begin, std::ssize(batches), make, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead}};
+}
+
+TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
+  if (update.epoch != epoch_) {
+    loader_.reset();
+    batches_ = batches_of(update.epoch);
+    epoch_ = update.epoch;
+  }
+  if (!loader_ || loader_->position() != update.first_batch) {
+    loader_.reset();
+    // `new` of what the function returns: a loader cannot be moved.
+    loader_.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, batches_, epoch_, update.first_batch)));
+  }
+  UpdateShape shape{update.num_batches, 0};
+  for (std::int64_t i = 0; i < update.num_batches; ++i) {
+    // All ranks have as many.
+    shape.num_counted += std::ssize(batches_[static_cast<std::size_t>(update.first_batch + i)]) * options_.num_ranks;
+  }
+  return shape;
+}
+
+at::Tensor ImageTask::on_device(const at::Tensor& loaded) const {
+  const at::Tensor there = loaded.to(options_.device, /*non_blocking=*/true);
+  if (there.scalar_type() != at::kByte) return there.to(options_.compute);
+  return normalise(there, training_.settings().normalization, options_.compute);
+}
+
+at::Tensor ImageTask::run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums) {
+  const at::Tensor labels = batch.labels.to(options_.device, /*non_blocking=*/true);
+  return image_loss(*model_, on_device(batch.images), labels, runner, sums);
+}
+
+at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {
+  const std::optional<ImageBatch> batch = loader_->next();
+  if (!batch) throw Error("the epoch has no further batch");
+  return run_batch(*batch, runner, sums_);
+}
+
+ImageSums ImageTask::take_training_sums() {
+  const std::vector<double> sums = read(std::exchange(sums_, no_sums(options_.device)));
+  return {sums[0], sums[1], sums[2]};
+}
+
+TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
+                                      const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
+  const auto batches_of_rank = [&](int rank) {
+    return Sampler(evaluation_order(options_, num_eval_rows(), rank)).batches(options_.eval_batch_size);
+  };
+  const Batches own = batches_of_rank(options_.rank);
+  const std::int64_t num_batches = std::ssize(batches_of_rank(0));  // rank 0 has the most
+  PrefetchLoader<ImageBatch> loader = loader_of(*evaluation_, own, /*epoch=*/0, /*begin=*/0);
+  at::Tensor sums = no_sums(options_.device);
+  for (std::int64_t i = 0; i < num_batches; ++i) {
+    if (const std::optional<ImageBatch> batch = loader.next()) {
+      run_batch(*batch, runner, sums);
+    } else {
+      pass_idly(*model_, runner, options_.device);
+    }
+    after_batch(i + 1, num_batches);
+  }
+  const bool is_counted = !options_.local_metrics || options_.rank == 0;
+  return {is_counted ? read(sums) : std::vector<double>(3, 0.0), num_batches};
+}
+
+LogRecord ImageTask::metrics(const std::vector<double>& sums) const {
+  const ImageSums all{sums[0], sums[1], sums[2]};
+  return {{"eval_loss", all.mean_loss()}, {"eval_accuracy", all.accuracy()}};
+}
+
+}  // namespace tessera

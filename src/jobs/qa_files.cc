@@ -1,0 +1,224 @@
+#include "jobs/qa_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "weights/load_weights.h"
+#include "weights/model_folder.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/text/numpy_permutation.h"
+#include "model/config_reader.h"
+#include "model/gpt_config.h"
+#include "model/initialise.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TokenizerPlace {
+  fs::path path;                  // what Tokenizer::load takes
+  std::vector<FileToCopy> files;  // to be saved with the model
+};
+
+std::vector<FileToCopy> files_in(const fs::path& folder) {
+  std::vector<FileToCopy> files;
+  for (const fs::path& file : tokenizer_files_in(folder)) files.push_back({file, file.filename().string()});
+  return files;
+}
+
+TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& model_folder,
+                              const Environment& environment) {
+  const std::string& name = settings.model.tokenizer_name;
+  if (name.empty()) {
+    const std::vector<FileToCopy> files = files_in(model_folder);
+    if (files.empty())
+      throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer_name PATH", model_folder.string()));
+    return {model_folder, files};
+  }
+  const fs::path path = find_model_folder(name, environment);
+  if (fs::is_directory(path)) return {path, files_in(path)};
+  if (path.filename() == "tokenizer.json") return {path, files_in(path.parent_path())};
+  return {path, {{path, "tokenizer.json"}}};
+}
+
+std::vector<std::int64_t> ids_at(const Json& config, const std::string& origin) {
+  return ConfigReader(config, origin).integers("eos_token_id", 0, std::numeric_limits<std::int64_t>::max());
+}
+
+// The ids that end a text: the generation config's, else the config's, and the tokenizer's own.
+std::vector<std::int64_t> eos_ids_of(const Json& config, const std::optional<Json>& generation,
+                                     const Tokenizer& tokenizer, const std::string& origin) {
+  std::vector<std::int64_t> ids = generation && generation->contains("eos_token_id")
+                                      ? ids_at(*generation, "generation_config.json")
+                                      : ids_at(config, origin);
+  const auto own = tokenizer.eos_id();
+  if (own && std::find(ids.begin(), ids.end(), *own) == ids.end()) ids.push_back(*own);
+  return ids;
+}
+
+Json gpt_config(const ModelSettings& model, const Tokenizer& tokenizer) {
+  GptConfig config;
+  config.vocab_size = std::max(model.vocab_size, tokenizer.vocab_size());
+  config.hidden_size = model.hidden_size;
+  config.num_layers = model.num_layers;
+  config.num_heads = model.num_heads;
+  config.ff_dim = model.ff_dim;
+  config.seq_length = model.seq_length;
+  config.learned_positions = model.learned_positions;
+  config.dropout = model.dropout;
+  Json json = config.to_json();
+  if (const auto id = tokenizer.bos_id()) json["bos_token_id"] = *id;
+  if (const auto id = tokenizer.eos_id()) json["eos_token_id"] = *id;
+  if (const auto id = tokenizer.pad_id()) json["pad_token_id"] = *id;
+  return json;
+}
+
+TextDataSettings data_settings(const TrainSettings& settings, const std::string& file, std::int64_t max_rows,
+                               const Environment& environment) {
+  TextDataSettings text;
+  text.file = file;
+  text.subset = {max_rows == 0 ? -1 : max_rows, settings.data.subset_seed.has_value(),
+                 static_cast<std::uint64_t>(settings.data.subset_seed.value_or(0))};
+  text.label_mode = label_mode_of(settings.data.label_mode);
+  text.max_length = settings.data.max_length;
+  text.cache_folder = default_cache_folder(environment);
+  return text;
+}
+
+// How the same rows are prompts: question and "Answer:" are whole, with room for the answer.
+TextDataSettings prompt_settings(const TrainSettings& settings, const QaModel& model, TextDataSettings text) {
+  text.label_mode = LabelMode::kAnswer;
+  const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
+  if (const auto positions = model.model->max_positions()) {
+    text.max_length = std::min(text.max_length, *positions - max_new_tokens + 1);
+    if (text.max_length < 1) {
+      throw UsageError(fmt::format("--max_new_tokens {}: the model has positions for {} tokens, question included",
+                                   max_new_tokens, *positions));
+    }
+  }
+  return text;
+}
+
+std::vector<SquadRow> rows_with_answers(const TextDataSettings& text, const std::string& bytes) {
+  const SquadFile file = parse_squad(bytes, text.file.string());
+  if (std::none_of(file.rows.begin(), file.rows.end(), [](const SquadRow& row) { return !row.answers.empty(); })) {
+    throw UsageError(
+        fmt::format("{}: not one of its {} rows has an answer to compare with; take a file with answers, or "
+                    "--predict_with_generate false",
+                    text.file.string(), file.rows.size()));
+  }
+  std::vector<SquadRow> rows;
+  for (const std::int64_t row : rows_of(text.subset, std::ssize(file.rows))) {
+    rows.push_back(file.rows[static_cast<std::size_t>(row)]);
+  }
+  return rows;
+}
+
+}  // namespace
+
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment) {
+  const ModelSettings& model = settings.model;
+  fs::path folder;
+  Json config;
+  std::optional<Json> generation;
+  std::string origin = "the model's settings";
+  if (!model.name_or_path.empty()) {
+    const ModelFolder opened = ModelFolder::open(find_model_folder(model.name_or_path, environment));
+    folder = opened.path();
+    config = opened.config();
+    generation = opened.generation_config();
+    origin = (folder / "config.json").string();
+  } else if (settings.job == Job::kBloomQa) {
+    origin = model.config_name;
+    config = read_json_file(origin);
+    if (!config.is_object()) throw UsageError(origin + ": expected a JSON object");
+    if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
+  }
+  const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
+  // What is no text model is refused as that, before it is asked for a tokenizer.
+  std::shared_ptr<LanguageModel> made = config.is_null() ? nullptr : make();
+  TokenizerPlace place = find_tokenizer(settings, folder, environment);
+  Tokenizer tokenizer = Tokenizer::load(place.path);
+  if (!made) {
+    config = gpt_config(model, tokenizer);
+    made = make();
+  }
+  std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
+  return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
+          folder,          std::move(eos_ids)};
+}
+
+SavedModel saved_model_of(const QaModel& model) {
+  return {*model.model, model.config, model.generation_config, model.tokenizer_files};
+}
+
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+                                    const Environment& environment) {
+  const DataSettings& data = settings.data;
+  const TextDataSettings text = data_settings(settings, data.validation_file, data.max_eval_samples, environment);
+  if (!settings.evaluation.generates) return {load_text_data(text, model.tokenizer), {}};
+  const std::string bytes = read_squad_bytes(text.file);
+  const std::vector<SquadRow> rows = rows_with_answers(text, bytes);
+  QaEvaluationData opened{load_text_data(text, model.tokenizer, bytes), {}};
+  const TextDataSettings as_prompts = prompt_settings(settings, model, text);
+  const bool is_alike = as_prompts.label_mode == text.label_mode && as_prompts.max_length == text.max_length;
+  if (is_alike) {
+    opened.prompts = prompts_of(opened.text.tokens, rows);
+    return opened;
+  }
+  try {
+    opened.prompts = prompts_of(load_text_data(as_prompts, model.tokenizer, bytes).tokens, rows);
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::kUsage || as_prompts.max_length == text.max_length) throw;
+    throw UsageError(fmt::format("{} (of the model's positions --max_new_tokens {} leaves {} for question and answer)",
+                                 error.what(), settings.evaluation.max_new_tokens, as_prompts.max_length));
+  }
+  return opened;
+}
+
+QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment) {
+  const DataSettings& data = settings.data;
+  QaData opened{
+      load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer),
+      std::nullopt,
+      {}};
+  if (data.validation_file.empty()) return opened;
+  QaEvaluationData evaluation = open_qa_evaluation(settings, model, environment);
+  opened.evaluation = std::move(evaluation.text);
+  opened.prompts = std::move(evaluation.prompts);
+  return opened;
+}
+
+struct FirstValues::Impl {
+  std::optional<Weights> weights;
+  std::optional<WeightSource> source;
+  double initializer_range = 0;
+  std::uint64_t seed = 0;
+};
+
+FirstValues::FirstValues(const QaModel& model, std::uint64_t seed) {
+  auto impl = std::make_shared<Impl>();
+  impl->initializer_range = model.model->initializer_range();
+  impl->seed = seed;
+  if (!model.weights_folder.empty()) {
+    LoadOptions options;
+    options.base_model_prefix = model.model->base_prefix();
+    options.ties = model.model->tied_names();
+    impl->weights.emplace(Weights::open(model.weights_folder));
+    impl->source.emplace(*model.model, *impl->weights, options);
+  }
+  impl_ = std::move(impl);
+}
+
+FirstValues::~FirstValues() = default;
+
+void FirstValues::operator()(const std::string& name, at::Tensor values) const {
+  if (impl_->source) return impl_->source->fill(name, values);
+  initialise_parameter(values, name, impl_->initializer_range, impl_->seed);
+}
+
+}  // namespace tessera

@@ -1,0 +1,68 @@
+// What a question-answering job is made of: model, tokenizer, rows; read from the files that the settings name.
+//
+// Every rank reads the same files and comes to the same result or refusal.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weights/weights.h"
+#include "state/model_output.h"
+#include "core/environment.h"
+#include "core/json.h"
+#include "data/text/token_cache.h"
+#include "data/tokenizer/tokenizer.h"
+#include "model/language_model.h"
+#include "jobs/answers.h"
+#include "settings/train_settings.h"
+
+namespace tessera {
+
+struct QaModel {
+  std::shared_ptr<LanguageModel> model;  // on the meta device
+  Json config;                           // of the folder that will be saved
+  std::optional<Json> generation_config;
+  Tokenizer tokenizer;
+  std::vector<FileToCopy> tokenizer_files;
+  std::filesystem::path weights_folder;  // empty: from scratch
+  std::vector<std::int64_t> eos_ids;
+};
+
+// Throws UsageError where a folder has no tokenizer, a config is not right, or a file is missing.
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment);
+
+SavedModel saved_model_of(const QaModel& model);
+
+struct QaEvaluationData {
+  TextData text;
+  std::vector<QaPrompt> prompts;  // of the same rows; empty where nothing is to be generated
+};
+
+// The rows of the validation file. Throws UsageError where answers are to be compared and not one row has any.
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+                                    const Environment& environment);
+
+struct QaData {
+  TextData training;
+  std::optional<TextData> evaluation;
+  std::vector<QaPrompt> prompts;
+};
+
+QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment);
+
+// The engine's first values: the file's, or fresh ones that depend on the seed alone.
+class FirstValues {
+ public:
+  FirstValues(const QaModel& model, std::uint64_t seed);
+  ~FirstValues();
+  void operator()(const std::string& name, at::Tensor values) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace tessera

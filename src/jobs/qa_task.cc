@@ -1,0 +1,128 @@
+#include "jobs/qa_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "data/text/qa_sequence.h"
+
+namespace tessera {
+namespace {
+
+SamplerOptions training_order(const QaTaskOptions& options, std::int64_t num_rows, int rank) {
+  return {.num_rows = num_rows,
+          .rank = rank,
+          .num_ranks = options.num_ranks,
+          .order = options.shuffles ? Order::kShuffled : Order::kSequential,
+          .seed = options.data_seed,
+          .tail = options.drops_last ? Tail::kDrop : Tail::kRepeat,
+          .share = Share::kBatches,
+          .batch_size = options.batch_size};
+}
+
+}  // namespace
+
+void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what) {
+  for (std::int64_t row = 0; row < tokens.size(); ++row) {
+    for (const std::int32_t id : tokens.ids(row)) {
+      if (id >= 0 && id < model.vocab_size()) continue;
+      throw UsageError(
+          fmt::format("{}, row {}: token {} is beyond the model's vocabulary of {}: tokenizer and model do not belong "
+                      "together",
+                      what, row, id, model.vocab_size()));
+    }
+    for (const std::int32_t id : tokens.targets(row)) {
+      if (id == kNoTarget || (id >= 0 && id < model.vocab_size())) continue;
+      throw UsageError(fmt::format("{}, row {}: label {} is beyond the model's vocabulary of {}", what, row, id,
+                                   model.vocab_size()));
+    }
+  }
+}
+
+QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
+               const QaTaskOptions& options)
+    : model_(std::move(model)), training_(training), options_(options) {
+  if (evaluation != nullptr) {
+    evaluation_.emplace(
+        *model_, *evaluation,
+        QaEvaluationOptions{options_.rank, options_.num_ranks, options_.device, options_.eval_batch_size});
+  }
+  if (training_.size() < options_.num_ranks) {
+    throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
+                                 training_.size(), options_.num_ranks));
+  }
+  for (std::int64_t row = 0; row < training_.size(); ++row) {
+    const auto targets = training_.targets(row);
+    counted_of_row_.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget));
+  }
+  num_batches_ = std::ssize(batches_of(0, options_.rank));
+  if (num_batches_ == 0) {
+    throw UsageError(
+        fmt::format("{} training rows make no whole batch of {} rows on each of {} ranks, and "
+                    "--dataloader_drop_last leaves out what is not whole: take a smaller batch",
+                    training_.size(), options_.batch_size, options_.num_ranks));
+  }
+}
+
+QaTask::Batches QaTask::batches_of(std::int64_t epoch, int rank) const {
+  Sampler sampler(training_order(options_, training_.size(), rank));
+  sampler.start_epoch(epoch);
+  return sampler.batches(options_.batch_size);
+}
+
+QaTask::Batches QaTask::passes_of(const Batches& batches) const {
+  Batches passes(batches.empty() ? 0 : static_cast<std::size_t>(pass_of(std::ssize(batches) - 1) + 1));
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    auto& pass = passes[static_cast<std::size_t>(pass_of(static_cast<std::int64_t>(i)))];
+    pass.insert(pass.end(), batches[i].begin(), batches[i].end());
+  }
+  return passes;
+}
+
+void QaTask::start_epoch(std::int64_t epoch) {
+  loader_.reset();
+  passes_ = passes_of(batches_of(epoch, options_.rank));
+  counted_of_pass_.assign(passes_.size(), 0);
+  for (int rank = 0; rank < options_.num_ranks; ++rank) {
+    const Batches passes = rank == options_.rank ? passes_ : passes_of(batches_of(epoch, rank));
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      for (const std::int64_t row : passes[i]) counted_of_pass_[i] += counted_of_row_[static_cast<std::size_t>(row)];
+    }
+  }
+  epoch_ = epoch;
+}
+
+TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
+  if (update.epoch != epoch_) start_epoch(update.epoch);
+  const std::int64_t first = pass_of(update.first_batch),
+                     end = pass_of(update.first_batch + update.num_batches - 1) + 1;
+  if (!loader_ || loader_->position() != first) {
+    loader_.reset();
+    // `new` of what the function returns: a loader cannot be moved.
+    loader_.reset(new PrefetchLoader<PackedBatch>(text_loader(
+        training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead})));
+  }
+  UpdateShape shape{end - first, 0};
+  for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];
+  return shape;
+}
+
+at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
+  std::optional<PackedBatch> batch = loader_->next();
+  if (!batch) throw Error("the epoch has no further batch");
+  model_->set_dropout_seed(seed);
+  return model_->loss(on_device(std::move(*batch), options_.device), runner, {.gradient_scale = gradient_scale}).sum;
+}
+
+TrainTask::Totals QaTask::evaluate(UnitRunner& runner,
+                                   const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
+  return evaluation_->evaluate(runner, after_batch);
+}
+
+LogRecord QaTask::metrics(const std::vector<double>& sums) const {
+  return evaluation_->metrics(sums);
+}
+
+}  // namespace tessera

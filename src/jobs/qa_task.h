@@ -1,0 +1,72 @@
+// bloom-qa and gpt-qa: a language model on rows of tokens.
+//
+// The order of the rows is Hugging Face's: one permutation for all ranks by data seed and epoch, batch i to rank i
+// modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without asking.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/loading/sampler.h"
+#include "data/loading/text_batches.h"
+#include "model/language_model.h"
+#include "jobs/qa_evaluation.h"
+#include "train/task.h"
+
+namespace tessera {
+
+struct QaTaskOptions {
+  int rank = 0, num_ranks = 1;
+  at::Device device = at::kCPU;
+  std::int64_t batch_size = 1, eval_batch_size = 1;  // rows of one rank and micro-step
+  std::int64_t accumulation = 1;
+  bool merges = false;  // the micro-steps of an update are one pass
+  bool shuffles = true, drops_last = false;
+  std::uint64_t data_seed = 0;
+  int num_workers = 0;
+  std::int64_t num_ahead = 1;  // passes that workers prepare
+};
+
+// Throws UsageError naming row, id and vocabulary where a token is none of the model's. `what` is what messages call
+// the rows: a file's name.
+void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what);
+
+class QaTask : public TrainTask {
+ public:
+  // `evaluation` may be null. Throws UsageError where there are fewer rows than ranks, or no whole batch.
+  QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
+         const QaTaskOptions& options);
+
+  UnitModel& model() override { return *model_; }
+  std::int64_t num_rows() const override { return training_.size(); }
+  std::int64_t num_batches() const override { return num_batches_; }
+  std::int64_t num_eval_rows() const override { return evaluation_ ? evaluation_->num_rows() : 0; }
+
+  UpdateShape begin_update(const Update& update) override;
+  at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
+  Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
+  LogRecord metrics(const std::vector<double>& sums) const override;
+
+ private:
+  using Batches = std::vector<std::vector<std::int64_t>>;
+
+  Batches batches_of(std::int64_t epoch, int rank) const;
+  void start_epoch(std::int64_t epoch);
+  std::int64_t pass_of(std::int64_t batch) const { return options_.merges ? batch / options_.accumulation : batch; }
+  Batches passes_of(const Batches& batches) const;
+
+  std::shared_ptr<LanguageModel> model_;
+  const TokenStore& training_;
+  QaTaskOptions options_;
+  std::optional<QaEvaluation> evaluation_;
+  std::vector<std::int64_t> counted_of_row_;
+  std::int64_t num_batches_ = 0;
+
+  std::int64_t epoch_ = -1;
+  Batches passes_;                             // rows of this rank's, of the epoch
+  std::vector<std::int64_t> counted_of_pass_;  // over all ranks
+  std::unique_ptr<PrefetchLoader<PackedBatch>> loader_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,143 @@
+#include "jobs/squad_metrics.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "data/tokenizer/unicode.h"
+#include "data/tokenizer/utf8.h"
+
+namespace tessera {
+
+namespace {
+
+using internal::CharTable;
+
+constexpr char32_t kCapitalSigma = 0x3A3, kFinalSigma = 0x3C2;
+
+bool is_letter(char32_t c) {
+  return (CharTable::get()[c] & internal::kLetter) != 0;
+}
+
+// Python's \w: letters, numbers and the underscore, but no combining marks.
+bool is_word(char32_t c) {
+  return c == '_' || (CharTable::get()[c] & (internal::kLetter | internal::kNumber)) != 0;
+}
+
+// What Python's split() splits at: Unicode's white space and four control characters.
+bool is_space(char32_t c) {
+  return (c >= 0x1C && c <= 0x1F) || (CharTable::get()[c] & internal::kSpace) != 0;
+}
+
+bool is_ascii_punctuation(char32_t c) {
+  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+// A capital sigma at a word's end has a lower case of its own, as in Python.
+std::u32string lower_case(const std::u32string& text) {
+  std::u32string lower;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool follows_letter = i > 0 && is_letter(text[i - 1]);
+    const bool precedes_letter = i + 1 < text.size() && is_letter(text[i + 1]);
+    if (text[i] == kCapitalSigma && follows_letter && !precedes_letter) {
+      lower += kFinalSigma;
+    } else {
+      internal::append_lower_case(lower, text[i]);
+    }
+  }
+  return lower;
+}
+
+bool is_article(std::u32string_view word) {
+  return word == U"a" || word == U"an" || word == U"the";
+}
+
+// An article is a whole run of word characters: '日本the' holds none, 'the½' neither, 'the”' one.
+std::u32string without_articles(const std::u32string& text) {
+  std::u32string rest;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const std::u32string_view word = std::u32string_view(text).substr(begin, end - begin);
+    rest += is_article(word) ? std::u32string_view(U" ") : word;
+    if (end < text.size()) rest += text[end++];
+    begin = end;
+  }
+  return rest;
+}
+
+std::vector<std::string> words_of(std::string_view answer) {
+  std::u32string text = lower_case(internal::to_utf32(internal::replace_ill_formed(answer)));
+  std::erase_if(text, is_ascii_punctuation);
+  std::vector<std::string> words;
+  bool in_word = false;
+  for (const char32_t c : without_articles(text)) {
+    if (is_space(c)) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    internal::append_utf8(words.back(), c);
+  }
+  return words;
+}
+
+AnswerScore score(const std::vector<std::string>& predicted, const std::vector<std::string>& gold) {
+  AnswerScore result;
+  result.exact_match = predicted == gold ? 1 : 0;
+  if (predicted.empty() || gold.empty()) {
+    result.f1 = result.exact_match;
+    return result;
+  }
+  std::map<std::string_view, int> left;  // of each gold word
+  for (const std::string& word : gold) ++left[word];
+  int num_same = 0;
+  for (const std::string& word : predicted) {
+    const auto found = left.find(word);
+    if (found != left.end() && found->second-- > 0) ++num_same;
+  }
+  if (num_same == 0) return result;
+  const double precision = 1.0 * num_same / static_cast<double>(predicted.size());
+  const double recall = 1.0 * num_same / static_cast<double>(gold.size());
+  result.f1 = (2 * precision * recall) / (precision + recall);
+  return result;
+}
+
+}  // namespace
+
+std::string normalize_answer(std::string_view answer) {
+  std::string text;
+  for (const std::string& word : words_of(answer)) {
+    if (!text.empty()) text += ' ';
+    text += word;
+  }
+  return text;
+}
+
+AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers) {
+  if (gold_answers.empty()) throw Error("an answer cannot be scored: there is no gold answer to hold it against");
+  const std::vector<std::string> predicted = words_of(prediction);
+  AnswerScore best;
+  for (const std::string& gold : gold_answers) {
+    const AnswerScore one = score(predicted, words_of(gold));
+    best.exact_match = std::max(best.exact_match, one.exact_match);
+    best.f1 = std::max(best.f1, one.f1);
+  }
+  return best;
+}
+
+void SquadMetrics::add(std::string_view prediction, const std::vector<std::string>& gold_answers) {
+  const AnswerScore score_of_answer = score_answer(prediction, gold_answers);
+  exact_sum_ += score_of_answer.exact_match;
+  f1_sum_ += score_of_answer.f1;
+  ++num_answers_;
+}
+
+void SquadMetrics::add(const SquadMetrics& other) {
+  exact_sum_ += other.exact_sum_;
+  f1_sum_ += other.f1_sum_;
+  num_answers_ += other.num_answers_;
+}
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+// The metric history as CSV, one value a row: step,epoch,time,metric,value. A run that is resumed continues the file
+// after the step of its checkpoint; another begins a new one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "report/append_file.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+class CsvHistory : public TrainListener {
+ public:
+  // `continued_step`: of the checkpoint, where the file is to be continued.
+  CsvHistory(std::filesystem::path file, std::optional<std::int64_t> continued_step)
+      : path_(std::move(file)), continued_step_(continued_step) {}
+
+  std::string name() const override { return "CSV history"; }
+  void on_train_begin(const RunMoment& at) override;
+  void on_log(const RunMoment& at, const LogRecord& record) override;
+  void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_system_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_summary(const RunMoment& at, const LogRecord& record) override;
+
+ private:
+  enum class Names { kOfLogLine, kAsTheyAre };
+  void add(const RunMoment& at, const LogRecord& record, Names names);
+
+  std::filesystem::path path_;
+  std::optional<std::int64_t> continued_step_;
+  std::unique_ptr<AppendFile> file_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+// Each rank's own log: rank 0 is watched on the screen, the others write files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "report/train_reports.h"
+#include "tessera/world.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+// <log_dir>/<name>-<job id>/rank-N.log, or <output_dir>/log/rank-N.log where no --log_dir is given. The name is
+// --run_name, else Slurm's job name, else the job; the id Slurm's or the launcher's (none: only the name).
+std::filesystem::path rank_log_path(const TrainSettings& settings, const Environment& environment, int rank);
+
+// This rank's log lines go there, too, from now on. Throws UsageError where --log_dir cannot be written.
+void open_rank_log(const TrainRun& run, const World& world);
+
+// What the trainer tells: log records, checkpoints, the end. The file alone: on the screen others show it.
+class RankLog : public TrainListener {
+ public:
+  std::string name() const override { return "rank log"; }
+  void on_log(const RunMoment& at, const LogRecord& record) override;
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
+  void on_summary(const RunMoment& at, const LogRecord& record) override;
+  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
+};
+
+}  // namespace tessera

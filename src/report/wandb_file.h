@@ -1,0 +1,29 @@
+// A W&B run file (run-<id>.wandb): records of Protocol Buffers in blocks, in LevelDB's log format with zlib's checksum.
+//
+// Seven bytes of header (":W&B", 0xBEE1, version 0), then blocks of 32 KiB. A record is checksum (of type and data),
+// length, type and data; one that does not fit what is left of a block goes on in the next. Each append() is with the
+// system when it returns, so that a run that is killed can be synchronised up to there.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "report/append_file.h"
+
+namespace tessera {
+
+class WandbFile {
+ public:
+  explicit WandbFile(const std::filesystem::path& path);
+
+  void append(std::string_view record);
+  const std::filesystem::path& path() const { return file_.path(); }
+
+ private:
+  AppendFile file_;
+  std::uint64_t num_bytes_ = 0;
+};
+
+}  // namespace tessera

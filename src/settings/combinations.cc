@@ -1,0 +1,223 @@
+// Settings that make no sense together, refused before anything starts.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <initializer_list>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "settings/load.h"
+#include "settings/translate.h"
+
+namespace tessera {
+
+namespace {
+
+using internal::shown;
+
+bool from_command_line(const Schema& schema, const char* name) {
+  return schema.at(name).source() == Source::kCommandLine;
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw UsageError(message);
+}
+
+// Of a value that somebody gave on the command line and nothing would read.
+void need(const Schema& schema, bool is_read, std::initializer_list<const char*> names, const std::string& condition) {
+  if (is_read) return;
+  for (const char* name : names) {
+    if (from_command_line(schema, name)) refuse(fmt::format("{}: only {}", shown(schema, name), condition));
+  }
+}
+
+void check_spread(const Schema& schema, const DeclaredSettings& s, const Translation& how) {
+  const SpreadSettings& spread = s.train.spread;
+  const std::string& strategy = spread.strategy;
+  const bool is_fsdp = strategy.find("shard") != std::string::npos;
+  const bool splits_parameters = strategy == "zero3" || (is_fsdp && strategy != "no_shard");
+  if (!s.deepspeed.empty() && (!s.fsdp.empty() || !s.fsdp_config.empty())) {
+    refuse("--deepspeed and --fsdp exclude each other; give one");
+  }
+  if (!s.fsdp_config.empty() && !is_fsdp) {
+    refuse(fmt::format("--fsdp_config: needs --fsdp \"full_shard auto_wrap\" or another of its strategies, found {}",
+                       shown(schema, "strategy")));
+  }
+  if (strategy == "single" && how.num_ranks.value_or(1) > 1) {
+    refuse(fmt::format("{}: there are {} ranks; take ddp or another strategy, or start one rank",
+                       shown(schema, "strategy"), *how.num_ranks));
+  }
+  if (spread.offload_param && !splits_parameters) {
+    refuse(
+        fmt::format("{}: needs a strategy that splits the parameters (zero3, full_shard, shard_grad_op or "
+                    "hybrid_shard), found {}",
+                    shown(schema, "offload_param"), shown(schema, "strategy")));
+  }
+  need(schema, spread.offload_optimizer || spread.offload_param, {"pin_memory"},
+       "with --offload_optimizer or --offload_param");
+  need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
+  need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap", "wrap_classes"},
+       "with a strategy that splits the parameters, found " + strategy);
+}
+
+void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
+  const OptimizerSettings& optimizer = s.train.optimizer;
+  const bool is_sgd = optimizer.kind == OptimizerKind::kSgd;
+  need(schema, is_sgd, {"momentum", "nesterov"}, "with --optim sgd");
+  need(schema, !is_sgd, {"adam_beta1", "adam_beta2", "adam_epsilon"}, "with --optim adamw_torch");
+  if (is_sgd && optimizer.nesterov && optimizer.momentum == 0) refuse("--nesterov: needs --momentum above 0");
+  need(schema, s.train.precision.compute == NumberType::kFloat16 || s.train.precision.half_on_gpu,
+       {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "consecutive_hysteresis",
+        "min_loss_scale"},
+       "with --fp16");
+  need(schema, s.loss_scale == 0,
+       {"initial_scale_power", "loss_scale_window", "hysteresis", "consecutive_hysteresis", "min_loss_scale"},
+       "with a dynamic scale, --loss_scale 0");
+}
+
+void check_buffers(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
+  const std::optional<NumberType>& type = s.train.precision.buffers;
+  if (!type) return;
+  if (s.train.job != Job::kResnetTinyimagenet) {
+    notes.push_back(fmt::format("{} changes nothing: the model has no buffers", shown(schema, "buffer_dtype")));
+  } else if (*type != NumberType::kFloat32) {
+    refuse(fmt::format("{}: batch norm's statistics stay in fp32; leave it out", shown(schema, "buffer_dtype")));
+  }
+}
+
+void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
+  const ScheduleOptions& schedule = s.train.schedule;
+  const bool is_step = schedule.kind == "StepLR";
+  const bool is_deepspeeds = schedule.kind.starts_with("Warmup");
+  const bool has_warmup = schedule.warmup_steps > 0 || schedule.warmup_ratio > 0;
+  if (has_warmup && (is_step || schedule.kind == "constant")) {
+    refuse(fmt::format("{}: {} has no warm-up; take {}",
+                       shown(schema, schedule.warmup_steps > 0 ? "warmup_steps" : "warmup_ratio"),
+                       shown(schema, "lr_scheduler_type"), is_step ? "linear" : "constant_with_warmup"));
+  }
+  need(schema, is_step, {"step_size", "gamma"}, "with --lr_scheduler_type StepLR");
+  need(schema, is_deepspeeds, {"warmup_type", "warmup_min_lr"},
+       "with DeepSpeed's schedules, WarmupLR and WarmupDecayLR");
+  if (schedule.kind == "cosine_with_min_lr" && schedule.min_lr.has_value() == schedule.min_lr_rate.has_value()) {
+    refuse("--lr_scheduler_type=cosine_with_min_lr: needs one of min_lr and min_lr_rate in --lr_scheduler_kwargs");
+  }
+  if (schedule.warmup_steps > 0 && schedule.warmup_ratio > 0) {
+    notes.push_back(fmt::format("{} overrules {}, as in transformers", shown(schema, "warmup_steps"),
+                                shown(schema, "warmup_ratio")));
+  }
+  const std::int64_t max_steps = s.train.loop.max_steps;
+  if (max_steps > 0) check_total_steps(s.train, max_steps);
+  if (max_steps > 0 && from_command_line(schema, "num_train_epochs") && from_command_line(schema, "max_steps")) {
+    notes.push_back(fmt::format("{} overrules {}, as in transformers", shown(schema, "max_steps"),
+                                shown(schema, "num_train_epochs")));
+  }
+}
+
+// As transformers: whole numbers, or shares of all steps below 1. Steps beside another strategy are in many scripts.
+void check_steps(const Schema& schema, const char* strategy, const char* steps, Interval interval, double value,
+                 std::vector<std::string>& notes) {
+  if (interval != Interval::kSteps && from_command_line(schema, steps)) {
+    const char* word = interval == Interval::kNo ? "no" : interval == Interval::kEpoch ? "epoch" : "best";
+    notes.push_back(fmt::format("{} changes nothing: {} is {}", shown(schema, steps), strategy, word));
+  }
+  if (interval != Interval::kSteps) return;
+  if (value == 0) refuse(fmt::format("{}: needs --{} above 0", shown(schema, strategy), steps));
+  if (value > 1 && value != std::floor(value)) {
+    refuse(fmt::format("{}: expected a whole number, or a share below 1", shown(schema, steps)));
+  }
+}
+
+void check_best(const Schema& schema, const DeclaredSettings& s) {
+  const EvaluationSettings& evaluation = s.train.evaluation;
+  const FlowOptions& flow = s.train.flow;
+  const bool evaluates = flow.evaluation != Interval::kNo;
+  if (evaluation.early_stopping_patience > 0 && !evaluates) {
+    refuse(fmt::format("{}: needs evaluations on the way; give --eval_strategy epoch and --validation_file",
+                       shown(schema, "early_stopping_patience")));
+  }
+  if (flow.saving == Interval::kBest && (!evaluates || evaluation.metric_for_best_model.empty())) {
+    refuse(fmt::format("{}: needs --metric_for_best_model and evaluations on the way", shown(schema, "save_strategy")));
+  }
+  if (!evaluation.load_best_model_at_end || flow.saving == Interval::kBest) return;
+  if (flow.evaluation != flow.saving || !evaluates) {
+    const bool lacks_data = !evaluates && s.eval_strategy != "no";
+    refuse(fmt::format("{}: needs one strategy for both, found {}{} and {}", shown(schema, "load_best_model_at_end"),
+                       shown(schema, "eval_strategy"), lacks_data ? ", without --validation_file," : "",
+                       shown(schema, "save_strategy")));
+  }
+  if (flow.evaluation != Interval::kSteps) return;
+  const double eval_steps = flow.eval_steps.value_or(flow.logging_steps);
+  const bool both_shares = eval_steps < 1 && flow.save_steps < 1, none = eval_steps >= 1 && flow.save_steps >= 1;
+  const double ratio = flow.save_steps / eval_steps;
+  if ((!both_shares && !none) || std::abs(ratio - std::round(ratio)) > 1e-6 || ratio < 0.5) {
+    refuse(fmt::format("{}: needs save_steps that are a multiple of eval_steps, found {} and {}",
+                       shown(schema, "load_best_model_at_end"), flow.save_steps, eval_steps));
+  }
+}
+
+void check_data(const Schema& schema, const DeclaredSettings& s) {
+  const TrainSettings& train = s.train;
+  const auto require = [](const std::string& value, const char* what) {
+    if (value.empty()) refuse(fmt::format("{} is missing", what));
+  };
+  if (train.job == Job::kResnetTinyimagenet) {
+    require(train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
+    return;
+  }
+  require(train.data.train_file, "--train_file FILE");
+  if (train.job == Job::kGptQa) {
+    require(train.model.tokenizer_name, "--tokenizer_name PATH");
+    return;
+  }
+  const bool from_scratch = train.model.name_or_path.empty();
+  if (from_scratch)
+    require(train.model.config_name, "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch,");
+  if (from_scratch) require(train.model.tokenizer_name, "--tokenizer_name PATH, which a model from scratch needs,");
+  if (!from_scratch && !train.model.config_name.empty()) {
+    refuse(fmt::format("{} and {} exclude each other: the folder has a config.json of its own",
+                       shown(schema, "model_name_or_path"), shown(schema, "config_name")));
+  }
+}
+
+void check_lengths(const Schema& schema, const DeclaredSettings& s) {
+  need(schema, s.train.data.num_workers > 0, {"dataloader_prefetch_factor"}, "with --dataloader_num_workers above 0");
+  if (s.train.job != Job::kGptQa || s.train.data.max_length <= s.train.model.seq_length) return;
+  refuse(fmt::format("{} is more than {}", shown(schema, "max_length"), shown(schema, "seq_length")));
+}
+
+}  // namespace
+
+namespace internal {
+
+void check_combinations(const Schema& schema, const DeclaredSettings& s, const Translation& how,
+                        std::vector<std::string>& notes) {
+  const TrainSettings& train = s.train;
+  check_spread(schema, s, how);
+  check_optimizer(schema, s);
+  check_buffers(schema, s, notes);
+  check_schedule(schema, s, notes);
+  const FlowOptions& flow = train.flow;
+  check_steps(schema, "eval_strategy", "eval_steps", flow.evaluation, flow.eval_steps.value_or(0), notes);
+  check_steps(schema, "save_strategy", "save_steps", flow.saving, flow.save_steps, notes);
+  check_steps(schema, "logging_strategy", "logging_steps", flow.logging, flow.logging_steps, notes);
+  check_best(schema, s);
+  check_lengths(schema, s);
+  if (how.needs_data) check_data(schema, s);
+}
+
+}  // namespace internal
+
+void check_total_steps(const TrainSettings& settings, std::int64_t num_steps) {
+  const ScheduleOptions& schedule = settings.schedule;
+  // A constant rate is reached however long it takes; one that falls would never begin to.
+  const bool may_be_longer = schedule.kind == "WarmupLR" || schedule.kind == "constant_with_warmup";
+  if (!may_be_longer && schedule.warmup_steps > num_steps) {
+    refuse(fmt::format("warmup_steps {}: the run has only {} steps; give fewer, or --warmup_ratio",
+                       schedule.warmup_steps, num_steps));
+  }
+  if (schedule.total_steps > 0 && schedule.total_steps != num_steps) {
+    refuse(fmt::format("total_num_steps {}: the run has {} steps; write \"auto\"", schedule.total_steps, num_steps));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,372 @@
+#include "settings/ds_config.h"
+
+#include <filesystem>
+
+#include "core/file.h"
+#include "settings/test_load.h"
+
+namespace tessera {
+namespace {
+
+class DsConfig : public LoadTest {
+ protected:
+  LoadedTrainSettings with(const std::string& json, const Words& words = {}) {
+    Words all = {"--deepspeed", file("ds.json", json)};
+    all.insert(all.end(), words.begin(), words.end());
+    return load(all);
+  }
+  std::string refusal_with(const std::string& json, const Words& words = {}) {
+    Words all = {"--deepspeed", file("ds.json", json)};
+    all.insert(all.end(), words.begin(), words.end());
+    return refusal(all);
+  }
+};
+
+TEST_F(DsConfig, EveryKeyOfTheContractIsTaken) {
+  num_ranks_ = 2;
+  const LoadedTrainSettings loaded = with(R"({
+    "train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8,
+    "gradient_clipping": 0.5,
+    "optimizer": {"type": "Adam", "params": {"lr": 3e-5, "betas": [0.8, 0.99], "eps": 1e-7, "weight_decay": 3e-7}},
+    "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 1e-6, "warmup_max_lr": 3e-5,
+                  "warmup_num_steps": 10, "total_num_steps": 50}},
+    "fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 12, "loss_scale_window": 500, "hysteresis": 3,
+             "min_loss_scale": 2},
+    "bf16": {"enabled": false},
+    "zero_optimization": {"stage": 3, "overlap_comm": true, "contiguous_gradients": true, "reduce_scatter": true,
+      "reduce_bucket_size": 5e8, "allgather_bucket_size": 5e8, "stage3_prefetch_bucket_size": 5e7,
+      "stage3_param_persistence_threshold": 1e5, "stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9,
+      "stage3_gather_16bit_weights_on_model_save": true, "sub_group_size": 1e9,
+      "offload_optimizer": {"device": "cpu", "pin_memory": true, "buffer_count": 4, "fast_init": false, "ratio": 1.0},
+      "offload_param": {"device": "cpu", "pin_memory": true, "buffer_count": 5, "buffer_size": 1e8, "max_in_cpu": 1e9}},
+    "activation_checkpointing": {"partition_activations": false, "cpu_checkpointing": false},
+    "wall_clock_breakdown": false, "steps_per_print": 10})",
+                                          {"--max_steps=50"});
+  const TrainSettings& s = loaded.settings;
+  EXPECT_EQ(s.loop.batch_size, 2);
+  EXPECT_EQ(s.loop.accumulation, 8);
+  EXPECT_EQ(s.optimizer.max_grad_norm, 0.5);
+  EXPECT_EQ(s.optimizer.kind, OptimizerKind::kAdamW);  // DeepSpeed's Adam decays as AdamW does
+  EXPECT_EQ(s.optimizer.learning_rate, 3e-5);
+  EXPECT_EQ(s.optimizer.beta1, 0.8);
+  EXPECT_EQ(s.optimizer.beta2, 0.99);
+  EXPECT_EQ(s.optimizer.epsilon, 1e-7);
+  EXPECT_EQ(s.optimizer.weight_decay, 3e-7);
+  EXPECT_EQ(s.schedule.kind, "WarmupDecayLR");
+  EXPECT_EQ(s.schedule.warmup_min_lr, 1e-6);
+  EXPECT_EQ(s.schedule.warmup_steps, 10);
+  EXPECT_EQ(s.schedule.total_steps, 50);
+  EXPECT_EQ(s.schedule.warmup_shape, WarmupShape::kLog);
+  EXPECT_EQ(s.precision.compute, NumberType::kFloat16);
+  EXPECT_EQ(s.precision.loss_scale.rule, LossScaleOptions::Rule::kDeepSpeed);
+  EXPECT_EQ(s.precision.loss_scale.initial, 4096);
+  EXPECT_EQ(s.precision.loss_scale.growth_interval, 500);
+  EXPECT_EQ(s.precision.loss_scale.hysteresis, 3);
+  EXPECT_EQ(s.precision.loss_scale.minimum, 2);
+  EXPECT_EQ(s.spread.strategy, "zero3");
+  EXPECT_TRUE(s.spread.offload_optimizer);
+  EXPECT_TRUE(s.spread.offload_param);
+  EXPECT_TRUE(s.spread.pin_memory);
+  EXPECT_TRUE(s.spread.forward_prefetch);
+  const std::string said = notes(loaded);
+  EXPECT_EQ(said.find("ds.json: accepted, but without effect here: "), 0u) << said;
+  for (const char* key : {"overlap_comm", "reduce_bucket_size", "buffer_count", "steps_per_print", "sub_group_size"}) {
+    EXPECT_NE(said.find(key), std::string::npos) << key;
+  }
+  EXPECT_EQ(said.find("hysteresis"), std::string::npos);
+}
+
+TEST_F(DsConfig, TheExperimentsFilesAreTaken) {
+  struct Expected {
+    const char *name, *strategy;
+    bool optimizer, param, pinned;
+  };
+  const Expected files[] = {{"zero0", "zero0", false, false, false},
+                            {"zero1", "zero1", false, false, false},
+                            {"zero1_cpu_offload", "zero1", true, false, false},
+                            {"zero2", "zero2", false, false, false},
+                            {"zero2_cpu_offload", "zero2", true, false, false},
+                            {"zero2_cpu_offload_pinned_memory", "zero2", true, false, true},
+                            {"zero3", "zero3", false, false, false},
+                            {"zero3_cpu_offload", "zero3", true, true, false}};
+  const std::filesystem::path folder = std::filesystem::path(TESSERA_SOURCE_FOLDER) / "experiments" / "ds_configs";
+  std::size_t num_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    num_files += entry.path().extension() == ".json";
+  EXPECT_EQ(num_files, std::size(files));
+  num_ranks_ = 2;
+  for (const Expected& expected : files) {
+    const LoadedTrainSettings loaded =
+        load({"--deepspeed", (folder / (std::string(expected.name) + ".json")).string(), "--fp16", "--lr=1e-4",
+              "--per_device_train_batch_size=2", "--gradient_accumulation_steps=3", "--max_grad_norm=2"});
+    const TrainSettings& s = loaded.settings;
+    EXPECT_EQ(s.spread.strategy, expected.strategy) << expected.name;
+    EXPECT_EQ(s.spread.offload_optimizer, expected.optimizer) << expected.name;
+    EXPECT_EQ(s.spread.offload_param, expected.param) << expected.name;
+    EXPECT_EQ(s.spread.pin_memory, expected.pinned) << expected.name;
+    EXPECT_EQ(s.precision.compute, NumberType::kFloat16);  // all "auto": the command line's
+    EXPECT_EQ(s.optimizer.learning_rate, 1e-4);
+    EXPECT_EQ(s.loop.batch_size, 2);
+    EXPECT_EQ(s.loop.accumulation, 3);
+    EXPECT_EQ(s.optimizer.max_grad_norm, 2);
+    EXPECT_EQ(s.precision.loss_scale.growth_interval, 1000);
+  }
+}
+
+// Files with the keys of the examples that DeepSpeed's and transformers' pages show.
+TEST_F(DsConfig, DocumentedExamplesAreTaken) {
+  // DeepSpeed, first steps.
+  EXPECT_EQ(with(R"({"train_batch_size": 8, "gradient_accumulation_steps": 1,
+    "optimizer": {"type": "Adam", "params": {"lr": 0.00015}},
+    "fp16": {"enabled": true}, "zero_optimization": true})",
+                 {})
+                .settings.spread.strategy,
+            "zero1");
+}
+
+TEST_F(DsConfig, DocumentedExamplesOfDeepSpeedAreTaken) {
+  // An image classifier with a scheduler, prints and no ZeRO.
+  num_ranks_ = 1;
+  const TrainSettings cifar = with(R"({"train_batch_size": 4, "steps_per_print": 2000,
+    "optimizer": {"type": "Adam", "params": {"lr": 0.001, "betas": [0.8, 0.999], "eps": 1e-8, "weight_decay": 3e-7}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": 0, "warmup_max_lr": 0.001, "warmup_num_steps": 1000}},
+    "wall_clock_breakdown": false})")
+                                  .settings;
+  EXPECT_EQ(cifar.spread.strategy, "zero0");
+  EXPECT_EQ(cifar.loop.batch_size, 4);
+  EXPECT_EQ(cifar.loop.accumulation, 1);
+  EXPECT_EQ(cifar.schedule.kind, "WarmupLR");
+  // ZeRO-3 with everything in host memory, prescale and the profiler off.
+  const TrainSettings big = with(R"({"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2,
+    "zero_optimization": {"stage": 3, "contiguous_gradients": true, "stage3_max_live_parameters": 1e9,
+      "stage3_max_reuse_distance": 1e9, "stage3_prefetch_bucket_size": 1e7, "stage3_param_persistence_threshold": 1e5,
+      "reduce_bucket_size": 1e7, "sub_group_size": 1e9,
+      "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu", "pin_memory": true}},
+    "prescale_gradients": false, "gradient_predivide_factor": 1.0, "sparse_gradients": false,
+    "flops_profiler": {"enabled": false, "profile_step": 1}, "tensorboard": {"enabled": false}})")
+                                .settings;
+  EXPECT_TRUE(big.spread.offload_param && big.spread.offload_optimizer && big.spread.pin_memory);
+}
+
+TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
+  const char* common = R"("fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000,
+      "initial_scale_power": 16, "hysteresis": 2, "min_loss_scale": 1},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto"}},
+    "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "steps_per_print": 2000,
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "wall_clock_breakdown": false)";
+  const std::string two = std::string("{") + common + R"(,
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto",
+                  "warmup_num_steps": "auto"}},
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true},
+      "allgather_partitions": true, "allgather_bucket_size": 2e8, "overlap_comm": true, "reduce_scatter": true,
+      "reduce_bucket_size": 2e8, "contiguous_gradients": true}})";
+  const TrainSettings s = with(two, {"--warmup_steps=7", "--fp16"}).settings;
+  EXPECT_EQ(s.spread.strategy, "zero2");
+  EXPECT_EQ(s.schedule.warmup_steps, 7);
+  EXPECT_EQ(s.schedule.learning_rate, 5e-5);
+  const std::string three = std::string("{") + common + R"(, "bf16": {"enabled": "auto"},
+    "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto",
+                  "warmup_num_steps": "auto", "total_num_steps": "auto"}},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true},
+      "offload_param": {"device": "cpu", "pin_memory": true}, "overlap_comm": true, "contiguous_gradients": true,
+      "sub_group_size": 1e9, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+      "stage3_param_persistence_threshold": "auto", "stage3_max_live_parameters": 1e9,
+      "stage3_max_reuse_distance": 1e9, "stage3_gather_16bit_weights_on_model_save": true}})";
+  const TrainSettings t = with(three, {"--bf16", "--warmup_ratio=0.1"}).settings;
+  EXPECT_EQ(t.precision.compute, NumberType::kBfloat16);
+  EXPECT_EQ(t.schedule.kind, "WarmupDecayLR");
+  EXPECT_EQ(t.schedule.warmup_ratio, 0.1);
+  EXPECT_EQ(t.schedule.total_steps, 0);
+  EXPECT_TRUE(t.spread.forward_prefetch);
+  EXPECT_FALSE(with(three, {"--bf16", "--warmup_ratio=0.1", "--no_forward_prefetch"}).settings.spread.forward_prefetch);
+  // All names of AdamW are one; SGD is another.
+  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).settings.optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_NE(refusal_with(two, {"--fp16", "--optim=sgd"}).find("optim is sgd (command line) and adamw_torch_fused"),
+            std::string::npos);
+  // The file for inference with one key more, and amp that is off.
+  EXPECT_EQ(with(R"({"fp16": {"enabled": "auto"}, "amp": {"enabled": "auto", "opt_level": "auto"},
+    "zero_optimization": {"stage": 0}, "zero_allow_untested_optimizer": true})")
+                .settings.spread.strategy,
+            "zero0");
+}
+
+TEST_F(DsConfig, AKindThatThereIsNotIsNamedBeforeItsParameters) {
+  EXPECT_NE(refusal_with(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_first_step_size": 1000}}})")
+                .find("scheduler.type: expected WarmupLR, WarmupDecayLR, found \"OneCycle\""),
+            std::string::npos);
+  EXPECT_NE(refusal_with(R"({"optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 400}}})")
+                .find("optimizer.type: expected Adam, AdamW, SGD, found \"OneBitAdam\""),
+            std::string::npos);
+}
+
+TEST_F(DsConfig, AnUnknownKeyIsRefusedByLineAndColumnWithTheRightOne) {
+  EXPECT_EQ(refusal_with("{\n  \"zero_optimization\": {\n    \"stage\": 2,\n    \"overlap_com\": true\n  }\n}"),
+            "ds.json:4:5: zero_optimization.overlap_com: unknown key; did you mean overlap_comm?");
+  EXPECT_EQ(refusal_with(R"({"train_batchsize": 3})"),
+            "ds.json:1:2: train_batchsize: unknown key; did you mean train_batch_size?");
+  EXPECT_EQ(refusal_with(R"({"overlap_comm": true})"),
+            "ds.json:1:2: overlap_comm: unknown key; it belongs into zero_optimization");
+  EXPECT_EQ(refusal_with(R"({"fp16": {"steps_per_print": 3}})"),
+            "ds.json:1:11: fp16.steps_per_print: unknown key; it belongs outside");
+  EXPECT_EQ(refusal_with(R"({"zzzzzzzz": 3})"), "ds.json:1:2: zzzzzzzz: unknown key");
+  EXPECT_EQ(refusal_with(R"({"fp16.enabled": true})"),
+            "ds.json:1:1: fp16.enabled: unknown key");  // no key has a dot in it
+}
+
+TEST_F(DsConfig, AValueOfAnotherFormIsRefusedByLineAndColumn) {
+  EXPECT_EQ(refusal_with(R"({"train_batch_size": "many"})"),
+            "ds.json:1:22: train_batch_size: expected a whole number of at least 0 or \"auto\", found \"many\"");
+  EXPECT_EQ(refusal_with(R"({"gradient_accumulation_steps": 0})"),
+            "ds.json:1:33: gradient_accumulation_steps: expected a whole number from 1 to 1000000, found 0");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 4}})"),
+            "ds.json:1:33: zero_optimization.stage: expected 0, 1, 2 or 3, found 4");
+  EXPECT_EQ(
+      refusal_with(R"({"zero_optimization": {"stage": "auto"}})"),
+      "ds.json:1:33: zero_optimization.stage: expected a whole number of at least 0; \"auto\" has no meaning here");
+  EXPECT_EQ(refusal_with(R"({"fp16": true})"), "ds.json:1:10: fp16: expected an object, found true");
+  EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Lamb"}})"),
+            "ds.json:1:24: optimizer.type: expected Adam, AdamW, SGD, found \"Lamb\"");
+  EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Adam", "params": {"betas": [1]}}})"),
+            "ds.json:1:52: optimizer.params.betas: expected two numbers, [0.9, 0.999], or \"auto\"");
+  EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Adam", "params": {"lr": -1}}})"),
+            "ds.json:1:49: optimizer.params.lr: expected a number of at least 0, found -1");
+  EXPECT_EQ(
+      refusal_with(R"({"scheduler": {"type": "OneCycle"}})"),
+      "ds.json:1:24: scheduler.type: expected WarmupLR, WarmupDecayLR, found \"OneCycle\"; leave the scheduler out and "
+      "give --lr_scheduler_type for others");
+  EXPECT_EQ(refusal_with(R"({"scheduler": {"type": "WarmupDecayLR"}})"),
+            "ds.json:1:2: scheduler: WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
+  EXPECT_EQ(refusal_with("[1]"), "ds.json: expected a JSON object of settings");
+  EXPECT_EQ(refusal_with("{\"fp16\": {,}}"), "ds.json:1:11: expected a key in double quotes or '}', found ','");
+}
+
+TEST_F(DsConfig, WhatThereIsNotIsRefusedWithAdvice) {
+  EXPECT_EQ(
+      refusal_with(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})"),
+      "ds.json:1:64: zero_optimization.offload_param.device: expected none, cpu, found \"nvme\": Tessera does not "
+      "offload to disks; take cpu");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})"),
+            "ds.json:1:53: zero_optimization.offload_param: needs stage 3, found stage 2");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
+            "ds.json:1:45: zero_optimization.offload_optimizer: needs stage 1, 2 or 3, found stage 0");
+  EXPECT_EQ(
+      refusal_with(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3}}})"),
+      "ds.json:1:84: zero_optimization.offload_optimizer.ratio: 0.3 is not possible here: all of the optimizer is "
+      "offloaded, or nothing");
+  EXPECT_EQ(refusal_with(R"({"amp": {"enabled": true}})"),
+            "ds.json:1:2: amp: Tessera has no such thing: use fp16 or bf16 instead of amp");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})").substr(0, 62),
+            "ds.json:1:62: zero_optimization.zero_quantized_weights: true i");
+}
+
+TEST_F(DsConfig, ACommandLineThatDiffersIsRefusedWithBoth) {
+  EXPECT_EQ(
+      refusal_with(R"({"train_micro_batch_size_per_gpu": 4})", {"--per_device_train_batch_size", "8"}),
+      "per_device_train_batch_size is 8 (command line) and 4 (ds.json:1:36, train_micro_batch_size_per_gpu): leave it "
+      "out of the command line, or write \"auto\" or the same in the file");
+  EXPECT_EQ(refusal_with(R"({"fp16": {"enabled": false}})", {"--fp16"}).substr(0, 62),
+            "fp16 is true (command line) and false (ds.json:1:22, fp16.enab");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3}})", {"--strategy=full_shard"}).substr(0, 83),
+            "strategy is full_shard (command line) and zero3 (ds.json:1:33, zero_optimization.st");
+  EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "AdamW", "params": {"lr": 5e-5}}})", {"--lr=0.00005"}), "accepted");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3}})", {"--strategy=zero3"}), "accepted");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 2}})", {"--offload_optimizer"}),
+            "accepted");  // not in the file
+  EXPECT_EQ(refusal_with(R"({"fp16": {"enabled": true}})", {"--hysteresis=5"}),
+            "accepted");  // only DeepSpeed's default
+  // Of the environment a file in JSON is stronger.
+  environment_ = {{"BATCH_SIZE", "8"}};
+  EXPECT_EQ(with(R"({"train_micro_batch_size_per_gpu": 4})").settings.loop.batch_size, 4);
+}
+
+TEST_F(DsConfig, TwoKeysOfOneSettingMustAgree) {
+  EXPECT_EQ(
+      refusal_with(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 2e-3}}})"),
+      "learning_rate is 0.001 (ds.json: optimizer.params.lr) and 0.002 (ds.json:2:67, scheduler.params.warmup_max_lr): "
+      "they mean one setting; give one value");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu", "pin_memory": true},
+    "offload_optimizer": {"device": "cpu", "pin_memory": false}}})")
+                .substr(0, 62),
+            "pin_memory is false (ds.json: zero_optimization.offload_optimi");
+}
+
+TEST_F(DsConfig, TheTotalOfSamplesIsTheProductOrRefusedWithTheNumbers) {
+  num_ranks_ = 2;
+  EXPECT_EQ(
+      refusal_with(
+          R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4})"),
+      "train_batch_size=64 (ds.json: train_batch_size) is not per_device_train_batch_size=4 (ds.json: "
+      "train_micro_batch_size_per_gpu) x gradient_accumulation_steps=4 (ds.json: gradient_accumulation_steps) x 2 "
+      "ranks, which makes 32");
+  EXPECT_EQ(refusal_with(
+                R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4})"),
+            "accepted");
+  // What is not given follows, as DeepSpeed has it.
+  const LoadedTrainSettings steps = with(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 4})");
+  EXPECT_EQ(steps.settings.loop.accumulation, 3);
+  EXPECT_EQ(origin(steps, "gradient_accumulation_steps"), "follows from train_batch_size");
+  EXPECT_EQ(with(R"({"train_batch_size": 24, "gradient_accumulation_steps": 4})").settings.loop.batch_size, 3);
+  const TrainSettings alone = with(R"({"train_batch_size": 24})").settings;
+  EXPECT_EQ(alone.loop.batch_size, 12);
+  EXPECT_EQ(alone.loop.accumulation, 1);
+  EXPECT_EQ(refusal_with(R"({"train_batch_size": 25})").substr(0, 55),
+            "train_batch_size=25 (ds.json: train_batch_size) is not ");
+  EXPECT_EQ(refusal_with(R"({"train_batch_size": "auto"})", {"--per_device_train_batch_size=4"}), "accepted");
+  num_ranks_ = std::nullopt;  // not known yet: nothing to hold it against
+  EXPECT_EQ(refusal_with(R"({"train_batch_size": 25})"), "accepted");
+}
+
+TEST_F(DsConfig, PlainAdamIsAskedForByItsOwnKey) {
+  EXPECT_EQ(with(R"({"optimizer": {"type": "adam", "params": {"adam_w_mode": false}}})").settings.optimizer.kind,
+            OptimizerKind::kAdam);
+  const TrainSettings sgd = with(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9}}})").settings;
+  EXPECT_EQ(sgd.optimizer.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(sgd.optimizer.momentum, 0.9);
+}
+
+TEST_F(DsConfig, NoPrefetchSizeMeansNoPrefetch) {
+  const TrainSettings s = with(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0}})").settings;
+  EXPECT_FALSE(s.spread.forward_prefetch);
+  EXPECT_EQ(s.spread.backward_prefetch, PrefetchInBackward::kNone);
+}
+
+TEST_F(DsConfig, TheFileMayBeTheArgumentItselfAsInTransformers) {
+  EXPECT_EQ(load({"--deepspeed", R"({"zero_optimization": {"stage": 1}})"}).settings.spread.strategy, "zero1");
+  EXPECT_EQ(refusal({"--deepspeed", R"({"stage": 1})"}),
+            "--deepspeed:1:2: stage: unknown key; it belongs into zero_optimization");
+}
+
+TEST_F(DsConfig, AnOldOffloadKeyIsTheNewOne) {
+  const TrainSettings s = with(R"({"zero_optimization": {"stage": 2, "cpu_offload": true}})").settings;
+  EXPECT_TRUE(s.spread.offload_optimizer);
+}
+
+TEST_F(DsConfig, AFixedLossScaleIsFixed) {
+  const TrainSettings s = with(R"({"fp16": {"enabled": true, "loss_scale": 128}})").settings;
+  EXPECT_EQ(s.precision.loss_scale.rule, LossScaleOptions::Rule::kFixed);
+  EXPECT_EQ(s.precision.loss_scale.initial, 128);
+  EXPECT_EQ(load({"--fp16"}).settings.precision.loss_scale.rule, LossScaleOptions::Rule::kTorch);
+  EXPECT_EQ(load({"--fp16"}).settings.precision.loss_scale.growth_interval, 2000);
+  EXPECT_EQ(load({"--fp16"}).settings.precision.loss_scale.initial, 65536);
+}
+
+// Each rule names a setting that every job has, or says something.
+TEST_F(DsConfig, EveryRuleLeadsSomewhere) {
+  for (const char* job : {"bloom-qa", "gpt-qa", "resnet-tinyimagenet"}) {
+    testing::internal::CaptureStdout();
+    const LoadedTrainSettings loaded = load_as_is({job, "--print_config"});
+    testing::internal::GetCapturedStdout();
+    for (const KeyRule& rule : ds_config_rules()) {
+      if (rule.fate == KeyRule::Fate::kSetting) {
+        EXPECT_NO_THROW(loaded.schema->at(rule.what)) << rule.key;
+      }
+      if (rule.fate != KeyRule::Fate::kReader) {
+        EXPECT_NE(std::string(rule.what), "") << rule.key;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,260 @@
+#include "settings/fsdp_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "settings/number_words.h"
+
+namespace tessera {
+
+namespace {
+
+using F = KeyRule::Form;
+using T = KeyRule::Fate;
+
+const std::vector<std::string> kStrategies = {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"};
+
+bool is_strategy(const std::string& word) {
+  return std::find(kStrategies.begin(), kStrategies.end(), word) != kStrategies.end();
+}
+
+[[noreturn]] void refuse_word(const std::string& word) {
+  std::vector<std::string> known = kStrategies;
+  known.insert(known.end(), {"auto_wrap", "offload"});
+  if (word == "hybrid_shard_zero2") {
+    throw UsageError("--fsdp hybrid_shard_zero2: Tessera has no such strategy; take hybrid_shard, or shard_grad_op");
+  }
+  const auto meant = nearest(word, known);
+  throw UsageError(fmt::format("--fsdp: the word '{}' is not known{}; words: {}", printable(word, 40),
+                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
+}
+
+std::vector<std::string> words_of(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == ',' || c == '\t' || c == '\n'; }, ' ');
+  std::vector<std::string> words;
+  for (const std::string& word : split(text, ' ')) {
+    if (!word.empty()) words.push_back(lower_case(word));
+  }
+  return words;
+}
+
+// Completes what the rules have read.
+class Reader {
+ public:
+  Reader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
+
+  void run() {
+    read_sharding();
+    read_wrap();
+    read_prefetch();
+    read_offload();
+    read_mixed_precision();
+    const Json* sync = file_.find("sync_module_states");
+    const Json* loads_on_one = file_.find("cpu_ram_efficient_loading");
+    if (sync != nullptr && text_of(*sync) == "false" && loads_on_one != nullptr && text_of(*loads_on_one) == "true") {
+      file_.refuse_value("cpu_ram_efficient_loading",
+                         "needs sync_module_states: true, or ranks would begin with different values");
+    }
+  }
+
+ private:
+  void give(const std::string& setting, const std::string& text, const std::string& key) {
+    config_.values.push_back({setting, text, key, file_.place_of_value(key)});
+  }
+
+  void read_sharding() {
+    if (const Json* value = file_.find("sharding_strategy")) {
+      // accelerate also counts them from 1.
+      const std::vector<std::string> by_number = {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard"};
+      std::string word = lower_case(text_of(*value));
+      if (word.size() == 1 && word[0] >= '1' && word[0] <= '4')
+        word = by_number[static_cast<std::size_t>(word[0] - '1')];
+      if (!is_strategy(word)) {
+        file_.refuse_value("sharding_strategy", fmt::format("expected one of {}, found {}", join(kStrategies, ", "),
+                                                            printable(value->dump(-1, ' ', true), 40)));
+      }
+      give("strategy", word, "sharding_strategy");
+    }
+    if (const Json* value = file_.find("reshard_after_forward")) {
+      std::string word = lower_case(text_of(*value));
+      if (word == "true") word = "full_shard";
+      if (word == "false") word = "shard_grad_op";
+      if (!is_strategy(word)) file_.refuse_value("reshard_after_forward", "expected true or false");
+      give("strategy", word, "reshard_after_forward");
+    }
+  }
+
+  void read_wrap() {
+    const std::string key = "transformer_layer_cls_to_wrap";
+    const Json* classes = file_.find(key);
+    const Json* size = file_.find("min_num_params");
+    const bool by_size = size != nullptr && size->get<double>() > 0;
+    if (classes != nullptr) {
+      give("wrap_classes", join(class_names(key, *classes), ","), key);
+      if (by_size) file_.refuse_value("min_num_params", "excludes transformer_layer_cls_to_wrap; leave one out");
+      give("wrap", "class", key);
+    }
+    if (by_size) give("wrap", "size", "min_num_params");
+    if (const Json* policy = file_.find("auto_wrap_policy")) {
+      const std::string word = lower_case(policy->get<std::string>());
+      if (word == "no_wrap") {
+        give("wrap", "none", "auto_wrap_policy");
+      } else if (word == "size_based_wrap" && !by_size) {
+        file_.refuse_value("auto_wrap_policy", "SIZE_BASED_WRAP needs min_num_params");
+      } else if (word != "transformer_based_wrap" && word != "size_based_wrap") {
+        file_.refuse_value("auto_wrap_policy", "expected TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP or NO_WRAP");
+      }
+    }
+  }
+
+  std::vector<std::string> class_names(const std::string& key, const Json& classes) const {
+    std::vector<std::string> names;
+    if (classes.is_string()) {
+      names = split(classes.get<std::string>(), ',');
+    } else if (classes.is_array()) {
+      for (const Json& name : classes) {
+        if (!name.is_string()) file_.refuse_value(key, "expected names of classes");
+        names.push_back(name.get<std::string>());
+      }
+    }
+    for (std::string& name : names) name = std::string(trim(name));
+    std::erase(names, "");
+    if (names.empty()) file_.refuse_value(key, "expected a class's name, or an array of them");
+    return names;
+  }
+
+  void read_prefetch() {
+    const Json* value = file_.find("backward_prefetch");
+    if (value == nullptr) return;
+    const std::string word = lower_case(value->get<std::string>());
+    const bool is_none = word == "no_prefetch" || word == "none";
+    if (!is_none && word != "backward_pre" && word != "backward_post") {
+      file_.refuse_value("backward_prefetch", fmt::format("expected backward_pre, backward_post or no_prefetch, found "
+                                                          "\"{}\"",
+                                                          printable(word, 40)));
+    }
+    give("backward_prefetch", is_none ? "none" : word, "backward_prefetch");
+  }
+
+  void read_offload() {
+    for (const char* key : {"offload_to_cpu", "offload_params", "cpu_offload"}) {
+      const Json* value = file_.find(key);
+      if (value == nullptr) continue;
+      for (const char* setting : {"offload_param", "offload_optimizer"}) give(setting, text_of(*value), key);
+    }
+  }
+
+  void read_mixed_precision() {
+    const Json* enabled = file_.find("mixed_precision.enabled");
+    const Json* type = file_.find("mixed_precision.param_dtype");
+    const bool is_off = enabled != nullptr && text_of(*enabled) == "false";
+    if (type != nullptr && !is_off) {
+      const std::string key = "mixed_precision.param_dtype";
+      const std::string word = number_word(key);
+      if (word != "fp32") give(word, "true", key);
+      if (word == "fp32") {
+        for (const char* half : {"fp16", "bf16"}) give(half, "false", key);
+      }
+    } else if (enabled != nullptr && !is_off) {
+      file_.refuse_key("mixed_precision", "needs param_dtype: fp16 or bf16");
+    }
+    if (is_off) {
+      for (const char* half : {"fp16", "bf16"}) give(half, "false", "mixed_precision.enabled");
+      return;
+    }
+    for (const char* name : {"reduce_dtype", "buffer_dtype"}) {
+      const std::string key = std::string("mixed_precision.") + name;
+      if (file_.find(key) != nullptr) give(name, number_word(key), key);
+    }
+  }
+
+  std::string number_word(const std::string& key) const {
+    const std::string word = file_.find(key)->get<std::string>();
+    const auto known = number_type_word(word);
+    if (!known) file_.refuse_value(key, fmt::format("expected fp32, fp16 or bf16, found \"{}\"", printable(word, 40)));
+    return *known;
+  }
+
+  const ForeignFile& file_;
+  ForeignConfig& config_;
+};
+
+}  // namespace
+
+ForeignConfig read_fsdp_words(const std::string& text) {
+  std::vector<std::string> words = words_of(text);
+  if (words == std::vector<std::string>{"true"}) words = {"full_shard"};
+  if (words == std::vector<std::string>{"false"}) words.clear();
+  ForeignConfig config;
+  config.origin = "--fsdp";
+  std::string strategy;
+  const auto give = [&](const char* setting, const std::string& value, const std::string& word) {
+    config.values.push_back({setting, value, word, "--fsdp"});
+  };
+  for (const std::string& word : words) {
+    if (is_strategy(word)) {
+      if (!strategy.empty() && strategy != word) {
+        throw UsageError(fmt::format("--fsdp \"{}\": {} and {} exclude each other", text, strategy, word));
+      }
+      strategy = word;
+      give("strategy", word, word);
+    } else if (word == "offload") {
+      give("offload_param", "true", word);
+      give("offload_optimizer", "true", word);
+      config.values.push_back({"pin_memory", "true", word + ", as FSDP does", "--fsdp", true});
+    } else if (word != "auto_wrap") {
+      refuse_word(word);
+    }
+  }
+  if (!words.empty() && strategy.empty()) {
+    throw UsageError(fmt::format("--fsdp \"{}\": needs one of {} beside it", text, join(kStrategies, ", ")));
+  }
+  return config;
+}
+
+const std::vector<KeyRule>& fsdp_config_rules() {
+  constexpr const char* kOriginal = "parameters always keep their own names and shapes";
+  constexpr const char* kTpu = "there are no TPUs";
+  static const std::vector<KeyRule> rules = {
+      {"", "transformer_layer_cls_to_wrap", F::kAny, T::kReader},
+      {"", "min_num_params", F::kCount, T::kSetting, "min_num_params"},
+      {"", "auto_wrap_policy", F::kText, T::kReader},
+      {"", "sharding_strategy", F::kAny, T::kReader},
+      {"", "reshard_after_forward", F::kAny, T::kReader},
+      {"", "backward_prefetch", F::kText, T::kReader},
+      {"", "forward_prefetch", F::kBool, T::kSetting, "forward_prefetch"},
+      {"", "sync_module_states", F::kBool, T::kSetting, "sync_module_states"},
+      {"", "activation_checkpointing", F::kBool, T::kSetting, "gradient_checkpointing"},
+      {"", "offload_to_cpu", F::kBool, T::kReader},
+      {"", "offload_params", F::kBool, T::kReader},
+      {"", "cpu_offload", F::kBool, T::kReader},
+      {"", "mixed_precision", F::kSection, T::kReader},
+      {"mixed_precision", "enabled", F::kBool, T::kReader},
+      {"mixed_precision", "param_dtype", F::kText, T::kReader},
+      {"mixed_precision", "reduce_dtype", F::kText, T::kReader},
+      {"mixed_precision", "buffer_dtype", F::kText, T::kReader},
+      {"", "limit_all_gathers", F::kBool, T::kNoEffect, "at most two blocks are whole at a time"},
+      {"", "use_orig_params", F::kBool, T::kNoEffect, kOriginal},
+      {"", "cpu_ram_efficient_loading", F::kBool, T::kNoEffect, "every rank reads only what it keeps"},
+      {"", "state_dict_type", F::kText, T::kNoEffect, "the model's folder is whole, checkpoints are sharded"},
+      {"", "version", F::kCount, T::kNoEffect, "there is one engine for both"},
+      {"", "xla", F::kBool, T::kOnly, kTpu, false, "false"},
+      {"", "xla_fsdp_v2", F::kBool, T::kOnly, kTpu, false, "false"},
+      {"", "xla_fsdp_grad_ckpt", F::kBool, T::kOnly, kTpu, false, "false"},
+      {"", "xla_fsdp_settings", F::kSection, T::kOff, kTpu},
+  };
+  return rules;
+}
+
+ForeignConfig read_fsdp_config(const std::string& origin, const std::string& text) {
+  const ForeignFile file(origin, text, "fsdp_");
+  ForeignConfig config = walk(file, fsdp_config_rules());
+  Reader(file, config).run();
+  return config;
+}
+
+}  // namespace tessera

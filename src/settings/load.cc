@@ -1,0 +1,126 @@
+#include "settings/load.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "settings/declared.h"
+#include "settings/ds_config.h"
+#include "settings/env_file.h"
+#include "settings/fsdp_config.h"
+#include "settings/hugging_face.h"
+#include "settings/translate.h"
+
+namespace tessera {
+
+namespace {
+
+const char* summary_of(Job job) {
+  switch (job) {
+    case Job::kBloomQa:
+      return "fine-tune BLOOM on questions and answers";
+    case Job::kGptQa:
+      return "train a GPT-like model from scratch on questions and answers";
+    case Job::kResnetTinyimagenet:
+      break;
+  }
+  return "train a ResNet-50 on TinyImageNet";
+}
+
+std::string usage() {
+  std::string text = "usage: tessera train JOB [settings]\n\njobs:\n";
+  for (const std::string& name : job_names()) text += fmt::format("  {:<20}  {}\n", name, summary_of(*job_of(name)));
+  return text + "\n`tessera train JOB --help` lists the settings.\n";
+}
+
+// Nothing: help was asked for.
+std::optional<Job> take_job(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && (arguments[0] == "-h" || arguments[0] == "--help")) return std::nullopt;
+  if (arguments.empty() || arguments[0].starts_with('-')) {
+    throw UsageError(fmt::format("tessera train: the job comes first: one of {}", join(job_names(), ", ")));
+  }
+  const std::optional<Job> job = job_of(arguments[0]);
+  if (job) return job;
+  const auto meant = nearest(arguments[0], job_names());
+  throw UsageError(fmt::format("tessera train: '{}' is no job{}; jobs: {}", printable(arguments[0], 40),
+                               meant ? fmt::format(", did you mean {}?", *meant) : "", join(job_names(), ", ")));
+}
+
+// As transformers takes them: a path, or the JSON itself.
+std::pair<std::string, std::string> origin_and_text(const char* option, const std::string& value) {
+  if (trim(value).starts_with('{')) return {option, value};
+  return {value, read_file(value)};
+}
+
+// The names that an env file may have for another job.
+std::vector<std::string> names_of_other_jobs() {
+  std::vector<std::string> names;
+  for (const std::string& name : job_names()) {
+    DeclaredSettings declared;
+    Schema schema("", "");
+    declare(schema, *job_of(name), declared);
+    for (std::string& variable : schema.environment_names()) names.push_back(std::move(variable));
+  }
+  return names;
+}
+
+void read_sources(const Environment& environment, const DeclaredSettings& s, Schema& schema,
+                  std::vector<std::string>& notes) {
+  schema.read_environment(environment);
+  if (!s.env_file.empty()) read_env_file(s.env_file, environment, names_of_other_jobs(), schema, notes);
+  if (!s.deepspeed.empty() && (!s.fsdp.empty() || !s.fsdp_config.empty())) {
+    throw UsageError("--deepspeed and --fsdp exclude each other; give one");
+  }
+  if (!s.deepspeed.empty()) {
+    const auto [origin, text] = origin_and_text("--deepspeed", s.deepspeed);
+    apply(read_ds_config(origin, text), OnDifference::kRefuse, schema, notes);
+  }
+  apply(read_fsdp_words(s.fsdp), OnDifference::kRefuse, schema, notes);
+  if (!s.fsdp_config.empty()) {
+    const auto [origin, text] = origin_and_text("--fsdp_config", s.fsdp_config);
+    apply(read_fsdp_config(origin, text), OnDifference::kYield, schema, notes);
+  }
+}
+
+}  // namespace
+
+LoadedTrainSettings::LoadedTrainSettings() = default;
+LoadedTrainSettings::LoadedTrainSettings(LoadedTrainSettings&&) noexcept = default;
+LoadedTrainSettings& LoadedTrainSettings::operator=(LoadedTrainSettings&&) noexcept = default;
+LoadedTrainSettings::~LoadedTrainSettings() = default;
+
+LoadedTrainSettings load_train_settings(const TrainRequest& request) {
+  LoadedTrainSettings loaded;
+  const std::optional<Job> job = take_job(request.arguments);
+  if (!job) {
+    print_out(usage());
+    loaded.is_done = true;
+    return loaded;
+  }
+  loaded.declared = std::make_unique<DeclaredSettings>();
+  loaded.schema = std::make_unique<Schema>("tessera train " + name_of(*job), summary_of(*job));
+  DeclaredSettings& declared = *loaded.declared;
+  Schema& schema = *loaded.schema;
+  declare(schema, *job, declared);
+  if (request.declare_more) request.declare_more(schema);
+  if (!schema.read_command_line({request.arguments.begin() + 1, request.arguments.end()})) {
+    loaded.is_done = true;
+    return loaded;
+  }
+  read_sources(request.environment, declared, schema, loaded.notes);
+  check_foreign(schema, loaded.notes);
+  translate(schema, declared, {.num_ranks = request.num_ranks, .needs_data = !schema.wants_print_config()},
+            loaded.notes);
+  loaded.settings = declared.train;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    loaded.is_done = true;
+  }
+  return loaded;
+}
+
+}  // namespace tessera

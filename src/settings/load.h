@@ -1,0 +1,54 @@
+// `tessera train JOB ...` from its words to TrainSettings: the one function that the command calls first.
+//
+//   LoadedTrainSettings loaded = load_train_settings({.arguments = args, .environment = Environment::of_process(),
+//                                                     .num_ranks = ..., .declare_more = ...});
+//   if (loaded.is_done) return 0;                       // help or --print_config was asked for and has been printed
+//   for (const std::string& note : loaded.notes) log_info("{}", note);
+//   ... loaded.settings ...         // loaded.schema->shown() for run.json, to_json() to compare ranks
+//
+// Precedence: command line, JSON files, process environment, env file, defaults. No torch, no threads, no files but
+// those that were named; every rank comes to the same result or refusal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "core/environment.h"
+#include "settings/train_settings.h"
+
+namespace tessera {
+
+struct TrainRequest {
+  std::vector<std::string> arguments;  // what follows `tessera train`: the job first
+  Environment environment;
+  std::optional<int> num_ranks;                 // where they are known before the ranks have met
+  std::function<void(Schema&)> declare_more{};  // settings of other layers: backend, device, ...
+};
+
+struct DeclaredSettings;
+
+struct LoadedTrainSettings {
+  LoadedTrainSettings();
+  LoadedTrainSettings(LoadedTrainSettings&&) noexcept;
+  LoadedTrainSettings& operator=(LoadedTrainSettings&&) noexcept;
+  ~LoadedTrainSettings();
+
+  bool is_done = false;
+  TrainSettings settings;
+  std::vector<std::string> notes;              // one line each, for rank 0 to log
+  std::unique_ptr<DeclaredSettings> declared;  // what the schema is bound to
+  std::unique_ptr<Schema> schema;
+};
+
+// Throws UsageError, which names the setting, the value, where it came from and what is allowed.
+LoadedTrainSettings load_train_settings(const TrainRequest& request);
+
+// For the trainer, once it knows how many steps there are: warm-up and a ds_config's total must fit. Throws UsageError.
+void check_total_steps(const TrainSettings& settings, std::int64_t num_steps);
+
+}  // namespace tessera

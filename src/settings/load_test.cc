@@ -1,0 +1,311 @@
+#include "settings/load.h"
+
+#include "train/schedule.h"
+#include "settings/test_load.h"
+
+namespace tessera {
+namespace {
+
+class TrainSettingsOf : public LoadTest {};
+
+TEST_F(TrainSettingsOf, BloomHasTheWorkshopsValues) {
+  const TrainSettings s = load({}).settings;
+  EXPECT_EQ(s.job, Job::kBloomQa);
+  EXPECT_EQ(s.loop.batch_size, 4);
+  EXPECT_EQ(s.loop.eval_batch_size, 4);
+  EXPECT_EQ(s.loop.accumulation, 4);
+  EXPECT_EQ(s.loop.num_epochs, 3);
+  EXPECT_EQ(s.loop.max_steps, 0);
+  EXPECT_EQ(s.loop.seed, 42);
+  EXPECT_EQ(s.loop.data_seed, 42);
+  EXPECT_EQ(s.optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_EQ(s.optimizer.learning_rate, 5e-5);
+  EXPECT_EQ(s.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(s.optimizer.beta1, 0.9);
+  EXPECT_EQ(s.optimizer.beta2, 0.999);
+  EXPECT_EQ(s.optimizer.epsilon, 1e-8);
+  EXPECT_EQ(s.optimizer.max_grad_norm, 1);
+  EXPECT_EQ(s.schedule.kind, "linear");
+  EXPECT_EQ(s.schedule.learning_rate, 5e-5);
+  EXPECT_EQ(s.precision.compute, NumberType::kFloat32);
+  EXPECT_FALSE(s.precision.half_on_gpu);
+  EXPECT_EQ(s.flow.evaluation, Interval::kEpoch);
+  EXPECT_EQ(s.flow.saving, Interval::kEpoch);
+  EXPECT_EQ(s.flow.logging, Interval::kSteps);
+  EXPECT_EQ(s.flow.logging_steps, 500);
+  EXPECT_FALSE(s.loop.gradient_checkpointing);
+  EXPECT_EQ(s.output.output_dir, "./bloom-qa-finetuned");
+  EXPECT_EQ(s.data.max_length, 512);
+  EXPECT_EQ(s.data.label_mode, "answer");
+  EXPECT_TRUE(s.data.shuffle);
+  EXPECT_EQ(s.evaluation.max_new_tokens, 50);
+  EXPECT_EQ(s.spread.strategy, "single");
+  EXPECT_EQ(s.reports.tensorboard, true);
+  EXPECT_EQ(s.reports.wandb, false);
+}
+
+TEST_F(TrainSettingsOf, GptHasTheWorkshopsModel) {
+  const TrainSettings s = load_as_is({"gpt-qa", "--tokenizer_name=t", "--train_file=t.json"}).settings;
+  EXPECT_EQ(s.model.vocab_size, 50000);
+  EXPECT_EQ(s.model.hidden_size, 2048);
+  EXPECT_EQ(s.model.num_layers, 3);
+  EXPECT_EQ(s.model.num_heads, 16);
+  EXPECT_EQ(s.model.ff_dim, 8192);
+  EXPECT_EQ(s.model.seq_length, 512);
+  EXPECT_EQ(s.model.dropout, 0.1);
+  EXPECT_FALSE(s.model.learned_positions);
+  EXPECT_EQ(s.flow.logging_steps, 10);
+}
+
+TEST_F(TrainSettingsOf, ResnetIsToldInItsOwnWords) {
+  const Words words = {"resnet-tinyimagenet",
+                       "--data_dir",
+                       "tiny",
+                       "--epochs",
+                       "5",
+                       "--batch-size",
+                       "64",
+                       "--num-workers",
+                       "4",
+                       "--lr",
+                       "0.01",
+                       "--momentum",
+                       "0.8",
+                       "--weight-decay",
+                       "1e-3",
+                       "--step-size",
+                       "10",
+                       "--gamma",
+                       "0.5",
+                       "--local_metrics"};
+  const TrainSettings s = load_as_is(words).settings;
+  EXPECT_EQ(s.data.data_dir, "tiny");
+  EXPECT_EQ(s.loop.num_epochs, 5);
+  EXPECT_EQ(s.loop.batch_size, 64);
+  EXPECT_EQ(s.loop.eval_batch_size, 64);
+  EXPECT_EQ(s.data.num_workers, 4);
+  EXPECT_EQ(s.optimizer.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(s.optimizer.learning_rate, 0.01);
+  EXPECT_EQ(s.optimizer.momentum, 0.8);
+  EXPECT_EQ(s.optimizer.weight_decay, 1e-3);
+  EXPECT_EQ(s.schedule.kind, "StepLR");
+  EXPECT_EQ(s.schedule.step_size, 10);
+  EXPECT_EQ(s.schedule.gamma, 0.5);
+  EXPECT_TRUE(s.evaluation.local_metrics);
+}
+
+TEST_F(TrainSettingsOf, ResnetsDefaultsAreTheWorkshops) {
+  environment_ = {{"DATA_DIR", "tiny"}};
+  const TrainSettings s = load_as_is({"resnet-tinyimagenet"}).settings;
+  EXPECT_EQ(s.data.data_dir, "tiny");
+  EXPECT_EQ(s.loop.num_epochs, 3);
+  EXPECT_EQ(s.loop.batch_size, 512);
+  EXPECT_EQ(s.loop.eval_batch_size, 512);
+  EXPECT_EQ(s.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(s.optimizer.momentum, 0.9);
+  EXPECT_EQ(s.optimizer.weight_decay, 1e-4);
+  EXPECT_EQ(s.schedule.step_size, 30);
+  EXPECT_EQ(s.schedule.gamma, 0.1);
+  EXPECT_EQ(s.optimizer.max_grad_norm, 0);
+  EXPECT_TRUE(s.data.drop_last);
+  EXPECT_TRUE(s.precision.half_on_gpu);
+  EXPECT_EQ(s.precision.compute, NumberType::kFloat32);
+  EXPECT_FALSE(load_as_is({"resnet-tinyimagenet", "--no_fp16"}).settings.precision.half_on_gpu);
+}
+
+TEST_F(TrainSettingsOf, BooleansAreGivenAsTransformersUsersGiveThem) {
+  for (const Words& words : {Words{"--fp16"}, Words{"--fp16", "True"}, Words{"--fp16=1"}}) {
+    EXPECT_EQ(load(words).settings.precision.compute, NumberType::kFloat16);
+  }
+  for (const Words& words : {Words{"--no_fp16"}, Words{"--fp16", "False"}, Words{}}) {
+    EXPECT_EQ(load(words).settings.precision.compute, NumberType::kFloat32);
+  }
+  EXPECT_EQ(load({"--bf16"}).settings.precision.compute, NumberType::kBfloat16);
+}
+
+TEST_F(TrainSettingsOf, OldNamesAreTheNewOnes) {
+  EXPECT_EQ(load({"--evaluation_strategy", "steps", "--eval_steps", "7"}).settings.flow.eval_steps, 7);
+  EXPECT_EQ(load({"--per_gpu_train_batch_size", "3"}).settings.loop.batch_size, 3);
+  EXPECT_TRUE(load({"--no_cuda"}).settings.spread.use_cpu);
+}
+
+TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
+  for (const std::string& kind : schedule_kinds()) {
+    const Words words = {"--lr_scheduler_type", kind, "--lr_scheduler_kwargs",
+                         kind == "cosine_with_min_lr" ? R"({"min_lr": 1e-6})" : "{}"};
+    EXPECT_EQ(load(words).settings.schedule.kind, kind);
+  }
+  EXPECT_EQ(refusal({"--lr_scheduler_type", "reduce_lr_on_plateau"}).substr(0, 75),
+            "--lr_scheduler_type=reduce_lr_on_plateau (command line): expected one of li");
+  EXPECT_EQ(load({"--lr_scheduler_type=cosine", "--lr_scheduler_kwargs", R"({"num_cycles": 1.5})"})
+                .settings.schedule.num_cycles,
+            1.5);
+  EXPECT_EQ(refusal({"--lr_scheduler_kwargs", R"({"num_cycles": 1.5})"}),
+            "--lr_scheduler_kwargs: lr_scheduler_type=linear (default) has no option num_cycles");
+}
+
+TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
+  EXPECT_EQ(refusal({"--per_device_train_batchsize", "8"}),
+            "unknown setting --per_device_train_batchsize (command line); did you mean --per_device_train_batch_size?");
+  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--label_mode=full"}),
+            "unknown setting --label_mode (command line); see tessera train resnet-tinyimagenet --help");
+  EXPECT_EQ(refusal({"8"}), "unexpected word '8' (command line); see tessera train bloom-qa --help");
+}
+
+TEST_F(TrainSettingsOf, TheJobComesFirstAndIsKnown) {
+  EXPECT_EQ(refusal_as_is({"bloom_qa"}),
+            "tessera train: 'bloom_qa' is no job, did you mean bloom-qa?; jobs: bloom-qa, gpt-qa, resnet-tinyimagenet");
+  EXPECT_EQ(refusal_as_is({"--fp16", "bloom-qa"}),
+            "tessera train: the job comes first: one of bloom-qa, gpt-qa, resnet-tinyimagenet");
+  EXPECT_EQ(refusal_as_is({}).substr(0, 13), "tessera train");
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(load_as_is({"--help"}).is_done);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("resnet-tinyimagenet"), std::string::npos);
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(load_as_is({"gpt-qa", "--help"}).is_done);
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_NE(help.find("--seq_length"), std::string::npos);
+  EXPECT_EQ(help.find("--hub_token"), std::string::npos);  // what has no effect is not advertised
+}
+
+TEST_F(TrainSettingsOf, SourcesAreRankedCommandLineJsonEnvironmentEnvFileDefault) {
+  const std::string env_file = file("env_vars.sh",
+                                    "export LEARNING_RATE=1e-1\nexport NUM_EPOCHS=7\nexport MAX_LENGTH=100\n"
+                                    "export WEIGHT_DECAY=0.3\nexport EVAL_SIZE=11\n");
+  const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 2},
+    "optimizer": {"type": "AdamW", "params": {"lr": 0.003, "weight_decay": "auto"}}})");
+  environment_ = {{"LR", "1e-2"}, {"NUM_EPOCHS", "6"}, {"MAX_LENGTH", "90"}};
+  const Words words = {"--env_file", env_file, "--deepspeed", ds, "--max_length", "80"};
+  const LoadedTrainSettings loaded = load(words);
+  EXPECT_EQ(loaded.settings.data.max_length, 80);
+  EXPECT_EQ(origin(loaded, "max_length"), "command line");
+  EXPECT_EQ(loaded.settings.optimizer.learning_rate, 0.003);
+  EXPECT_EQ(origin(loaded, "learning_rate"), "ds.json: optimizer.params.lr");
+  EXPECT_EQ(loaded.settings.loop.num_epochs, 6);
+  EXPECT_EQ(origin(loaded, "num_train_epochs"), "NUM_EPOCHS in the environment");
+  EXPECT_EQ(loaded.settings.optimizer.weight_decay, 0.3);  // "auto" takes what the others say
+  EXPECT_EQ(origin(loaded, "weight_decay"), "WEIGHT_DECAY in env_vars.sh");
+  EXPECT_EQ(loaded.settings.data.max_eval_samples, 11);
+  EXPECT_EQ(origin(loaded, "seed"), "default");
+}
+
+TEST_F(TrainSettingsOf, PrintConfigShowsEachValueWithItsOrigin) {
+  const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 3}, "fp16": {"enabled": true}})");
+  environment_ = {{"BATCH_SIZE", "2"}, {"WANDB_API_KEY", "hunter2"}};
+  testing::internal::CaptureStdout();
+  // No data is named: nothing is missed where settings are only shown.
+  const LoadedTrainSettings loaded =
+      load_as_is({"bloom-qa", "--print_config", "--deepspeed", ds, "--seed=7", "--hub_token=hunter3"});
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(loaded.is_done);
+  const auto line_of = [&](const std::string& name) {
+    const std::size_t at = text.find("\n" + name + " ");
+    std::string line = at == std::string::npos ? "" : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    std::string words;
+    for (const char c : line) {
+      if (c != ' ' || (!words.empty() && words.back() != ' ')) words += c;
+    }
+    return words;
+  };
+  EXPECT_EQ(line_of("seed"), "seed 7 command line");
+  EXPECT_EQ(line_of("strategy"), "strategy zero3 " + ds + ": zero_optimization.stage");
+  EXPECT_EQ(line_of("fp16"), "fp16 true " + ds + ": fp16.enabled");
+  EXPECT_EQ(line_of("hysteresis"), "hysteresis 2 " + ds + ": fp16.hysteresis, DeepSpeed's default");
+  EXPECT_EQ(line_of("per_device_train_batch_size"), "per_device_train_batch_size 2 BATCH_SIZE in the environment");
+  EXPECT_EQ(line_of("max_grad_norm"), "max_grad_norm 1 default");
+  EXPECT_EQ(line_of("hub_token"), "hub_token (set) command line");
+  EXPECT_EQ(text.find("hunter"), std::string::npos);
+}
+
+TEST_F(TrainSettingsOf, WhatTheJobNeedsIsAskedFor) {
+  EXPECT_EQ(refusal_as_is({"bloom-qa", "--model_name_or_path=m"}), "--train_file FILE is missing");
+  EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t"}),
+            "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch, is missing");
+  EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t", "--config_name=c"}),
+            "--tokenizer_name PATH, which a model from scratch needs, is missing");
+  EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t", "--config_name=c", "--tokenizer_name=k"}), "accepted");
+  EXPECT_EQ(refusal_as_is({"gpt-qa", "--train_file=t"}), "--tokenizer_name PATH is missing");
+  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet"}), "--data_dir FOLDER (or DATA_DIR) is missing");
+  EXPECT_EQ(
+      refusal({"--config_name=c"}),
+      "--model_name_or_path=m (command line) and --config_name=c (command line) exclude each other: the folder has "
+      "a config.json of its own");
+}
+
+TEST_F(TrainSettingsOf, OtherLayersAddTheirSettings) {
+  std::string backend;
+  const auto loaded =
+      load_train_settings({.arguments = {"bloom-qa", "--model_name_or_path=m", "--train_file=t", "--backend=mpi"},
+                           .environment = Environment(),
+                           .num_ranks = 2,
+                           .declare_more = [&](Schema& schema) { schema.text("backend", &backend).preset("auto"); }});
+  EXPECT_EQ(backend, "mpi");
+  EXPECT_EQ(loaded.settings.spread.strategy, "ddp");  // two ranks, and nothing said
+  EXPECT_EQ(loaded.schema->to_json().at("backend"), "mpi");
+}
+
+TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
+  num_ranks_ = 4;
+  const Words gpt = {"gpt-qa", "--tokenizer_name=t", "--train_file=t.json"};
+  Words words = gpt;
+  words.insert(words.end(), {"--layers_per_rank=1.5", "--samples_per_rank=250"});
+  const LoadedTrainSettings loaded = load_as_is(words);
+  EXPECT_EQ(loaded.settings.model.num_layers, 6);
+  EXPECT_EQ(origin(loaded, "num_layers"), "follows from layers_per_rank");
+  EXPECT_EQ(loaded.settings.data.max_train_samples, 1000);
+  EXPECT_EQ(notes(loaded),
+            "weak scaling: 6 layers, 1.5 for each of 4 ranks\nweak scaling: 1000 samples, 250 for each of 4 ranks\n"
+            "no --validation_file: there will be no evaluation\n");
+  num_ranks_ = 3;
+  EXPECT_EQ(refusal_as_is(words),
+            "--layers_per_rank=1.5 (command line): times 3 ranks makes 4.5 layers, which is no number of layers");
+  words.push_back("--num_layers=6");
+  EXPECT_EQ(refusal_as_is(words), "--layers_per_rank=1.5 (command line) and --num_layers=6 (command line): give one");
+  EXPECT_EQ(refusal({"--samples_per_rank=2", "--max_train_samples=3"}),
+            "--samples_per_rank=2 (command line) and --max_train_samples=3 (command line): give one");
+}
+
+TEST_F(TrainSettingsOf, GptsSequencesAreAtMostItsLength) {
+  const Words gpt = {"gpt-qa", "--tokenizer_name=t", "--train_file=t.json", "--seq_length=256"};
+  EXPECT_EQ(load_as_is(gpt).settings.data.max_length, 256);
+  Words words = gpt;
+  words.push_back("--max_length=512");
+  EXPECT_EQ(refusal_as_is(words), "--max_length=512 (command line) is more than --seq_length=256 (command line)");
+}
+
+TEST_F(TrainSettingsOf, ResumingTakesAFolderOrTheNewest) {
+  EXPECT_TRUE(load({"--resume_from_checkpoint", "True"}).settings.output.resume_from_latest);
+  const TrainSettings named = load({"--resume_from_checkpoint", "out/checkpoint-5"}).settings;
+  EXPECT_FALSE(named.output.resume_from_latest);
+  EXPECT_EQ(named.output.resume_from_checkpoint, "out/checkpoint-5");
+}
+
+TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
+  const TrainSettings all = load({"--report_to=all", "--run_name=r"}).settings;
+  EXPECT_TRUE(all.reports.tensorboard);
+  EXPECT_TRUE(all.reports.wandb);
+  EXPECT_EQ(all.reports.wandb_name, "r");
+  const TrainSettings none = load({"--report_to", "none"}).settings;
+  EXPECT_FALSE(none.reports.tensorboard || none.reports.wandb);
+  environment_ = {{"WANDB_MODE", "online"}, {"WANDB_PROJECT", "p"}, {"EXPERIMENT_NAME", "e"}, {"WANDB_NAME", "w"}};
+  EXPECT_EQ(load({}).settings.reports.wandb_project, "p");
+  EXPECT_EQ(load({}).settings.reports.run_name, "e");
+  EXPECT_EQ(load({}).settings.reports.wandb_name, "w");
+  EXPECT_EQ(refusal({"--report_to=wandb"}),
+            "wandb_mode=online (WANDB_MODE in the environment): Tessera writes offline runs; take offline, and `wandb "
+            "sync` the folder afterwards");
+  EXPECT_EQ(refusal({"--report_to=mlflow"}),
+            "--report_to=mlflow (command line): expected tensorboard, wandb, all or none, with commas between them");
+  environment_ = {{"WANDB_MODE", "disabled"}};
+  EXPECT_FALSE(load({"--report_to=wandb"}).settings.reports.wandb);
+  environment_ = {{"WANDB_RUN_ID", "../a"}};
+  EXPECT_EQ(refusal({"--report_to=wandb"}),
+            "wandb_run_id=../a (WANDB_RUN_ID in the environment): none of / \\ # ? % : and no space in it");
+  environment_ = {};
+  EXPECT_EQ(refusal({"--report_to", "tensorboard", "wandb"}),
+            "unexpected word 'wandb' (command line); --report_to takes several values with commas between them; "
+            "see tessera train bloom-qa --help");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,62 @@
+#include "state/model_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "weights/model_folder.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "library/agreement.h"
+#include "state/weights_file.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+}
+
+Json saved_config(Json config) {
+  config["torch_dtype"] = "float32";
+  if (config.contains("dtype")) config["dtype"] = "float32";
+  return config;
+}
+
+}  // namespace
+
+void prepare_output_folder(World& world, const fs::path& folder) {
+  on_first_rank(world, [&] {
+    make_folder(folder);
+    const fs::path probe = folder / fmt::format(".probe-{}", ::getpid());
+    try {
+      write_file_atomically(probe, "");
+    } catch (const Error& error) {
+      throw UsageError(fmt::format("--output_dir {}: {}", folder.string(), error.what()));
+    }
+    std::error_code ignored;
+    fs::remove(probe, ignored);
+  });
+}
+
+void save_model_folder(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
+  const SpreadModel spread{world, engine, model.model};
+  on_first_rank(world, [&] { make_folder(folder); });
+  engine.sync_buffers();
+  write_weights_file(spread, folder / kWeightsFile);
+  on_first_rank(world, [&] {
+    for (const FileToCopy& file : model.files) {
+      std::error_code ignored;
+      if (fs::equivalent(file.from, folder / file.name, ignored)) continue;
+      write_file_atomically(folder / file.name, read_file(file.from));
+    }
+    const auto generation = model.generation_config ? model.generation_config : generation_config_of(model.config);
+    if (generation) write_file_atomically(folder / "generation_config.json", generation->dump(2) + "\n");
+    write_file_atomically(folder / "config.json", saved_config(model.config).dump(2) + "\n");
+  });
+}
+
+}  // namespace tessera

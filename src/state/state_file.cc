@@ -1,0 +1,125 @@
+#include "state/state_file.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "weights/safetensors.h"
+#include "weights/weight_tensors.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kNumShown = 8;  // names of a list in a message
+
+WeightEntry entry_of(const StateTensor& tensor) {
+  WeightEntry entry;
+  entry.name = tensor.name;
+  entry.type = weight_type(tensor.type);
+  entry.shape = tensor.shape;
+  entry.strides = row_major_strides(tensor.shape);
+  entry.numel = checked_numel(tensor.shape).value();
+  return entry;
+}
+
+// "missing: a, b and 7 more"; nothing for an empty list.
+void add_mistakes(std::vector<std::string>& mistakes, const char* what, std::vector<std::string> names) {
+  if (names.empty()) return;
+  const std::size_t num_names = names.size();
+  if (num_names > kNumShown) names.resize(kNumShown);
+  const std::string more = num_names > kNumShown ? fmt::format(" and {} more", num_names - kNumShown) : "";
+  mistakes.push_back(fmt::format("{}: {}{}", what, join(names, ", "), more));
+}
+
+const WeightEntry* find(const Weights& weights, const StateTensor& wanted) {
+  if (const WeightEntry* entry = weights.find(wanted.name)) return entry;
+  for (const std::string& name : wanted.other_names) {
+    if (const WeightEntry* entry = weights.find(name)) return entry;
+  }
+  return nullptr;
+}
+
+bool may_be_missing(const StateTensor& tensor) {
+  return tensor.name.ends_with("num_batches_tracked");
+}
+
+}  // namespace
+
+StateWriter::StateWriter(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+                         std::map<std::string, std::string> metadata)
+    : tensors_(tensors), file_(path) {
+  metadata.emplace("format", "pt");
+  std::vector<WeightEntry> entries;
+  for (const StateTensor& tensor : tensors_) {
+    entries.push_back(entry_of(tensor));
+    for (const std::string& name : tensor.other_names) metadata.emplace(name, tensor.name);
+  }
+  file_.write(compose_safetensors_header(entries, metadata));
+}
+
+void StateWriter::add(const at::Tensor& tensor) {
+  const StateTensor& expected = tensors_.at(num_added_++);
+  const at::Tensor host = tensor.detach().to(at::kCPU, expected.type).contiguous();
+  if (host.sizes() != at::IntArrayRef(expected.shape)) {
+    throw Error(fmt::format("tensor '{}' has another shape than was announced", expected.name));
+  }
+  file_.write({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
+}
+
+void StateWriter::finish() {
+  if (num_added_ != tensors_.size()) throw Error("a weight file was finished before all its tensors had come");
+  file_.become_target();
+}
+
+StateReader::StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+                         const std::string& what)
+    : path_(path), weights_(Weights::open(path)) {
+  std::set<std::string_view> known;
+  std::vector<std::string> missing, unknown, misshapen, mistakes;
+  for (const StateTensor& tensor : tensors) {
+    known.insert(tensor.name);
+    known.insert(tensor.other_names.begin(), tensor.other_names.end());
+    const WeightEntry* entry = find(weights_, tensor);
+    if (entry == nullptr) {
+      if (!may_be_missing(tensor)) missing.push_back(printable(tensor.name));
+    } else if (entry->shape != tensor.shape) {
+      misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", printable(tensor.name),
+                                      shape_text(entry->shape), shape_text(tensor.shape)));
+    } else {
+      entry_of_.emplace(tensor.name, entry);
+    }
+  }
+  for (const WeightEntry& entry : weights_.entries()) {
+    if (!known.contains(entry.name)) unknown.push_back(printable(entry.name));
+  }
+  add_mistakes(mistakes, "missing in the file", std::move(missing));
+  add_mistakes(mistakes, "unknown to the model", std::move(unknown));
+  add_mistakes(mistakes, "of another shape", std::move(misshapen));
+  if (mistakes.empty()) return;
+  throw UsageError(
+      fmt::format("{}: the {} not fit the model: {}", printable(path.string()), what, join(mistakes, "; ")));
+}
+
+at::Tensor StateReader::tensor(const std::string& name) const {
+  return tensor_of(weights_, *entry_of_.at(name));
+}
+
+double StateReader::number(const std::string& key, std::optional<double> preset) const {
+  const auto found = weights_.metadata().find(key);
+  if (found == weights_.metadata().end() && preset) return *preset;
+  const std::string text = found == weights_.metadata().end() ? "" : found->second;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0) return number;
+  throw UsageError(
+      fmt::format("{}: the metadata's {} is '{}': expected a number", printable(path_.string()), key, printable(text)));
+}
+
+}  // namespace tessera

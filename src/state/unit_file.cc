@@ -1,0 +1,106 @@
+#include "state/unit_file.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <unordered_map>
+
+#include "library/agreement.h"
+#include "parallel/whole_state.h"
+
+namespace tessera {
+namespace {
+
+// By the first name of each parameter, which is the one that its unit knows.
+std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model) {
+  std::unordered_map<const void*, std::string> first_name;
+  std::unordered_map<std::string, std::vector<std::string>> others;
+  for (const auto& item : model.named_parameters()) {
+    const auto [place, is_new] = first_name.try_emplace(item.value().unsafeGetTensorImpl(), item.key());
+    if (!is_new) others[place->second].push_back(item.key());
+  }
+  return others;
+}
+
+}  // namespace
+
+FlatState parameters_of(Engine& engine) {
+  std::vector<FlatUnit>& units = engine.units();
+  return {"", [&units](std::size_t index) { return units[index].master(); },
+          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
+}
+
+std::vector<FlatState> moments_of(Engine& engine, const ShardedOptimizer& optimizer) {
+  const auto state = [&engine](const char* prefix, std::function<at::Tensor(std::size_t)> part) {
+    return FlatState{prefix, part, [&engine, part](std::size_t index, const at::Tensor& whole) {
+                       take_part(engine.units()[index], part(index), whole);
+                     }};
+  };
+  const bool has_second = optimizer.second_moment(0).defined();
+  std::vector<FlatState> states;
+  if (optimizer.first_moment(0).defined()) {
+    states.push_back(state(has_second ? "exp_avg." : "momentum_buffer.",
+                           [&optimizer](std::size_t index) { return optimizer.first_moment(index); }));
+  }
+  if (has_second) {
+    states.push_back(state("exp_avg_sq.", [&optimizer](std::size_t index) { return optimizer.second_moment(index); }));
+  }
+  return states;
+}
+
+std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states) {
+  const auto other_names = other_names_of(spread.model);
+  std::vector<StateTensor> tensors;
+  for (const FlatUnit& unit : spread.engine.units()) {
+    for (const FlatState& state : states) {
+      for (const FlatSlot& slot : unit.layout().slots()) {
+        StateTensor& tensor = tensors.emplace_back(StateTensor{state.prefix + slot.name, {}, slot.shape});
+        const auto others = other_names.find(slot.name);
+        if (others == other_names.end()) continue;
+        for (const std::string& name : others->second) tensor.other_names.push_back(state.prefix + name);
+      }
+    }
+  }
+  return tensors;
+}
+
+void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+    FlatUnit& unit = spread.engine.units()[index];
+    for (const FlatState& state : states) {
+      at::Tensor whole;
+      spread.guarded("saving", [&] {
+        unit.settle_update();
+        whole = gather_whole(unit, spread.engine.groups(), state.part(index), spread.world.device());
+      });
+      on_first_rank(spread.world, [&] {
+        for (const FlatSlot& slot : unit.layout().slots()) writer->add(slot_of(whole, slot));
+      });
+    }
+  }
+}
+
+void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
+                const std::optional<StateReader>& reader) {
+  const at::NoGradGuard no_gradients;
+  World& world = spread.world;
+  spread.guarded("loading", [&] {
+    for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+      FlatUnit& unit = spread.engine.units()[index];
+      const FlatLayout& layout = unit.layout();
+      if (layout.padded_numel() == 0) continue;
+      for (const FlatState& state : states) {
+        const at::Tensor whole = at::zeros({layout.padded_numel()}, at::dtype(at::kFloat).device(world.device()));
+        for (const FlatSlot& slot : layout.slots()) {
+          if (reader) slot_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
+        }
+        if (world.size() > 1) world.all().broadcast(whole, 0, unit.name())->wait();
+        unit.settle_update();
+        state.replace(index, whole);
+      }
+    }
+  });
+}
+
+}  // namespace tessera

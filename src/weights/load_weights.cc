@@ -1,0 +1,219 @@
+#include "weights/load_weights.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "weights/parallel_copy.h"
+#include "weights/weight_tensors.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+// One tensor of the model with all the names it stands under.
+struct Target {
+  std::vector<std::string> names;
+  at::Tensor tensor;
+  const WeightEntry* source = nullptr;
+};
+
+std::vector<Target> targets_of(torch::nn::Module& module) {
+  std::vector<Target> targets;
+  std::unordered_map<const void*, std::size_t> known;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const auto [place, is_new] = known.try_emplace(tensor.unsafeGetTensorImpl(), targets.size());
+    if (is_new) targets.push_back({{}, tensor, nullptr});
+    targets[place->second].names.push_back(name);
+  };
+  for (const auto& item : module.named_parameters()) add(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) add(item.key(), item.value());
+  return targets;
+}
+
+bool matches(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return pattern.ends_with('*') ? name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))
+                                  : name == pattern;
+  });
+}
+
+// Finds each name's tensor in the file and remembers which of the file's tensors have found their place.
+class Matcher {
+ public:
+  Matcher(const Weights& weights, const LoadOptions& options) : weights_(weights), options_(options) {}
+
+  void match(Target& target) {
+    for (const std::string& name : target.names) take(target, name);
+    for (const auto& [alias, name] : options_.ties) {
+      if (std::find(target.names.begin(), target.names.end(), name) != target.names.end()) take(target, alias);
+    }
+  }
+
+  std::vector<std::string> left_over() const {
+    std::vector<std::string> names;
+    for (const WeightEntry& entry : weights_.entries()) {
+      if (!used_.contains(&entry)) names.push_back(entry.name);
+    }
+    return names;
+  }
+
+ private:
+  void take(Target& target, const std::string& name) {
+    const WeightEntry* entry = find(name);
+    if (entry == nullptr) return;
+    used_.insert(entry);
+    if (target.source == nullptr) {
+      target.source = entry;
+    } else if (entry != target.source && !same_values(*entry, *target.source)) {
+      log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is taken",
+               weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
+               printable(target.source->name));
+    }
+  }
+
+  const WeightEntry* find(const std::string& name) const {
+    const std::string& prefix = options_.base_model_prefix;
+    const WeightEntry* entry = weights_.find(name);
+    if (entry != nullptr || prefix.empty()) return entry;
+    return name.starts_with(prefix + ".") ? weights_.find(std::string_view(name).substr(prefix.size() + 1))
+                                          : weights_.find(prefix + "." + name);
+  }
+
+  bool same_values(const WeightEntry& a, const WeightEntry& b) const {
+    if (a.shape != b.shape || a.type != b.type) return false;
+    if (a.file == b.file && a.offset_bytes == b.offset_bytes && a.strides == b.strides) return true;
+    return at::equal(tensor_of(weights_, a), tensor_of(weights_, b));
+  }
+
+  const Weights& weights_;
+  const LoadOptions& options_;
+  std::unordered_set<const WeightEntry*> used_;
+};
+
+// "a, b, c and 7 more"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  const std::size_t shown = std::min(names.size(), kShown);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// All mistakes in one message: users mend a name mapping once, not tensor by tensor.
+void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const Weights& weights,
+               const LoadOptions& options, LoadReport& report) {
+  std::vector<std::string> missing, left, misshapen;
+  for (const Target& target : targets) {
+    if (target.source == nullptr) {
+      const bool allowed = std::any_of(target.names.begin(), target.names.end(), [&](const std::string& name) {
+        return matches(name, options.may_be_missing) || name.ends_with("num_batches_tracked");
+      });
+      (allowed ? report.missing : missing).push_back(target.names.front());
+    } else if (target.tensor.sizes() != at::IntArrayRef(target.source->shape)) {
+      misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", target.source->name,
+                                      shape_text(target.source->shape), shape_text(target.tensor.sizes().vec())));
+    }
+  }
+  for (std::string& name : matcher.left_over()) {
+    (matches(name, options.may_be_left) ? report.left : left).push_back(std::move(name));
+  }
+  std::vector<std::string> mistakes;
+  if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
+  if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
+  if (!misshapen.empty()) mistakes.push_back(fmt::format("of another shape: {}", listed(misshapen)));
+  if (mistakes.empty()) return;
+  throw UsageError(fmt::format("{}: the weights do not fit the model: {}", weights.files().front()->path().string(),
+                               join(mistakes, "; ")));
+}
+
+// With another type or onto another device: in pieces, whose pages of the file are given back one after another.
+void convert(const Target& target, const Weights& weights) {
+  constexpr std::int64_t kPieceNumel = 8 << 20;
+  const WeightEntry& source = *target.source;
+  const MappedFile& file = *weights.files()[source.file];
+  if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
+    target.tensor.copy_(tensor_of(weights, source));
+    file.forget(source.offset_bytes, source.num_bytes());
+    return;
+  }
+  const at::Tensor from = tensor_of(weights, source).view({-1}), to = target.tensor.detach().view({-1});
+  for (std::int64_t done = 0; done < source.numel; done += kPieceNumel) {
+    const std::int64_t numel = std::min(kPieceNumel, source.numel - done);
+    const std::int64_t offset = source.offset_bytes + done * bytes_of(source.type);
+    file.expect(offset, numel * bytes_of(source.type));
+    to.narrow(0, done, numel).copy_(from.narrow(0, done, numel));
+    file.forget(offset, numel * bytes_of(source.type));
+  }
+}
+
+bool is_plain_copy(const Target& target) {
+  return target.tensor.device().is_cpu() && target.tensor.is_contiguous() && target.source->is_contiguous() &&
+         target.tensor.scalar_type() == scalar_type(target.source->type);
+}
+
+CopyJob plain_copy(const Target& target, const Weights& weights) {
+  const WeightEntry& source = *target.source;
+  return {weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
+          static_cast<char*>(target.tensor.mutable_data_ptr())};
+}
+
+// Every tensor of the module with its place in the file.
+std::vector<Target> matched(torch::nn::Module& module, const Weights& weights, const LoadOptions& options,
+                            LoadReport& report) {
+  std::vector<Target> targets = targets_of(module);
+  Matcher matcher(weights, options);
+  for (Target& target : targets) matcher.match(target);
+  check_fit(targets, matcher, weights, options, report);
+  return targets;
+}
+
+int num_threads_of(const LoadOptions& options) {
+  return options.num_threads > 0 ? options.num_threads : at::get_num_threads();
+}
+
+}  // namespace
+
+LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
+  LoadReport report;
+  const at::NoGradGuard no_gradients;
+  std::vector<CopyJob> plain;
+  for (const Target& target : matched(module, weights, options, report)) {
+    if (target.source == nullptr) continue;
+    report.num_tensors += 1;
+    report.num_bytes += target.source->num_bytes();
+    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights)) : convert(target, weights);
+  }
+  copy_from_files(plain, num_threads_of(options));
+  return report;
+}
+
+WeightSource::WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options)
+    : weights_(weights), num_threads_(num_threads_of(options)) {
+  LoadReport report;
+  for (const Target& target : matched(module, weights, options, report)) {
+    for (const std::string& name : target.names) entry_of_[name] = target.source;
+  }
+}
+
+void WeightSource::fill(const std::string& name, const at::Tensor& values) const {
+  const auto found = entry_of_.find(name);
+  if (found == entry_of_.end() || found->second == nullptr) {
+    throw UsageError(fmt::format("{}: no tensor for '{}'", weights_.files().front()->path().string(), printable(name)));
+  }
+  const at::NoGradGuard no_gradients;
+  const Target target{{name}, values, found->second};
+  if (!is_plain_copy(target)) return convert(target, weights_);
+  copy_from_files({plain_copy(target, weights_)}, num_threads_);
+}
+
+}  // namespace tessera

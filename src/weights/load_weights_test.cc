@@ -1,0 +1,189 @@
+#include "weights/load_weights.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+
+#include "weights/model_folder.h"
+#include "weights/test_files.h"
+#include "weights/weight_tensors.h"
+#include "weights/write_weights.h"
+#include "support/counting_allocator.h"
+#include "support/shell_module.h"
+
+namespace tessera {
+namespace {
+
+ShellModule shell_of(const Weights& weights, at::ScalarType type, const std::string& prefix = "") {
+  ShellModule shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    shell.add(prefix + entry.name, at::full(entry.shape, -77.0, at::TensorOptions().dtype(type)));
+  }
+  return shell;
+}
+
+void expect_equal(const ShellModule& shell, const Weights& weights, const std::string& prefix = "") {
+  for (const auto& item : shell.named_parameters()) {
+    const at::Tensor expected = tensor_of(weights, item.key().substr(prefix.size()));
+    EXPECT_TRUE(at::equal(item.value(), expected.to(item.value().scalar_type()))) << item.key();
+  }
+}
+
+TEST(LoadWeights, EveryTensorIsFilledFromEveryFormat) {
+  for (const char* name : {"bloom_safetensors", "bloom_sharded", "bloom_bin", "bloom_bin_sharded"}) {
+    SCOPED_TRACE(name);
+    const Weights weights = Weights::open(reference(name));
+    ShellModule shell = shell_of(weights, scalar_type(weights.entries().front().type));
+    const LoadReport report = load_weights(shell, weights);
+    EXPECT_EQ(report.num_tensors, static_cast<std::int64_t>(weights.entries().size()));
+    expect_equal(shell, weights);
+  }
+}
+
+TEST(LoadWeights, TypesAreConverted) {
+  const Weights weights = Weights::open(reference("bloom_sharded"));
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kDouble}) {
+    ShellModule shell = shell_of(weights, type);
+    load_weights(shell, weights);
+    expect_equal(shell, weights);
+  }
+}
+
+TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
+  const Weights weights = Weights::open(reference("bloom_base"));
+  ShellModule shell = shell_of(weights, at::kFloat, "transformer.");
+  EXPECT_REFUSED(load_weights(shell, weights), "missing in the file: transformer.");
+  load_weights(shell, weights, {.base_model_prefix = "transformer"});
+  expect_equal(shell, weights, "transformer.");
+}
+
+TEST(LoadWeights, AFileWithTheHeadFillsTheBaseModel) {
+  const Weights base = Weights::open(reference("bloom_base"));
+  ShellModule shell = shell_of(base, at::kFloat);
+  load_weights(shell, Weights::open(reference("bloom_safetensors")), {.base_model_prefix = "transformer"});
+  expect_equal(shell, base);  // both were made from one seed
+}
+
+TEST(LoadWeights, ATiedHeadInTheFileIsNoMistake) {
+  const Weights weights = Weights::open(reference("bloom_bin"));
+  ShellModule shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (entry.name != "lm_head.weight") shell.add(entry.name, at::empty(entry.shape));
+  }
+  EXPECT_REFUSED(load_weights(shell, weights), "unknown to the model: lm_head.weight");
+  load_weights(shell, weights, {.ties = {{"lm_head.weight", "transformer.word_embeddings.weight"}}});
+  expect_equal(shell, weights);
+}
+
+TEST(LoadWeights, ATiedTensorOfTheModelNeedsOneOfItsNames) {
+  const Weights weights = Weights::open(reference("bloom_safetensors"));
+  ShellModule shell = shell_of(weights, at::kFloat);
+  shell.add("lm_head.weight", shell.named_parameters()["transformer.word_embeddings.weight"]);
+  load_weights(shell, weights);
+  EXPECT_TRUE(
+      at::equal(shell.named_parameters()["lm_head.weight"], tensor_of(weights, "transformer.word_embeddings.weight")));
+}
+
+TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
+  const Weights weights = Weights::open(reference("bloom_base"));
+  ShellModule shell;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (entry.name != "ln_f.bias") {
+      shell.add(entry.name, at::full(entry.name == "ln_f.weight" ? std::vector<std::int64_t>{17} : entry.shape, -77.0));
+    }
+  }
+  shell.add("extra.weight", at::zeros({1}));
+  EXPECT_REFUSED(load_weights(shell, weights),
+                 "missing in the file: extra.weight; unknown to the model: ln_f.bias; of another shape: ln_f.weight "
+                 "([16] in the file, [17] in the model)");
+  EXPECT_EQ(shell.named_parameters()["h.0.input_layernorm.weight"][0].item<float>(), -77);
+  // What is allowed to miss or to be left is reported, the rest still is refused.
+  EXPECT_REFUSED(load_weights(shell, weights, {.may_be_missing = {"extra.*"}, .may_be_left = {"ln_f.bias"}}),
+                 "the model: of another shape");
+}
+
+TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
+  const Weights weights = Weights::open(reference("batch_norm.pth"));
+  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 3).bias(false)),
+                              torch::nn::BatchNorm2d(3));
+  load_weights(*model, weights);
+  EXPECT_EQ(model->named_buffers()["1.num_batches_tracked"].item<std::int64_t>(), 1);
+  EXPECT_TRUE(at::equal(model->named_buffers()["1.running_var"], tensor_of(weights, "1.running_var")));
+
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> old;
+  for (const WeightEntry& entry : weights.entries()) {
+    if (!entry.name.ends_with("num_batches_tracked")) old.push_back({entry.name, tensor_of(weights, entry)});
+  }
+  write_weights_file(folder.path() / "old.pth", old, {.format = WeightFormat::kTorch});
+  const LoadReport report = load_weights(*model, Weights::open(folder.path() / "old.pth"));
+  EXPECT_EQ(report.missing, std::vector<std::string>{"1.num_batches_tracked"});
+}
+
+TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
+  const TemporaryFolder folder;
+  const at::Tensor large = at::randn({3, 1'234'567}), small = at::randn({5});
+  write_weights_file(folder.path() / "m.safetensors", {{"small", small}, {"large", large}}, {});
+  const Weights weights = Weights::open(folder.path() / "m.safetensors");
+  for (const int threads : {1, 3}) {
+    ShellModule shell = shell_of(weights, at::kFloat);
+    load_weights(shell, weights, {.num_threads = threads});
+    EXPECT_TRUE(at::equal(shell.named_parameters()["large"], large));
+    EXPECT_TRUE(at::equal(shell.named_parameters()["small"], small));
+  }
+}
+
+// The file's own pages are shared with the system's cache and given back piece by piece (bench/folder_bench measures
+// them); tensors of our own would be the expensive thing.
+TEST(LoadWeights, MakesNoCopyOfATensor) {
+  start_counting_cpu_memory();
+  const TemporaryFolder folder;
+  write_weights_file(folder.path() / "m.safetensors", {{"a", at::randn({1000, 1000})}, {"b", at::randn({1000})}}, {});
+  const Weights weights = Weights::open(folder.path() / "m.safetensors");
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    ShellModule shell = shell_of(weights, type);
+    const std::int64_t before = live_cpu_bytes();
+    reset_peak_cpu_bytes();
+    load_weights(shell, weights);
+    EXPECT_EQ(peak_cpu_bytes(), before);
+  }
+}
+
+TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
+  const Weights weights = Weights::open(reference("batch_norm.pth"));
+  ShellModule shell;
+  shell.add("0.weight", at::empty({3, 2, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
+  load_weights(shell, weights, {.may_be_left = {"1.*"}});
+  EXPECT_TRUE(at::equal(shell.named_parameters()["0.weight"], tensor_of(weights, "0.weight")));
+}
+
+TEST(WeightSource, FillsOneTensorAfterAnotherOfAModelWithoutMemory) {
+  for (const char* name : {"bloom_sharded", "bloom_bin"}) {
+    SCOPED_TRACE(name);
+    const Weights weights = Weights::open(reference(name));
+    ShellModule shell;
+    for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
+    const WeightSource source(shell, weights);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const auto& item : shell.named_parameters()) {
+        const at::Tensor values = at::full(item.value().sizes(), -77.0, type);
+        source.fill(item.key(), values);
+        EXPECT_TRUE(at::equal(values, tensor_of(weights, item.key()).to(type))) << item.key();
+      }
+    }
+    EXPECT_REFUSED(source.fill("word_embeddings.wait", at::empty({1})), "no tensor for 'word_embeddings.wait'");
+  }
+}
+
+TEST(WeightSource, ChecksTheWholeFileFirst) {
+  const Weights weights = Weights::open(reference("bloom_sharded"));
+  ShellModule shell;
+  for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
+  shell.add("more.weight", at::empty({3}, at::kMeta));
+  EXPECT_REFUSED(WeightSource(shell, weights), "missing in the file: more.weight");
+}
+
+}  // namespace
+}  // namespace tessera

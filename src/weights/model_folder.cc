@@ -1,0 +1,139 @@
+#include "weights/model_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "vocab.txt",
+                                           "tokenizer.model",
+                                           "spiece.model",
+                                           "chat_template.jinja",
+                                           "preprocessor_config.json"};
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// organisation/name, of the letters that the hub allows: anything else can only be a path.
+bool is_hub_name(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  return !name.empty() && !name.starts_with('/') && !name.starts_with('.') && !name.ends_with('/') &&
+         std::count(name.begin(), name.end(), '/') <= 1 && std::all_of(name.begin(), name.end(), allowed);
+}
+
+fs::path hub_cache(const Environment& environment) {
+  if (const auto cache = environment.find("HF_HUB_CACHE")) return *cache;
+  if (const auto home = environment.find("HF_HOME")) return fs::path(*home) / "hub";
+  return fs::path(environment.find("HOME").value_or(".")) / ".cache/huggingface/hub";
+}
+
+}  // namespace
+
+ModelFolder ModelFolder::open(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("{} is no folder; a model folder holds config.json and weights", path.string()));
+  }
+  if (!is_there(path / "config.json")) {
+    throw UsageError(fmt::format("{} is no model folder: config.json is missing", path.string()));
+  }
+  ModelFolder folder;
+  folder.path_ = path;
+  folder.config_ = read_json_file(path / "config.json");
+  if (!folder.config_.is_object()) {
+    throw UsageError(fmt::format("{}: expected an object", (path / "config.json").string()));
+  }
+  return folder;
+}
+
+std::string ModelFolder::model_type() const {
+  return text_at(config_, "model_type");
+}
+
+std::optional<Json> ModelFolder::generation_config() const {
+  const fs::path path = path_ / "generation_config.json";
+  if (!is_there(path)) return std::nullopt;
+  return read_json_file(path);
+}
+
+std::vector<fs::path> ModelFolder::tokenizer_files() const {
+  return tokenizer_files_in(path_);
+}
+
+std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const char* name : kTokenizerFiles) {
+    if (is_there(folder / name)) files.push_back(folder / name);
+  }
+  return files;
+}
+
+std::optional<Json> generation_config_of(const Json& config) {
+  if (!has_language_head(config)) return std::nullopt;
+  Json generation = {{"_from_model_config", true}};
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const auto id = config.find(key);
+    if (id != config.end() && !id->is_null()) generation[key] = *id;
+  }
+  return generation;
+}
+
+std::string architecture_of(const Json& config) {
+  const auto found = config.find("architectures");
+  const bool there = found != config.end() && found->is_array() && !found->empty() && found->front().is_string();
+  return there ? found->front().get<std::string>() : "";
+}
+
+bool has_language_head(const Json& config) {
+  const std::string name = architecture_of(config);
+  return name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+}
+
+bool ties_word_embeddings(const Json& config) {
+  const auto tie = config.find("tie_word_embeddings");
+  const bool said_no = tie != config.end() && tie->is_boolean() && !tie->get<bool>();
+  return !said_no && has_language_head(config);
+}
+
+fs::path find_model_folder(const std::string& folder_or_name, const Environment& environment) {
+  if (is_there(folder_or_name)) return folder_or_name;
+  if (!is_hub_name(folder_or_name)) throw UsageError(fmt::format("there is no model folder {}", folder_or_name));
+  std::string key = folder_or_name;
+  if (const std::size_t slash = key.find('/'); slash != std::string::npos) key.replace(slash, 1, "--");
+  const fs::path model = hub_cache(environment) / ("models--" + key);
+  const fs::path main = model / "refs/main";
+  const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
+  // A file's text is never a way out of the cache.
+  const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
+  if (plain && is_there(model / "snapshots" / revision / "config.json")) return model / "snapshots" / revision;
+  throw UsageError(
+      fmt::format("there is no model folder {0}, nor is {0} in Hugging Face's cache: fill {1} "
+                  "(huggingface-cli download {0}), or name a folder that holds config.json and the weights",
+                  folder_or_name, model.string()));
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+// The part of Python's pickle that a state dict of torch needs; nothing in it is ever executed.
+//
+// A pickle is a program for a stack machine that may call any Python function. This reader knows the operations that
+// torch.save's protocol 2 writes, and of all functions only `collections.OrderedDict`,
+// `torch._utils._rebuild_tensor_v2` and `torch._utils._rebuild_parameter`, which it understands rather than calls.
+// Everything else is refused by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/weight_type.h"
+
+namespace tessera {
+
+// A tensor as the pickle describes it: a window of a storage. Sizes may be anything: the caller knows the storage.
+struct PickledTensor {
+  std::string name;
+  WeightType type = WeightType::kF32;
+  std::string storage_key;         // the record "data/<key>"
+  std::int64_t storage_numel = 0;  // as the pickle claims
+  std::int64_t offset = 0;         // in elements
+  std::vector<std::int64_t> shape, strides;
+};
+
+// The tensors of a pickled dict of tensors by name, in its order. Throws UsageError that names `origin` and, by its
+// dotted Python name, what cannot be understood. Time and memory are linear in the text.
+std::vector<PickledTensor> parse_pickled_state_dict(std::string_view pickle, const std::string& origin);
+
+// The pickle that torch.save would write for these, an OrderedDict. A storage is named by its key and may be shared.
+std::string compose_pickled_state_dict(const std::vector<PickledTensor>& tensors);
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// The few functions that a state dict's pickle names, understood rather than called.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/pickle_value.h"
+
+namespace tessera::internal {
+
+// Where in which pickle something is wrong.
+struct PickleSite {
+  const std::string& origin;
+  std::size_t at;
+  [[noreturn]] void refuse(const std::string& what) const;
+};
+
+// Whether module.name is one of the functions or storage types below.
+bool is_known_global(std::string_view module, std::string_view name);
+
+// What the function (a kGlobal that is known) would have made of these arguments. Throws UsageError naming the site.
+Value understood_call(const Value& function, const std::vector<Value*>& arguments, const PickleSite& site);
+
+// What torch's persistent id stands for: a storage.
+Value understood_storage(const Value& id, const PickleSite& site);
+
+bool is_text(const Value& value, std::string_view text);
+bool is_empty_dict(const Value& value);
+
+}  // namespace tessera::internal

@@ -1,0 +1,276 @@
+#include "weights/pickle_machine.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weights/pickle_call.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera::internal {
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(at < text.size() ? text[at] : 0); };
+    const unsigned first = byte(i);
+    const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    if (length == 0) return false;
+    std::uint32_t point = length == 1 ? first : first & (0x7fu >> length);
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xc0) != 0x80) return false;
+      point = point << 6 | (byte(i + k) & 0x3f);
+    }
+    constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kMark:
+      return "a mark";
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return "a truth value";
+    case Kind::kInt:
+      return "a whole number";
+    case Kind::kFloat:
+      return "a fraction";
+    case Kind::kText:
+      return "a text";
+    case Kind::kGlobal:
+      return "a name";
+    case Kind::kTuple:
+      return "a tuple";
+    case Kind::kList:
+      return "a list";
+    case Kind::kDict:
+      return "a dict";
+    case Kind::kStorage:
+      return "a storage";
+    case Kind::kTensor:
+      return "a tensor";
+  }
+  return "unknown";
+}
+
+const Value& PickleMachine::run() {
+  stack_.clear();
+  memo_.clear();
+  while (true) {
+    const auto op = static_cast<unsigned char>(take(1)[0]);
+    if (op == kStop) return *pop();
+    step(op);
+  }
+}
+
+void PickleMachine::refuse_here(const std::string& what) const {
+  PickleSite{origin_, at_}.refuse(what);
+}
+
+std::string_view PickleMachine::take(std::uint64_t num_bytes) {
+  if (num_bytes > text_.size() - at_) refuse_here("it ends in the middle");
+  const std::string_view taken = text_.substr(at_, num_bytes);
+  at_ += num_bytes;
+  return taken;
+}
+
+std::uint64_t PickleMachine::take_number(int num_bytes) {
+  const std::string_view bytes = take(num_bytes);
+  std::uint64_t value = 0;
+  for (int i = num_bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+std::int64_t PickleMachine::take_long() {
+  const int num_bytes = static_cast<int>(take_number(1));
+  if (num_bytes > 8) refuse_here(fmt::format("a whole number of {} bytes; sizes take 8 at most", num_bytes));
+  if (num_bytes == 0) return 0;
+  const std::uint64_t bits = take_number(num_bytes);
+  const int unused = 64 - 8 * num_bytes;
+  return static_cast<std::int64_t>(bits << unused) >> unused;  // two's complement, the sign extended
+}
+
+std::string_view PickleMachine::take_line() {
+  const std::size_t end = text_.find('\n', at_);
+  if (end == std::string_view::npos) refuse_here("a name without an end");
+  const std::string_view line = take(end - at_);
+  take(1);
+  return line;
+}
+
+void PickleMachine::push(Value value) {
+  values_.push_back(std::move(value));
+  push(&values_.back());
+}
+
+void PickleMachine::push_text() {
+  const std::string_view text = take(take_number(4));
+  if (!is_utf8(text)) refuse_here("a text that is not UTF-8");
+  push({.kind = Kind::kText, .text = text});
+}
+
+// Refused at once when it is none of ours, before anything could be done with it, so that the message names it.
+void PickleMachine::push_global() {
+  const std::size_t begin = at_;
+  const std::string_view module = take_line();
+  const std::string_view name = take_line();
+  if (!is_known_global(module, name)) {
+    throw UsageError(
+        fmt::format("{}: it needs {}.{}, which is no part of a plain state dict; nothing in a pickle is executed. "
+                    "Save the tensors alone: torch.save(model.state_dict(), FILE)",
+                    origin_, printable(module), printable(name)));
+  }
+  push({.kind = Kind::kGlobal, .text = text_.substr(begin, module.size() + 1 + name.size())});
+}
+
+void PickleMachine::push_tuple(int size) {
+  std::vector<Value*> items(size);
+  for (int i = size; i-- > 0;) items[i] = pop();
+  push({.kind = Kind::kTuple, .items = std::move(items)});
+}
+
+Value* PickleMachine::pop() {
+  if (stack_.empty()) refuse_here("its stack is empty");
+  Value* value = stack_.back();
+  stack_.pop_back();
+  if (value->kind == Kind::kMark) refuse_here("a mark where a value should be");
+  return value;
+}
+
+Value* PickleMachine::top() {
+  Value* value = pop();
+  push(value);
+  return value;
+}
+
+std::vector<Value*> PickleMachine::pop_to_mark() {
+  std::size_t mark = stack_.size();
+  while (mark > 0 && stack_[mark - 1]->kind != Kind::kMark) --mark;
+  if (mark == 0) refuse_here("no mark on its stack");
+  std::vector<Value*> values(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
+  stack_.resize(mark - 1);
+  return values;
+}
+
+void PickleMachine::step(unsigned char op) {
+  switch (op) {
+    case kProto:
+      return check_protocol(take_number(1));
+    case kMark:
+      return push(&mark_);
+    case kNone:
+      return push(&none_);
+    case kNewTrue:
+      return push(&true_);
+    case kNewFalse:
+      return push(&false_);
+    case kBinInt:
+      return push_int(static_cast<std::int32_t>(take_number(4)));
+    case kBinInt1:
+      return push_int(static_cast<std::int64_t>(take_number(1)));
+    case kBinInt2:
+      return push_int(static_cast<std::int64_t>(take_number(2)));
+    case kLong1:
+      return push_int(take_long());
+    case kBinFloat:
+      take(8);
+      return push(&fraction_);
+    case kBinUnicode:
+      return push_text();
+    case kGlobal:
+      return push_global();
+    case kBinPersId:
+      return push(understood_storage(*pop(), {origin_, at_}));
+    case kReduce:
+      return reduce();
+    case kBuild:
+      return build();
+    case kEmptyDict:
+      return push({.kind = Kind::kDict});
+    case kEmptyList:
+      return push({.kind = Kind::kList});
+    case kEmptyTuple:
+      return push({.kind = Kind::kTuple});
+    case kTuple:
+      return push({.kind = Kind::kTuple, .items = pop_to_mark()});
+    case kTuple1:
+      return push_tuple(1);
+    case kTuple2:
+      return push_tuple(2);
+    case kTuple3:
+      return push_tuple(3);
+    case kAppend:
+      return append({pop()}, Kind::kList);
+    case kAppends:
+      return append(pop_to_mark(), Kind::kList);
+    case kSetItem: {
+      Value* value = pop();
+      Value* key = pop();
+      return append({key, value}, Kind::kDict);
+    }
+    case kSetItems:
+      return append(pop_to_mark(), Kind::kDict);
+    case kBinGet:
+      return get(take_number(1));
+    case kLongBinGet:
+      return get(take_number(4));
+    case kBinPut:
+      return put(take_number(1));
+    case kLongBinPut:
+      return put(take_number(4));
+    default:
+      break;
+  }
+  refuse_here(
+      fmt::format("operation 0x{:02x}, which no state dict of torch needs; nothing in a pickle is executed", op));
+}
+
+void PickleMachine::check_protocol(std::uint64_t protocol) const {
+  if (protocol == 2) return;
+  throw UsageError(
+      fmt::format("{}: pickle protocol {}; torch.save's own, 2, is the one that is read", origin_, protocol));
+}
+
+void PickleMachine::reduce() {
+  const Value& arguments = *pop();
+  const Value& function = *pop();
+  if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) refuse_here("a call of what is no function");
+  push(understood_call(function, arguments.items, {origin_, at_}));
+}
+
+// torch hangs `_metadata` (versions of modules) on the dict of a module's state: known, and of no use here.
+void PickleMachine::build() {
+  const Value& state = *pop();
+  const Value& object = *top();
+  const bool only_metadata =
+      state.kind == Kind::kDict && state.items.size() == 2 && is_text(*state.items[0], "_metadata");
+  if (object.kind != Kind::kDict || !(only_metadata || is_empty_dict(state))) {
+    refuse_here("attributes set on an object that is no state dict");
+  }
+}
+
+void PickleMachine::append(const std::vector<Value*>& items, Kind kind) {
+  Value* container = top();
+  if (container->kind != kind) {
+    refuse_here(fmt::format("items for {}, which takes none such", name_of(container->kind)));
+  }
+  if (kind == Kind::kDict && items.size() % 2 != 0) refuse_here("a key without a value");
+  container->items.insert(container->items.end(), items.begin(), items.end());
+}
+
+void PickleMachine::get(std::uint64_t index) {
+  const auto found = memo_.find(index);
+  if (found == memo_.end()) refuse_here(fmt::format("memo {} is read before it is written", index));
+  push(found->second);
+}
+
+}  // namespace tessera::internal

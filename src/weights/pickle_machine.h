@@ -1,0 +1,62 @@
+// The stack machine that a pickle is a program for. It builds values and calls nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weights/pickle_value.h"
+
+namespace tessera::internal {
+
+// run() for each of the pickles that stand one behind another in `text`. Values live as long as the machine, their
+// texts as long as `text`. Time and memory are linear in what is read.
+class PickleMachine {
+ public:
+  PickleMachine(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
+
+  // The value that the next pickle leaves behind. Throws UsageError that names the origin and what was found.
+  const Value& run();
+  std::size_t num_read_bytes() const { return at_; }
+
+ private:
+  [[noreturn]] void refuse_here(const std::string& what) const;
+
+  std::string_view take(std::uint64_t num_bytes);
+  std::uint64_t take_number(int num_bytes);
+  std::int64_t take_long();
+  std::string_view take_line();
+
+  void push(Value* value) { stack_.push_back(value); }
+  void push(Value value);
+  void push_int(std::int64_t number) { push({.kind = Kind::kInt, .number = number}); }
+  void push_text();
+  void push_global();
+  void push_tuple(int size);
+  Value* pop();
+  Value* top();
+  std::vector<Value*> pop_to_mark();
+
+  void step(unsigned char op);
+  void check_protocol(std::uint64_t protocol) const;
+  void reduce();
+  void build();
+  void append(const std::vector<Value*>& items, Kind kind);
+  void get(std::uint64_t index);
+  void put(std::uint64_t index) { memo_[index] = top(); }
+
+  std::string_view text_;
+  const std::string& origin_;
+  std::size_t at_ = 0;
+  Value mark_{.kind = Kind::kMark}, none_{.kind = Kind::kNone}, true_{.kind = Kind::kBool, .number = 1},
+      false_{.kind = Kind::kBool}, fraction_{.kind = Kind::kFloat};  // which fraction never matters
+  // Owns the others, so that values may refer to each other in any way, in circles too.
+  std::deque<Value> values_;
+  std::vector<Value*> stack_;
+  std::unordered_map<std::uint64_t, Value*> memo_;
+};
+
+}  // namespace tessera::internal

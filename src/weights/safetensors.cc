@@ -1,0 +1,224 @@
+#include "weights/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the original's limit
+constexpr std::size_t kLengthBytes = 8;
+constexpr const char* kMetadataKey = "__metadata__";
+
+[[noreturn]] void refuse(const std::string& origin, const std::string& what) {
+  throw UsageError(fmt::format("{}: {}", origin, what));
+}
+
+[[noreturn]] void refuse_tensor(const std::string& origin, const std::string& name, const std::string& what) {
+  refuse(origin, fmt::format("tensor '{}': {}", printable(name), what));
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+std::string_view header_text(std::string_view file, const std::string& origin) {
+  // What a clone without git-lfs leaves behind: the most common broken file of all.
+  if (file.starts_with("version https://git-lfs")) {
+    refuse(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
+  }
+  if (file.size() < kLengthBytes) {
+    refuse(origin,
+           fmt::format("no safetensors file: it has {} bytes, and the header's length alone takes 8", file.size()));
+  }
+  const std::uint64_t length = little_endian(file.substr(0, kLengthBytes));
+  if (length > kMaxHeaderBytes) {
+    refuse(origin, fmt::format("no safetensors file: its header would take {} bytes, more than the allowed {}", length,
+                               kMaxHeaderBytes));
+  }
+  if (length > file.size() - kLengthBytes) {
+    refuse(origin, fmt::format("truncated: the header takes {} bytes, but only {} follow its length", length,
+                               file.size() - kLengthBytes));
+  }
+  const std::string_view text = file.substr(kLengthBytes, length);
+  if (!text.starts_with('{')) refuse(origin, "no safetensors file: the header does not begin with '{'");
+  return text;
+}
+
+// A size or an offset. NaN is no JSON; fractions, negative numbers and what does not fit are refused here.
+std::int64_t whole_number(const Json& value, const char* what, const std::string& origin, const std::string& name) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+    refuse_tensor(origin, name,
+                  fmt::format("{} must be a whole number from 0 to 2^63 - 1, found {}", what, printable(value.dump())));
+  }
+  return static_cast<std::int64_t>(value.get<std::uint64_t>());
+}
+
+struct Range {
+  std::int64_t begin = 0, end = 0;
+};
+
+Range data_range(const Json& value, const std::string& origin, const std::string& name) {
+  if (!value.is_array() || value.size() != 2) {
+    refuse_tensor(origin, name, fmt::format("data_offsets must be [begin, end], found {}", printable(value.dump())));
+  }
+  const Range range{whole_number(value[0], "data_offsets", origin, name),
+                    whole_number(value[1], "data_offsets", origin, name)};
+  if (range.end < range.begin) {
+    refuse_tensor(origin, name, fmt::format("data_offsets end at {} before they begin at {}", range.end, range.begin));
+  }
+  return range;
+}
+
+WeightType element_type(const Json& value, const std::string& origin, const std::string& name) {
+  const auto type = value.is_string() ? type_of_safetensors_name(value.get_ref<const std::string&>()) : std::nullopt;
+  if (!type) {
+    refuse_tensor(origin, name,
+                  fmt::format("unknown dtype {}; known are {}", printable(value.dump()), safetensors_names()));
+  }
+  return *type;
+}
+
+std::vector<std::int64_t> sizes(const Json& value, const std::string& origin, const std::string& name) {
+  if (!value.is_array()) refuse_tensor(origin, name, "shape must be an array");
+  std::vector<std::int64_t> shape;
+  for (const Json& size : value) shape.push_back(whole_number(size, "each size of shape", origin, name));
+  return shape;
+}
+
+// The entry with its offset within the data, not yet within the file.
+WeightEntry parse_entry(const std::string& name, const Json& value, const std::string& origin) {
+  if (!value.is_object()) refuse_tensor(origin, name, "must be an object of dtype, shape and data_offsets");
+  const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
+  for (const auto& [key, member] : value.items()) {
+    if (key == "dtype") {
+      dtype = &member;
+    } else if (key == "shape") {
+      shape = &member;
+    } else if (key == "data_offsets") {
+      offsets = &member;
+    } else {
+      refuse_tensor(origin, name,
+                    fmt::format("unknown key '{}'; known are dtype, shape, data_offsets", printable(key)));
+    }
+  }
+  if (dtype == nullptr) refuse_tensor(origin, name, "dtype is missing");
+  if (shape == nullptr) refuse_tensor(origin, name, "shape is missing");
+  if (offsets == nullptr) refuse_tensor(origin, name, "data_offsets is missing");
+
+  WeightEntry entry{name, element_type(*dtype, origin, name), sizes(*shape, origin, name), {}, 0, 0, 0};
+  const Range range = data_range(*offsets, origin, name);
+  const auto numel = checked_numel(entry.shape);
+  if (!numel || *numel > INT64_MAX / bytes_of(entry.type)) {
+    refuse_tensor(origin, name, fmt::format("a shape of {} overflows", shape_text(entry.shape)));
+  }
+  entry.numel = *numel;
+  entry.strides = row_major_strides(entry.shape);
+  entry.offset_bytes = range.begin;
+  if (entry.num_bytes() != range.end - range.begin) {
+    refuse_tensor(
+        origin, name,
+        fmt::format("{} of shape {} takes {} bytes, but data_offsets [{}, {}] hold {}", safetensors_name(entry.type),
+                    shape_text(entry.shape), entry.num_bytes(), range.begin, range.end, range.end - range.begin));
+  }
+  return entry;
+}
+
+std::map<std::string, std::string> parse_metadata(const Json& value, const std::string& origin) {
+  if (!value.is_object()) refuse(origin, fmt::format("{} must be an object of texts", kMetadataKey));
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, member] : value.items()) {
+    if (!member.is_string()) {
+      refuse(origin,
+             fmt::format("{}: '{}' must be a text, found {}", kMetadataKey, printable(key), printable(member.dump())));
+    }
+    metadata.emplace(key, member.get<std::string>());
+  }
+  return metadata;
+}
+
+// The tensors must cover the data exactly; leaves them in the order of their data, offsets from the file's start.
+void place(std::vector<WeightEntry>& entries, std::int64_t data_begin, std::int64_t data_bytes,
+           const std::string& origin) {
+  std::stable_sort(entries.begin(), entries.end(), [](const WeightEntry& a, const WeightEntry& b) {
+    return std::pair(a.offset_bytes, a.num_bytes()) < std::pair(b.offset_bytes, b.num_bytes());
+  });
+  std::int64_t covered = 0;
+  const WeightEntry* last = nullptr;
+  for (const WeightEntry& entry : entries) {
+    if (entry.offset_bytes < covered) {
+      refuse_tensor(origin, entry.name,
+                    fmt::format("overlaps tensor '{}': it begins at byte {} of the data, the other ends at {}",
+                                printable(last->name), entry.offset_bytes, covered));
+    }
+    if (entry.offset_bytes > covered) {
+      refuse_tensor(
+          origin, entry.name,
+          fmt::format("begins at byte {} of the data, but the tensor before it ends at {}: {} bytes belong to none",
+                      entry.offset_bytes, covered, entry.offset_bytes - covered));
+    }
+    if (entry.num_bytes() > data_bytes - covered) {
+      refuse_tensor(origin, entry.name,
+                    fmt::format("ends at byte {} of the data, but the file holds only {}: it is truncated or damaged",
+                                entry.offset_bytes + entry.num_bytes(), data_bytes));
+    }
+    covered += entry.num_bytes();
+    last = &entry;
+  }
+  if (covered != data_bytes) {
+    refuse(origin, fmt::format("the tensors take {} bytes, but {} follow the header: {} belong to none", covered,
+                               data_bytes, data_bytes - covered));
+  }
+  for (WeightEntry& entry : entries) entry.offset_bytes += data_begin;
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors(std::string_view file, const std::string& origin) {
+  const std::string_view text = header_text(file, origin);
+  const Json json = parse_json(text, origin + " (header)");
+  if (!json.is_object()) refuse(origin, "the header must be an object");
+  SafetensorsHeader header;
+  for (const auto& [name, value] : json.items()) {
+    if (name == kMetadataKey) {
+      header.metadata = parse_metadata(value, origin);
+    } else {
+      header.entries.push_back(parse_entry(name, value, origin));
+    }
+  }
+  const std::size_t data_begin = kLengthBytes + text.size();
+  place(header.entries, static_cast<std::int64_t>(data_begin), static_cast<std::int64_t>(file.size() - data_begin),
+        origin);
+  return header;
+}
+
+std::string compose_safetensors_header(const std::vector<WeightEntry>& entries,
+                                       const std::map<std::string, std::string>& metadata) {
+  // Written piece by piece: adding to an ordered object searches it, and there may be thousands of tensors.
+  std::string text = "{";
+  if (!metadata.empty()) text += fmt::format("\"{}\":{}", kMetadataKey, Json(metadata).dump());
+  std::int64_t offset = 0;
+  for (const WeightEntry& entry : entries) {
+    text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", text.size() > 1 ? "," : "",
+                        Json(entry.name).dump(), safetensors_name(entry.type), Json(entry.shape).dump(), offset,
+                        offset + entry.num_bytes());
+    offset += entry.num_bytes();
+  }
+  text += "}";
+  constexpr std::size_t kAlignment = 64;
+  text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
+  std::string header;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) header += static_cast<char>(text.size() >> (8 * i) & 0xff);
+  return header + text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// What torch.save writes (pytorch_model.bin, torchvision's .pth). A zip archive: data.pkl says what the tensors are,
+// data/0, data/1... are the storages; or the format from before torch 1.6 (legacy_torch_file.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/weight_entry.h"
+
+namespace tessera {
+
+// `file` is the whole file; its directory and its pickle are read, the storages are not. Entries stand in the order of
+// the state dict; two of them may be the same data (tied weights). Throws UsageError that names `origin` and the record
+// or tensor; TorchScript archives are refused by name.
+std::vector<WeightEntry> parse_torch_file(std::string_view file, const std::string& origin);
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+// What a set of weights consists of, from its headers alone: parameters and bytes by part of the model.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weights/weights.h"
+#include "core/json.h"
+
+namespace tessera {
+
+// A block ("transformer.h.3": the path up to its number), or the module of tensors that lie in none
+// ("transformer.ln_f").
+struct WeightPart {
+  std::string name;
+  bool is_block = false;
+  std::int64_t num_tensors = 0, num_parameters = 0, num_buffer_elements = 0, num_bytes = 0;
+  std::set<std::string> types;  // "bfloat16"
+};
+
+struct WeightTie {
+  std::string name, held_by, said_by;  // said_by: "the file", "config.json"
+};
+
+struct WeightSummary {
+  std::vector<WeightPart> parts;  // in the order in which they first stand in the files
+  WeightPart all;                 // their sum
+  std::int64_t num_parameters_in_blocks = 0;
+  std::vector<WeightTie> ties;  // tied data counts once
+};
+
+// `config` is config.json's, an empty object where there is none. Batch-norm statistics and whole numbers are buffers,
+// not parameters.
+WeightSummary summarise(const Weights& weights, const Json& config);
+
+}  // namespace tessera

@@ -1,0 +1,163 @@
+#include "weights/weights.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "weights/safetensors.h"
+#include "weights/torch_file.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// By its beginning, whatever its name: users rename files. The '{' first: the length before it is any number, so one
+// safetensors file in thousands begins with "PK".
+WeightFormat format_of(const MappedFile& file) {
+  const std::string_view bytes = file.bytes();
+  if (bytes.size() > 8 && bytes[8] == '{') return WeightFormat::kSafetensors;
+  const std::string extension = file.path().extension();
+  if (bytes.starts_with("PK") || bytes.starts_with("\x80\x02")) return WeightFormat::kTorch;
+  return extension == ".bin" || extension == ".pth" || extension == ".pt" ? WeightFormat::kTorch
+                                                                          : WeightFormat::kSafetensors;
+}
+
+// Tensor name -> file name, as the index has it.
+std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path& index) {
+  const Json json = read_json_file(index);
+  const auto map = json.is_object() ? json.find("weight_map") : json.end();
+  if (!json.is_object() || map == json.end() || !map->is_object()) {
+    throw UsageError(
+        fmt::format("{}: expected an object \"weight_map\" of tensor names and file names", index.string()));
+  }
+  std::vector<std::pair<std::string, std::string>> places;
+  for (const auto& [name, file] : map->items()) {
+    // A shard lies beside its index: nothing else is opened, whatever the index says.
+    const bool plain = file.is_string() && !file.get_ref<const std::string&>().empty() &&
+                       fs::path(file.get<std::string>()).filename() == file.get<std::string>() &&
+                       file.get<std::string>() != "." && file.get<std::string>() != "..";
+    if (!plain) {
+      throw UsageError(fmt::format("{}: tensor '{}': expected the name of a file in the same folder, found {}",
+                                   index.string(), printable(name), printable(file.dump())));
+    }
+    places.emplace_back(name, file.get<std::string>());
+  }
+  return places;
+}
+
+// The file itself, or the one that transformers would take of a folder.
+fs::path weights_in(const fs::path& file_or_folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(file_or_folder, ignored)) return file_or_folder;
+  constexpr const char* kCandidates[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                         "pytorch_model.bin.index.json"};
+  for (const char* candidate : kCandidates) {
+    if (fs::exists(file_or_folder / candidate, ignored)) return file_or_folder / candidate;
+  }
+  throw UsageError(fmt::format("{} holds no weights: expected {}", file_or_folder.string(),
+                               join({std::begin(kCandidates), std::end(kCandidates)}, ", ")));
+}
+
+}  // namespace
+
+Weights Weights::open(const fs::path& file_or_folder) {
+  const fs::path path = weights_in(file_or_folder);
+  Weights weights;
+  if (path.string().ends_with(".index.json")) {
+    weights.add_shards(path);
+  } else {
+    weights.add_file(path);
+    weights.index_names();
+  }
+  return weights;
+}
+
+void Weights::add_file(const fs::path& path) {
+  auto file = std::make_shared<const MappedFile>(path);
+  const WeightFormat format = format_of(*file);
+  std::vector<WeightEntry> entries;
+  if (format == WeightFormat::kSafetensors) {
+    SafetensorsHeader header = parse_safetensors(file->bytes(), path.string());
+    entries = std::move(header.entries);
+    metadata_.merge(header.metadata);
+  } else {
+    entries = parse_torch_file(file->bytes(), path.string());
+  }
+  if (files_.empty()) format_ = format;
+  for (WeightEntry& entry : entries) {
+    entry.file = files_.size();
+    entries_.push_back(std::move(entry));
+  }
+  files_.push_back(std::move(file));
+}
+
+void Weights::add_shards(const fs::path& index) {
+  const auto places = read_weight_map(index);
+  std::unordered_map<std::string_view, std::string_view> file_of;
+  std::set<std::string> names;  // in the order of their names, which is that of the shards
+  for (const auto& [tensor, file] : places) {
+    file_of.emplace(tensor, file);
+    names.insert(file);
+  }
+  const auto disagree = [&](std::string_view tensor, const std::string& what) {
+    throw UsageError(fmt::format("{}: tensor '{}': {}", index.string(), printable(tensor), what));
+  };
+  for (const std::string& name : names) {
+    const fs::path path = index.parent_path() / name;
+    std::error_code ignored;
+    if (!fs::exists(path, ignored))
+      throw UsageError(fmt::format("{} names {}, which is missing", index.string(), printable(path.string())));
+    const std::size_t first = entries_.size();
+    add_file(path);
+    for (std::size_t i = first; i < entries_.size(); ++i) {
+      const auto place = file_of.find(entries_[i].name);
+      if (place == file_of.end())
+        disagree(entries_[i].name, fmt::format("{} holds it, but the index does not list it", printable(name)));
+      if (place->second != name) {
+        disagree(entries_[i].name,
+                 fmt::format("{} holds it, but the index says {}", printable(name), printable(place->second)));
+      }
+    }
+  }
+  index_names();
+  for (const auto& [tensor, file] : places) {
+    if (find(tensor) == nullptr)
+      disagree(tensor, fmt::format("the index says {}, which does not hold it", printable(file)));
+  }
+}
+
+void Weights::index_names() {
+  by_name_.clear();
+  for (std::size_t i = 0; i < entries_.size(); ++i) by_name_.emplace(entries_[i].name, i);
+}
+
+const WeightEntry* Weights::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &entries_[found->second];
+}
+
+std::vector<std::pair<std::string, std::string>> Weights::ties() const {
+  std::vector<std::pair<std::string, std::string>> ties;
+  for (const auto& [name, kept] : metadata_) {
+    if (find(name) == nullptr && find(kept) != nullptr) ties.emplace_back(name, kept);
+  }
+  std::map<std::tuple<std::size_t, std::int64_t, WeightType, std::vector<std::int64_t>, std::vector<std::int64_t>>,
+           const WeightEntry*>
+      firsts;
+  for (const WeightEntry& entry : entries_) {
+    if (entry.numel == 0) continue;
+    const auto [first, is_new] =
+        firsts.try_emplace({entry.file, entry.offset_bytes, entry.type, entry.shape, entry.strides}, &entry);
+    if (!is_new) ties.emplace_back(entry.name, first->second->name);
+  }
+  return ties;
+}
+
+}  // namespace tessera

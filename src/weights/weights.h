@@ -1,0 +1,59 @@
+// The weights of a model as they lie on disk: one file or several shards, safetensors or torch.save's, one list of
+// tensors. Opening reads headers alone, however large the files are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weights/mapped_file.h"
+#include "weights/weight_entry.h"
+
+namespace tessera {
+
+enum class WeightFormat { kSafetensors, kTorch };
+
+class Weights {
+ public:
+  // A file (.safetensors; .bin, .pth, .pt) or a model folder, where the first of these is taken, as transformers does:
+  // model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json. An index and its
+  // shards must agree on every tensor. Throws UsageError naming the file and the tensor.
+  static Weights open(const std::filesystem::path& file_or_folder);
+  Weights(Weights&&) = default;
+  Weights& operator=(Weights&&) = default;
+
+  WeightFormat format() const { return format_; }
+  const std::vector<WeightEntry>& entries() const { return entries_; }
+  const WeightEntry* find(std::string_view name) const;  // nullptr: no such tensor
+  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
+  const std::map<std::string, std::string>& metadata() const {
+    return metadata_;
+  }  // safetensors; an earlier file first
+
+  // Where the entry's first element lies. Valid as long as the Weights, or a copy of the file's pointer, lives.
+  const char* data(const WeightEntry& entry) const { return files_[entry.file]->bytes().data() + entry.offset_bytes; }
+
+  // Tied names, each with the name that holds its data: in pickles those beyond the first of the same data, in
+  // safetensors those that the metadata names (safetensors' save_model and ours write them there).
+  std::vector<std::pair<std::string, std::string>> ties() const;
+
+ private:
+  Weights() = default;
+  void add_file(const std::filesystem::path& path);
+  void add_shards(const std::filesystem::path& index);
+  void index_names();
+
+  WeightFormat format_ = WeightFormat::kSafetensors;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<WeightEntry> entries_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;  // keys are the entries' own names
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace tessera
