@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 file(RELATIVE_PATH bin_to_lib "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
-set(tessera_libraries tessera_library)
+set(tessera_libraries libtessera)
 if(TESSERA_CUDA)
   list(APPEND tessera_libraries tessera_cuda)
 endif()

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "cli/compute_choice.h"
 #include "weights/load_language_model.h"
 #include "config/schema.h"
 #include "core/environment.h"

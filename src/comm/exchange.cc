@@ -6,15 +6,42 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "comm/failure.h"
+#include "core/error.h"
 
 namespace tessera {
+namespace {
+
+// Groups carry no doubles: their bits travel as whole numbers.
+at::Tensor bits_of(const std::vector<double>& numbers, at::Device device) {
+  return at::tensor(numbers, at::kDouble).view(at::kLong).to(device);
+}
+
+struct End {
+  ExitStatus status = ExitStatus::kOk;
+  std::string message;
+};
+
+End end_of(const std::function<void()>& work) {
+  try {
+    work();
+    return {};
+  } catch (const Error& error) {
+    return {error.status(), error.what()};
+  } catch (const std::exception& error) {
+    return {ExitStatus::kFailure, message_of(error)};
+  }
+}
+
+}  // namespace
 
 std::vector<std::vector<double>> gather_numbers(World& world, const std::vector<double>& own) {
   if (world.size() == 1 || own.empty()) {
     return std::vector<std::vector<double>>(static_cast<std::size_t>(world.size()), own);
   }
-  // Groups carry no doubles: their bits travel as whole numbers.
-  const at::Tensor input = at::tensor(own, at::kDouble).view(at::kLong).to(world.device());
+  const at::Tensor input = bits_of(own, world.device());
   const at::Tensor output = at::empty({world.size() * input.numel()}, input.options());
   world.all().all_gather(output, input, "metrics")->wait();
   const at::Tensor host = output.cpu().view(at::kDouble);
@@ -45,6 +72,35 @@ std::vector<std::string> gather_texts(World& world, const std::string& own) {
   const char* bytes = static_cast<const char*>(host.const_data_ptr());
   for (int rank = 0; rank < world.size(); ++rank, bytes += kSize) all.emplace_back(bytes);
   return all;
+}
+
+std::vector<double> numbers_of_first_rank(World& world, const std::vector<double>& own, const char* what) {
+  if (world.size() == 1 || own.empty()) return own;
+  const at::Tensor bits = bits_of(own, world.device());
+  world.all().broadcast(bits, 0, what)->wait();
+  const at::Tensor host = bits.cpu().view(at::kDouble);
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
+}
+
+std::string text_of_first_rank(World& world, const std::string& own, const char* what) {
+  if (world.size() == 1) return own;
+  const std::vector<double> size = numbers_of_first_rank(world, {static_cast<double>(own.size())}, what);
+  at::Tensor text = at::empty({static_cast<std::int64_t>(size.front())}, at::kByte);
+  if (world.rank() == 0) std::memcpy(text.mutable_data_ptr(), own.data(), own.size());
+  text = text.to(world.device());
+  if (text.numel() > 0) world.all().broadcast(text, 0, what)->wait();
+  const at::Tensor host = text.cpu();
+  return {static_cast<const char*>(host.const_data_ptr()), static_cast<std::size_t>(host.numel())};
+}
+
+void on_first_rank(World& world, const std::function<void()>& work) {
+  constexpr const char* kWhat = "end of rank 0's work";
+  End end;
+  if (world.rank() == 0) end = end_of(work);
+  const double status = numbers_of_first_rank(world, {static_cast<double>(end.status)}, kWhat).front();
+  end.status = static_cast<ExitStatus>(static_cast<int>(status));
+  if (end.status == ExitStatus::kOk) return;
+  throw Error(text_of_first_rank(world, end.message, kWhat), end.status);
 }
 
 }  // namespace tessera

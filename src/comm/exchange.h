@@ -1,6 +1,9 @@
-// Numbers of all ranks added up: each rank the same bits, in the order of the ranks.
+// Small things that ranks tell each other outside of training: numbers, texts, and how rank 0's work ended.
+//
+// All are collective over the world, and every rank gets the same bits.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,13 +11,19 @@
 
 namespace tessera {
 
-// Collective; every rank gives as many.
+// Added in rank order; every rank gives as many numbers.
 std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own);
-
-// By rank. Collective; every rank gives as many.
+// By rank; every rank gives as many numbers.
 std::vector<std::vector<double>> gather_numbers(World& world, const std::vector<double>& own);
-
-// By rank; each is cut to 255 bytes. Collective.
+// By rank; each text is cut to 255 bytes.
 std::vector<std::string> gather_texts(World& world, const std::string& own);
+
+// Rank 0's. `what` names it for the watchdog's message.
+std::vector<double> numbers_of_first_rank(World& world, const std::vector<double>& own, const char* what);
+std::string text_of_first_rank(World& world, const std::string& own, const char* what);
+
+// Rank 0 runs `work` (it alone touches files). Where that throws, every rank throws the same message with the same exit
+// status.
+void on_first_rank(World& world, const std::function<void()>& work);
 
 }  // namespace tessera

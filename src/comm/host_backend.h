@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +20,11 @@ namespace tessera {
 
 enum class OpKind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kAllToAll, kSend, kRecv, kBarrier };
 const char* name_of(OpKind kind);
+
+// The two may be one buffer, or overlap.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
+}
 
 // One operation in host memory. Which of the two buffers an operation uses is c10d's: in place operations
 // (all-reduce, broadcast, reduce, send, recv) have input == output.

@@ -11,10 +11,6 @@ namespace {
 
 // Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
 constexpr std::int64_t kSmallBytes = 16 * 1024;
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
 // Everybody's part of `buffer` to everybody; the own part is in place.
 MpiTask gather_parts(MpiFlow& flow, std::byte* buffer, Parts parts, std::int64_t item_bytes) {
   MpiBatch batch = flow.batch();

@@ -27,10 +27,6 @@ struct Rounds {
   std::int64_t offset(int rank, std::int64_t round) const { return (parts.begin(rank) + round * chunk) * item_bytes; }
 };
 
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
 MpiTask reduce_by_messages(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
                            std::byte* output, std::byte* share_into) {
   const Rounds rounds(parts, op.item_bytes, kChunkBytes);

@@ -26,10 +26,6 @@ using std::chrono::milliseconds;
 const std::string kLeftKey = "tessera/left";        // how many ranks have left in peace
 const std::string kStatusKey = "tessera/returned";  // how many have returned a status other than 0
 
-Error rendezvous_error(const std::string& message) {
-  return Error(message, ExitStatus::kRendezvous);
-}
-
 std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
   if (options.backend == "mpi") return "mpi";
   if (options.backend != "nccl" && options.backend != "auto") {

@@ -23,10 +23,6 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-Error rendezvous_error(const std::string& message) {
-  return Error(message, ExitStatus::kRendezvous);
-}
-
 int milliseconds_left(Deadline deadline) {
   const auto left = duration_cast<milliseconds>(deadline - steady_clock::now()).count();
   return static_cast<int>(std::max<decltype(left)>(left, 0));

@@ -14,10 +14,6 @@ std::exception_ptr collective_error(const std::string& message) {
   return std::make_exception_ptr(Error(message, ExitStatus::kCollective));
 }
 
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
-}
-
 std::int64_t offset_of(const std::vector<std::int64_t>& splits, std::size_t index) {
   return std::accumulate(splits.begin(), splits.begin() + static_cast<std::ptrdiff_t>(index), std::int64_t{0});
 }

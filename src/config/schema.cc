@@ -83,6 +83,16 @@ Setting& Schema::text(const std::string& name, std::string* value) {
   return add(Setting::Kind::kText, name, [value](const Setting::Value& v) { *value = std::get<std::string>(v); });
 }
 
+Setting& Schema::word(const std::string& name, const std::vector<std::string>& words,
+                      std::function<void(std::size_t place)> store) {
+  const auto put = [words, store = std::move(store)](const Setting::Value& v) {
+    const auto found = std::find(words.begin(), words.end(), std::get<std::string>(v));
+    // Without a preset the value is "" at first: the first word's place.
+    store(found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin()));
+  };
+  return add(Setting::Kind::kText, name, put).choices(words);
+}
+
 Setting& Schema::bytes(const std::string& name, std::int64_t* value) {
   return add(Setting::Kind::kBytes, name, [value](const Setting::Value& v) { *value = std::get<std::int64_t>(v); });
 }

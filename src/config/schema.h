@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -37,6 +38,13 @@ class Schema {
   Setting& integer(const std::string& name, std::int64_t* value);
   Setting& real(const std::string& name, double* value);
   Setting& text(const std::string& name, std::string* value);
+  // One of some words, each standing for the enumerator of its place: {"auto", "on", "off"}.
+  template <typename Enum>
+  Setting& word(const std::string& name, Enum* value, const std::vector<std::string>& words) {
+    return word(name, words, [value](std::size_t place) { *value = static_cast<Enum>(place); });
+  }
+  Setting& word(const std::string& name, const std::vector<std::string>& words,
+                std::function<void(std::size_t place)> store);
   Setting& bytes(const std::string& name, std::int64_t* value);                  // '4G'
   Setting& duration(const std::string& name, std::chrono::milliseconds* value);  // '30s'
 

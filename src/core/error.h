@@ -42,4 +42,9 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(message, ExitStatus::kUsage) {}
 };
 
+// The ranks did not find each other, or are not alike: exit status 42.
+inline Error rendezvous_error(const std::string& message) {
+  return Error(message, ExitStatus::kRendezvous);
+}
+
 }  // namespace tessera

@@ -129,22 +129,10 @@ std::array<at::Tensor, 3> widen_heads(const std::array<at::Tensor, 3>& qkv, std:
   return result;
 }
 
-CudaFlatStep flat_step(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& copy) {
-  const auto copy_type = copy.defined() ? type_of(copy) : NumberType::kFloat32;
-  return {floats(params), in(grads), type_of(grads), out(copy), copy_type, params.numel(), stream_of(params)};
-}
-
-void adamw(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& mean, const at::Tensor& square_mean,
-           const at::Tensor& copy, const AdamWConstants& constants) {
+void flat_update(const at::Tensor& params, FlatUpdate flat, FlatUpdateFunction update, const void* constants) {
   const c10::cuda::CUDAGuard guard(params.device());
-  adamw_cuda(flat_step(params, grads, copy), floats(mean), floats(square_mean), constants);
-  check_launch();
-}
-
-void sgd(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& momentum, const at::Tensor& copy,
-         const SgdConstants& constants) {
-  const c10::cuda::CUDAGuard guard(params.device());
-  sgd_cuda(flat_step(params, grads, copy), floats(momentum), constants);
+  flat.stream = stream_of(params);
+  update(flat, constants);
   check_launch();
 }
 
@@ -182,8 +170,7 @@ const bool registered = [] {
       .layer_norm_backward = layer_norm_backward,
       .cross_entropy_rows = cross_entropy,
       .widen_heads = widen_heads,
-      .adamw = adamw,
-      .sgd = sgd,
+      .flat_update = flat_update,
       .put_parts = put_parts,
       .block_square_sums = square_sums,
   };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/flat_parts.h"
-#include "kernels/optimizer_constants.h"
+#include "kernels/optimizers/flat_update.h"
 
 namespace tessera::kernels {
 
@@ -32,11 +32,8 @@ struct CudaKernels {
   std::array<at::Tensor, 3> (*widen_heads)(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,
                                            const at::Tensor& cu_seqlens, const at::Tensor& slopes, float in_q,
                                            float factor);
-  // adamw.h, sgd.h, norm.h; copy and momentum may be undefined
-  void (*adamw)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& mean,
-                const at::Tensor& square_mean, const at::Tensor& copy, const AdamWConstants& constants);
-  void (*sgd)(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& momentum, const at::Tensor& copy,
-              const SgdConstants& constants);
+  // optimizers/flat_update.h: on the current stream of params' device
+  void (*flat_update)(const at::Tensor& params, FlatUpdate flat, FlatUpdateFunction update, const void* constants);
   // flat_parts.h: all contiguous and of one type
   void (*put_parts)(const at::Tensor& flat, const std::vector<FlatPart>& parts);
   void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);

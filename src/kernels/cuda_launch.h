@@ -7,11 +7,9 @@
 
 #include <cstdint>
 
-#include "kernels/optimizer_constants.h"
+#include "core/number_type.h"
 
 namespace tessera::kernels {
-
-enum class NumberType { kFloat32, kBFloat16, kFloat16 };
 
 struct CudaRows {
   NumberType type;
@@ -57,18 +55,6 @@ struct WidenHeads {
 };
 void widen_heads_cuda(NumberType type, const WidenHeads& heads, std::int64_t num_tokens, cudaStream_t stream);
 
-// optimizer.cu; `copy` and `momentum` may be null
-struct CudaFlatStep {
-  float* params;
-  const void* grads;
-  NumberType grad_type;
-  void* copy;
-  NumberType copy_type;
-  std::int64_t numel;
-  cudaStream_t stream;
-};
-void adamw_cuda(const CudaFlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants);
-void sgd_cuda(const CudaFlatStep& flat, float* momentum, const SgdConstants& constants);
 // flat_parts.cu: end_block is the function's own
 inline constexpr int kMostParts = 32;
 struct CudaParts {
@@ -78,6 +64,7 @@ struct CudaParts {
   unsigned end_block[kMostParts];
 };
 void put_parts_cuda(NumberType from, NumberType to, CudaParts parts, int num_parts, void* flat, cudaStream_t stream);
+// norm.cu
 void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
                             double* sums, cudaStream_t stream);
 

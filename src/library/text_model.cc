@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "library/agreement.h"
+#include "comm/exchange.h"
 #include "library/shard_impl.h"
 #include "model/initialise.h"
 #include "model/language_model.h"

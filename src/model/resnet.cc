@@ -18,8 +18,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kExpansion = 4;  // a block's output channels over those of its inner convolutions
-
 torch::nn::Conv2d convolution(std::int64_t in_channels, std::int64_t out_channels, std::int64_t size,
                               std::int64_t stride) {
   return torch::nn::Conv2d(

@@ -21,6 +21,9 @@
 
 namespace tessera {
 
+// A block's output channels over those of its inner convolutions.
+inline constexpr std::int64_t kExpansion = 4;
+
 class Bottleneck;
 
 class ResNet50 : public UnitModel {

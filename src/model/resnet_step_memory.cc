@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/resnet.h"
 #include "model/step_memory.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kExpansion = 4, kStemChannels = 64, kFloatBytes = 4;
+constexpr std::int64_t kStemChannels = 64;
 
 std::int64_t halved(std::int64_t side) {
   return (side + 1) / 2;

@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+inline constexpr std::int64_t kFloatBytes = 4;
+
 class MemoryTape {
  public:
   virtual ~MemoryTape() = default;

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kFloatBytes = 4, kIdBytes = 8;
+constexpr std::int64_t kIdBytes = 8;
 using kernels::kAlibiParts;
 using kernels::kQueryBlock;
 

@@ -16,7 +16,7 @@ std::vector<FlatLayout::Entry> entries_of(const std::vector<UnitParameter>& para
 FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const Common& common)
     : context_(std::make_shared<UnitContext>(UnitContext{
           std::move(name), FlatLayout(entries_of(parameters), common.groups.num_shards()),
-          common.placement.on(common.groups.num_shards()), common.groups, common.types, common.device, common.link})) {
+          common.placement.in_shards(common.groups.num_shards()), common.groups, common.types, common.device, common.link})) {
   std::vector<at::Tensor> by_slot;
   for (const std::size_t entry : layout().entry_of_slot()) by_slot.push_back(parameters[entry].parameter);
   at::NoGradGuard no_gradients;
@@ -25,25 +25,25 @@ FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameter
 }
 
 void FlatUnit::begin_reduce(bool last_micro_step) {
-  if (last_micro_step) values_->wait_update();  // it may still read the gradient of the step before
+  if (last_micro_step) values_->wait_for_update();  // it may still read the gradient of the step before
   gradient_->begin_reduce(last_micro_step);
 }
 
-void FlatUnit::settle_update() {
-  values_->use_update().wait();
+void FlatUnit::finish_update() {
+  values_->publish_update().wait();
   if (is_on_its_way()) wait_gather();
 }
 
 void FlatUnit::replace_values(const at::Tensor& values) {
   const at::NoGradGuard no_gradients;
-  settle_update();
+  finish_update();
   forget_gradient();
   values_->replace(values);
 }
 
-void FlatUnit::take_update(std::shared_future<void> pending) {
+void FlatUnit::adopt_update(std::shared_future<void> pending) {
   forget_gradient();
-  values_->take_update(std::move(pending));
+  values_->adopt_update(std::move(pending));
 }
 
 }  // namespace tessera

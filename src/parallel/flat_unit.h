@@ -1,7 +1,7 @@
 // The state of one unit: its parameters and its gradient, each with its verbs. docs/design/parallel.md, 'Words'.
 //
 // Order, within a step: begin_gather, wait_gather, [release], ...; then, per backward, accept_gradient for parameters,
-// begin_reduce once, wait_reduce before gradient() is read; take_update after the optimizer has written the master.
+// begin_reduce once, wait_reduce before gradient() is read; adopt_update after the optimizer has written the master.
 // All ranks of the groups call begin_gather and begin_reduce of all units in the same order. One thread at a time.
 #pragma once
 
@@ -49,36 +49,37 @@ class FlatUnit {
   void begin_gather() { values_->begin_gather(); }  // nothing to do where it is whole or on its way
   void wait_gather() { values_->wait_gather(); }    // begins it, too, if nobody has
   void release() { values_->release(); }            // only where the row splits parameters
+  // The same after a forward pass that backward follows: keeps what backward gathers from.
+  void release_until_backward() { values_->release_until_backward(); }
   bool is_whole() const { return values_->is_whole(); }
   bool is_on_its_way() const { return values_->is_on_its_way(); }
 
   void accept_gradient(std::size_t slot) { gradient_->accept(slot); }
   void begin_reduce(bool last_micro_step);
   void continue_reduce() { gradient_->continue_reduce(); }
-  void wait_reduce() { gradient_->settle(); }
+  void wait_reduce() { gradient_->wait_reduce(); }
 
-  // The float32 values that the optimizer updates, and their gradient (float32 or the reduce type): of range(). On the
+  // The float32 values that the optimizer updates, and their gradient (float32 or the reduce type): of updated(). On the
   // host where the row offloads the optimizer; the gradient is there after wait_gradient_on_host, from any thread.
   const at::Tensor& master() const { return values_->master(); }
   const at::Tensor& gradient() const { return gradient_->value(); }
-  bool has_gradient() const { return gradient_->is_settled(); }
+  bool has_gradient() const { return gradient_->is_reduced(); }
   void wait_gradient_on_host() const { gradient_->wait_on_host(); }
   at::Tensor square_sums() const { return gradient_->square_sums(); }
   bool own_gradient_is_finite() const { return gradient_->own_is_finite(); }
   // Where the optimizer writes the compute type; undefined where the master is it.
   const at::Tensor& compute_copy() const { return values_->compute_copy(); }
-  FlatRange range() const { return context_->range(); }
-  bool is_part() const { return context_->placement.optimizer_split; }  // range() is this rank's shard only
-  // The master has new values, or will have when `pending` is there: forget the gradient, let the others have the
-  // parameters where they are kept whole. The next gather waits for `pending`, or where updates are delayed the
-  // backward after it.
-  void take_update(std::shared_future<void> pending = {});
-  // Before the next update where updates are delayed: the one before is used from now on. Collective where parameters
-  // are kept whole and updated in parts. The next one may write when the transfer is done.
-  Transfer use_update() { return values_->use_update(); }
-  // Nothing reads or writes master and compute copy any more: no update that is pending or unused, no gather on its
-  // way. Where updates are delayed it is collective as use_update is.
-  void settle_update();
+  FlatRange updated() const { return context_->updated(); }
+  bool is_part() const { return context_->placement.optimizer.is_split(); }  // updated() is this rank's shard only
+  // The master has new values, or will have when `pending` is ready: forgets the gradient, and sends the parameters to
+  // the other ranks where they are kept whole. The next gather waits for `pending`; with delayed updates the backward
+  // after it does.
+  void adopt_update(std::shared_future<void> pending = {});
+  // With delayed updates, before the next one: gathers send the last one from now on. Collective where parameters are
+  // kept whole and updated in parts. The next update may write when the transfer is done.
+  Transfer publish_update() { return values_->publish_update(); }
+  // Publishes and waits: afterwards nothing reads or writes master and compute copy. Collective as publish_update.
+  void finish_update();
   // Other values, float32 of [layout().padded_numel()] on the device, the same on every rank. Not collective; a
   // gradient is forgotten.
   void replace_values(const at::Tensor& values);

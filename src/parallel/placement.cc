@@ -10,62 +10,128 @@
 namespace tessera {
 namespace {
 
+enum class After { kKeep, kRelease };  // what becomes of gathered parameters after forward
+
+Placement row(const char* name, StrategyFamily family, Over parameters, Over gradients, Over optimizer, After after,
+              Over backward_gathers_from) {
+  Placement made;
+  made.strategy = name;
+  made.family = family;
+  made.parameters.over = parameters;
+  made.gradients.over = gradients;
+  made.optimizer.over = optimizer;
+  made.released_after_forward = after == After::kRelease;
+  made.backward_gathers_from = backward_gathers_from;
+  made.is_for_one_rank = made.strategy == "single";
+  return made;
+}
+
+// The one list of strategies. Messages, help, docs, DeepSpeed's stages and FSDP's words all come from it.
 const std::vector<Placement>& table() {
-  //                                          split over        param. released grad.  optim. across nodes
+  using enum Over;
+  using enum After;
+  using enum StrategyFamily;
   static const std::vector<Placement> rows = {
-      {"single", /*        */ ShardOver::kNobody, false, false, false, false, false},
-      {"ddp", /*           */ ShardOver::kWorld, false, false, false, false, false},
-      {"zero0", /*         */ ShardOver::kWorld, false, false, false, false, false},
-      {"zero1", /*         */ ShardOver::kWorld, false, false, false, true, false},
-      {"zero2", /*         */ ShardOver::kWorld, false, false, true, true, false},
-      {"zero3", /*         */ ShardOver::kWorld, true, true, true, true, false},
-      {"full_shard", /*    */ ShardOver::kWorld, true, true, true, true, false},
-      {"shard_grad_op", /* */ ShardOver::kWorld, true, false, true, true, false},
-      {"hybrid_shard", /*  */ ShardOver::kNode, true, true, true, true, true},
-      {"no_shard", /*      */ ShardOver::kWorld, false, false, false, false, false},
+      //                                     parameters gradients optimizer          backward gathers from
+      row("single", /*            */ kPlain, kNobody, kNobody, kNobody, kKeep, kNobody),
+      row("ddp", /*               */ kPlain, kNobody, kNobody, kNobody, kKeep, kNobody),
+      row("zero0", /*              */ kZero, kNobody, kNobody, kNobody, kKeep, kNobody),
+      row("zero1", /*              */ kZero, kNobody, kNobody, kWorld, kKeep, kNobody),
+      row("zero2", /*              */ kZero, kNobody, kWorld, kWorld, kKeep, kNobody),
+      row("zero3", /*              */ kZero, kWorld, kWorld, kWorld, kRelease, kWorld),
+      row("zero3_hpz", /*          */ kZero, kWorld, kWorld, kWorld, kRelease, kNode),
+      row("full_shard", /*         */ kFsdp, kWorld, kWorld, kWorld, kRelease, kWorld),
+      row("shard_grad_op", /*      */ kFsdp, kWorld, kWorld, kWorld, kKeep, kWorld),
+      row("hybrid_shard", /*       */ kFsdp, kNode, kNode, kNode, kRelease, kNode),
+      row("hybrid_shard_zero2", /* */ kFsdp, kNode, kNode, kNode, kKeep, kNode),
+      row("no_shard", /*           */ kFsdp, kNobody, kNobody, kNobody, kKeep, kNobody),
   };
   return rows;
 }
 
+std::vector<std::string> names_of(const auto& wanted) {
+  std::vector<std::string> names;
+  for (const Placement& each : table()) {
+    if (wanted(each)) names.push_back(each.strategy);
+  }
+  return names;
+}
+
 }  // namespace
 
-Placement placement_of(std::string_view name, const OffloadChoice& offload) {
-  const auto row = std::find_if(table().begin(), table().end(), [&](const Placement& p) { return p.strategy == name; });
-  if (row == table().end()) {
-    const auto meant = nearest(std::string(name), strategy_names());
-    throw UsageError(fmt::format("strategy '{}' is not known{}; strategies: {}", name,
-                                 meant ? fmt::format(", did you mean '{}'?", *meant) : "",
-                                 join(strategy_names(), ", ")));
+Over Placement::reduced_over() const {
+  if (is_for_one_rank) return Over::kNobody;
+  return optimizer.over == Over::kNode ? Over::kNode : Over::kWorld;
+}
+
+Placement Placement::on_nodes_of(int ranks_per_node, int num_ranks) const {
+  Placement placement = *this;
+  if (!keeps_second_copy() || (ranks_per_node > 1 && ranks_per_node < num_ranks)) return placement;
+  placement.backward_gathers_from = parameters.over;
+  if (ranks_per_node == 1 && num_ranks > 1) placement.released_after_forward = false;
+  return placement;
+}
+
+Placement Placement::in_shards(int num_shards) const {
+  Placement placement = *this;
+  if (num_shards > 1) return placement;
+  if (!parameters.is_on_host()) {
+    placement.parameters.over = placement.optimizer.over = Over::kNobody;
+    placement.backward_gathers_from = Over::kNobody;
   }
-  Placement placement = *row;
-  if (offload.parameters && !placement.parameters_split) {
-    throw UsageError(fmt::format(
-        "offload_param needs a strategy that splits the parameters (zero3, full_shard, shard_grad_op or hybrid_shard), "
-        "not {}: there every rank keeps them whole on its device",
-        name));
+  // Nor is there anybody to reduce micro-steps with one by one, unless other nodes hold the same.
+  if (reduced_over() != Over::kNode) placement.gradients.over = Over::kNobody;
+  return placement;
+}
+
+Placement Placement::on_device_alone() const {
+  Placement placement = *this;
+  placement.parameters.home = placement.gradients.home = placement.optimizer.home = Home::kDevice;
+  placement.delayed_update = false;
+  return placement;
+}
+
+const Placement& placement_of(std::string_view name) {
+  const auto found = std::find_if(table().begin(), table().end(), [&](const Placement& p) { return p.strategy == name; });
+  if (found != table().end()) return *found;
+  const auto meant = nearest(std::string(name), strategy_names());
+  throw UsageError(fmt::format("strategy '{}' is not known{}; strategies: {}", name,
+                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(strategy_names(), ", ")));
+}
+
+Placement placement_of(const SpreadOptions& options) {
+  Placement placement = placement_of(options.strategy);
+  if (options.offload_parameters && !placement.parameters.is_split()) {
+    throw UsageError(
+        fmt::format("offload_param needs a strategy that splits the parameters ({}), not {}: there every rank keeps "
+                    "them whole on its device",
+                    join(names_of([](const Placement& each) { return each.parameters.is_split(); }), ", "),
+                    options.strategy));
   }
-  if (offload.delayed_update && !offload.optimizer) {
+  if (options.delayed_update && !options.offload_optimizer) {
     throw UsageError(
         "delayed_update needs offload_optimizer: only an update in host memory can run beside the next step");
   }
-  placement.delayed_update = offload.delayed_update;
-  placement.offload_optimizer = offload.optimizer;
-  placement.offload_parameters = offload.parameters;
+  if (options.hpz_partition_size > 0 && !placement.keeps_second_copy()) {
+    throw UsageError(fmt::format("hpz_partition_size needs strategy zero3_hpz, not {}", options.strategy));
+  }
+  placement.delayed_update = options.delayed_update;
+  if (options.offload_optimizer) placement.optimizer.home = placement.gradients.home = Home::kHost;
+  if (options.offload_parameters) placement.parameters.home = Home::kHost;
   return placement;
 }
 
-Placement Placement::on(int num_shards) const {
-  Placement placement = *this;
-  if (num_shards == 1 && !offload_parameters) placement.parameters_split = placement.optimizer_split = false;
-  // Nor is there anybody to reduce micro-steps with one by one, unless other nodes hold the same.
-  if (num_shards == 1 && over != ShardOver::kNode) placement.gradients_split = false;
-  return placement;
+SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks) {
+  if (options.strategy == "auto") options.strategy = num_ranks > 1 ? "ddp" : "single";
+  return options;
 }
 
 std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const Placement& row : table()) names.push_back(row.strategy);
-  return names;
+  return names_of([](const Placement&) { return true; });
+}
+
+std::vector<std::string> strategy_names(StrategyFamily family) {
+  return names_of([family](const Placement& each) { return each.family == family; });
 }
 
 }  // namespace tessera

@@ -1,39 +1,59 @@
-// Where each kind of a model's state lives between uses: a strategy is one row of this table.
+// Where each kind of a model's state lives between uses: a strategy is one row of this table. (no torch)
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/spread.h"
+
 namespace tessera {
 
-enum class ShardOver { kNobody, kWorld, kNode };
+enum class Over { kNobody, kNode, kWorld };  // the ranks that something is split over
+enum class Home { kDevice, kHost };
+enum class StrategyFamily { kPlain, kZero, kFsdp };  // whose word the strategy's name is
+
+struct StatePlace {
+  Over over = Over::kNobody;
+  Home home = Home::kDevice;
+
+  bool is_split() const { return over != Over::kNobody; }
+  bool is_on_host() const { return home == Home::kHost; }
+};
 
 struct Placement {
   std::string strategy = "single";  // its name, for messages
-  ShardOver over;                   // the ranks that split what is split
-  bool parameters_split;            // between uses; else every rank keeps them whole
-  bool released_after_forward;      // and gathered again for backward
-  bool gradients_split;             // reduced in every micro-step; else accumulated whole and reduced in the last
-  bool optimizer_split;             // master values and moments; else every rank updates everything
-  bool reduced_across_nodes;        // shards are added across nodes, too
-  bool offload_optimizer = false;   // master, moments and reduced gradients live in host memory and are updated there
-  bool offload_parameters = false;  // so does the shard that gathers send
-  bool delayed_update = false;      // an offloaded update runs beside the next step, which still uses the values before
+  StrategyFamily family = StrategyFamily::kPlain;
+  StatePlace parameters;                // between uses; not split: every rank keeps them whole
+  StatePlace gradients;                 // split: reduced in every micro-step; else accumulated whole, reduced in the last
+  StatePlace optimizer;                 // master values, moments and the gradient that the update reads
+  bool released_after_forward = false;  // parameters are gathered again for backward
+  // Where backward gathers from: the ranks that parameters are split over, or kNode: a second copy in each node.
+  Over backward_gathers_from = Over::kNobody;
+  bool is_for_one_rank = false;
+  bool delayed_update = false;  // an offloaded update runs beside the next step, which still uses the values before it
 
-  // The row as it is where a unit is split over so many ranks: alone, what is split would only be copied to and fro.
-  Placement on(int num_shards) const;
+  // The ranks that gradients are reduced over first, and then, with kNode, across nodes.
+  Over reduced_over() const;
+  bool keeps_second_copy() const { return backward_gathers_from != parameters.over; }
+  bool needs_equal_nodes() const { return reduced_over() == Over::kNode || keeps_second_copy(); }
+
+  // The row on nodes of this size: a second copy saves nothing where the node is the world, and a node of one rank keeps
+  // what it gathered.
+  Placement on_nodes_of(int ranks_per_node, int num_ranks) const;
+  // The row where a unit is split into so many shards: one rank alone would only copy to and fro.
+  Placement in_shards(int num_shards) const;
+  // Without offload: the device's memory is the host's.
+  Placement on_device_alone() const;
 };
 
-// What may be added to a row. Each is said at its namesake in Placement.
-struct OffloadChoice {
-  bool optimizer = false, parameters = false, delayed_update = false;
-};
+// Throws UsageError naming the strategies where `name` is none; "auto" is none.
+const Placement& placement_of(std::string_view name);
+// The row with what the options add. Throws UsageError where it has nothing to offload or to delay.
+Placement placement_of(const SpreadOptions& options);
+// "auto" decided.
+SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks);
 
-// Throws UsageError naming the strategies when `name` is none, or when the row has nothing to offload or to delay.
-Placement placement_of(std::string_view name, const OffloadChoice& offload = {});
-
-// All names, in the order of the table.
-std::vector<std::string> strategy_names();
+std::vector<std::string> strategy_names(StrategyFamily family);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kFloatBytes = 4, kSumBytes = 8;
+constexpr std::int64_t kSumBytes = 8;
 // libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;

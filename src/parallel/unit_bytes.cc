@@ -3,8 +3,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kFloatBytes = 4;
-
 std::int64_t size_of(at::ScalarType type) {
   return static_cast<std::int64_t>(c10::elementSize(type));
 }

@@ -15,7 +15,8 @@ namespace tessera {
 // The ranks that a unit is spread over. Null: nobody but this rank.
 struct UnitGroups {
   Group* shard = nullptr;
-  Group* replicas = nullptr;  // those that hold the same shard on other nodes
+  Group* replicas = nullptr;     // those that hold the same shard on other nodes
+  Group* second_copy = nullptr;  // those that share a second copy of the parameters, for backward
   int num_shards() const { return shard == nullptr ? 1 : shard->size(); }
   bool is_alone() const { return shard == nullptr && replicas == nullptr; }
   int shard_rank() const { return shard == nullptr ? 0 : shard->rank(); }
@@ -24,21 +25,26 @@ struct UnitGroups {
 struct UnitTypes {
   at::ScalarType compute = at::kFloat;  // what the module computes in and gathers carry
   at::ScalarType reduce = at::kFloat;   // what reductions carry
-  bool accumulates = false;             // several micro-steps an update: gradients are added in float32
+  bool accumulates = false;             // several micro-steps per update: gradients are added in float32
 };
 
 struct UnitContext {
   std::string name;
   FlatLayout layout;
-  Placement placement;  // the row as it is over so many ranks
+  Placement placement;  // the row as it works in so many shards
   UnitGroups groups;
   UnitTypes types;
   at::Device device;     // where the unit computes
   const HostLink* link;  // null where nothing is offloaded
 
-  FlatRange own() const { return layout.shard(groups.shard_rank()); }
-  // What the optimizer of this rank updates.
-  FlatRange range() const { return placement.optimizer_split ? own() : layout.whole(); }
+  FlatRange own_shard() const { return layout.shard(groups.shard_rank()); }
+  // What the optimizer of this rank updates: its shard, or all.
+  FlatRange updated() const { return placement.optimizer.is_split() ? own_shard() : layout.whole(); }
+  // This rank's part of the second copy.
+  FlatRange own_part_of_second_copy() const {
+    const std::int64_t numel = layout.padded_numel() / groups.second_copy->size();
+    return {groups.second_copy->rank() * numel, (groups.second_copy->rank() + 1) * numel};
+  }
   at::TensorOptions on_device(at::ScalarType type) const { return at::dtype(type).device(device); }
 };
 

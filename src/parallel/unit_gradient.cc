@@ -18,14 +18,14 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
       is_waiting_(parameters_.size()),
       has_gradient_(parameters_.size()) {
   for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // of a time before
-  if (!context_->placement.offload_optimizer) return;
+  if (!context_->placement.optimizer.is_on_host()) return;
   const UnitTypes& types = context_->types;
-  on_host_ = context_->link->host_empty(context_->range().numel(), types.accumulates ? at::kFloat : types.reduce);
+  on_host_ = context_->link->host_empty(context_->updated().numel(), types.accumulates ? at::kFloat : types.reduce);
 }
 
 // In the reduce type, or in float32 where micro-steps are added up before the reduction.
 void UnitGradient::make_flat() {
-  const bool adds_here = context_->types.accumulates && !context_->placement.gradients_split;
+  const bool adds_here = context_->types.accumulates && !context_->placement.gradients.is_split();
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
   targets_.assign(parameters_.size(), at::Tensor());
@@ -90,11 +90,11 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   at::NoGradGuard no_gradients;
   if (!flat_.defined()) make_flat();
   move_waiting();
-  if (!context_->placement.gradients_split && !last_micro_step) return;
-  settle();  // the micro-step before
+  if (!context_->placement.gradients.is_split() && !last_micro_step) return;
+  wait_reduce();  // of the micro-step before
   if (std::exchange(is_first_, last_micro_step)) own_sum_.reset(), own_sum_is_finite_ = true;
   is_last_ = last_micro_step;
-  is_settled_ = false;
+  is_reduced_ = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!has_gradient_[i]) view_of(flat_, context_->layout.slots()[i]).zero_();
   }
@@ -106,8 +106,8 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   const UnitGroups& groups = context_->groups;
   across_nodes_is_due_ = groups.replicas != nullptr;
   if (groups.shard == nullptr) return;
-  const at::Tensor whole = incoming_, own = part_of(whole, context_->own());
-  if (context_->placement.optimizer_split) {
+  const at::Tensor whole = incoming_, own = part_of(whole, context_->own_shard());
+  if (context_->placement.optimizer.is_split()) {
     incoming_ = at::empty({own.numel()}, whole.options());
     reduce_ = groups.shard->reduce_scatter(incoming_, whole, ReduceOp::SUM, context_->name);
   } else {
@@ -141,7 +141,7 @@ void UnitGradient::continue_reduce() {
   reduce_ = context_->groups.replicas->all_reduce(incoming_, ReduceOp::SUM, context_->name);
 }
 
-void UnitGradient::settle() {
+void UnitGradient::wait_reduce() {
   continue_reduce();
   if (reduce_) std::exchange(reduce_, nullptr)->wait();
   if (incoming_.defined()) store();
@@ -150,29 +150,29 @@ void UnitGradient::settle() {
 void UnitGradient::store() {
   at::NoGradGuard no_gradients;
   const at::Tensor arrived = std::exchange(incoming_, at::Tensor());
-  if (settled_.defined()) {
-    settled_.add_(arrived);
+  if (reduced_.defined()) {
+    reduced_.add_(arrived);
   } else {
-    settled_ = context_->types.accumulates ? arrived.to(at::kFloat) : arrived;
+    reduced_ = context_->types.accumulates ? arrived.to(at::kFloat) : arrived;
   }
-  if (is_last_ && context_->placement.offload_optimizer) send_to_host();
-  is_settled_ = is_last_;
+  if (is_last_ && context_->placement.optimizer.is_on_host()) send_to_host();
+  is_reduced_ = is_last_;
 }
 
 void UnitGradient::send_to_host() {
-  square_sums_ = kernels::block_square_sums(settled_);
-  download_ = context_->link->to_host(on_host_, settled_);
-  settled_.reset();
+  square_sums_ = kernels::block_square_sums(reduced_);
+  download_ = context_->link->to_host(on_host_, reduced_);
+  reduced_.reset();
 }
 
 at::Tensor UnitGradient::square_sums() const {
-  return square_sums_.defined() ? square_sums_ : kernels::block_square_sums(settled_);
+  return square_sums_.defined() ? square_sums_ : kernels::block_square_sums(reduced_);
 }
 
 void UnitGradient::forget() {
-  settled_.reset();
+  reduced_.reset();
   square_sums_.reset();
-  is_settled_ = false;
+  is_reduced_ = false;
 }
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // A unit's gradient: added up as autograd gives it, reduced over the ranks, kept until the update.
 //
-// Per backward: accept for parameters, begin_reduce once, settle before value() is read. All ranks of the groups call
+// Per backward: accept for parameters, begin_reduce once, wait_reduce before value() is read. All ranks of the groups call
 // begin_reduce (and continue_reduce) of all units in the same order. One thread at a time; wait_on_host from any.
 #pragma once
 
@@ -24,13 +24,13 @@ class UnitGradient {
   void begin_reduce(bool last_micro_step);
   void continue_reduce();  // what follows in another group; waits for the first step
   // Waits for the reduction; after the last micro-step an offloaded gradient sets off for the host.
-  void settle();
-  bool is_settled() const { return is_settled_; }
+  void wait_reduce();
+  bool is_reduced() const { return is_reduced_; }
 
-  // [range], float32 or the reduce type; settled. On the host where the optimizer is offloaded.
-  const at::Tensor& value() const { return context_->placement.offload_optimizer ? on_host_ : settled_; }
+  // [updated], float32 or the reduce type; after wait_reduce. On the host where the optimizer is offloaded.
+  const at::Tensor& value() const { return context_->placement.optimizer.is_on_host() ? on_host_ : reduced_; }
   void wait_on_host() const { download_.wait(); }
-  // The sum of squares of each block of value(), on the device. Settled.
+  // The sum of squares of each block of value(), on the device; after wait_reduce.
   at::Tensor square_sums() const;
   // Whether this rank's own gradient was finite before it was added to the other ranks': asked when the sum is not,
   // until the next step's first reduction. With one rank it is not noted.
@@ -56,14 +56,14 @@ class UnitGradient {
   std::int64_t waiting_numel_ = 0;    // of all of them
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
   at::Tensor incoming_;               // what a reduction writes
-  at::Tensor settled_;                // [range] on the device
-  at::Tensor on_host_;                // [range]; made once, as page-locking takes long
+  at::Tensor reduced_;                // [updated] on the device
+  at::Tensor on_host_;                // [updated]; made once, as page-locking takes long
   at::Tensor square_sums_;            // of an offloaded gradient
   at::Tensor own_sum_;                // on a GPU: of all elements of this rank's own gradients, so far
   bool own_sum_is_finite_ = true;     // on a CPU: whether it is
   WorkHandle reduce_;
   Transfer download_;
-  bool across_nodes_is_due_ = false, is_first_ = true, is_last_ = true, is_settled_ = false;
+  bool across_nodes_is_due_ = false, is_first_ = true, is_last_ = true, is_reduced_ = false;
 };
 
 }  // namespace tessera

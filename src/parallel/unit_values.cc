@@ -69,24 +69,24 @@ void UnitValues::place(const at::Tensor& values) {
     return to;
   };
   whole_ = same_type ? values : values.to(compute);
-  at::Tensor current = part_of(whole_, context_->range());  // what the optimizer updates, in the compute type
-  if (row.parameters_split) {
+  at::Tensor current = part_of(whole_, context_->updated());  // what the optimizer updates, in the compute type
+  if (row.parameters.is_split()) {
     shard_ =
-        row.offload_parameters ? on_host(part_of(whole_, context_->own())) : part_of(whole_, context_->own()).clone();
+        row.parameters.is_on_host() ? on_host(part_of(whole_, context_->own_shard())) : part_of(whole_, context_->own_shard()).clone();
     current = shard_;
   }
   const bool master_is_elsewhere =
-      row.offload_optimizer != (row.parameters_split && row.offload_parameters) || row.delayed_update;
+      row.optimizer.is_on_host() != (row.parameters.is_split() && row.parameters.is_on_host()) || row.delayed_update;
   if (same_type && !master_is_elsewhere) {
     master_ = current;
     return;
   }
-  const at::Tensor first = part_of(values, context_->range());
+  const at::Tensor first = part_of(values, context_->updated());
   const bool covers_all = first.numel() == values.numel();
-  master_ = row.offload_optimizer ? on_host(first) : (covers_all && !same_type ? values : first.clone());
+  master_ = row.optimizer.is_on_host() ? on_host(first) : (covers_all && !same_type ? values : first.clone());
   if (same_type) return;
   if (!master_is_elsewhere) compute_copy_ = current;
-  if (is_home_on_host() || row.delayed_update) compute_copy_ = on_host(current);
+  if (updates_go_up() || row.delayed_update) compute_copy_ = on_host(current);
 }
 
 // By variable_data(): refilling the buffer is then no modification that autograd's version checks see.
@@ -103,18 +103,22 @@ void UnitValues::bind_parameters() {
 void UnitValues::begin_gather() {
   if (state_ == State::kWhole || state_ == State::kGathering) return;
   const Placement& row = context_->placement;
-  if (!row.delayed_update) wait_update();
+  if (!row.delayed_update) wait_for_update();
   Group* group = context_->groups.shard;
   if (state_ == State::kSplit) {
     resize_storage(whole_, context_->layout.padded_numel() * static_cast<std::int64_t>(whole_.element_size()));
   }
   state_ = State::kGathering;
-  // One that use_update began knows nothing of what the current stream was given since: a gather must not go after it
+  if (second_copy_.defined()) {
+    gather_ = context_->groups.second_copy->all_gather(whole_, second_copy_, context_->name);
+    return;
+  }
+  // One that publish_update began knows nothing of what the current stream was given since: a gather must not go after it
   // alone.
   std::exchange(upload_, {}).order_after();
   upload();
-  const at::Tensor own = row.parameters_split && !row.offload_parameters ? shard_ : part_of(whole_, context_->own());
-  if (group != nullptr && (row.parameters_split || row.optimizer_split)) {
+  const at::Tensor own = row.parameters.is_split() && !row.parameters.is_on_host() ? shard_ : part_of(whole_, context_->own_shard());
+  if (group != nullptr && (row.parameters.is_split() || row.optimizer.is_split())) {
     c10::OptionalStreamGuard beside;
     if (upload_.is_pending()) beside.reset_stream(*context_->link->upload_stream());
     gather_ = group->all_gather(whole_, own, context_->name);
@@ -123,11 +127,11 @@ void UnitValues::begin_gather() {
 
 // What this rank keeps on the host goes to where gathers read it.
 void UnitValues::upload() {
-  if (context_->placement.offload_parameters) {
-    upload_ = context_->link->to_device(part_of(whole_, context_->own()), shard_);
+  if (context_->placement.parameters.is_on_host()) {
+    upload_ = context_->link->to_device(part_of(whole_, context_->own_shard()), shard_);
   } else if (std::exchange(device_is_behind_, false)) {
     const at::Tensor& newest = compute_copy_.defined() ? compute_copy_ : master_;
-    upload_ = context_->link->to_device(shard_.defined() ? shard_ : part_of(whole_, context_->range()), newest);
+    upload_ = context_->link->to_device(shard_.defined() ? shard_ : part_of(whole_, context_->updated()), newest);
   }
 }
 
@@ -140,36 +144,48 @@ void UnitValues::wait_gather() {
 }
 
 void UnitValues::release() {
-  if (!context_->placement.parameters_split || state_ == State::kSplit) return;
+  if (!context_->placement.parameters.is_split() || state_ == State::kSplit) return;
   wait_gather();
   resize_storage(whole_, 0);
   state_ = State::kSplit;
 }
 
-void UnitValues::take_update(std::shared_future<void> pending) {
+void UnitValues::release_until_backward() {
+  if (context_->groups.second_copy != nullptr && !second_copy_.defined()) {
+    wait_gather();
+    second_copy_ = part_of(whole_, context_->own_part_of_second_copy()).clone();
+  }
+  release();
+}
+
+void UnitValues::adopt_update(std::shared_future<void> pending) {
   const Placement& row = context_->placement;
   pending_ = std::move(pending);
   if (row.delayed_update) {
-    has_unused_ = true;
-  } else if (is_home_on_host()) {
+    has_unpublished_ = true;
+    return;
+  }
+  second_copy_.reset();
+  if (updates_go_up()) {
     device_is_behind_ = true;
-    if (!row.parameters_split) state_ = State::kStale;
-  } else if (row.offload_parameters && !row.offload_optimizer) {
+    if (!row.parameters.is_split()) state_ = State::kStale;
+  } else if (row.parameters.is_on_host() && !row.optimizer.is_on_host()) {
     download_ = context_->link->to_host(shard_, master_.to(context_->types.compute));
-  } else if (row.optimizer_split && !row.parameters_split && context_->groups.shard != nullptr) {
+  } else if (row.optimizer.is_split() && !row.parameters.is_split() && context_->groups.shard != nullptr) {
     // Every rank keeps the parameters whole and has updated a part: the parts go round now; the next use waits.
     state_ = State::kGathering;
-    gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own()), context_->name);
+    gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own_shard()), context_->name);
   }
 }
 
-Transfer UnitValues::use_update() {
-  wait_update();
-  if (!std::exchange(has_unused_, false)) return {};
-  // What is gathered, or on its way, is old from now on.
+Transfer UnitValues::publish_update() {
+  wait_for_update();
+  if (!std::exchange(has_unpublished_, false)) return {};
+  // What is gathered, on its way or kept for backward is old from now on.
   release();
   if (is_on_its_way()) wait_gather();
-  if (context_->placement.offload_parameters) {
+  second_copy_.reset();
+  if (context_->placement.parameters.is_on_host()) {
     std::exchange(uploaded_, {}).wait();
     // What the optimizer does not write, frozen parameters and gaps, is in both.
     if (compute_copy_.defined()) {
@@ -190,9 +206,10 @@ Transfer UnitValues::use_update() {
 }
 
 void UnitValues::replace(const at::Tensor& values) {
-  master_.copy_(part_of(values, context_->range()));
+  second_copy_.reset();
+  master_.copy_(part_of(values, context_->updated()));
   if (compute_copy_.defined()) compute_copy_.copy_(master_);
-  if (shard_.defined()) shard_.copy_(part_of(values, context_->own()));
+  if (shard_.defined()) shard_.copy_(part_of(values, context_->own_shard()));
   if (state_ != State::kSplit) {
     whole_.copy_(values);
     state_ = State::kWhole;
@@ -201,7 +218,7 @@ void UnitValues::replace(const at::Tensor& values) {
   upload_ = {};
 }
 
-void UnitValues::wait_update() {
+void UnitValues::wait_for_update() {
   std::exchange(download_, {}).wait();
   if (pending_.valid()) std::exchange(pending_, {}).get();
 }

@@ -28,20 +28,22 @@ class UnitValues {
   void begin_gather();
   void wait_gather();
   void release();
+  // Keeps this rank's part of the second copy, where the row has one: the next gathers come from it, until an update.
+  void release_until_backward();
   bool is_whole() const { return state_ == State::kWhole; }
   bool is_on_its_way() const { return state_ == State::kGathering; }
 
   const at::Tensor& master() const { return master_; }
   const at::Tensor& compute_copy() const { return compute_copy_; }
-  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is there. Gathers
-  // send them from now on or, where updates are delayed, from use_update on.
-  void take_update(std::shared_future<void> pending);
-  // Where updates are delayed: waits for the last one, if it is not in use yet; gathers send it from now on. The next
+  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is ready. Gathers
+  // send them from now on or, with delayed updates, from publish_update on.
+  void adopt_update(std::shared_future<void> pending);
+  // With delayed updates: waits for the last one, if it is not published yet; gathers send it from now on. The next
   // update may write when the transfer is done.
-  Transfer use_update();
-  // Waits for a pending update, used or not; throws what went wrong in it.
-  void wait_update();
-  // Other values for everything: [padded] float32 on the device, the same on every rank. Settled, no gather on its way.
+  Transfer publish_update();
+  // Waits for a pending update, published or not; throws what went wrong in it.
+  void wait_for_update();
+  // Other values for everything: [padded] float32 on the device, the same on every rank. After finish_update.
   void replace(const at::Tensor& values);
 
  private:
@@ -51,8 +53,9 @@ class UnitValues {
   at::Tensor first_values(const ParameterSource& source, bool sync_from_first) const;
   void place(const at::Tensor& values);
   void bind_parameters();
-  bool is_home_on_host() const {
-    return context_->placement.offload_optimizer && !context_->placement.offload_parameters;
+  // The host has the master, the device what gathers send: new values go up after each update.
+  bool updates_go_up() const {
+    return context_->placement.optimizer.is_on_host() && !context_->placement.parameters.is_on_host();
   }
   void upload();
 
@@ -61,14 +64,15 @@ class UnitValues {
 
   at::Tensor whole_;         // [padded] compute type on the device; its storage is empty while split
   at::Tensor shard_;         // [shard] compute type: what a gather sends; defined where parameters are split
-  at::Tensor master_;        // [range] float32; may be whole_, a part of it, or shard_
-  at::Tensor compute_copy_;  // [range] compute type, written by the optimizer; undefined where that is master_
+  at::Tensor second_copy_;   // [part of it] compute type on the device: what gathers send while it is defined
+  at::Tensor master_;        // [updated] float32; may be whole_, a part of it, or shard_
+  at::Tensor compute_copy_;  // [updated] compute type, written by the optimizer; undefined where that is master_
   State state_ = State::kWhole;
   WorkHandle gather_;
   Transfer upload_, download_;
   Transfer uploaded_;              // the last that was waited for, on a stream: it may still read the host's buffer
   bool device_is_behind_ = false;  // the host has newer values than whole_ or shard_ on the device
-  bool has_unused_ = false;        // an update that gathers do not send yet
+  bool has_unpublished_ = false;   // an update that gathers do not send yet
   std::shared_future<void> pending_;
 };
 

@@ -15,7 +15,7 @@ at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at
 
 void take_part(const FlatUnit& unit, const at::Tensor& part, const at::Tensor& whole) {
   const at::NoGradGuard no_gradients;
-  part.copy_(part_of(whole, unit.range()));
+  part.copy_(part_of(whole, unit.updated()));
 }
 
 at::Tensor slot_of(const at::Tensor& whole, const FlatSlot& slot) {

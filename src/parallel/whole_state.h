@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-// `part` is what this rank holds of a flat state of the unit: its range(), float32 (the master, a moment), after
-// settle_update. Gives all of it, [padded_numel]: on `device`, where collectives work, or, where every rank has it
+// `part` is what this rank holds of a flat state of the unit: its updated() part, float32 (the master, a moment), after
+// finish_update. Gives all of it, [padded_numel]: on `device`, where collectives work, or, where every rank has it
 // whole, `part` itself. Collective over the shard group where the unit is split.
 at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at::Tensor& part, at::Device device);
 

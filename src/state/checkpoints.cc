@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "library/agreement.h"
+#include "comm/exchange.h"
 #include "state/optimizer_file.h"
 #include "state/weights_file.h"
 #include "state/checkpoint_rotation.h"

@@ -6,7 +6,7 @@
 #include "weights/model_folder.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "library/agreement.h"
+#include "comm/exchange.h"
 #include "state/weights_file.h"
 
 namespace tessera {

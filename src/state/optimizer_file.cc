@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "library/agreement.h"
+#include "comm/exchange.h"
 
 namespace tessera {
 namespace {

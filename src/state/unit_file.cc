@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-#include "library/agreement.h"
+#include "comm/exchange.h"
 #include "parallel/whole_state.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "library/agreement.h"
+#include "comm/exchange.h"
 
 namespace tessera {
 namespace {

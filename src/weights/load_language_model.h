@@ -18,11 +18,4 @@ void check_is_language_model(const ModelFolder& folder);
 // where there is not the memory for it.
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options);
 
-// "cpu", "cuda", or "auto": the GPU where there is one. Throws UsageError where "cuda" is asked for and there is none.
-at::Device choose_device(const std::string& name);
-
-// "float32", "bfloat16", "float16" and their short names; the setting's choices are these.
-at::ScalarType type_of_name(const std::string& name);
-const std::vector<std::string>& compute_type_names();
-
 }  // namespace tessera

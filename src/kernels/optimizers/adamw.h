@@ -1,4 +1,4 @@
-// A step's constants, computed once in float64 and rounded to float32: the same for every processor.
+// A step's constants of AdamW and Adam, computed once in float64 and rounded to float32: the same for every processor.
 #pragma once
 
 namespace tessera::kernels {
@@ -11,15 +11,6 @@ struct AdamWConstants {
   float inverse_root;  // 1 / sqrt(1 - beta2^step)
   float eps;
   float minus_step_size;  // -learning_rate / (1 - beta1^step)
-};
-
-struct SgdConstants {
-  float gradient_scale;
-  float weight_decay;
-  float momentum, undampened;  // undampened: 1 - dampening, 1 at the first step
-  float keep_momentum;         // momentum, or 0 at the first step
-  bool has_momentum, nesterov;
-  float minus_learning_rate;
 };
 
 }  // namespace tessera::kernels

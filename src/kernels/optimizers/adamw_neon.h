@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/optimizer_constants.h"
+#include "kernels/optimizers/adamw.h"
+#include "kernels/optimizers/cpu_loops.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -20,8 +21,6 @@
 #endif
 
 namespace tessera::kernels {
-
-struct NoCopy {};  // where no half-type copy is written
 
 #if defined(__aarch64__)
 

@@ -1,0 +1,47 @@
+# The layers of src/, as src/layers.txt lists them: one static library each, tessera_NAME.
+set(TESSERA_LAYERS_FILE ${CMAKE_SOURCE_DIR}/src/layers.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TESSERA_LAYERS_FILE})
+file(STRINGS ${TESSERA_LAYERS_FILE} layer_lines REGEX "^[a-z]+ ")
+set(TESSERA_LAYERS "")
+foreach(line IN LISTS layer_lines)
+  string(REGEX REPLACE " +" ";" words "${line}")
+  list(POP_FRONT words layer)
+  list(FIND words no-torch no_torch)
+  list(REMOVE_ITEM words no-torch)
+  foreach(used IN LISTS words)
+    if(NOT used IN_LIST TESSERA_LAYERS)
+      message(FATAL_ERROR "src/layers.txt: ${layer} uses ${used}, which does not stand above it")
+    endif()
+  endforeach()
+  set(TESSERA_LAYER_USES_${layer} ${words})
+  if(no_torch EQUAL -1)
+    set(TESSERA_LAYER_HAS_TORCH_${layer} ON)
+  endif()
+  list(APPEND TESSERA_LAYERS ${layer})
+endforeach()
+
+# layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders but tests, programs and the CUDA
+# flavour's own files.
+function(layer_sources variable layer)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
+  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|main|/cuda_support|/cuda_adapters)\\.cc$")
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# tessera_layer(NAME): in the layer's own CMakeLists.txt. Several files are compiled as one: a file that includes
+# libtorch or nlohmann's JSON spends most of its time on their headers and templates.
+function(tessera_layer layer)
+  layer_sources(sources ${layer})
+  add_library(tessera_${layer} STATIC ${sources})
+  list(TRANSFORM TESSERA_LAYER_USES_${layer} PREPEND tessera_ OUTPUT_VARIABLE used)
+  target_include_directories(tessera_${layer} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(tessera_${layer} PRIVATE tessera_flags PUBLIC ${used} fmt::fmt nlohmann_json::nlohmann_json
+    Threads::Threads)
+  set_target_properties(tessera_${layer} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  if(TESSERA_LAYER_HAS_TORCH_${layer})
+    target_link_libraries(tessera_${layer} PUBLIC tessera_torch)
+    # The shared header is made with MPI's definitions: all that use it have the same, though few know MPI.
+    target_compile_definitions(tessera_${layer} PRIVATE $<TARGET_PROPERTY:MPI::MPI_CXX,INTERFACE_COMPILE_DEFINITIONS>)
+    target_precompile_headers(tessera_${layer} REUSE_FROM tessera_pch)
+  endif()
+endfunction()

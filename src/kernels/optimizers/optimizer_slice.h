@@ -1,0 +1,29 @@
+// An optimizer's update as the engine calls it: tensors in, the right loop for their device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "kernels/optimizers/flat_update.h"
+#include "kernels/optimizers/optimizer.h"
+
+namespace tessera {
+
+// All are [n], contiguous, on one device.
+struct OptimizerSlice {
+  at::Tensor params;                 // float32: the master values
+  at::Tensor grads;                  // float32, bfloat16 or float16
+  std::vector<at::Tensor> states{};  // float32, in the order of Optimizer::states
+  at::Tensor copy{};                 // bfloat16 or float16: receives the new values, rounded; undefined: none
+};
+
+namespace kernels {
+
+// Checks the slice and runs `on_cpu`, or what a .cu file has registered under the optimizer's name. Throws Error naming
+// the buffer that does not fit.
+void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t num_states, std::int64_t step,
+                FlatUpdateFunction on_cpu, const void* constants);
+
+}  // namespace kernels
+}  // namespace tessera

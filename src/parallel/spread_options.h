@@ -1,0 +1,22 @@
+// SpreadOptions (tessera/spread.h) in its users' words: the one declaration of each option's name and help. (no torch)
+//
+// A new option is a member there, a line in spread_options.cc, and the code that reads it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/schema.h"
+#include "tessera/spread.h"
+
+namespace tessera {
+
+// Adds the options to a command's settings; their presets are the struct's. `names`: only those; empty: all.
+void declare(Schema& schema, SpreadOptions& options, const std::string& group,
+             const std::vector<std::string>& names = {});
+
+// Each option's name and value, for the comparison of ranks.
+std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options);
+
+}  // namespace tessera
