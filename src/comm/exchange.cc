@@ -13,7 +13,7 @@ std::vector<std::vector<double>> gather_numbers(World& world, const std::vector<
   if (world.size() == 1 || own.empty()) {
     return std::vector<std::vector<double>>(static_cast<std::size_t>(world.size()), own);
   }
-  // Groups carry no doubles: their bits travel as whole numbers.
+  // Groups cannot carry doubles: their bits travel as integers.
   const at::Tensor input = at::tensor(own, at::kDouble).view(at::kLong).to(world.device());
   const at::Tensor output = at::empty({world.size() * input.numel()}, input.options());
   world.all().all_gather(output, input, "metrics")->wait();
@@ -35,7 +35,7 @@ std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own)
 
 std::vector<std::string> gather_texts(World& world, const std::string& own) {
   if (world.size() == 1) return {own};
-  constexpr std::size_t kSize = 256;  // with a 0 behind it
+  constexpr std::size_t kSize = 256;  // including the final 0
   const at::Tensor text = at::zeros({kSize}, at::kByte);
   std::memcpy(text.data_ptr(), own.data(), std::min(own.size(), kSize - 1));
   const at::Tensor output = at::empty({world.size() * std::int64_t{kSize}}, text.options().device(world.device()));

@@ -1,4 +1,4 @@
-// Numbers of all ranks added up: each rank the same bits, in the order of the ranks.
+// Sums and gathers small values over all ranks. Sums are added in rank order: every rank gets the same bits.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-// Collective; every rank gives as many.
+// Collective; every rank passes the same number of values.
 std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own);
 
-// By rank. Collective; every rank gives as many.
+// By rank. Collective; every rank passes the same number of values.
 std::vector<std::vector<double>> gather_numbers(World& world, const std::vector<double>& own);
 
 // By rank; each is cut to 255 bytes. Collective.
