@@ -1,4 +1,4 @@
-// The order that a launcher gives to the minders of its node: what to run, as which ranks, with what around them.
+// The order that a launcher gives to the minders of its node: what to run, as which ranks, in what environment.
 //
 // It is written as order.json into the launcher's private run folder, where the minders read it; the folder also
 // holds the launcher's socket and the ranks' failure files.
