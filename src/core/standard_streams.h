@@ -1,4 +1,4 @@
-// Standard input, output and error are open, as every program may expect.
+// Makes sure that standard input, output and error are open, as every program expects.
 #pragma once
 
 namespace tessera {

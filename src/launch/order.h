@@ -21,7 +21,7 @@ struct RankOrder {
   int master_port = 0;
   std::string run_id;
   int restart_count = 0, max_restarts = 0;
-  std::map<std::string, std::string> environment;  // for every rank, besides what rank_environment adds
+  std::map<std::string, std::string> environment;  // for every rank, in addition to what rank_environment() sets
   std::vector<std::vector<int>> cpus;              // by local rank; empty: not pinned
   std::string log_dir;                             // empty: no log files
   bool tee = false;
