@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// The number of ranks of every node, or 0 where they differ.
+// The number of ranks of every node, or 0 if they differ.
 int ranks_per_node(const World& world) {
   const auto on_node = [&](int node) { return std::ranges::count(world.node_of_rank(), node); };
   const auto first = on_node(world.node_of_rank().front());
@@ -24,7 +24,8 @@ std::string size_line(const World& world) {
     return fmt::format("Running on {} nodes x {} {} = {} total {}\n", world.num_nodes(), per_node, what, world.size(),
                        what);
   }
-  return fmt::format("Running on {} nodes, {} total {} (not as many on each)\n", world.num_nodes(), world.size(), what);
+  return fmt::format("Running on {} nodes, {} total {} (not the same number on each)\n", world.num_nodes(),
+                     world.size(), what);
 }
 
 std::string device_line(const World& world) {
@@ -33,8 +34,7 @@ std::string device_line(const World& world) {
                      world.device().str());
 }
 
-// One write, so that the lines of several ranks do not mix. What cannot be written is for the command to notice, by its
-// own lines.
+// One write, so that the lines of several ranks do not mix. A failed write shows when the command prints its own lines.
 void print(const std::string& lines) {
   std::fputs(lines.c_str(), stdout);
   std::fflush(stdout);

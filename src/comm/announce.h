@@ -10,12 +10,13 @@ namespace tessera {
 
 struct Address {
   std::string host;
-  int port = 0;  // 0: nobody else comes
+  int port = 0;  // 0: there is no other rank
 };
 
-// Before the ranks meet: every rank, where all are to be told of.
+// Before the ranks meet: printed by every rank if all are to be reported.
 void announce_start(const WorldOptions& options, int rank, const Address& head);
-// When they have met: rank 0 the size of the run and its devices; every rank itself, where all are to be told of.
+// After they have met: rank 0 prints the size of the run and its devices; every rank prints its own line if all are to
+// be reported.
 void announce_world(const WorldOptions& options, const World& world, const Address& head);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// The CUDA flavour's side of gpu_support.h: compiled into libtessera_cuda.so alone.
+// The CUDA flavour's side of gpu_support.h: compiled only into libtessera_cuda.so.
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
@@ -53,7 +53,7 @@ class CudaSupport : public GpuSupport {
   c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size, int device,
                                               std::chrono::milliseconds timeout) const override {
     auto options = c10d::ProcessGroupNCCL::Options::create();
-    // Ours says who is to blame; NCCL's own watchdog comes after it, should ours be blind.
+    // Our watchdog says which rank is to blame; NCCL's own fires later, as a fallback.
     options->timeout = timeout + std::chrono::seconds(30);
     auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), rank, size, options);
     backend->setBoundDeviceId(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device)));

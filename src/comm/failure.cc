@@ -17,7 +17,7 @@ namespace tessera {
 void record_failure(const Failure& failure) noexcept {
   try {
     const auto path = Environment::of_process().find("TESSERA_FAILURE_FILE");
-    if (!path || std::filesystem::exists(*path)) return;  // the first word counts
+    if (!path || std::filesystem::exists(*path)) return;  // the first failure counts
     using namespace std::chrono;
     const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
     const Json record = {{"rank", failure.rank},
@@ -28,13 +28,13 @@ void record_failure(const Failure& failure) noexcept {
                          {"is_consequence", failure.is_consequence}};
     write_file_atomically(*path, record.dump(-1, ' ', false, Json::error_handler_t::replace));
   } catch (...) {
-    // Nobody is left to tell: the exit status still says that it failed.
+    // Nothing more can be reported: the exit status still says that the rank failed.
   }
 }
 
 namespace {
 
-// This rank by whoever started it, without a check: an error is being told already.
+// This rank's number from the environment, unchecked: an error is already being reported.
 int rank_for_messages() {
   const Environment environment = Environment::of_process();
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {

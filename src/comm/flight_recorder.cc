@@ -25,14 +25,14 @@ std::string describe(const FlightEntry& entry) {
   return text;
 }
 
-// Where a rank stands: its last entry on any group.
+// Where a rank is: its last entry on any group.
 std::string standing(const std::vector<FlightEntry>& entries) {
-  if (entries.empty()) return "has begun no collective";
+  if (entries.empty()) return "has not started a collective";
   const FlightEntry& last = entries.back();
   const std::string where = last.group == "world" ? "" : fmt::format(" on group {}", last.group);
   if (!last.error.empty()) return fmt::format("failed in {}{}: {}", describe(last), where, last.error);
   if (last.done) return fmt::format("last finished {}{}, {:.1f} s ago", describe(last), where, seconds_since(last.end));
-  return fmt::format("is in {}{} since {:.1f} s", describe(last), where, seconds_since(last.start));
+  return fmt::format("has been in {}{} for {:.1f} s", describe(last), where, seconds_since(last.start));
 }
 
 // Ranks that share a remark are named together: "ranks 0-2: ...".
@@ -57,7 +57,7 @@ const FlightEntry* find_collective(const std::vector<FlightEntry>& entries, cons
   return nullptr;
 }
 
-// A rank that is further on has done it, though its ring has forgotten it.
+// A rank that is further on has finished it, though its ring no longer holds it.
 bool has_passed(const std::vector<FlightEntry>& entries, const FlightEntry& wanted) {
   return std::any_of(entries.begin(), entries.end(), [&](const FlightEntry& entry) {
     return entry.group == wanted.group && entry.sequence > wanted.sequence;
@@ -108,7 +108,7 @@ std::uint64_t FlightRecorder::begin(FlightEntry entry) {
   const bool is_point_to_point = entry.operation == "send" || entry.operation == "recv";
   entry.sequence = is_point_to_point ? 0 : ++sequence_of_group_[entry.group];
   entry.start = Clock::now();
-  // The oldest finished entry makes room; one that is still under way is what the watchdog needs.
+  // The oldest finished entry makes room; the watchdog needs those that are still in progress.
   while (entries_.size() >= capacity_) {
     auto finished = std::find_if(entries_.begin(), entries_.end(), [](const FlightEntry& e) { return e.done; });
     if (finished == entries_.end()) break;
@@ -218,19 +218,19 @@ std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<F
     if (stuck.sequence == 0) {
       elsewhere.emplace_back(rank, standing(found->second));
     } else if (entry == nullptr && has_passed(found->second, stuck)) {
-      elsewhere.emplace_back(rank, fmt::format("has done it; {}", standing(found->second)));
+      elsewhere.emplace_back(rank, fmt::format("finished it; {}", standing(found->second)));
     } else if (entry == nullptr) {
       missing.emplace_back(rank, standing(found->second));
     } else if (entry->signature() != stuck.signature()) {
       different.emplace_back(rank, describe(*entry));
     } else {
-      waiting.emplace_back(rank, entry->error.empty() ? (entry->done ? "has done it" : "waits in it") : entry->error);
+      waiting.emplace_back(rank, entry->error.empty() ? (entry->done ? "finished it" : "waiting in it") : entry->error);
     }
   }
   if (!missing.empty()) text += "\n never entered it:" + list_by_remark(missing);
   if (!different.empty()) text += "\n entered another one instead:" + list_by_remark(different);
   if (!waiting.empty()) text += "\n entered it:" + list_by_remark(waiting);
-  if (!elsewhere.empty()) text += "\n where the ranks stand:" + list_by_remark(elsewhere);
+  if (!elsewhere.empty()) text += "\n where the ranks are:" + list_by_remark(elsewhere);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// A ring of the last collectives of this rank: what was begun, with what, and whether it ended.
+// A ring buffer of this rank's last collectives: which were started, with what arguments, and whether they ended.
 //
 // Written by the threads that start operations and by those that complete them; read by the watchdog and by tests.
 #pragma once
@@ -33,7 +33,8 @@ struct FlightEntry {
   bool done = false;
   std::string error;  // why it failed, if it did
 
-  // Equal on all ranks of a collective that was called alike. (In an all-to-all ranks may send different amounts.)
+  // Equal on all ranks if all called the collective in the same way. (In an all-to-all, ranks may send different
+  // amounts.)
   std::string signature() const;
   Json to_json() const;  // times as ages, since the clocks of hosts differ
   static FlightEntry from_json(const Json& json);
@@ -46,19 +47,19 @@ class FlightRecorder {
   // Fills in id, sequence and start; returns the id.
   std::uint64_t begin(FlightEntry entry);
   void finish(std::uint64_t id, const std::string& error = {});
-  // It never began: its arguments were refused. The latest entry of its group only.
+  // The operation never started: its arguments were refused. Only for the latest entry of its group.
   void cancel(std::uint64_t id);
-  // For work that cannot call back (NCCL's): `is_done` is asked at each poll(), by the watchdog, until it says yes.
+  // For work that cannot call back (NCCL's): each poll(), by the watchdog, calls `is_done` until it returns true.
   void finish_when(std::uint64_t id, std::function<bool()> is_done);
   void poll();
 
-  // The oldest that is not done, if it began before `limit`.
+  // The oldest entry that is not done, if it started before `limit`.
   std::optional<FlightEntry> overdue(Clock::time_point limit) const;
   std::optional<FlightEntry> first_failed() const;
   std::vector<FlightEntry> entries() const;  // oldest first
-  bool is_idle() const;                      // nothing is under way
+  bool is_idle() const;                      // nothing is in progress
 
-  // The ring as text for the store, and back.
+  // The ring as text for the store, and its inverse.
   std::string dump() const;
   static std::vector<FlightEntry> parse_dump(const std::string& dump);
 
@@ -73,8 +74,8 @@ class FlightRecorder {
   std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;
 };
 
-// Why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never entered it,
-// which entered another one, where each stands.
+// Explains why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never
+// entered it, which entered another collective, and where each rank is.
 std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
 
 }  // namespace tessera

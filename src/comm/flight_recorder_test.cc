@@ -111,12 +111,12 @@ TEST(Diagnose, SaysWhoNeverEnteredWhoEnteredAnotherAndWhoIsSilent) {
   EXPECT_TRUE(contains(text, "#2 all_reduce of 'block.3' (4096 bytes, Float sum) on group world (3 ranks)")) << text;
   EXPECT_TRUE(contains(text, "rank 1: last finished #1 barrier")) << text;
   EXPECT_TRUE(contains(text, "rank 2: did not answer")) << text;
-  EXPECT_TRUE(contains(text, "entered it:\n  rank 0: waits in it")) << text;
+  EXPECT_TRUE(contains(text, "entered it:\n  rank 0: waiting in it")) << text;
 
   FlightRecorder far(2);
   for (int i = 0; i < 9; ++i) far.finish(far.begin(entry("barrier", 0)));
   text = diagnose(stuck, {{0, rank0.entries()}, {1, far.entries()}, {2, far.entries()}});
-  EXPECT_TRUE(contains(text, "ranks 1-2: has done it; last finished #9 barrier")) << text;
+  EXPECT_TRUE(contains(text, "ranks 1-2: finished it; last finished #9 barrier")) << text;
 
   rank1.begin(entry("all_reduce", 8192, "block.3"));
   text = diagnose(stuck, {{0, rank0.entries()}, {1, rank1.entries()}});

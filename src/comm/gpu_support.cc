@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// The folder of libtessera.so (or of the program, where it is linked in).
+// The folder of libtessera.so (or of the program it is linked into).
 std::filesystem::path own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&gpu_support), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -25,13 +25,13 @@ Loaded load() {
     return {nullptr, "this machine has no NVIDIA GPU (or no driver for it)"};
   const auto path = own_folder() / "libtessera_cuda.so";
   if (!std::filesystem::exists(path)) {
-    return {nullptr, "this is the CPU flavour: build with the CUDA toolkit (nvcc) installed to use the GPU"};
+    return {nullptr, "this is the CPU flavour: to use the GPU, install the CUDA toolkit (nvcc) and build again"};
   }
   // Global, since torch_cuda's registrations serve the whole program; never closed.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return {nullptr, fmt::format("{} cannot be loaded: {}", path.string(), dlerror())};
   const auto make = reinterpret_cast<GpuSupportFunction>(dlsym(library, kGpuSupportSymbol));
-  if (make == nullptr) return {nullptr, fmt::format("{} is of another version", path.string())};
+  if (make == nullptr) return {nullptr, fmt::format("{} belongs to another version of Tessera", path.string())};
   const GpuSupport* support = make();
   if (support->num_gpus() == 0) return {nullptr, "no GPU is visible to this process (CUDA_VISIBLE_DEVICES?)"};
   return {support, {}};

@@ -1,8 +1,8 @@
 // What only the CUDA flavour can do, behind one interface.
 //
-// The CPU flavour links torch_cpu and c10 alone. Where libtessera_cuda.so stands beside libtessera.so and the machine
-// has a GPU, it is loaded at the first call: it brings torch_cuda (which registers itself with torch) and this object.
-// So one program serves GPU nodes and nodes without, and everything above stays free of CUDA headers.
+// The CPU flavour links only torch_cpu and c10. If libtessera_cuda.so is beside libtessera.so and the machine has a
+// GPU, the first call loads it: it brings torch_cuda (which registers itself with torch) and this object. So one
+// program serves nodes with and without GPUs, and everything above stays free of CUDA headers.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class GpuSupport {
   virtual int num_gpus() const = 0;
   virtual GpuInfo info(int index) const = 0;
   virtual std::string cuda_version() const = 0;    // of the runtime
-  virtual std::string driver_version() const = 0;  // the newest CUDA that the driver serves
+  virtual std::string driver_version() const = 0;  // the newest CUDA that the driver supports
   virtual std::string nccl_version() const = 0;
   virtual bool can_access_peer(int from, int to) const = 0;
   virtual void set_device(int index) const = 0;
@@ -34,7 +34,7 @@ class GpuSupport {
                                                       int device, std::chrono::milliseconds timeout) const = 0;
 };
 
-// Null where there is none; `no_gpu_reason()` then says why. Loads the library on the first call; thread-safe.
+// Null if there is no usable GPU; `no_gpu_reason()` then says why. Loads the library on the first call; thread-safe.
 const GpuSupport* gpu_support();
 const std::string& no_gpu_reason();
 

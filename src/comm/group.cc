@@ -30,7 +30,7 @@ WorkHandle Group::recorded(FlightEntry entry, const std::function<WorkHandle()>&
   try {
     work = call();
   } catch (...) {
-    recorder_->cancel(id);  // refused before it began, and the caller may go on
+    recorder_->cancel(id);  // refused before it started; the caller may continue
     throw;
   }
   if (auto host_work = c10::dynamic_intrusive_pointer_cast<HostWork>(work)) {

@@ -32,8 +32,8 @@ std::vector<std::int64_t> complete_splits(std::vector<std::int64_t> splits, cons
                                           const char* which) {
   if (splits.empty()) {
     if (tensor.numel() % size != 0) {
-      throw Error(fmt::format("all_to_all: {} of {} elements does not divide by {} ranks; give the splits", which,
-                              tensor.numel(), size));
+      throw Error(fmt::format("all_to_all: {} of {} elements cannot be divided evenly among {} ranks; give the splits",
+                              which, tensor.numel(), size));
     }
     splits.assign(static_cast<std::size_t>(size), tensor.numel() / size);
   }
@@ -46,7 +46,7 @@ std::vector<std::int64_t> complete_splits(std::vector<std::int64_t> splits, cons
   return splits;
 }
 
-// A pinned copy on the host, on its way; `ready` is recorded behind it on the current stream.
+// Starts an asynchronous copy to pinned host memory; `ready` is recorded after it on the current stream.
 at::Tensor stage(const at::Tensor& device_tensor, bool copy, std::optional<c10::Event>& ready) {
   at::Tensor host = at::empty(device_tensor.sizes(), device_tensor.options().device(at::kCPU).pinned_memory(true));
   if (!copy) return host;
@@ -81,7 +81,7 @@ bool HostWork::wait(std::chrono::milliseconds timeout) {
     if (timeout == kNoTimeout) {
       cv_.wait(lock, is_done);
     } else if (!cv_.wait_for(lock, timeout, is_done)) {
-      throw Error(fmt::format("the operation did not end within {}", format_duration(timeout)),
+      throw Error(fmt::format("the operation did not finish within {}", format_duration(timeout)),
                   ExitStatus::kCollective);
     }
     if (exception_) std::rethrow_exception(exception_);
@@ -125,7 +125,7 @@ void HostWork::end(std::exception_ptr error) {
     error_ = message;
     callback = std::move(callback_);
   }
-  // The record is complete before anybody who waits goes on.
+  // The record is complete before any waiting caller continues.
   if (callback) callback(message);
   {
     std::lock_guard lock(mutex_);
@@ -223,8 +223,8 @@ c10::intrusive_ptr<c10d::Work> HostBackend::barrier(const c10d::BarrierOptions&)
   return work;
 }
 
-// Input and output may be apart, or the same (in place), or the one the own part of the other where the operation says
-// so.
+// Input and output may be separate or the same (in place); for all-gather and reduce-scatter, one may also be this
+// rank's part of the other.
 void HostBackend::check_overlap(OpKind kind, const at::Tensor& output, const at::Tensor& input) const {
   const auto* in = static_cast<const std::byte*>(input.data_ptr());
   const auto* out = static_cast<const std::byte*>(output.data_ptr());
@@ -234,17 +234,16 @@ void HostBackend::check_overlap(OpKind kind, const at::Tensor& output, const at:
   if (kind == OpKind::kAllGather && in == out + rank_ * in_bytes) return;
   if (kind == OpKind::kReduceScatter && out == in + rank_ * out_bytes) return;
   if (in == out && in_bytes == out_bytes && kind != OpKind::kAllToAll) return;
-  throw Error(
-      fmt::format("{}: input and output share memory in a way that would change the input while it is read; give "
-                  "them memory of their own",
-                  name_of(kind)));
+  throw Error(fmt::format(
+      "{}: input and output overlap in a way that would change the input while it is read; use separate buffers",
+      name_of(kind)));
 }
 
 c10::intrusive_ptr<c10d::Work> HostBackend::start(HostOperation operation, const at::Tensor& output,
                                                   const at::Tensor& input) {
   if (input.scalar_type() != output.scalar_type() || input.device() != output.device()) {
-    throw Error(fmt::format("{}: input is {} on {}, output is {} on {}; they must be alike", name_of(operation.kind),
-                            c10::toString(input.scalar_type()), input.device().str(),
+    throw Error(fmt::format("{}: input is {} on {}, output is {} on {}; they must have the same type and device",
+                            name_of(operation.kind), c10::toString(input.scalar_type()), input.device().str(),
                             c10::toString(output.scalar_type()), output.device().str()));
   }
   check_overlap(operation.kind, output, input);

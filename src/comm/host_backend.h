@@ -26,8 +26,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes)
   if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
 }
 
-// One operation in host memory. Which of the two buffers an operation uses is c10d's: in place operations
-// (all-reduce, broadcast, reduce, send, recv) have input == output.
+// One operation in host memory. Buffers follow c10d: in-place operations (all-reduce, broadcast, reduce, send, recv)
+// have input == output.
 struct HostOperation {
   OpKind kind = OpKind::kBarrier;
   c10::ScalarType type = c10::kByte;
@@ -42,11 +42,11 @@ struct HostOperation {
   std::vector<at::Tensor> alive{};                            // keeps the buffers until the operation has ended
   std::optional<c10::Event> ready{};                          // CUDA: the copy to the host is done
 
-  // What must be alike on all ranks.
+  // What must be the same on all ranks.
   std::string signature() const;
 };
 
-// Ended by the thread that carries the operation out; waited for by the caller. The base's own wait() and finish() are
+// The thread that carries out the operation ends it; the caller waits for it. The base's own wait() and finish() are
 // not used: they lock inside libtorch, where the thread sanitizer cannot see it.
 class HostWork : public c10d::Work {
  public:
@@ -54,12 +54,14 @@ class HostWork : public c10d::Work {
 
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   bool isCompleted() override;
-  // Calls back when the operation ends, or at once if it has, from the thread that ends it: with the error, if any.
+  // Calls back with the error, if any, when the operation ends: from the thread that ends it, or at once if it has
+  // already ended.
   void on_end(std::function<void(const std::string& error)> callback);
 
   void end(std::exception_ptr error = nullptr);
 
-  // Lets whoever waits help: called by wait(), returns when the operation has ended. Set before the work is shared.
+  // Lets a waiting caller help: wait() calls it, and it returns when the operation has ended. Set before the work is
+  // shared.
   void drive_while_waiting(std::function<void(HostWork&)> drive) { drive_ = std::move(drive); }
 
   // CUDA: what remains to be copied to the device, by the first caller that waits, on its current stream.
@@ -94,7 +96,8 @@ class HostBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
 
  protected:
-  // Starts the operation after all earlier ones of this backend (send and recv: at once) and ends `work` when done.
+  // Starts the operation after all earlier ones of this backend (send and recv: at once) and ends `work` when it is
+  // done.
   virtual void submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) = 0;
 
  private:

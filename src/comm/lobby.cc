@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The server speaks first, so that a guest knows at once whether it has come to the right place.
+// The server speaks first, so that a guest knows at once whether it has reached the right place.
 const std::string kGreeting = "TESSERA LOBBY 1";
 constexpr milliseconds kGreetingTimeout{3000};
 
@@ -79,7 +79,7 @@ struct LobbyServer::Impl {
   struct Seated {
     Guest guest;
     Socket socket;
-    Deadline until;  // it waits no longer: then nobody need
+    Deadline until;  // it waits no longer, so the others need not either
     milliseconds patience;
   };
 
@@ -110,7 +110,7 @@ struct LobbyServer::Impl {
       while (why.empty() && static_cast<int>(seated.size()) < num_guests && !stopping) {
         why = absent_text();
         if (!why.empty()) break;
-        // Everybody who is at the door, so that none of a thousand waits long for the greeting.
+        // Accept everyone who is at the door, so that none of a thousand guests waits long for the greeting.
         auto patience_at_door = milliseconds(20);
         while (auto visitor = listener.accept(steady_clock::now() + patience_at_door)) {
           visitor->write_line(kGreeting);
@@ -124,11 +124,11 @@ struct LobbyServer::Impl {
     } catch (const std::exception& error) {
       why = message_of(error);
     }
-    listener = Socket();  // nobody is expected any more: the port is free for others
+    listener = Socket();  // no more guests are expected: free the port for others
     if (!stopping) answer_all(why);
   }
 
-  // Takes the hellos that have come; returns why the meeting cannot be, if so.
+  // Reads the hellos that have arrived; returns the reason if the meeting must fail.
   std::string hear_visitors() {
     for (auto visitor = visitors.begin(); visitor != visitors.end();) {
       const auto line = visitor->socket.read_line(steady_clock::now());
@@ -151,23 +151,22 @@ struct LobbyServer::Impl {
       guest = guest_from_json(hello);
       its_patience = milliseconds(hello.at("patience_ms").get<std::int64_t>());
     } catch (const std::exception&) {
-      return {};  // no rank of any job: a port scanner, say
+      return {};  // not a rank of any job: perhaps a port scanner
     }
     if (!job_id.empty() && guest.job_id != job_id) {
-      turn_away(socket,
-                fmt::format("port {} is the meeting place of job '{}', and {} is of job '{}': two jobs share one "
-                            "port; give one of them another (MASTER_PORT, --master_port)",
-                            port, job_id, name_of(guest, who), guest.job_id));
+      turn_away(socket, fmt::format("port {} serves job '{}', but {} belongs to job '{}': two jobs share one port; "
+                                    "give one of them another (MASTER_PORT, --master_port)",
+                                    port, job_id, name_of(guest, who), guest.job_id));
       return {};
     }
     std::string why;
     if (guest.world_size != num_guests) {
       why = fmt::format(
-          "{} expects {} {}s, but {} are to meet on port {}: WORLD_SIZE differs, or two jobs share one port",
+          "{} expects {} {}s, but {} are expected on port {}: WORLD_SIZE differs, or two jobs share one port",
           name_of(guest, who), guest.world_size, who, num_guests, port);
     } else if (const auto twin = seated.find(guest.rank); twin != seated.end()) {
-      why = fmt::format("{} {} came twice to port {}: {} and {}; two jobs share one port, or RANK is set wrongly", who,
-                        guest.rank, port, name_of(twin->second.guest, who), name_of(guest, who));
+      why = fmt::format("{} {} connected twice to port {}: {} and {}; two jobs share one port, or RANK is set wrongly",
+                        who, guest.rank, port, name_of(twin->second.guest, who), name_of(guest, who));
     }
     if (!why.empty()) {
       turn_away(socket, why);
@@ -185,12 +184,12 @@ struct LobbyServer::Impl {
   std::string departed_text() const {
     for (const auto& [rank, seat] : seated) {
       if (seat.socket.is_closed())
-        return fmt::format("{} ended before all {}s had come", name_of(seat.guest, who), who);
+        return fmt::format("{} exited before all {}s had connected", name_of(seat.guest, who), who);
     }
     return {};
   }
 
-  // Who is missing when the time is up, the server's or that of the first guest whose patience ends.
+  // Who is missing when the time is up: the server's time, or that of the first guest that stops waiting.
   std::string absent_text() const {
     const auto now = steady_clock::now();
     const auto left = std::find_if(seated.begin(), seated.end(), [&](const auto& s) { return s.second.until < now; });
@@ -202,8 +201,8 @@ struct LobbyServer::Impl {
     }
     std::vector<std::string> came;
     for (const auto& [rank, seat] : seated) came.push_back(fmt::format("{} on {}", rank, seat.guest.host));
-    return fmt::format("{}{} {} of {} never came to port {} within {}; came: {}", who, absent.size() == 1 ? "" : "s",
-                       format_ranges(absent), num_guests, port, format_duration(waited),
+    return fmt::format("{}{} {} of {} never connected to port {} within {}; connected: {}", who,
+                       absent.size() == 1 ? "" : "s", format_ranges(absent), num_guests, port, format_duration(waited),
                        came.empty() ? "none" : join(came, ", "));
   }
 
@@ -218,7 +217,7 @@ struct LobbyServer::Impl {
     constexpr std::size_t kMostNamed = 4;
     const std::size_t more = differences.size() > kMostNamed ? differences.size() - kMostNamed : 0;
     if (more > 0) differences.resize(kMostNamed);
-    return fmt::format("the {}s are not alike: {}{}", who, join(differences, "; "),
+    return fmt::format("the {}s do not match: {}{}", who, join(differences, "; "),
                        more > 0 ? fmt::format("; and {} more", more) : "");
   }
 
@@ -227,7 +226,7 @@ struct LobbyServer::Impl {
     if (why.empty()) {
       answer["roster"] = Json::array();
       for (auto& [rank, seat] : seated) {
-        seat.guest.settings.clear();  // alike, and long
+        seat.guest.settings.clear();  // equal on all, and long
         answer["roster"].push_back(to_json(seat.guest));
       }
     }
@@ -264,18 +263,18 @@ Meeting join_lobby(const std::string& host, int port, const Guest& self, millise
   const auto greeting = socket.read_line(std::min(deadline, steady_clock::now() + kGreetingTimeout), 256);
   if (greeting != kGreeting) {
     throw fail(
-        fmt::format("something else than a Tessera run listens on {}:{}: choose another port (MASTER_PORT, "
+        fmt::format("something other than a Tessera run listens on {}:{}: choose another port (MASTER_PORT, "
                     "--master_port)",
                     host, port));
   }
   Json hello = to_json(self);
   hello["patience_ms"] = timeout.count();
   socket.write_line(hello.dump(-1, ' ', false, Json::error_handler_t::replace));
-  // The server's answer says who is missing: leave it the time to say so.
+  // The server's answer says who is missing: leave it time to answer.
   deadline += std::chrono::seconds(5);
   const auto line = socket.read_line(deadline, 1 << 26);
   if (!line) {
-    throw fail(fmt::format("the meeting at {}:{} broke off: the {} that served it ended, or never answered", host, port,
+    throw fail(fmt::format("the connection to {}:{} broke: the {} that serves it exited or did not answer", host, port,
                            who == "rank" ? "launcher or rank 0" : "head node's launcher"));
   }
   const Json answer = parse_json(*line, "the lobby's answer");

@@ -1,10 +1,10 @@
 // Where the ranks of a run meet.
 //
-// One process (the launcher, or rank 0) opens a `LobbyServer` on the port that everybody knows. Each rank sends one
-// line of JSON saying who it is, with which version and settings it runs and how long it will wait. When all are there
-// the server compares them and answers all at once: with the roster and the port of a TCPStore, or with what is wrong
-// (who never came, who came twice, who differs and in what). A time limit of ours holds at every step, which
-// TCPStore's own connect does not (it ignores its time-out when something else listens on the port).
+// One process (the launcher, or rank 0) opens a `LobbyServer` on the port that all ranks know. Each rank sends one line
+// of JSON with its identity, its version and settings, and how long it will wait. When all have connected, the server
+// compares them and answers all at once: with the roster and the port of a TCPStore, or with what is wrong (who never
+// connected, who connected twice, who differs and how). Our own time limit holds at every step; TCPStore's own connect
+// has none (it ignores its timeout when something else listens on the port).
 #pragma once
 
 #include <chrono>
@@ -25,12 +25,12 @@ struct Guest {
   std::string host{};
   std::int64_t pid = 0;
   std::string job_id{};
-  std::string version{};                          // of Tessera and torch: must be alike
-  std::map<std::string, std::string> settings{};  // must be alike
+  std::string version{};                          // of Tessera and torch: must be the same on all
+  std::map<std::string, std::string> settings{};  // must be the same on all
   int node_rank = -1;                             // -1: unknown, derived from the hosts
 };
 
-// What a guest learns: everybody, in rank order, and the store to go on with.
+// What a guest learns: all guests, in rank order, and the store to use from then on.
 struct Meeting {
   std::vector<Guest> roster;
   c10::intrusive_ptr<c10d::Store> store;
@@ -38,9 +38,9 @@ struct Meeting {
 
 class LobbyServer {
  public:
-  // Listens on `port` of all interfaces (0: any free one). Throws Error(kRendezvous) when the port is in use, with
-  // the port and what to do. Guests are served by a thread; `who` is what they are called in messages: "rank", "node".
-  // A guest of another job than `job_id` is turned away (empty: any job).
+  // Listens on `port` of all interfaces (0: any free one). Throws Error(kRendezvous) if the port is in use, naming the
+  // port and what to do. A thread serves the guests; `who` is what messages call them: "rank", "node". A guest of
+  // another job than `job_id` is turned away (empty: any job).
   LobbyServer(int port, int num_guests, std::chrono::milliseconds timeout, std::string who = "rank",
               std::string job_id = {});
   ~LobbyServer();
@@ -56,11 +56,12 @@ class LobbyServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error(kRendezvous): the name does not resolve, nobody listens, something else listens, or the server's word.
+// Throws Error(kRendezvous) if the name does not resolve, nothing listens, something else listens, or the server
+// refuses.
 Meeting join_lobby(const std::string& host, int port, const Guest& self, std::chrono::milliseconds timeout,
                    const std::string& who = "rank");
 
-// Versions of Tessera and torch that must be alike on all ranks: "tessera 0.1.0, torch 2.11.0".
+// Versions of Tessera and torch, which must be the same on all ranks: "tessera 0.1.0, torch 2.11.0".
 std::string version_text();
 
 }  // namespace tessera

@@ -20,7 +20,7 @@ Guest guest(int rank, int world_size) {
           .version = "v1"};
 }
 
-// Each guest joins in a thread of its own; what each was told: "" or the error.
+// Each guest joins in its own thread; returns what each was told: "" or the error.
 std::vector<std::string> meet(LobbyServer& server, const std::vector<Guest>& guests) {
   std::vector<std::string> errors(guests.size());
   std::vector<std::thread> threads;
@@ -60,7 +60,7 @@ TEST(Lobby, BringsRanksTogetherAndGivesThemAStore) {
 TEST(Lobby, NamesTheRanksThatNeverCame) {
   LobbyServer server(0, 4, 300ms);
   const auto errors = meet(server, {guest(1, 4)});
-  EXPECT_TRUE(contains(errors[0], "ranks 0, 2-3 of 4 never came") && contains(errors[0], "came: 1 on host1"))
+  EXPECT_TRUE(contains(errors[0], "ranks 0, 2-3 of 4 never connected") && contains(errors[0], "connected: 1 on host1"))
       << errors[0];
 }
 
@@ -72,7 +72,7 @@ TEST(Lobby, GivesUpWhenTheFirstGuestDoes) {
   } catch (const Error& error) {
     message = error.what();
   }
-  EXPECT_TRUE(contains(message, "rank 1 of 2 never came") && contains(message, "within 300ms")) << message;
+  EXPECT_TRUE(contains(message, "rank 1 of 2 never connected") && contains(message, "within 300ms")) << message;
 }
 
 TEST(Lobby, NamesTheSettingAndTheRankThatDiffers) {
@@ -98,13 +98,13 @@ TEST(Lobby, RefusesARankThatComesTwice) {
   Guest twin = guest(1, 3);
   twin.pid = 999;
   for (const std::string& error : meet(server, {guest(1, 3), twin}))
-    EXPECT_TRUE(contains(error, "rank 1 came twice")) << error;
+    EXPECT_TRUE(contains(error, "rank 1 connected twice")) << error;
 }
 
 TEST(Lobby, RefusesAnotherNumberOfRanks) {
   LobbyServer server(0, 2, 10s);
   for (const std::string& error : meet(server, {guest(1, 4)})) {
-    EXPECT_TRUE(contains(error, "expects 4 ranks, but 2 are to meet")) << error;
+    EXPECT_TRUE(contains(error, "expects 4 ranks, but 2 are expected")) << error;
   }
 }
 
@@ -136,7 +136,7 @@ TEST(Lobby, TellsTheOthersAtOnceWhenOneLeavesBeforeAllHaveCome) {
   std::vector<std::string> errors;
   const double seconds = seconds_of([&] { errors = meet(server, {guest(0, 3)}); });
   leaver.join();
-  EXPECT_TRUE(contains(errors[0], "rank 1 on h (process 5) ended before all ranks had come")) << errors[0];
+  EXPECT_TRUE(contains(errors[0], "rank 1 on h (process 5) exited before all ranks had connected")) << errors[0];
   EXPECT_LT(seconds, 5.0);
 }
 
@@ -152,7 +152,7 @@ TEST(Lobby, SaysThatAPortIsInUse) {
 }
 
 TEST(Lobby, FindsOutInSecondsThatSomethingElseListens) {
-  const Socket mute = Socket::listen(0);  // accepts connections (by its backlog) and never says a word
+  const Socket mute = Socket::listen(0);  // accepts connections (by its backlog) and never sends anything
   std::string message;
   const double seconds = seconds_of([&] {
     try {
@@ -161,7 +161,7 @@ TEST(Lobby, FindsOutInSecondsThatSomethingElseListens) {
       message = error.what();
     }
   });
-  EXPECT_TRUE(contains(message, "something else than a Tessera run listens on 127.0.0.1:")) << message;
+  EXPECT_TRUE(contains(message, "something other than a Tessera run listens on 127.0.0.1:")) << message;
   EXPECT_LT(seconds, 6.0);
 }
 
@@ -176,7 +176,7 @@ TEST(Lobby, SaysThatNobodyListensOrThatAHostIsUnknown) {
     }
     return "";
   };
-  EXPECT_TRUE(contains(error_of("127.0.0.1", free_port), "nobody answers at 127.0.0.1"));
+  EXPECT_TRUE(contains(error_of("127.0.0.1", free_port), "no answer from 127.0.0.1"));
   EXPECT_TRUE(contains(error_of("no-such-host.invalid", 29500), "'no-such-host.invalid' cannot be resolved"));
 }
 

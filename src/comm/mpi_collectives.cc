@@ -11,7 +11,8 @@ namespace {
 
 // Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
 constexpr std::int64_t kSmallBytes = 16 * 1024;
-// Everybody's part of `buffer` to everybody; the own part is in place.
+
+// Sends every rank's part of `buffer` to every rank; this rank's part is already in place.
 MpiTask gather_parts(MpiFlow& flow, std::byte* buffer, Parts parts, std::int64_t item_bytes) {
   MpiBatch batch = flow.batch();
   for (int distance = 1; distance < flow.size; ++distance) {
@@ -22,7 +23,7 @@ MpiTask gather_parts(MpiFlow& flow, std::byte* buffer, Parts parts, std::int64_t
   co_await flow.all(batch);
 }
 
-// Everybody's whole buffer to everybody, added by each: one step.
+// Every rank sends its whole buffer to every rank, and each adds them: one step.
 MpiTask all_reduce_small(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
   const std::int64_t bytes = op.input_numel * op.item_bytes;
   std::byte* const landing = flow.scratch.at_least(flow.size * bytes);
@@ -47,7 +48,7 @@ MpiTask all_reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& or
   co_await reduce_own_part(flow, op, order, parts, op.output + parts.begin(flow.rank) * op.item_bytes, op.output);
 }
 
-// As all-reduce, but the parts go to the root alone, and the others keep their input as it is.
+// Like all-reduce, but the parts go only to the root, and the others keep their input as it is.
 MpiTask reduce(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order) {
   const Parts parts{op.input_numel, flow.size};
   const bool is_root = flow.rank == op.peer;
@@ -69,7 +70,7 @@ MpiTask all_gather(MpiFlow& flow, const HostOperation& op) {
   co_await gather_parts(flow, op.output, parts, op.item_bytes);
 }
 
-// Large: the root hands out one part a rank and the ranks share them, so that no rank sends more than twice the data.
+// Large: the root hands out one part per rank and the ranks share them, so that no rank sends more than twice the data.
 MpiTask broadcast(MpiFlow& flow, const HostOperation& op) {
   const bool is_root = flow.rank == op.peer;
   const bool whole = op.input_numel * op.item_bytes <= kSmallBytes;

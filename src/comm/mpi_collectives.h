@@ -1,8 +1,8 @@
-// The collectives of the MPI backend, on point-to-point messages. MPI's own reductions are not used: the order in
-// which they add changes with the size and the place, and ours must not (ordered_reduce.h).
+// The collectives of the MPI backend, built on point-to-point messages. MPI's own reductions are not used: the order in
+// which they add depends on the size and on where the ranks are, and ours must not (ordered_reduce.h).
 //
-// In a reduction rank k gets everybody's k-th part and adds them in the fixed order (mpi_reduction.h). Each rank sends
-// and receives (P-1)/P of the data, the least possible; all-reduce adds an all-gather of the parts.
+// In a reduction, rank k gets the k-th part of every rank and adds them in the fixed order (mpi_reduction.h). Each rank
+// sends and receives (P-1)/P of the data, the least possible; all-reduce adds an all-gather of the parts.
 #pragma once
 
 #include "comm/host_backend.h"

@@ -52,7 +52,7 @@ void MpiBatch::receive(void* data, std::int64_t bytes, int from) {
 }
 
 void MpiBatch::send_word(std::int64_t bytes, int to) {
-  std::atomic_thread_fence(std::memory_order_release);  // what the word tells of is written before it leaves
+  std::atomic_thread_fence(std::memory_order_release);  // the data that the word announces is written before it leaves
   MPI_Request request;
   check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, to, mark_.tag_of(bytes), communicator_, &request), "MPI_Isend");
   add(request);

@@ -1,6 +1,6 @@
 // The messages of one operation: what it sends and receives, and what its coroutine waits for.
 //
-// Used by whoever carries operations out (mpi_runtime.h), one thread at a time.
+// Used by the thread that carries out operations (mpi_runtime.h), one at a time.
 #pragma once
 
 #include <mpi.h>
@@ -21,18 +21,18 @@ namespace tessera {
 void check_mpi(int code, const char* call);
 
 // What an operation's messages are marked with. The tag of each message is a hash of the operation, its number and the
-// message's size: ranks that disagree about any of them never take each other's data (Open MPI 4.1 writes beyond the
-// end of a buffer that is too small), but wait, until the watchdog tells them apart.
+// message's size: ranks that disagree about any of them never receive each other's data (Open MPI 4.1 writes beyond the
+// end of a buffer that is too small). They wait until the watchdog reports the difference.
 struct MpiMark {
   std::uint64_t key = 0;
-  // Messages of users (send, recv), and a second kind of message of one operation, have tags of their own.
+  // Users' messages (send, recv) and the second kind of message within one operation have their own tags.
   static constexpr int kPointToPoint = 1 << 23, kSecond = 1 << 24;
   int flags = 0;
 
   int tag_of(std::int64_t bytes) const;
 };
 
-// A number of messages that are waited for together.
+// Several messages that are waited for together.
 class MpiBatch {
  public:
   MpiBatch(MPI_Comm communicator, MpiMark mark) : communicator_(communicator), mark_(mark) {}
@@ -40,12 +40,12 @@ class MpiBatch {
   // Messages above 1 GiB are cut: MPI counts in int. Empty ones are not sent.
   void send(const void* data, std::int64_t bytes, int to);
   void receive(void* data, std::int64_t bytes, int from);
-  // Word that something of `bytes` has happened to memory that both can read: an empty message.
+  // Signals, by an empty message, that something of `bytes` has happened to memory that both can read.
   void send_word(std::int64_t bytes, int to);
   void receive_word(std::int64_t bytes, int from);
   void add(MPI_Request request) { requests_.push_back(request); }
 
-  // All have ended. Throws when one failed.
+  // True when all have ended. Throws if one failed.
   bool test();
 
  private:
@@ -74,7 +74,7 @@ class MpiScratch {
 // What a coroutine hands to the progress thread: itself, and the batch that it waits for.
 class MpiFlow {
  public:
-  // `landing` and `shared_memory` (null where the group has none) must outlive the flow; no other operation uses them
+  // `landing` and `shared_memory` (null if the group has none) must outlive the flow; no other operation uses them
   // meanwhile.
   MpiFlow(MPI_Comm comm, MpiMark message_mark, int group_rank, int group_size, MpiScratch& landing,
           const SharedMemory* shared_memory)
@@ -93,13 +93,13 @@ class MpiFlow {
 
   MpiBatch batch(int more_flags = 0) const { return MpiBatch(communicator, {mark.key, mark.flags | more_flags}); }
 
-  // Memory for one operation, kept as long as messages may still come and go: beyond the coroutine, if that fails.
+  // Memory for one operation, kept as long as messages may still use it: beyond the coroutine, if that fails.
   std::byte* allocate(std::int64_t bytes) {
     memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)));
     return memory_.back().get();
   }
 
-  // co_await flow.all(batch): goes on when every message of it has ended.
+  // co_await flow.all(batch): resumes when every message of the batch has ended.
   auto all(MpiBatch& batch) {
     struct Awaiter {
       MpiFlow& flow;
@@ -116,7 +116,7 @@ class MpiFlow {
     return Awaiter{*this, batch};
   }
 
-  // One look at the awaited batch; resumes the coroutine when it is complete or failed. True when it went on.
+  // Checks the awaited batch once; resumes the coroutine if the batch is complete or failed. True if it resumed.
   bool advance();
 
  private:

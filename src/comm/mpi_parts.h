@@ -1,4 +1,4 @@
-// What the collectives on messages share: how a buffer is cut, and in which order peers come.
+// What the message-based collectives share: how a buffer is cut, and the order of the peers.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// A buffer cut into one part a rank: all equal but the last ones, which may be short or empty.
+// A buffer cut into one part per rank: all equal except the last ones, which may be short or empty.
 struct Parts {
   std::int64_t numel;
   int size;
@@ -17,7 +17,7 @@ struct Parts {
   std::int64_t length(int rank) const { return std::min(numel, (rank + 1) * stride()) - begin(rank); }
 };
 
-// The `distance`-th peer behind or ahead: everybody starts with another one, so that no rank is overrun.
+// The `distance`-th peer behind or ahead: every rank starts with a different one, so that no rank is flooded.
 inline int ahead(const MpiFlow& flow, int distance) {
   return (flow.rank + distance) % flow.size;
 }

@@ -8,11 +8,11 @@
 namespace tessera {
 namespace {
 
-// Large enough that a message's overhead is nothing, small enough that two of them a peer stay in the cache. (Two ranks
-// on two cores, 64 MB: 6.5 GB/s with 128 KiB, 7.3 with 256, 8.0 with 512, 8.3 with 1024.)
+// Large enough that a message's overhead is nothing, small enough that two of them per peer stay in the cache. (Two
+// ranks on two cores, 64 MB: 6.5 GB/s with 128 KiB, 7.3 with 256, 8.0 with 512, 8.3 with 1024.)
 constexpr std::int64_t kChunkBytes = 512 * 1024;
 
-// The parts of a reduction cut into rounds of one chunk a rank. The last rounds of a rank may be short or empty.
+// The parts of a reduction cut into rounds of one chunk per rank. The last rounds of a rank may be short or empty.
 struct Rounds {
   Parts parts;
   std::int64_t item_bytes, chunk;  // chunk: items of one round of one rank
@@ -34,7 +34,7 @@ MpiTask reduce_by_messages(MpiFlow& flow, const HostOperation& op, const ReduceO
   const auto slot = [&](std::int64_t round, int rank) {
     return landing + ((round % 2) * flow.size + rank) * kChunkBytes;
   };
-  // Two rounds are under way at once; sums travel under a tag of their own.
+  // Two rounds are in flight at once; sums travel under their own tag.
   std::array<MpiBatch, 2> receives{flow.batch(), flow.batch()}, sends{flow.batch(), flow.batch()};
   MpiBatch sums = flow.batch(MpiMark::kSecond);
   const auto post_inputs = [&](std::int64_t round) {
@@ -70,11 +70,11 @@ MpiTask reduce_by_messages(MpiFlow& flow, const HostOperation& op, const ReduceO
   co_await flow.all(sums);
 }
 
-// Every rank has a segment that all can read: two turns of one slot a rank, where the slot of a peer holds the input
-// for it and the own slot the sum. Two words go round: 'my inputs of this round are laid out', and 'I have added them
-// (and my sum is laid out)'. A slot is written again only after everybody's second word of its last use; a sum only
-// after everybody's first word of the round, which each sends when it has taken the last sum. So a later operation
-// needs no word of its own to begin.
+// Every rank has a segment that all can read: two turns of one slot per rank. The slot of a peer holds the input for
+// it; the rank's own slot holds the sum. Two words go round: 'my inputs of this round are laid out' and 'I have added
+// them (and my sum is laid out)'. A slot is reused only after every rank has sent the second word of its last use; a
+// sum only after every rank has sent the first word of the round, which each sends once it has taken the last sum. So a
+// later operation can start without a word of its own.
 MpiTask reduce_in_shared_memory(MpiFlow& flow, const HostOperation& op, const ReduceOrder& order, Parts parts,
                                 std::byte* output, std::byte* share_into) {
   const SharedMemory& memory = *flow.shared;

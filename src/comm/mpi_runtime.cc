@@ -40,7 +40,7 @@ class TimeLimit {
       : thread_([this, timeout, what] {
           std::unique_lock lock(mutex_);
           if (done_.wait_for(lock, timeout, [this] { return is_done_; })) return;
-          report_failure(fmt::format("{} has waited {}: not all ranks have come to it; look at the other ranks' output",
+          report_failure(fmt::format("{} has waited for {}: not all ranks have reached it; see the other ranks' output",
                                      what, format_duration(timeout)),
                          static_cast<int>(ExitStatus::kRendezvous));
           _exit(static_cast<int>(ExitStatus::kRendezvous));
@@ -61,9 +61,9 @@ class TimeLimit {
   std::thread thread_;  // last: it uses the others
 };
 
-// How one waits for messages: first by looking again, now and then letting others run (at every look it would cost a
-// 1 MB all-reduce 5 %), then asleep, longer the longer nothing comes, so that a rank that waits for a slow one leaves
-// its core to the computation.
+// How to wait for messages: first by polling, yielding now and then (at every poll it would cost a 1 MB all-reduce 5
+// %), then by sleeping, for longer the longer nothing arrives, so that a rank that waits for a slow one leaves its core
+// to the computation.
 class Backoff {
  public:
   void reset() { since_ = Clock::now(); }
@@ -101,15 +101,15 @@ MpiRuntime::MpiRuntime(std::chrono::milliseconds timeout) : process_id_(getpid()
   }
   if (granted < MPI_THREAD_MULTIPLE) {
     throw Error(
-        "MPI does not grant MPI_THREAD_MULTIPLE: use an Open MPI with thread support, and ask for it where the "
-        "program calls MPI_Init_thread itself");
+        "MPI does not grant MPI_THREAD_MULTIPLE: use an Open MPI with thread support; a program that calls "
+        "MPI_Init_thread itself must ask for it");
   }
   int* largest_tag = nullptr;
   int is_set = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &is_set);
   if (is_set != 0 && *largest_tag < 2 * MpiMark::kSecond) {
-    throw Error(
-        fmt::format("this MPI has message tags up to {} only, Tessera needs {}", *largest_tag, 2 * MpiMark::kSecond));
+    throw Error(fmt::format("this MPI supports message tags only up to {}, but Tessera needs {}", *largest_tag,
+                            2 * MpiMark::kSecond));
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -169,8 +169,8 @@ void MpiRuntime::progress() {
       std::unique_lock lock(mutex_);
       const auto has_work = [&] { return stopping_ || (num_drivers_ == 0 && (busy_ || !inbox_.empty())); };
       if (!has_work() && Clock::now() - last_work < kNap) {
-        // Collectives come in bursts, and callers that wait at once do the work themselves: being woken for each of
-        // them would only take their core.
+        // Collectives come in bursts, and callers that wait at once do the work themselves: waking up for each would
+        // only take their core.
         lock.unlock();
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         continue;
@@ -226,7 +226,7 @@ bool MpiRuntime::step() {
       }
       if (!job->task || !job->task->done()) continue;
       error = job->task->error();
-    } catch (...) {  // a CUDA error while staging, no memory
+    } catch (...) {  // a CUDA error while staging, or out of memory
       error = std::current_exception();
     }
     end(job, error);
@@ -235,7 +235,7 @@ bool MpiRuntime::step() {
   return moved;
 }
 
-// Collectives queue in their lane: only its first is looked at, however many wait.
+// Collectives queue in their lane: only the first is active, however many wait.
 void MpiRuntime::take_new_jobs() {
   MpiJobs fresh;
   {
@@ -254,7 +254,7 @@ void MpiRuntime::take_new_jobs() {
 bool MpiRuntime::may_start(const MpiJob& job) const {
   if (job.operation.ready && !job.operation.ready->query()) return false;
   if (!is_point_to_point(job.operation.kind)) return true;
-  // Messages on one way keep their order: none that is older still waits for its data.
+  // Messages on one route keep their order: start only if no older one still waits for its data.
   for (const MpiJob& other : jobs_) {
     if (&other == &job) break;
     const bool same_way = other.lane == job.lane && other.operation.kind == job.operation.kind &&
@@ -275,7 +275,7 @@ void MpiRuntime::end(MpiJobs::iterator job, const std::exception_ptr& error) {
   MpiJobs& target = error ? failed_ : ended;
   target.splice(target.end(), jobs_, job);
   if (error) lane->failed = error;
-  ended.clear();  // buffers are released before the caller goes on
+  ended.clear();  // buffers are released before the caller continues
   work->end(error);
 }
 
@@ -293,7 +293,7 @@ std::string mpi_library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
-  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part says it.
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part is enough.
   return split(std::string(trim(text)), ',').front();
 }
 

@@ -1,10 +1,10 @@
-// MPI in this process: initialised once, worked by one progress thread.
+// MPI in this process: initialised once, driven by one progress thread.
 //
-// Operations are handed over by any thread and carried out in order within a lane (a group), side by side across lanes.
-// Send and receive do not wait in their lane: two ranks may send to each other first. The progress thread does the
-// work while callers compute; a caller that waits does it itself meanwhile, which saves two changes of thread (half the
-// time of a small collective). Communicators are made on the caller's thread, beside the work under way: for that MPI
-// must grant MPI_THREAD_MULTIPLE.
+// Any thread may submit operations. They run in order within a lane (a group), and side by side across lanes. Send and
+// receive do not wait in their lane: two ranks may send to each other first. The progress thread does the work while
+// callers compute; a caller that waits does it itself, which saves two thread switches (half the time of a small
+// collective). Communicators are made on the caller's thread while operations run: for that MPI must grant
+// MPI_THREAD_MULTIPLE.
 #pragma once
 
 #include <mpi.h>
@@ -30,7 +30,7 @@ namespace tessera {
 
 struct MpiLane;
 
-// An operation on its way.
+// An operation in progress.
 struct MpiJob {
   std::shared_ptr<MpiLane> lane;
   HostOperation operation;
@@ -40,10 +40,10 @@ struct MpiJob {
 };
 using MpiJobs = std::list<MpiJob>;
 
-// A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations. What is not
-// const belongs to whoever carries operations out.
+// A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations. Non-const
+// members belong to the thread that carries out operations.
 struct MpiLane {
-  // Collective: makes the group's shared memory, too, where it is of one node (--ranks_per_node pretends others).
+  // Collective: also makes the group's shared memory if the group is on one node (as --ranks_per_node defines nodes).
   MpiLane(MPI_Comm comm, int group_rank, int group_size, ReduceOrder reduce_order)
       : communicator(comm),
         rank(group_rank),
@@ -54,32 +54,32 @@ struct MpiLane {
   const MPI_Comm communicator;
   const int rank, size;
   const ReduceOrder order;
-  const std::unique_ptr<SharedMemory> shared;  // null where the group has none
+  const std::unique_ptr<SharedMemory> shared;  // null if the group has none
   MpiScratch scratch;
   std::uint64_t sequence = 0;  // of the next collective
   bool occupied = false;       // a collective of this lane is among the runtime's jobs
-  MpiJobs waiting;             // those behind it
+  MpiJobs waiting;             // the collectives queued behind it
   std::exception_ptr failed;   // messages may still land in its buffers: nothing more starts here
 };
 
 class MpiRuntime {
  public:
-  // Starts MPI on first use (unless the program has) and ends it with the process. Where MPI_Init does not come back
-  // within `timeout`, since a rank never came to it, the process ends with exit status 42.
+  // Starts MPI on first use (unless the program has) and ends it with the process. If MPI_Init does not return within
+  // `timeout`, because a rank never reached it, the process exits with status 42.
   static MpiRuntime& instance(std::chrono::milliseconds timeout = std::chrono::minutes(10));
 
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Collective over `ranks` of the world. `tag` tells two such calls apart that overlap.
+  // Collective over `ranks` of the world. `tag` tells overlapping calls apart.
   MPI_Comm make_communicator(const std::vector<int>& ranks, int tag);
   // From rank 0 to all: the address where the ranks meet. On the caller's thread, before any operation.
   std::string broadcast_text(const std::string& text, std::chrono::milliseconds timeout);
 
   void submit(std::shared_ptr<MpiLane> lane, HostOperation operation, c10::intrusive_ptr<HostWork> work);
 
-  // A world that is opened and not closed in peace (an exception, exit()) makes this rank leave without MPI_Finalize,
-  // which would wait for the others: whoever started the ranks then ends them.
+  // If a world is opened but not closed properly (an exception, exit()), this rank leaves without MPI_Finalize, which
+  // would wait for the others; the launcher then ends them.
   void open_world() { ++open_worlds_; }
   void close_world() { --open_worlds_; }
 
@@ -89,7 +89,7 @@ class MpiRuntime {
   explicit MpiRuntime(std::chrono::milliseconds timeout);
   void progress();                         // the thread
   void drive_until_ended(HostWork& work);  // a waiting caller
-  // One pass over the operations; true when one of them went on. Called with engine_mutex_ held.
+  // One pass over the operations; true if one of them advanced. Called with engine_mutex_ held.
   bool step();
   void take_new_jobs();
   bool may_start(const MpiJob& job) const;
@@ -97,7 +97,7 @@ class MpiRuntime {
   void end(MpiJobs::iterator job, const std::exception_ptr& error);
 
   int rank_ = 0, size_ = 1;
-  int process_id_ = 0;   // a forked child must not end what is its parent's
+  int process_id_ = 0;   // a forked child must not end its parent's MPI
   bool is_ours_ = true;  // we called MPI_Init
   std::atomic<int> open_worlds_{0};
   std::mutex mutex_;
@@ -106,8 +106,8 @@ class MpiRuntime {
   bool stopping_ = false;          // guarded by mutex_
   bool asleep_ = false;            // the progress thread waits for wake_; guarded by mutex_
   int num_drivers_ = 0;            // callers that do the work; guarded by mutex_
-  std::mutex engine_mutex_;        // whoever carries operations out
-  MpiJobs jobs_;                   // one collective a lane, and all messages; guarded by engine_mutex_
+  std::mutex engine_mutex_;        // held while carrying out operations
+  MpiJobs jobs_;                   // one collective per lane, and all messages; guarded by engine_mutex_
   MpiJobs failed_;                 // likewise; kept, since MPI may still write into their buffers
   std::atomic<bool> busy_{false};  // jobs_ is not empty
   std::thread thread_;
@@ -127,7 +127,7 @@ class MpiBackend : public HostBackend {
   std::shared_ptr<MpiLane> lane_;
 };
 
-// "Open MPI v4.1.4"; empty where it does not say. Needs no MPI_Init.
+// "Open MPI v4.1.4"; empty if unknown. Needs no MPI_Init.
 std::string mpi_library_version();
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
-// A collective under way, written as a coroutine: it runs until it must wait for messages, and whoever
-// carries operations out goes on with it when they are there. So several groups' collectives advance side by side on
-// one thread, and each reads top-down like blocking code.
+// A collective in progress, written as a coroutine: it runs until it must wait for messages, and is resumed when they
+// have arrived. So the collectives of several groups advance side by side on one thread, and each reads top-down like
+// blocking code.
 //
 //   MpiTask exchange(MpiFlow& flow, ...) {
 //     MpiBatch batch = flow.batch();
@@ -48,12 +48,12 @@ class MpiTask {
     if (handle_) handle_.destroy();
   }
 
-  // For the progress thread: begin.
+  // For the progress thread: starts the task.
   void start() { handle_.resume(); }
   bool done() const { return handle_.done(); }
   std::exception_ptr error() const { return handle_.promise().error; }
 
-  // For another task: co_await a step of it.
+  // For another task: co_await this one as a step.
   bool await_ready() const noexcept { return false; }
   std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) noexcept {
     handle_.promise().awaiting = awaiting;

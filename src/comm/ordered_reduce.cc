@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 
-// On x86-64 a build serves every processor, which leaves half of most ones' vector units idle: the loops below are
-// compiled once for each width and the loader picks. Only additions and comparisons: the bits are the same.
+// On x86-64 one build serves every processor, which would leave half of most vector units idle. So the loops below are
+// compiled once per vector width, and the loader picks one. They only add and compare: the bits are the same.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define TESSERA_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("default", "avx2", "avx512f"), flatten))
 #else
@@ -23,7 +23,7 @@ namespace {
 
 using c10d::ReduceOp;
 
-// Elements per block: the accumulators (two of 8 KiB) stay in the first-level cache while all sources pass by.
+// Elements per block: the accumulators (two of 8 KiB) stay in the L1 cache while all sources pass by.
 constexpr std::int64_t kBlock = 2048;
 
 template <typename T>
@@ -53,9 +53,9 @@ A combine(A a, A b) {
   }
 }
 
-// The passes over one block, fused at both ends: with accumulators in the first-level cache they are what a reduction
-// of a few sources costs. `output` may be one of the sources, but never a shifted one, so that no iteration reads what
-// another wrote.
+// The passes over one block, fused at both ends: with the accumulators in the L1 cache, they are the whole cost of a
+// reduction of a few sources. `output` may be one of the sources, but never a shifted one, so that no iteration reads
+// what another wrote.
 template <typename T, ReduceOp::RedOpType op, typename A = typename AccumulatorOf<T>::type>
 struct Passes {
   static void copy(const T* a, std::int64_t n, A* sum) {
@@ -94,7 +94,7 @@ struct Passes {
   }
 };
 
-// `sources` in the order of adding. One node, or two members: each result is rounded once.
+// `sources` are in the order in which they are added. One node, or two members: each result is rounded once.
 template <typename T, ReduceOp::RedOpType op>
 void reduce_block(const std::vector<int>& node_sizes, const std::vector<const T*>& sources, std::int64_t n, int divisor,
                   T* output) {

@@ -1,7 +1,7 @@
-// Sums in an order that is ours: the same inputs give the same bits, whatever the size, the shard or the operation.
+// Sums in a fixed order: the same inputs give the same bits, whatever the size, the shard or the operation.
 //
 // Order: within each node by rank, then across nodes in node order. Half types are added in float32 and rounded once
-// a node and once at the end, so that reducing within the nodes first and then across them (HYBRID_SHARD) gives the
+// per node and once at the end, so that reducing within the nodes first and then across them (HYBRID_SHARD) gives the
 // bits of one flat reduction.
 #pragma once
 
@@ -28,7 +28,7 @@ struct ReduceOrder {
 void ordered_reduce(c10::ScalarType type, c10d::ReduceOp::RedOpType op, const ReduceOrder& order,
                     std::span<const void* const> sources, void* output, std::int64_t numel);
 
-// Throws Error for a type or a reduction that no backend of ours has, or AVG of integers, naming both.
+// Throws Error naming both for a type or a reduction that none of our backends has, or for AVG of integers.
 void check_reducible(c10::ScalarType type, c10d::ReduceOp::RedOpType op);
 const char* name_of(c10d::ReduceOp::RedOpType op);
 

@@ -1,4 +1,4 @@
-// A world whose ranks are processes: finding them, meeting them, and the backend they talk by.
+// A world whose ranks are processes: how they find and meet each other, and which backend they use.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::string kLeftKey = "tessera/left";        // how many ranks have left in peace
+const std::string kLeftKey = "tessera/left";        // how many ranks have left normally
 const std::string kStatusKey = "tessera/returned";  // how many have returned a status other than 0
 
 std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
@@ -64,14 +64,14 @@ void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
                              ? "`tessera launch` started it without mpirun (--starter fork, or several nodes): use "
                                "--starter mpirun on one host, srun --mpi=pmix or mpirun on several"
                              : "start the ranks with `tessera launch`, mpirun, or srun --mpi=pmix";
-    throw rendezvous_error(fmt::format("rank {} of {} was started without MPI, which CPU ranks talk by: {}", self.rank,
-                                       self.world_size, advice));
+    throw rendezvous_error(fmt::format("rank {} of {} was started without MPI, which CPU ranks need to communicate: {}",
+                                       self.rank, self.world_size, advice));
   }
-  throw rendezvous_error(fmt::format("this is rank {} of {} by {}, but rank {} of {} by MPI", self.rank,
-                                     self.world_size, self.source, mpi.rank(), mpi.size()));
+  throw rendezvous_error(fmt::format("this is rank {} of {} according to {}, but rank {} of {} according to MPI",
+                                     self.rank, self.world_size, self.source, mpi.rank(), mpi.size()));
 }
 
-// Where the ranks meet. Opens the lobby on rank 0 where no launcher serves it.
+// Where the ranks meet. Opens the lobby on rank 0 if no launcher serves it.
 Address find_lobby(const RankEnv& self, const std::string& backend, const WorldOptions& options,
                    std::unique_ptr<LobbyServer>& lobby) {
   const auto open = [&](int port) {
@@ -87,7 +87,7 @@ Address find_lobby(const RankEnv& self, const std::string& backend, const WorldO
     if (!self.launched && self.rank == 0) open(*self.master_port);
     return {*self.master_addr, *self.master_port};
   }
-  // MPI carries the address, so that no port need be agreed on. A failure to open it is everybody's.
+  // MPI carries the address, so the ranks need not agree on a port. If rank 0 cannot open the lobby, all ranks fail.
   Json word;
   if (self.rank == 0) {
     try {
@@ -120,7 +120,7 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
   return guest;
 }
 
-// Ends this process because the run cannot go on. No destructor may run: they would wait for ranks that never come.
+// Ends this process because the run cannot continue. No destructor may run: they would wait for ranks that never come.
 [[noreturn]] void end_process(int rank, const std::string& message, int status, bool is_consequence, bool speaks) {
   record_failure({.rank = rank,
                   .host = host_name(),
@@ -131,7 +131,7 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
   if (speaks) {
     log_error("{}", message);
   } else {
-    // Whoever speaks must not be killed by mpirun or srun because we left first.
+    // mpirun or srun must not kill the rank that reports because we left first.
     std::this_thread::sleep_for(milliseconds(500));
   }
   std::cout.flush();
@@ -141,7 +141,7 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
 
 World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
   return [self](const std::vector<int>& ranks, const std::string&) -> c10::intrusive_ptr<c10d::Backend> {
-    std::size_t hash = 17;  // tells the messages of two groups apart that are made at the same time
+    std::size_t hash = 17;  // tells apart the messages of two groups that are made at the same time
     for (int rank : ranks) hash = hash * 31 + static_cast<std::size_t>(rank);
     const MPI_Comm communicator = MpiRuntime::instance().make_communicator(ranks, static_cast<int>(hash % 32749));
     auto lane = std::make_shared<MpiLane>(communicator, self->place_in(ranks), static_cast<int>(ranks.size()),
@@ -158,8 +158,8 @@ World::Impl::BackendMaker nccl_maker(const World::Impl* self, milliseconds timeo
   };
 }
 
-// Operations that nobody waited for are finished first. Whoever holds the store stays until all have left, since the
-// others' watchdogs need it; what this rank did last stays in it. The watchdog is on duty all the while.
+// Finishes operations that were not waited for first. The rank that holds the store stays until all have left, since
+// the others' watchdogs need it; what this rank did last stays in the store. The watchdog is active throughout.
 void leave_together(World::Impl& self) {
   while (!self.recorder->is_idle()) std::this_thread::sleep_for(milliseconds(1));
   for (auto& [ranks, slot] : self.groups) {
@@ -203,7 +203,7 @@ void World::Impl::leave_with_status(int status) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (store->add(kStatusKey, 0) < size) {
     if (std::chrono::steady_clock::now() > deadline) {
-      watchdog->raise(fmt::format("the program returned {} while other ranks go on", status), status);
+      watchdog->raise(fmt::format("the program returned {} while other ranks continue", status), status);
     }
     std::this_thread::sleep_for(milliseconds(5));
   }
@@ -214,13 +214,14 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   const RankEnv self = discover_rank(environment);
   configure_log(environment.find("TESSERA_LOG").value_or("info"), self.rank);
   const std::string backend = choose_backend(options, self);
-  choose_device(options, backend, self.local_rank.value_or(0));  // refuses what is not there, before anybody is met
+  choose_device(options, backend, self.local_rank.value_or(0));  // refuses a missing device before the ranks meet
   if (backend == "single") return make_lone_world(options);
   static std::atomic<int> num_worlds{0};
   if (num_worlds++ > 0 && self.launched) {
-    throw UsageError("a second World in one process: the meeting place of `tessera launch` serves one; keep the first");
+    throw UsageError(
+        "this process creates a second World, but `tessera launch` supports one per process; keep the first");
   }
-  // With a launcher the ranks meet first, so that one that never comes is named; without, MPI must tell them where.
+  // With a launcher the ranks meet first, so that a missing rank is named; without one, MPI must tell them where.
   if (backend == "mpi" && !self.launched) check_mpi_agrees(self, options.start_timeout);
   auto impl = std::make_unique<Impl>();
   impl->rank = self.rank;
@@ -243,7 +244,8 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->leave = [raw = impl.get()] { leave_together(*raw); };
   start_watchdog(*impl, options);
   auto world = std::make_unique<World>(std::move(impl));
-  // All three now, in one order on every rank: groups made later in different orders would wait for each other.
+  // Make all three now, in the same order on every rank: groups made later in different orders would wait for each
+  // other.
   world->all();
   world->node();
   world->across();

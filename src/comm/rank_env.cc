@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// What one family of variables says: each fact with the name that said it.
+// What one family of variables says: each value with the name of its variable.
 struct Claim {
   std::string variable;
   std::optional<int> value;
@@ -38,7 +38,7 @@ Family open_mpi_family(const Environment& e) {
           Claim{}};
 }
 
-// "2(x3),1" -> 2 2 2 1. Empty where it is not in that form.
+// "2(x3),1" -> 2 2 2 1. Empty if the text does not have that form.
 std::vector<int> expand_tasks_per_node(const std::string& text) {
   std::vector<int> counts;
   for (const std::string& part : split(text, ',')) {
@@ -51,8 +51,8 @@ std::vector<int> expand_tasks_per_node(const std::string& text) {
   return counts;
 }
 
-// Only tasks of a step count: in a batch script SLURM_PROCID is 0 too, but the script is no rank. Slurm tells them
-// apart by SLURM_STEP_ID, which is absent (or the batch step's huge number) there.
+// Only tasks of a step count: in a batch script SLURM_PROCID is 0 too, but the script is not a rank. SLURM_STEP_ID
+// tells them apart: in a script it is absent (or the batch step's huge number).
 Family slurm_family(const Environment& e) {
   const auto step = e.find("SLURM_STEP_ID");
   const bool is_task =
@@ -72,8 +72,8 @@ Family slurm_family(const Environment& e) {
 void check_agree(const Family& chosen, const Claim& a, const Claim& b) {
   if (!a.value || !b.value || *a.value == *b.value) return;
   throw UsageError(
-      fmt::format("{}={}, but {}={} in the environment: which holds for this rank? {} started it; unset {} "
-                  "(or start the ranks with `tessera launch`, which sets these variables itself)",
+      fmt::format("{}={}, but {}={} in the environment: they contradict each other. {} started this rank; unset {} (or "
+                  "start the ranks with `tessera launch`, which sets these variables itself)",
                   b.variable, *b.value, a.variable, *a.value, chosen.name, b.variable));
 }
 
@@ -94,12 +94,13 @@ void fill_address(const Environment& environment, RankEnv& self) {
   self.master_port = environment.find_count("MASTER_PORT");
   if (self.master_port && (*self.master_port < 1 || *self.master_port > 65535)) {
     throw UsageError(
-        fmt::format("MASTER_PORT={} in the environment is no port: expected 1 to 65535", *self.master_port));
+        fmt::format("MASTER_PORT={} in the environment is not a port: expected 1 to 65535", *self.master_port));
   }
   self.job_id = environment.find("TORCHELASTIC_RUN_ID").value_or("");
 }
 
-// Every rank computes the same address from the step's node list, and a port that two steps of one host hardly share.
+// Every rank computes the same address from the step's node list, and a port that two steps on one host are unlikely to
+// share.
 void fill_slurm_address(const Environment& environment, RankEnv& self) {
   auto nodelist = environment.find("SLURM_STEP_NODELIST");
   if (!nodelist) nodelist = environment.find("SLURM_JOB_NODELIST");
@@ -183,7 +184,7 @@ void expand_range(const std::string& nodelist, const std::string& prefix, const 
                   std::vector<std::string>& hosts) {
   const auto ends = split(range, '-');
   const auto first = parse_integer(ends.front()), last = parse_integer(ends.back());
-  constexpr long long kMostHosts = 100'000;  // a typing mistake, not a cluster
+  constexpr long long kMostHosts = 100'000;  // more is a typing error, not a cluster
   if (ends.size() > 2 || !first || !last || *first > *last || *last - *first >= kMostHosts) {
     throw UsageError(
         fmt::format("cannot read '{}' in the node list '{}': expected numbers like 1-4 or 007", range, nodelist));

@@ -15,7 +15,7 @@ namespace tessera {
 namespace {
 
 constexpr int kNameLength = 64;
-// A slot of less than a page would be all words and no data.
+// With more, a slot would be smaller than a page: all words and no data.
 constexpr int kMostRanks = 256;
 
 bool on_one_host(MPI_Comm communicator, int size) {
@@ -33,7 +33,7 @@ bool everybody(MPI_Comm communicator, bool own) {
   return good != 0;
 }
 
-// The memory is promised, not only named: a host without it says so here and not by a signal later.
+// Reserves the memory, not only the name: a host without enough fails here instead of with a signal later.
 int open_new(const char* name, std::size_t bytes) {
   const int file = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return -1;

@@ -52,7 +52,7 @@ AddressList resolve(const std::string& host, int port) {
   return {found, freeaddrinfo};
 }
 
-// A connected socket, or the reason why not.
+// A connected socket, or the reason for the failure.
 Socket try_connect(const addrinfo& address, Deadline deadline, int& reason) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) {
@@ -134,9 +134,8 @@ Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
     std::this_thread::sleep_for(milliseconds(20));  // rank 0 may still be starting
   } while (milliseconds_left(deadline) > 0);
   throw rendezvous_error(
-      fmt::format("nobody answers at {}:{} ({}): is rank 0 started there, and is the port open between "
-                  "the hosts?",
-                  host, port, std::strerror(reason)));
+      fmt::format("no answer from {}:{} ({}): is rank 0 running there, and is the port open between the hosts?", host,
+                  port, std::strerror(reason)));
 }
 
 std::optional<std::string> Socket::read_line(Deadline deadline, std::size_t most_bytes) {

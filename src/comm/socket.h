@@ -1,4 +1,4 @@
-// The little of TCP that the lobby needs: every call has a deadline, every error names the address.
+// The small part of TCP that the lobby needs: every call has a deadline, every error names the address.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace tessera {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// An open socket; closed when it goes.
+// An open socket; the destructor closes it.
 class Socket {
  public:
   Socket() = default;
@@ -32,12 +32,12 @@ class Socket {
   static Socket listen(int port);
   int local_port() const;
   std::optional<Socket> accept(Deadline deadline) const;
-  // Tries until the deadline while nobody listens there.
+  // Keeps trying until the deadline if nothing listens there.
   static Socket connect(const std::string& host, int port, Deadline deadline);
   std::optional<std::string> read_line(Deadline deadline, std::size_t most_bytes = 1 << 20);
   // The other side has closed, and nothing is left to read.
   bool is_closed() const;
-  // False when the other side is gone.
+  // False if the other side is gone.
   bool write_line(const std::string& line);
 
  private:

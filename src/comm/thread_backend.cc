@@ -20,7 +20,7 @@ std::int64_t offset_of(const std::vector<std::int64_t>& splits, std::size_t inde
 
 using Operations = std::vector<HostOperation*>;
 
-// The whole reduction, in memory of its own since every input may be somebody's output.
+// The whole reduction, in its own memory, since every input may be some rank's output.
 std::vector<std::byte> reduce_all(const Operations& ops, const ReduceOrder& order) {
   const HostOperation& first = *ops.front();
   std::vector<std::byte> result(static_cast<std::size_t>(first.input_numel * first.item_bytes));
@@ -100,7 +100,7 @@ void ThreadHub::run(Table& table) const {
     for (auto& seat : table) {
       ops.push_back(&seat->operation);
       if (seat->operation.ready) seat->operation.ready->synchronize();
-      // All-to-all may have other totals on every rank.
+      // In an all-to-all, totals may differ between ranks.
       if (ops.front()->kind == OpKind::kAllToAll && seat->operation.kind == OpKind::kAllToAll) continue;
       if (seat->operation.signature() != ops.front()->signature()) {
         throw Error(fmt::format("the ranks disagree: rank 0 calls {}, rank {} calls {}", ops.front()->signature(),

@@ -1,7 +1,7 @@
 // Ranks that are threads of one process: everything above the backends can be tested in milliseconds.
 //
-// The ranks of a group share a `ThreadHub`. The last rank to arrive carries the collective out for all, straight
-// between their buffers; so nothing is in flight but what still waits for a rank.
+// The ranks of a group share a `ThreadHub`. The last rank to arrive carries out the collective for all, directly
+// between their buffers; so the only operations in flight are those that still wait for a rank.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ class ThreadHub {
     HostOperation operation;
     c10::intrusive_ptr<HostWork> work;
   };
-  using Table = std::vector<std::optional<Seat>>;  // one seat a rank
+  using Table = std::vector<std::optional<Seat>>;  // one seat per rank
   using Route = std::tuple<int, int, int>;         // source, destination, tag
 
   void run(Table& table) const;

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// What the threads share: one hub a group, made by the first member that asks for it.
+// What the threads share: one hub per group, made by the first member that asks for it.
 class ThreadHubs {
  public:
   std::shared_ptr<ThreadHub> of(const std::vector<int>& ranks, const std::vector<int>& nodes) {

@@ -93,11 +93,12 @@ void Watchdog::check_alarm_of_others() {
     store_lost_since_ = {};
     if (is_raised) respond(Alarm::from_text(to_text(store_->get(kAlarmKey))));
   } catch (const std::exception& error) {
-    // The process that holds the store is gone: whoever ended it ends us too, unless nobody does.
+    // The process that holds the store is gone. Usually the launcher then ends us too; if it does not, we exit
+    // ourselves.
     if (store_lost_since_ == steady_clock::time_point{}) store_lost_since_ = steady_clock::now();
     if (steady_clock::now() - store_lost_since_ < options_.answer_timeout || ended_) return;
     ended_ = true;
-    options_.end(fmt::format("the store of the run is gone: the launcher or rank 0 ended ({})", message_of(error)),
+    options_.end(fmt::format("the run's store is gone: the launcher or rank 0 exited ({})", message_of(error)),
                  static_cast<int>(ExitStatus::kCollective), /*is_consequence=*/true, /*speaks=*/true);
   }
 }
@@ -126,12 +127,12 @@ void Watchdog::respond(const Alarm& own) {
   std::string message = fmt::format("rank {} on {}: {}", alarm.rank, host_of(alarm.rank), alarm.message);
   if (alarm.stuck) message += fmt::format("\n{}", diagnose(*alarm.stuck, entries_of_rank));
   const bool is_own = alarm.rank == options_.rank;
-  // A plain failure is told by the rank that failed; a diagnosis by the lowest rank that still can.
+  // The rank that failed reports a plain failure; the lowest rank that still can reports a diagnosis.
   const bool speaks = alarm.stuck ? entries_of_rank.begin()->first == options_.rank : is_own;
   options_.end(message, alarm.status, /*is_consequence=*/!speaks, speaks);
 }
 
-// The first alarm in the store is everybody's: of two ranks that time out together, one is right for all.
+// The first alarm in the store counts for all: if two ranks time out together, all report the same one.
 Watchdog::Alarm Watchdog::publish(const Alarm& alarm) {
   store_->set(flight_key(options_.rank), to_bytes(recorder_->dump()));
   if (alarm.rank != options_.rank) return alarm;

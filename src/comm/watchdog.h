@@ -1,8 +1,8 @@
-// Ends a run whose collectives hang or fail, on all ranks, with a message that says who did what.
+// Ends a run on all ranks if its collectives hang or fail, with a message that says which rank did what.
 //
 // A thread looks at the flight recorder a few times a second. When an operation is overdue or failed, or when another
-// rank has raised the alarm in the store, every rank publishes its recorder, waits a little for the others', and ends
-// with exit status 43; the lowest rank that answers prints the diagnosis. It needs nothing of the thread that hangs.
+// rank has raised the alarm in the store, every rank publishes its recorder, waits briefly for the others', and exits
+// with status 43; the lowest rank that answers prints the diagnosis. It needs nothing from the thread that hangs.
 #pragma once
 
 #include <chrono>
@@ -26,21 +26,22 @@ struct WatchdogOptions {
   std::vector<std::string> hosts;  // by rank, for messages
   std::chrono::milliseconds comm_timeout{600'000};
   std::chrono::milliseconds answer_timeout{2'000};  // how long the others may take to publish
-  // Called once, on the watchdog's or the failing thread, with the message and the exit status; ends the process
-  // (tests: remembers). `is_consequence`: another rank is to blame. `speaks`: this rank tells the user.
+  // Called once, on the watchdog's or the failing thread, with the message and the exit status; ends the process (in
+  // tests, records the call). `is_consequence`: another rank is to blame. `speaks`: this rank reports to the user.
   std::function<void(const std::string& message, int status, bool is_consequence, bool speaks)> end;
 };
 
 class Watchdog {
  public:
-  // `store` must not be used by others: TCPStore serves one call at a time, and a blocked one would blind us.
+  // No other thread may use `store`: TCPStore serves one call at a time, and a blocked one would blind us.
   Watchdog(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<FlightRecorder> recorder, WatchdogOptions options);
   ~Watchdog();
 
-  // This rank cannot go on: tells the others, gives a diagnosis where a collective is to blame, and ends.
+  // Called when this rank cannot continue: alerts the others, gives a diagnosis if a collective is to blame, and ends.
   void raise(const std::string& message, int status);
 
-  // This rank is done: its recorder stays in the store, for a diagnosis of those that go on without it.
+  // Called when this rank is done: its recorder stays in the store, for a diagnosis of the ranks that continue without
+  // it.
   void publish_last_words();
 
  private:

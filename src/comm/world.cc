@@ -96,7 +96,7 @@ int World::Impl::place_in(const std::vector<int>& ranks) const {
 World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 World::~World() {
-  // On the way out of an exception the others are not at their end: nobody to wait for.
+  // While an exception unwinds, the other ranks are not finishing: do not wait for them.
   if (std::uncaught_exceptions() > 0 || !impl_->leave) return;
   try {
     impl_->leave();
@@ -159,7 +159,8 @@ Group& World::group(const std::vector<int>& ranks) {
     throw Error(fmt::format("a group needs distinct ranks from 0 to {}, got [{}]", size() - 1, fmt::join(ranks, ", ")));
   }
   if (!std::binary_search(sorted.begin(), sorted.end(), rank())) {
-    throw Error(fmt::format("rank {} is not in the group [{}]: only members make it", rank(), fmt::join(ranks, ", ")));
+    throw Error(fmt::format("rank {} is not in the group [{}]: only its members can create it", rank(),
+                            fmt::join(ranks, ", ")));
   }
   return impl_->group(ranks);
 }
@@ -171,7 +172,7 @@ void World::fail(const std::string& message, int status) {
 
 namespace {
 
-// In a process world this does not come back.
+// In a process world this does not return.
 int end_badly(World* world, bool is_process, const std::string& message, int status) {
   if (world != nullptr && is_process) world->fail(message, status);
   report_failure(message, status);
@@ -194,7 +195,7 @@ int run_rank(const WorldOptions& options, const std::function<int(World&)>& body
   } catch (const std::exception& error) {
     return end_badly(world.get(), is_process(), message_of(error), static_cast<int>(ExitStatus::kFailure));
   } catch (...) {
-    return end_badly(world.get(), is_process(), "an exception that is no std::exception",
+    return end_badly(world.get(), is_process(), "an exception that is not a std::exception",
                      static_cast<int>(ExitStatus::kFailure));
   }
 }

@@ -1,4 +1,4 @@
-// The inside of a World, shared by its makers: process_world.cc and thread_world.cc.
+// The internals of a World, shared by process_world.cc and thread_world.cc, which create it.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct NodeLayout {
   std::vector<int> node_of_rank, local_rank_of_rank;
   int num_nodes = 1;
 
-  // By what the guests were told, else by their hosts; `ranks_per_node` > 0 pretends.
+  // From the node ranks that the guests were given, else from their hosts; `ranks_per_node` > 0 overrides both.
   static NodeLayout of(const std::vector<Guest>& roster, int ranks_per_node);
 };
 
@@ -36,13 +36,13 @@ struct World::Impl {
   std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
   BackendMaker make_backend;
   bool is_process = false;      // a failure ends this process, not only this rank
-  std::function<void()> leave;  // the last words to the others, when the world ends in peace
+  std::function<void()> leave;  // the last words to the others, when the world ends normally
 
   // Destroyed in reverse: groups first, the lobby (and with it the store that others use) last.
   std::unique_ptr<LobbyServer> lobby;
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Watchdog> watchdog;
-  // A group is made once, by whoever asks first; others are not held up meanwhile.
+  // A group is made once, by the first caller; making it does not hold up other groups.
   struct Slot {
     std::mutex mutex;
     std::unique_ptr<Group> group;
@@ -51,10 +51,9 @@ struct World::Impl {
   std::map<std::vector<int>, Slot> groups;
 
   Group& group(const std::vector<int>& ranks);
-  // The body of this rank returned a status other than 0. Where the others end too, it comes back; else it ends the
-  // run.
+  // The body of this rank returned a status other than 0. Returns if the others end too; otherwise ends the run.
   void leave_with_status(int status);
-  // From the members alone, so that every rank calls it the same, however it came to it.
+  // Derived from the members alone, so that every rank uses the same name, however it made the group.
   std::string name_of_group(const std::vector<int>& ranks) const;
   std::vector<int> ranks_of_node(int node) const;
   std::vector<int> ranks_across(int local_rank) const;

@@ -9,7 +9,7 @@ void declare(Schema& schema, WorldSettings& settings) {
       .preset("auto")
       .choices({"auto", "mpi", "nccl"})
       .group(group)
-      .help("auto: nccl where every rank has a GPU of its own, else mpi");
+      .help("auto: nccl if every rank has its own GPU, else mpi");
   schema.text("device", &options.device)
       .preset("auto")
       .choices({"auto", "cpu", "cuda"})
@@ -24,17 +24,17 @@ void declare(Schema& schema, WorldSettings& settings) {
       .preset("1m")
       .at_least(0.1)
       .group(group)
-      .help("until all ranks have met");
+      .help("time limit for all ranks to connect");
   schema.integer("ranks_per_node", &options.ranks_per_node)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("pretend that nodes have so many ranks; 0: as they are");
+      .help("pretend that each node has this many ranks; 0: the real number");
   schema.text("log_ranks", &settings.log_ranks)
       .preset("0")
       .choices({"0", "all"})
       .group(group)
-      .help("whose start is told of");
+      .help("the ranks that report their start");
 }
 
 WorldOptions options_of(const WorldSettings& settings, const Schema& schema) {
@@ -42,7 +42,7 @@ WorldOptions options_of(const WorldSettings& settings, const Schema& schema) {
   options.log_all_ranks = settings.log_ranks == "all";
   const Json chosen = schema.to_json();
   for (const auto& [name, value] : chosen.items()) {
-    // What is taken and has no effect may differ: a launcher's --local_rank does.
+    // Settings that are accepted without effect may differ: a launcher's --local_rank does.
     if (!schema.at(name).is_hidden()) options.settings[name] = value.get<std::string>();
   }
   return options;

@@ -15,7 +15,8 @@ struct WorldSettings {
 
 void declare(Schema& schema, WorldSettings& settings);
 
-// The world that was asked for; every setting of `schema` must be alike on all ranks. After all sources were read.
+// The options of the requested world; every setting of `schema` must be the same on all ranks. Call it after all
+// sources were read.
 WorldOptions options_of(const WorldSettings& settings, const Schema& schema);
 
 }  // namespace tessera

@@ -158,7 +158,7 @@ TEST_F(CommandLine, OfOneNameGivenTwiceTheLastWins) {
   EXPECT_FALSE(fp16_);
   read({"--no-fp16", "--fp16"});
   EXPECT_TRUE(fp16_);
-  // A wrong value is refused even where a later one overrules it.
+  // A wrong value is refused even if a later one overrides it.
   EXPECT_EQ(refusal({"--iters", "0", "--iters", "3"}).substr(0, 9), "--iters=0");
 }
 
@@ -169,7 +169,7 @@ TEST_F(CommandLine, TwoNamesOfASettingWithDifferentValuesAreRefusedWithBoth) {
   EXPECT_EQ(num_iterations_, 20);
   EXPECT_EQ(refusal({"--eval_strategy=no", "--evaluation_strategy=epoch"}).substr(0, 36),
             "--eval_strategy is given twice with ");
-  read({"--iters", "10", "-n", "7", "--iters", "7"});  // what counts of each name agrees
+  read({"--iters", "10", "-n", "7", "--iters", "7"});  // the last value of each name agrees
   EXPECT_EQ(num_iterations_, 7);
   read({"-b", "4G", "--minbytes=4096M"});  // one value, written in two ways
   EXPECT_EQ(min_bytes_, std::int64_t{4} << 30);

@@ -21,7 +21,7 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-// How a contradiction is resolved.
+// How the user can resolve a contradiction.
 std::string advice_on_two(const Setting& setting, Source source) {
   if (source == Source::kEnvironment) return fmt::format("give --{}, or unset one", setting.name());
   return source == Source::kEnvFile ? fmt::format("give --{}, or take one out", setting.name()) : "give one";
@@ -35,8 +35,8 @@ const char* json_type(const Json& value) {
   return value.is_boolean() ? "true or false" : "a number";
 }
 
-// The JSON value as a user would write it on the command line, or nothing where its type is not the setting's. Strings
-// are taken for every kind: "32M", "True" and "5e-5" are what people write in such files.
+// The JSON value as a user would write it on the command line, or nothing if its type is not the setting's. Strings are
+// taken for every kind: "32M", "True" and "5e-5" are what people write in such files.
 std::optional<std::string> text_of(const Json& value, Setting::Kind kind) {
   if (value.is_string()) return value.get<std::string>();
   if (kind == Setting::Kind::kBool && value.is_boolean()) return value.get<bool>() ? "true" : "false";
@@ -186,7 +186,7 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
   for (const Mention& mention : mentions) {
     Setting::Value value;
     try {
-      // Checked where it yields, too: a wrong value is refused, never overlooked.
+      // Checked even if it yields: a wrong value is refused, never overlooked.
       value = mention.setting->parse(mention.text);
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{} ({}): {}", as_written(mention), mention.origin, error.what()));

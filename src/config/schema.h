@@ -8,11 +8,11 @@
 //     schema.integer("iters", &s.num_iterations).short_name('n').preset("20").range(1, 1'000'000).help("...");
 //   }
 //
-// From that declaration come the command line, JSON, the environment, env files, --help, --print_config with origins
+// That one declaration serves the command line, JSON, the environment, env files, --help, --print_config with origins
 // and the docs table. Sources may be read in any order: a value yields only to one from a source of the same or a
 // higher rank (default < env file < environment < JSON < command line). Bound members must outlive the schema; they
-// hold their presets (zero, false or "" without one) from the moment of declaration, and after a source is read the
-// value that won so far.
+// hold their presets (zero, false or "" without one) from the moment of declaration, and after each source is read the
+// value that has won so far.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ namespace tessera {
 
 class Schema {
  public:
-  // `command` is what help and messages call the program: "tessera comm-test"; `summary` one line of what it does.
+  // `command` is what help and messages call the program: "tessera comm-test"; `summary` says in one line what it does.
   Schema(std::string command, std::string summary);
 
   Setting& boolean(const std::string& name, bool* value);  // --fp16, --fp16 True|1|yes|on, --no_fp16
@@ -49,32 +49,32 @@ class Schema {
   Setting& duration(const std::string& name, std::chrono::milliseconds* value);  // '30s'
 
   // Words that are not options, in order: `tessera launch ... PROGRAM ARGS...`. With `rest` everything from the first
-  // such word on is left alone, options too (as torchrun does).
+  // such word on is left alone, including options (as torchrun does).
   void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
 
   // Each throws UsageError on an unknown name (with the nearest right one), a value that its type, range or choices do
   // not allow, a missing value, or two names of one setting with different values (-n 10 --iters 20; RANK and
-  // NODE_RANK) unless a higher source has set it already. The message names the setting as it was written, the value,
-  // what is allowed and where the value came from. One name twice on a command line is no mistake: the last wins, for
+  // NODE_RANK) unless a higher source has already set it. The message names the setting as it was written, the value,
+  // what is allowed and where the value came from. The same name twice on a command line is allowed: the last wins, for
   // wrappers that end in "$@"; --fp16 and --no_fp16 are one name.
   // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
-  // source's is checked all the same.
-  // Returns false when help was asked for (-h, --help, --help=markdown) and has been printed: then the caller ends.
+  // source's is still checked.
+  // Returns false when help was asked for (-h, --help, --help=markdown) and has been printed: the caller then exits.
   // --print_config only sets wants_print_config(), since other sources may still be read.
   bool read_command_line(const std::vector<std::string>& arguments);
   bool wants_print_config() const { return wants_print_config_; }
   void read_json(const Json& object, const std::string& origin);  // unknown keys are refused
-  void read_environment(const Environment& environment);          // only the declared names are looked at
-  // The variables that a file gave, which yield to those of the process. `origin` is what messages call the file.
+  void read_environment(const Environment& environment);          // only the declared names are read
+  // The variables from a file, which yield to those of the process. `origin` is what messages call the file.
   void read_env_file(const Environment& variables, const std::string& origin);
   std::vector<std::string> environment_names() const;  // of all settings
 
   std::string help_text() const;
-  // One line a setting: name, value, origin, aligned.
+  // One line per setting: name, value, origin, aligned.
   std::string config_text() const;
-  std::string docs_table() const;  // Markdown: one table a group, under the group's title
-  // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)". Without
-  // the hidden ones that nothing has set.
+  std::string docs_table() const;  // Markdown: one table per group, under the group's title
+  // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)". Leaves
+  // out hidden settings that nothing has set.
   Json to_json() const;
   const Setting& at(const std::string& name) const;
   std::vector<const Setting*> shown() const;  // those of --print_config, in its order
@@ -91,15 +91,15 @@ class Schema {
 
   Setting& add(Setting::Kind kind, const std::string& name, Setting::Store store);
   void read_variables(const Environment& variables, Source source, const std::string& place);
-  // All that one reading of a source mentions. Of one name the last mention counts; two names must have one value.
+  // Everything that one source mentions. For one name the last mention counts; two names must have the same value.
   void assign(const std::vector<Mention>& mentions, Source source);
   static std::string as_written(const Mention& mention);  // "--iters=10", "-n 10"; without a secret's value
   static std::string value_for_messages(const Mention& mention);
   Setting* find(const std::string& name);
-  // What a wrong name most likely meant, among the long names; `dashes` stands before each.
+  // Suggests the long name that a wrong one most likely meant; `dashes` is put before each.
   [[noreturn]] void refuse_unknown(const std::string& shown, const std::string& dashes,
                                    const std::string& origin) const;
-  // Names that stand for two settings, or for none that can be written: a mistake of ours, found when a source is read.
+  // Names declared for two settings, or that nobody could write: a mistake of ours, found when a source is read.
   void check_names() const;
   std::vector<std::string> groups() const;
 

@@ -1,9 +1,9 @@
 // The command line of a Schema, cut into settings and words.
 //
-// By hand and not by CLI11, because three things that users do depend on more than an option's own declaration: a
-// boolean takes the next word only if that word is a boolean (`--use_env train` must leave 'train' alone), underscores
-// and hyphens are the same in names but not in what follows a launched program, and a value that is another option's
-// name is a forgotten value.
+// Written by hand instead of with CLI11, because three things that users do depend on more than an option's own
+// declaration: a boolean takes the next word only if that word is a boolean (`--use_env train` must leave 'train'
+// alone), underscores and hyphens are the same in names but not in what follows a launched program, and a value that is
+// another option's name is a forgotten value.
 #include <fmt/format.h>
 
 #include <optional>
@@ -63,7 +63,7 @@ class Schema::CommandLine {
       take_setting(*setting, "--" + name, attached);
     } else if (Setting* negated = find_negated(name)) {
       refuse_value("--" + name, attached);
-      mentions.push_back({negated, "false", kOrigin, "--" + name.substr(3)});  // the same name, said the other way
+      mentions.push_back({negated, "false", kOrigin, "--" + name.substr(3)});  // the same name, negated
     } else if (name == "help") {
       if (attached != "markdown") refuse_value("--help", attached);
       (attached ? wants_docs : wants_help) = true;
@@ -103,15 +103,15 @@ class Schema::CommandLine {
     }
   }
 
-  // Where the command takes no words, the next word can only be meant for the setting, and is better refused there.
+  // If the command takes no words, the next word can only be meant for the setting, so the setting should refuse it.
   bool takes_next_as_bool() const {
     if (next_ == arguments_.size()) return false;
     const std::string& word = arguments_[next_];
     return parse_bool(word) || (schema_.positionals_ == nullptr && !word.starts_with('-'));
   }
 
-  // Whether a word that stands where a value should is the next option instead. -1, -.5, - and -x (unless declared)
-  // are values: what they are worth is for the setting to say.
+  // Whether a word in the place of a value is the next option instead. -1, -.5, - and -x (unless declared) are values:
+  // the setting decides whether they are valid.
   bool is_option(const std::string& word) const {
     return word == "--" || is_long_option(word) || word == "-h" ||
            (is_short_option(word) && find_short(word[1]) != nullptr);

@@ -1,4 +1,4 @@
-// What a Schema says about itself: --help, --print_config and the table of the docs.
+// What a Schema prints about itself: --help, --print_config and the docs table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 100;
 constexpr std::size_t kMaxLeftWidth = 36;   // a longer left side has its text on the next line
-constexpr std::size_t kMaxValueWidth = 40;  // a longer value pushes its own origin out of line, not everybody's
+constexpr std::size_t kMaxValueWidth = 40;  // a longer value pushes only its own origin out of line
 
 struct HelpEntry {
   std::string left, right;
@@ -82,7 +82,7 @@ std::string format_entry(const HelpEntry& entry, std::size_t left_width) {
   return fmt::format("{}\n{:{}}{}\n", entry.left, "", indent, right);
 }
 
-// One line, whatever the value holds; an empty one and one with odd ends are quoted, so that they can be seen.
+// One line, whatever the value holds; an empty value or one with odd ends is quoted, so that it can be seen.
 std::string on_one_line(const std::string& value) {
   const bool is_plain = !value.empty() && trim(value).size() == value.size() &&
                         std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });

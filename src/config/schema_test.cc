@@ -131,7 +131,7 @@ TEST_F(SchemaSources, VariablesThatContradictEachOtherYieldToAHigherSource) {
   schema_.read_command_line({"--lr", "0.3"});
   read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "0.2"}, {"ITERS", "5"}});
   EXPECT_EQ(lr_, 0.3);
-  EXPECT_EQ(num_iterations_, 5);  // what stands beside them is read
+  EXPECT_EQ(num_iterations_, 5);  // what is beside them is read
   EXPECT_EQ(refusal([&] {
               read_environment({{"LEARNING_RATE", "0.1"}, {"LR", "fast"}});
             }),
@@ -192,7 +192,7 @@ TEST_F(SchemaSources, ALowerRankReadFirstIsOverruled) {
   EXPECT_EQ(num_iterations_, 1);
   read_json(R"({"iters": 2})");
   EXPECT_EQ(num_iterations_, 2);
-  schema_.read_command_line({"--iters", "20"});  // the default's own value still counts as given
+  schema_.read_command_line({"--iters", "20"});  // the default's own value still counts as set
   EXPECT_EQ(num_iterations_, 20);
   read_json(R"({"iters": 2})");
   EXPECT_EQ(num_iterations_, 20);

@@ -22,7 +22,7 @@ std::string format_number(double value) {
   return fmt::format("{}", value);  // the shortest text that reads back as the same value
 }
 
-// The value with which a member starts when nothing sets it.
+// The value that a member starts with if nothing sets it.
 Setting::Value zero(Setting::Kind kind) {
   switch (kind) {
     case Setting::Kind::kBool:
@@ -44,7 +44,7 @@ Setting::Value zero(Setting::Kind kind) {
   throw UsageError("expected " + allowed);
 }
 
-// Sizes and durations throw with the text in the message: what is secret must not be in ours.
+// The parsers of sizes and durations put the text into the message: ours must not show a secret.
 template <typename Parse>
 auto parse_quantity(Parse parse, const std::string& text, const std::string& allowed) {
   try {
@@ -259,7 +259,7 @@ Setting::Value Setting::parse_integer_value(const std::string& text) const {
     check_bounds(static_cast<double>(*parsed));
     return std::int64_t{*parsed};
   }
-  // A whole number that does not fit the member: say what does, even where no range was declared.
+  // A whole number that does not fit the member: say what does, even if no range was declared.
   const std::size_t digits = text.starts_with('-') ? 1 : 0;
   const bool is_number = text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
   if (!is_number || (low_ && high_) || !choices_.empty()) refuse(allowed());

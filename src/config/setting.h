@@ -1,7 +1,7 @@
-// One setting: its names, what values it allows, the value that it has and where that came from.
+// One setting: its names, the values it allows, its value and where that came from.
 //
-// Made by Schema (schema.h), described by the calls that follow its declaration. What a text means depends on the kind
-// alone; parse() checks it, the store that Schema gives it puts it where the component reads it.
+// Schema (schema.h) makes it; the calls after its declaration describe it. What a text means depends on the kind alone:
+// parse() checks it, and the store that Schema passes in puts it where the component reads it.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Setting {
   using Value = std::variant<bool, std::int64_t, double, std::string, std::chrono::milliseconds>;
   using Store = std::function<void(const Value&)>;
 
-  // `lowest` and `highest` are what the bound member can hold; the range that a user is told of is range()'s.
+  // `lowest` and `highest` are what the bound member can hold; the range that users see is range()'s.
   Setting(Kind kind, std::string name, Store store, std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
           std::int64_t highest = std::numeric_limits<std::int64_t>::max());
 
@@ -38,27 +38,27 @@ class Setting {
   Setting& choices(std::vector<std::string> allowed);
   Setting& help(const std::string& text);
   Setting& group(const std::string& title);  // the heading in --help and in the docs
-  Setting& list();                           // several values, with commas between them: the setter's to split
+  Setting& list();                           // several values, separated by commas; the component splits them
   Setting& secret();                         // never printed: shown as "(set)"
-  Setting& hidden();                         // in no help and no table; in print-outs only where a source has set it
+  Setting& hidden();                         // in no help and no table; printed only if a source has set it
 
   const std::string& name() const { return name_; }
   Source source() const { return source_; }
   bool is_secret() const { return secret_; }
   bool is_hidden() const { return hidden_; }
   bool is_set() const { return source_ != Source::kDefault; }  // by any source
-  // The value in a user's form, one form a value: "5e-05" for 0.00005, "4G" for 4096M, "true" for Yes. Empty where
-  // there is neither a preset nor a source that gave one; the bound member is then zero.
+  // The value as a user writes it, one form per value: "5e-05" for 0.00005, "4G" for 4096M, "true" for Yes. Empty if
+  // neither a preset nor a source gave one; the bound member is then zero.
   const std::string& text() const { return text_; }
   // "default", "command line", "ds.json", "LR in the environment"
   const std::string& origin() const { return origin_; }
 
-  // The text's value, or UsageError "expected ..." (without the text, which may be secret).
+  // The text's value; otherwise throws UsageError "expected ..." (without the text, which may be secret).
   Value parse(const std::string& text) const;
   static std::string canonical(Kind kind, const Value& value);
   std::string allowed() const;     // "a whole number from 1 to 1000000"
   std::string bounds() const;      // "1 to 1000000", "at least 1" or nothing
-  std::string shown_text() const;  // for print-outs: "(set)" for secrets, "(none)" where there is no value
+  std::string shown_text() const;  // for print-outs: "(set)" for secrets, "(none)" if there is no value
 
  private:
   friend class Schema;
@@ -87,7 +87,7 @@ class Setting {
   Store store_;
 };
 
-// true|t|yes|y|on|1 and their opposites, in any case, as Hugging Face reads them; nothing for another word.
+// true|t|yes|y|on|1 and their opposites, in any case, as Hugging Face reads them; nothing for any other word.
 std::optional<bool> parse_bool(const std::string& text);
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ Environment Environment::of_process() {
     const std::string_view text(*entry);
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos) continue;
-    // Where a name stands twice, getenv() gives the first: so do we.
+    // If a name occurs twice, getenv() returns the first: so do we.
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return Environment(std::move(variables));

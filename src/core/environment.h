@@ -1,4 +1,4 @@
-// Environment variables as a value, so that what depends on them can be tested without setting any.
+// Environment variables as a value, so that code that depends on them can be tested without setting any.
 #pragma once
 
 #include <initializer_list>
@@ -19,9 +19,9 @@ class Environment {
 
   static Environment of_process();
 
-  // Set and not empty: an empty variable counts as unset, as shells' users mean it.
+  // Set and not empty: an empty variable counts as unset, which is what people mean by it.
   std::optional<std::string> find(const std::string& name) const;
-  // As find, but a whole number of at least 0; anything else throws UsageError with name and value.
+  // Like find, for a whole number of at least 0; anything else throws UsageError with name and value.
   std::optional<int> find_count(const std::string& name) const;
   void set(const std::string& name, const std::string& value) { variables_[name] = value; }
   void unset(const std::string& name) { variables_.erase(name); }

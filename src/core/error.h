@@ -1,7 +1,7 @@
 // Errors that a user reads: what happened, where the value came from, what to do.
 //
-// Code throws `Error`; `main` prints one message and ends with the error's exit status. Contexts are added on
-// the way up, outermost last, and shown as one sentence: "while reading ds.json: ...".
+// Code throws `Error`; `main` prints one message and exits with the error's status. Callers add context on the way up,
+// outermost last; all of it is shown as one sentence: "while reading ds.json: ...".
 #pragma once
 
 #include <stdexcept>
@@ -13,13 +13,13 @@ namespace tessera {
 enum class ExitStatus : int {
   kOk = 0,
   kFailure = 1,        // anything without a status of its own
-  kUsage = 2,          // a flag, a setting or a file that the user can mend
-  kRendezvous = 42,    // the ranks did not find each other, or are not alike
+  kUsage = 2,          // a flag, a setting or a file that the user can fix
+  kRendezvous = 42,    // the ranks did not find each other, or do not match
   kCollective = 43,    // a collective hung, or the ranks disagreed about it
-  kNoBandwidth = 44,   // comm-test: no figure could be had
-  kWrongData = 45,     // comm-test: a collective gave wrong data
+  kNoBandwidth = 44,   // comm-test: no figure could be measured
+  kWrongData = 45,     // comm-test: a collective delivered wrong data
   kLowBandwidth = 46,  // comm-test: below --min-busbw
-  kOutOfMemory = 47,   // train: the message has the plan and what would fit
+  kOutOfMemory = 47,   // train: the message shows the plan and what would fit
 };
 
 class Error : public std::runtime_error {
@@ -29,7 +29,7 @@ class Error : public std::runtime_error {
 
   ExitStatus status() const { return status_; }
 
-  // The same error, told from one level further out: "context: message".
+  // The same error, seen from one level further out: "context: message".
   Error in_context(const std::string& context) const { return Error(context + ": " + what(), status_); }
 
  private:

@@ -48,7 +48,7 @@ auto retry_when_interrupted(Call call) {
   return result;
 }
 
-// The file beside the target that becomes the target; removed again unless it did.
+// The file beside the target that becomes the target; removed if it never does.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target) : target_(target), descriptor_(create()) {}
@@ -99,12 +99,12 @@ class TemporaryFile {
     throw Error(fmt::format("cannot write {}: {}", target_.string(), reason(error_number)));
   }
 
-  fs::path target_, path_;  // before descriptor_, whose making needs them
+  fs::path target_, path_;  // before descriptor_, whose initializer needs them
   Descriptor descriptor_;
   bool renamed_ = false;
 };
 
-// The mode of the file to be replaced. What is no file (a folder, /dev/null) must not be replaced by one.
+// The mode of the file to be replaced. Anything else (a folder, /dev/null) must not be replaced by a file.
 std::optional<mode_t> mode_of_old_file(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return std::nullopt;
@@ -114,7 +114,7 @@ std::optional<mode_t> mode_of_old_file(const fs::path& path) {
 
 }  // namespace
 
-// Some file systems cannot flush a folder, and say so by EINVAL or ENOTSUP: their renames are as durable as they get.
+// Some file systems cannot flush a folder and return EINVAL or ENOTSUP: their renames are as durable as they get.
 void flush_folder(const fs::path& folder) {
   Descriptor descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const bool flushed =
@@ -132,7 +132,7 @@ std::string read_file(const fs::path& path) {
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.is_open()) fail(errno);
 
-  // The size is only a hint: files of /proc say 0, pipes too, and a log may grow meanwhile.
+  // The size is only a hint: files of /proc and pipes report 0, and a log may grow meanwhile.
   struct stat status {};
   if (::fstat(descriptor.number(), &status) != 0) fail(errno);
   std::string content(static_cast<std::size_t>(status.st_size) + 1, '\0');

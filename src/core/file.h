@@ -1,4 +1,4 @@
-// Whole files, in and out. A write is atomic: readers see the old file or the new one, never a part.
+// Reads and writes whole files. A write is atomic: readers see the old file or the new one, never a part.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@ std::string read_file(const std::filesystem::path& path);
 
 // Writes beside the target, flushes to disk, renames, flushes the folder. A new file has mode 0644 less the umask, an
 // old one keeps its mode; a link stays a link. Throws Error with path and reason; then the old file is untouched and
-// nothing is left beside it (but for a folder that cannot be flushed: then the new file is there, and the message says
-// so).
+// nothing is left beside it. The one exception is a folder that cannot be flushed: the new file is then in place, and
+// the message says so.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
 // Makes the renames within `folder` survive a power cut. Throws Error.

@@ -3,9 +3,9 @@
 
 namespace tessera {
 
-// From now on it stays with the process instead of going back to the system. A training step on a CPU allocates and
-// frees the same hundreds of megabytes each time; as given, every page of them is fetched from the system, zeroed,
-// again in every step. Nothing happens where the C library cannot do so.
+// From now on freed memory stays with the process instead of going back to the system. A training step on a CPU
+// allocates and frees the same hundreds of megabytes each time; by default, every step fetches every page of them from
+// the system again, zeroed. Does nothing where the C library has no such option.
 void keep_freed_memory();
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// Its name, as messages and rosters give it.
+// Its name, as messages and rosters show it.
 std::string host_name();
 
 }  // namespace tessera

@@ -18,7 +18,7 @@ namespace {
 // Far beyond any file that people write, far below where nlohmann's recursive copy and dump exhaust the stack.
 constexpr std::size_t kMaxDepth = 256;
 
-// Reads the text and tells how far the lexer has come: the handler below is not told where it is.
+// Reads the text and counts how far the lexer has come: the handler below is not told its position.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -42,9 +42,9 @@ class CountingIterator {
   std::size_t* num_read_;
 };
 
-// Builds the value, refusing what nlohmann's own builder lets pass: keys that stand twice and bottomless nesting.
-// It also appends members without searching for them first; with that search, which is linear in nlohmann's ordered
-// objects, a tokenizer's vocabulary of 250,000 keys would take minutes.
+// Builds the value, refusing what nlohmann's own builder lets pass: duplicate keys and bottomless nesting. It also
+// appends members without searching for them first; with that search, which is linear in nlohmann's ordered objects, a
+// tokenizer's vocabulary of 250,000 keys would take minutes.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view text, const std::size_t& num_read) : text_(text), num_read_(num_read) {}
@@ -66,7 +66,7 @@ class Builder : public nlohmann::json_sax<Json> {
     if (!frame.keys.insert(name).second) {
       const std::string shown = Json(name).dump();
       const internal::TextPosition at = internal::position_of(text_, internal::token_start(text_, num_read_ - 1));
-      mistake_ = {at, fmt::format("the key {} stands twice in one object", shown)};
+      mistake_ = {at, fmt::format("the key {} appears twice in one object", shown)};
       return false;
     }
     frame.key = std::move(name);
@@ -74,7 +74,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    // The position counts the characters read, the end of the text too: the last one read is the wrong one.
+    // The position counts the characters read, including the end of the text: the last one read is the wrong one.
     mistake_ = internal::explain_json_mistake(text_, position == 0 ? 0 : position - 1);
     return false;
   }

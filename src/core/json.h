@@ -1,4 +1,4 @@
-// JSON text with mistakes named by line and column. The value type is nlohmann's, keys kept in the order of the file.
+// Parses JSON and reports mistakes by line and column. The value type is nlohmann's; keys keep the order of the file.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace tessera {
 using Json = nlohmann::ordered_json;
 
 // `origin` is what messages call the text, usually its path: "ds.json:3:14: expected ',' or '}', found \"lr\"".
-// Refused too: a key that stands twice in one object (by name), more than 256 levels of nesting, text that is not
+// Also refused: a key that appears twice in one object (by name), more than 256 levels of nesting, text that is not
 // UTF-8. Throws UsageError. Lookup by key is linear in the object's size (nlohmann's ordered_json): copy big ones into
 // a map.
 Json parse_json(std::string_view text, const std::string& origin);

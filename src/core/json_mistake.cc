@@ -23,7 +23,7 @@ struct Token {
   std::size_t begin, end;  // both the text's size at its end
 };
 
-// A string with its quotes (or up to the end of the text), one sign of punctuation, or a run of anything else.
+// A string with its quotes (or up to the end of the text), one punctuation character, or a run of anything else.
 Token next_token(std::string_view text, std::size_t offset) {
   const std::size_t begin = std::min(text.find_first_not_of(kSpace, offset), text.size());
   if (begin == text.size()) return {begin, begin};
@@ -64,7 +64,7 @@ struct Context {
   }
 };
 
-// The token as it may be printed: short, one line, and ASCII where it is not a string that is known to be well formed.
+// The token in printable form: short, one line, ASCII only.
 std::string shown(std::string_view token) {
   constexpr std::size_t kMaxBytes = 24;
   if (token.empty()) return "the end of the text";
@@ -106,7 +106,7 @@ JsonMistake explain_string(std::string_view text, Token token, std::size_t offse
   if (const std::string_view escape = escape_around(text, token.begin, offset); !escape.empty()) {
     return mistake(fmt::format("expected an escape such as \\n or \\u00e9, found {}", shown(escape)));
   }
-  // A sequence may also break off before an ASCII character: then the byte before it is the culprit.
+  // A sequence may also be cut short by an ASCII character: then the byte before it is the culprit.
   const std::size_t culprit = byte >= 0x80 ? offset : offset - 1;
   if (byte_at(text, culprit) >= 0x80) {
     return {position_of(text, culprit), fmt::format("expected UTF-8, found the byte 0x{:02x}", byte_at(text, culprit))};

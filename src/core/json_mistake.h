@@ -1,5 +1,5 @@
-// Where JSON text goes wrong and what should have stood there. A parser knows the offset; people want line, column and
-// "expected ',' or '}', found ...". Only run on text that is known to be wrong, so it may take its time.
+// Where JSON text goes wrong and what was expected there. A parser knows the offset; people want line, column and
+// "expected ',' or '}', found ...". Runs only on text that is known to be wrong, so it need not be fast.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ TextPosition position_of(std::string_view text, std::size_t offset);
 // The first byte of the token that holds `offset`.
 std::size_t token_start(std::string_view text, std::size_t offset);
 
-// `offset` is the last byte that the parser read before it gave up, or the text's size when it met the end.
+// `offset` is the last byte that the parser read before it gave up, or the text's size when it reached the end.
 JsonMistake explain_json_mistake(std::string_view text, std::size_t offset);
 
 }  // namespace tessera::internal

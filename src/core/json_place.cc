@@ -16,9 +16,9 @@ class Walker {
   explicit Walker(std::string_view text) : text_(text) { skip_space(); }
 
   std::size_t at() const { return at_; }
-  std::size_t key_at() const { return key_at_; }  // of the name that enter() passed; where it passed none, at()
+  std::size_t key_at() const { return key_at_; }  // of the name that enter() passed; at() if it passed none
 
-  // From a container's bracket to the value of that name or number in it. False: it has none, and at() is useless.
+  // Moves from a container's bracket to its value of that name or index. False: there is none, and at() is meaningless.
   bool enter(const std::variant<std::string, std::size_t>& step) {
     const char open = peek();
     if (open != (step.index() == 0 ? '{' : '[')) return false;

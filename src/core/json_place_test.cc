@@ -15,8 +15,8 @@ TEST(JsonPlace, FindsValuesByTheirPath) {
   EXPECT_EQ(at({"a", std::size_t{1}, "d"}), "[]},");
   EXPECT_EQ(at({"a", std::size_t{2}}), "true");
   EXPECT_EQ(at({"e", "f"}), "-1.5");
-  EXPECT_EQ(at({"e", "missing"}), "{\"f\"");               // where it would have to be
-  EXPECT_EQ(at({"a", std::size_t{1}, "d", "g"}), "[]},");  // no object: the innermost that is there
+  EXPECT_EQ(at({"e", "missing"}), "{\"f\"");               // where it would be
+  EXPECT_EQ(at({"a", std::size_t{1}, "d", "g"}), "[]},");  // not an object: the innermost value that exists
   EXPECT_EQ(path_text({"a", std::size_t{1}, "d"}), "a[1].d");
 }
 

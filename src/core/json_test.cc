@@ -94,9 +94,9 @@ TEST(Json, RefusesWhatFollowsANulByte) {
 }
 
 TEST(Json, AKeyThatStandsTwiceIsRefusedByNameAndLine) {
-  EXPECT_EQ(refusal("{\n  \"lr\": 1,\n  \"lr\": 1\n}"), "ds.json:3:3: the key \"lr\" stands twice in one object");
+  EXPECT_EQ(refusal("{\n  \"lr\": 1,\n  \"lr\": 1\n}"), "ds.json:3:3: the key \"lr\" appears twice in one object");
   EXPECT_EQ(refusal(R"({"a": {"lr": 1}, "b": [{"lr": 1}, {"lr": 2}], "lr": 3})"), "accepted");
-  EXPECT_EQ(refusal(R"([{"l\u0072": 1, "lr": 1}])"), "ds.json:1:17: the key \"lr\" stands twice in one object");
+  EXPECT_EQ(refusal(R"([{"l\u0072": 1, "lr": 1}])"), "ds.json:1:17: the key \"lr\" appears twice in one object");
 }
 
 TEST(Json, DeepNestingIsRefusedWithoutExhaustingTheStack) {

@@ -24,12 +24,12 @@ namespace {
 
 constexpr std::array kLevelNames = {"debug", "info", "warn", "error"};
 
-// Plain numbers, so that asking and writing need no lock. A line that is written while the log is configured may
-// carry the old rank; nothing else can go wrong.
+// Plain numbers, so that checks and writes need no lock. A line that is written while the log is configured may carry
+// the old rank; nothing else can go wrong.
 std::atomic<LogLevel> lowest_shown = LogLevel::kInfo;
 std::atomic<LogLevel> lowest_in_file = LogLevel::kInfo;
 std::atomic<int> own_rank = -1;
-std::atomic<int> own_file = -1;  // of open_log_file(); -1: none (any more)
+std::atomic<int> own_file = -1;  // of open_log_file(); -1: none, or given up
 
 [[noreturn]] void refuse_spec(std::string_view spec) {
   throw UsageError(fmt::format(
@@ -56,7 +56,7 @@ bool selects(std::string_view ranks, int rank, std::string_view spec) {
 }
 
 struct Levels {
-  LogLevel chosen, shown;  // by the spec alone; by this rank
+  LogLevel chosen, shown;  // chosen by the spec; shown on this rank
 };
 
 Levels levels_of(std::string_view spec, int rank) {
@@ -89,17 +89,18 @@ void write_to_stderr(std::string_view line) {
     if (num_written >= 0) {
       line.remove_prefix(static_cast<std::size_t>(num_written));
     } else if (errno == EAGAIN) {
-      // Somebody made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a run.
+      // Another process made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a
+      // run.
       pollfd ready{STDERR_FILENO, POLLOUT, 0};
       constexpr int kPatienceMs = 1000;
       if (::poll(&ready, 1, kPatienceMs) <= 0) return;
     } else if (errno != EINTR) {
-      return;  // nowhere left to complain
+      return;  // no place left to report it
     }
   }
 }
 
-// A disk that is full is no reason to end a run: said once, and the file is given up.
+// A full disk must not end a run: warn once and give up the file.
 void append_to_file(std::string_view line) {
   const int file = own_file;
   if (file < 0) return;
@@ -109,7 +110,8 @@ void append_to_file(std::string_view line) {
     if (num_written < 0) {
       const std::string why = std::strerror(errno);
       if (own_file.exchange(-1) == file) {
-        write_to_stderr(format_line(LogLevel::kWarn, "cannot write this rank's log file any more: " + why));
+        write_to_stderr(
+            format_line(LogLevel::kWarn, "cannot write to this rank's log file; it gets no more lines: " + why));
       }
       return;
     }
@@ -152,9 +154,9 @@ bool log_enabled(LogLevel level) {
 }
 
 void write_log(LogLevel level, std::string_view message) {
-  const int caller_errno = errno;  // a log line between a failed call and the look at errno must not change it
+  const int caller_errno = errno;  // a log line between a failed call and the check of errno must not change it
   const std::string line = format_line(level, message);
-  // An error is shown without anybody having asked log_enabled().
+  // log_error() does not ask log_enabled() first.
   if (level >= lowest_shown.load(std::memory_order_relaxed)) write_to_stderr(line);
   if (level >= lowest_in_file.load(std::memory_order_relaxed)) append_to_file(line);
   errno = caller_errno;

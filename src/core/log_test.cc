@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-// Standard error led into a packet socket: one packet is one write(2).
+// Redirects standard error into a packet socket: one packet is one write(2).
 class CapturedWrites {
  public:
   CapturedWrites() {
@@ -194,12 +194,12 @@ TEST_F(Log, ARanksOwnFileHasItsLinesThoughTheRankIsNotShown) {
   }
   EXPECT_EQ(lines, (std::vector<std::string>{"rank 1 warn  a warning", "rank 1 info  for the file alone",
                                              "rank 1 error an error"}));
-  // Full from now on: said once, whatever ranks are shown.
+  // Full from now on: reported once, whichever ranks are shown.
   open_log_file("/dev/full");
   log_info("lost");
   log_info("lost, too");
   EXPECT_EQ(after_time(writes.next()),
-            "rank 1 warn  cannot write this rank's log file any more: No space left on device\n");
+            "rank 1 warn  cannot write to this rank's log file; it gets no more lines: No space left on device\n");
   EXPECT_EQ(writes.next(), "");
   EXPECT_THROW(open_log_file(file / "below" / "a.log"), UsageError);
   std::filesystem::remove_all(folder);

@@ -1,4 +1,4 @@
-// What a command prints for its user: all of it, or an error. A full disk must not end a command with 0.
+// What a command prints for its user: all of it, or an error. A command must not exit with 0 when the disk is full.
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// What print_out says while standard output is `path`; empty: it wrote.
+// The error of print_out while standard output is `path`; empty if the write succeeded.
 std::string refusal_of(const char* path, const std::string& text, int mode = O_WRONLY) {
   std::fflush(stdout);
   const int kept = dup(STDOUT_FILENO);

@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-// Python writes an exponent from 1e16 on and below 1e-4.
+// Python writes an exponent at 1e16 and above, and below 1e-4.
 constexpr int kFirstLargeExponent = 16;
 constexpr int kLastSmallExponent = -5;
 
@@ -69,7 +69,7 @@ std::string python_repr(const LogValue& value) {
 
 double python_round(double value, int places) {
   if (!std::isfinite(value)) return value;
-  // printf rounds the exact binary value, a tie to even, as Python does; reading it back is correctly rounded too.
+  // printf rounds the exact binary value, ties to even, as Python does; reading it back rounds correctly too.
   return std::strtod(fmt::format("{:.{}f}", value, places).c_str(), nullptr);
 }
 

@@ -33,7 +33,7 @@ const Unit* find_unit(std::span<const Unit> units, std::string_view suffix) {
 }
 
 // "1.5" of a unit as a whole number of bytes or ms, or nothing. Whole parts are exact up to 2^63 - 1, which a double is
-// not; a fraction is rounded to the nearest byte or ms, unless it is a fraction of one.
+// not. A fraction is rounded to the nearest byte or ms; a fraction of a single byte or ms is refused.
 std::optional<std::int64_t> scale(std::string_view number, std::int64_t unit_size) {
   const std::size_t point = number.find('.');
   const std::string_view whole_digits = number.substr(0, point);
@@ -56,7 +56,7 @@ std::optional<std::int64_t> scale(std::string_view number, std::int64_t unit_siz
   return result;
 }
 
-// The leading digits and points; what follows is the suffix. No sign is among them: quantities are never negative.
+// The leading digits and points; the rest is the suffix. A sign is not part of it: quantities are never negative.
 std::string_view leading_number(std::string_view text) {
   return text.substr(0, std::min(text.find_first_not_of("0123456789."), text.size()));
 }
@@ -114,7 +114,7 @@ std::string human_bytes(std::int64_t bytes) {
   constexpr std::array kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double amount = static_cast<double>(bytes);
   std::size_t name = 0;
-  // 1023.95 and not 1024: what would round up to "1024 KiB" reads better as "1 MiB".
+  // 1023.95 and not 1024: a value that would round up to "1024 KiB" reads better as "1 MiB".
   for (; std::abs(amount) >= (name == 0 ? 1024 : 1023.95) && name + 1 < kNames.size(); ++name) amount /= 1024;
   std::string digits = fmt::format("{:.{}f}", amount, std::abs(amount) < 99.95 ? 1 : 0);
   if (digits.ends_with(".0")) digits.resize(digits.size() - 2);

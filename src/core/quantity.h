@@ -2,7 +2,7 @@
 //
 // Sizes are powers of 1024, as nccl-tests reads them: K, M, G, T, each with an optional B or iB; no suffix is bytes.
 // Durations: ms, s, m (or min), h; no suffix is seconds. Fractions are allowed (1.5G, 0.5s) and
-// rounded to whole bytes or ms; a fraction of one byte or ms alone is not. Upper and lower case are the same.
+// rounded to whole bytes or ms; a fraction of a single byte or ms is refused. Upper and lower case are the same.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-// Throw UsageError with the text and the allowed forms when it is no such quantity, is negative, or overflows.
+// Throw UsageError with the text and the allowed forms if the text is not such a quantity, is negative, or overflows.
 std::int64_t parse_bytes(std::string_view text);
 std::chrono::milliseconds parse_duration(std::string_view text);
 

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): names of contents that other programs can check.
+// SHA-256 (FIPS 180-4): digests that other programs can check.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace tessera {
 class Sha256 {
  public:
   Sha256& add(std::string_view bytes);
-  std::string hex();  // ends it
+  std::string hex();  // ends the digest: call it last
 
  private:
   void add_block(const unsigned char* block);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\f\v";
 
-// Edits that turn `a` into `b`: insert, delete, replace, or swap two neighbours (the commonest slip of fast typing).
+// Edits that turn `a` into `b`: insert, delete, replace, or swap two neighbours (the most common typing error).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -62,7 +62,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  // ASCII alone, whatever the locale: settings and suffixes are ASCII.
+  // ASCII only, whatever the locale: settings and suffixes are ASCII.
   for (char& c : result) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
@@ -112,7 +112,7 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
     }
   }
   if (i == text.size()) return result;
-  // Not within a character of several bytes: those after the first are 10xxxxxx.
+  // Do not cut inside a multi-byte character: its bytes after the first are 10xxxxxx.
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
   if (continues(text[i])) {
     while (!result.empty() && continues(result.back())) result.pop_back();

@@ -13,7 +13,7 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string lower_case(std::string_view text);
 
-// The whole text as a number, or nothing: "12" but not "12x", "" or " 12"; nor what does not fit, nan or inf.
+// The whole text as a number, or nothing: "12" but not "12x", "" or " 12"; nor numbers that do not fit, nan or inf.
 std::optional<long long> parse_integer(std::string_view text);
 std::optional<double> parse_real(std::string_view text);
 
@@ -22,7 +22,7 @@ std::optional<double> parse_real(std::string_view text);
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
-// \x1b. For what strangers wrote and a terminal shows.
+// \x1b. For text from outside that a terminal shows.
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
 
 // {0,1,2,5} as "0-2, 5": how ranks are named in messages.

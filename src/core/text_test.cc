@@ -41,7 +41,7 @@ TEST(Text, NearestAllowsAThirdOfTheWord) {
   const std::vector<std::string> names = {"comm_timeout", "minbytes", "maxbytes", "fp16", "lr"};
   EXPECT_EQ(nearest("comm_timout", names), "comm_timeout");
   EXPECT_EQ(nearest("minbyte", names), "minbytes");
-  EXPECT_EQ(nearest("fp61", names), "fp16");  // two neighbours swapped are one slip
+  EXPECT_EQ(nearest("fp61", names), "fp16");  // two swapped neighbours count as one edit
   EXPECT_EQ(nearest("fp16", names), "fp16");
   EXPECT_FALSE(nearest("ls", names));  // one of two letters is more than a third
   EXPECT_FALSE(nearest("seed", names));
@@ -53,7 +53,7 @@ TEST(Text, NearestTakesTheOnlyOneThatBeginsSo) {
   const std::vector<std::string> names = {"nproc_per_node", "nnodes", "node_rank", "minbytes", "min_busbw"};
   EXPECT_EQ(nearest("nproc", names), "nproc_per_node");
   EXPECT_EQ(nearest("nn", names), "nnodes");
-  EXPECT_FALSE(nearest("min", names));  // two begin so
+  EXPECT_FALSE(nearest("min", names));  // two begin with it
   EXPECT_FALSE(nearest("m", {"minbytes"}));
 }
 

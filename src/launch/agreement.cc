@@ -15,10 +15,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Once anything has failed every node ends its ranks within two seconds; the rest is slack for slow networks.
+// Once anything has failed, every node ends its ranks within two seconds; the rest is slack for slow networks.
 constexpr milliseconds kSettleTimeout{10'000};
 
-// A log's path, or a rank's last words, may be anything but UTF-8.
+// A log's path or a rank's last words may not be valid UTF-8.
 std::string as_text(const Verdict& verdict) {
   return to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -65,7 +65,7 @@ Verdict Agreement::collect(const Verdict& own) {
   std::vector<Verdict> verdicts = {own};
   for (int node = 1; node < num_nodes_; ++node) {
     const auto text = wait_for(fmt::format("ended/{}", node), std::nullopt);
-    verdicts.push_back(text ? verdict_from_json(parse_json(*text, "the word of a node")) : lost_verdict());
+    verdicts.push_back(text ? verdict_from_json(parse_json(*text, "the verdict of a node")) : lost_verdict());
     if (!text && signal_ != 0) break;
   }
   return merge(verdicts);
@@ -79,7 +79,7 @@ Verdict Agreement::lost_verdict() const {
   return verdict;
 }
 
-// Without a time limit as long as all is well: another node's ranks may work for days.
+// No time limit as long as all is well: another node's ranks may work for days.
 std::optional<std::string> Agreement::wait_for(const std::string& name, std::optional<milliseconds> timeout) {
   std::optional<Clock::time_point> deadline;
   if (timeout) deadline = Clock::now() + *timeout;
@@ -93,7 +93,7 @@ std::optional<std::string> Agreement::wait_for(const std::string& name, std::opt
     const bool is_ending = circle_.find(key("failed")).has_value() || circle_.find("bye/0").has_value();
     if (is_ending && !deadline) deadline = Clock::now() + kSettleTimeout;
     if (deadline && Clock::now() > *deadline) {
-      loss_ = fmt::format("another node did not say '{}' in time", name);
+      loss_ = fmt::format("another node did not send '{}' in time", name);
       return std::nullopt;
     }
   }

@@ -1,4 +1,5 @@
-// One attempt over several nodes, as one launcher sees it: where the ranks meet, who failed, what everybody does next.
+// One attempt over several nodes, as one launcher sees it: where the ranks meet, which rank failed, what all nodes do
+// next.
 #pragma once
 
 #include <chrono>
@@ -23,9 +24,10 @@ class Agreement {
   void announce_failure();
   bool must_stop();
 
-  // When this node's ranks have ended: waits for the other nodes and returns the verdict over all, the same everywhere.
+  // Called when this node's ranks have ended: waits for the other nodes and returns the overall verdict, the same on
+  // all nodes.
   Verdict settle(const Verdict& own, int max_restarts);
-  // What is left to say when the agreement broke: a node is gone, or this launcher was told to end.
+  // The verdict when the agreement broke: a node is gone, or this launcher was told to end.
   Verdict lost_verdict() const;
 
  private:

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kGrace{1000};       // between SIGTERM and SIGKILL when a rank has failed
 constexpr milliseconds kMinderGrace{400};  // what a minder gets beyond that before it is killed itself
-// One who fails because of another may be faster than the other: its own end, with its reason, is worth waiting for.
+// A rank that fails because of another may exit before it: wait a little for the other's end, which has the reason.
 constexpr milliseconds kCulpritGrace{300};
 constexpr milliseconds kLateSignal{200};
 constexpr milliseconds kStarterGrace{5000};
@@ -30,7 +30,7 @@ constexpr milliseconds kPollInterval{100};
 
 }  // namespace
 
-// A minder on the line.
+// A connected minder.
 struct Crew::Member {
   Line line;
   int local_rank = -1;  // -1: has not said hello
@@ -52,17 +52,17 @@ Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inb
 }
 
 Crew::~Crew() {
-  if (!all_gone()) kill_everything();  // an exception is on its way: leave nothing behind
+  if (!all_gone()) kill_everything();  // an exception is unwinding: leave nothing behind
   unlink(socket_path(order_.folder).c_str());
 }
 
 CrewResult Crew::run() {
   while (!all_gone()) {
     wait_for_news();
-    // First: a signal to all processes of a job explains why ranks end.
+    // First, since a signal to all processes of a job explains why ranks end.
     hear_signals();
     welcome_minders();
-    // Before mpirun: a minder reports its rank's end before mpirun can have seen it.
+    // Before mpirun, since a minder reports its rank's end before mpirun can see it.
     for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
     hear_mpirun();
     reap();
@@ -77,8 +77,8 @@ CrewResult Crew::run() {
   return std::move(result_);
 }
 
-// One that came too late to be passed on still forbids a restart. Whoever ends a whole job signals its processes one by
-// one, and the ranks may have come first: a rank that died of such a signal gives reason to wait for the launcher's.
+// A signal that came too late to be passed on still forbids a restart. A whole job is ended by signalling its processes
+// one by one, perhaps the ranks first: if a rank died of such a signal, wait a moment for the launcher's.
 void Crew::note_late_signals() {
   const RankEnd* failure = first_failure(result_.ends);
   const bool is_suspicious = failure != nullptr && asks_to_end(failure->signal);
@@ -90,13 +90,13 @@ void Crew::note_late_signals() {
   } while (!result_.interrupted && Clock::now() < until);
 }
 
-// mpirun itself ends all ranks when one breaks MPI's rules, as by ending well without MPI_Finalize: no rank has failed
-// then, and what mpirun said is the only explanation.
+// mpirun itself ends all ranks when one breaks MPI's rules, for example by exiting with 0 without MPI_Finalize. No rank
+// has failed then, and mpirun's output is the only explanation.
 void Crew::explain_by_mpirun() {
   const RankEnd* failure = first_failure(result_.ends);
   if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty()) return;
   if (!result_.trouble.empty() || mpirun_words_.empty()) return;
-  result_.trouble = "mpirun has ended the ranks:\n" + std::string(trim(mpirun_words_));
+  result_.trouble = "mpirun ended the ranks:\n" + std::string(trim(mpirun_words_));
   result_.trouble_status = failure->exit_status;
 }
 
@@ -125,7 +125,7 @@ void Crew::hear(Member& member) {
       case Line::Got::kEnd:
         member.is_open = false;
         if (member.local_rank < 0 || has_ended_[static_cast<std::size_t>(member.local_rank)]) return;
-        // The minder is gone without a word about its rank, which the kernel has killed with it.
+        // The minder is gone and did not report its rank, which the kernel has killed with it.
         if (member.rank_pid > 0) kill(-member.rank_pid, SIGKILL);
         take(member, {{"is", "ended"},
                       {"exit_status", 128 + SIGKILL},
@@ -157,15 +157,15 @@ void Crew::take(Member& member, const Json& packet) {
     end.time_ms = packet.at("time_ms");
     end.was_told_to_stop = packet.at("was_told_to_stop");
     end.note = packet.at("note");
-    // One that ends by a signal that was passed on did as it was asked (SIGUSR1: save and stop).
+    // A rank that ends by a signal that was passed on did as asked (SIGUSR1: save and stop).
     const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
     if (did_as_asked) result_.interrupted = true;
     add_last_words(end, failure_path(order_, member.local_rank));
     has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
-    // After SIGTERM ranks end as they like, within the time they were given.
+    // After SIGTERM, ranks may exit in any way within their time limit.
     if (result_.signal != 0 || !end.failed()) return;
     if (!did_as_asked) return note_failure(is_consequence(end));
-    // The others are about to do the same, and have as long as after SIGTERM.
+    // The others are about to do the same and get as long as after SIGTERM.
     if (!stop_at_) stop_at_ = Clock::now() + options_.stop_timeout;
   }
 }
@@ -176,7 +176,7 @@ void Crew::hear_mpirun() {
     const ssize_t count = read(started_.mpirun_text.get(), buffer.data(), buffer.size());
     if (count < 0) return;
     if (count == 0) started_.mpirun_text.reset();
-    // After a failure it mostly tells at length that a process has ended, which the report does better.
+    // After a failure mpirun mostly reports at length that a process has ended; our report does that better.
     const bool is_over = failure_known_ || result_.interrupted || result_.signal != 0;
     const bool is_chatter = is_over && missing_ranks().empty();
     const std::string_view text(buffer.data(), static_cast<std::size_t>(count));
@@ -208,7 +208,7 @@ void Crew::take_signal(int signal) {
   if (!ends || stopping_) return;
   result_.signal = signal;
   signal_deadline_ = Clock::now() + options_.stop_timeout;
-  say("{}: passed on to the ranks, which have {} to end", signal_name(signal), format_duration(options_.stop_timeout));
+  say("{}: passed on to the ranks, which have {} to exit", signal_name(signal), format_duration(options_.stop_timeout));
 }
 
 void Crew::reap() {
@@ -221,16 +221,16 @@ void Crew::reap() {
   }
 }
 
-// Of mpirun, or of the minder of local rank `index`: a surprise if ranks have not begun or still run.
+// mpirun, or the minder of local rank `index`, has exited: unexpected if ranks have not started or still run.
 void Crew::note_exit(std::size_t index, int wait_status) {
-  welcome_minders();  // its hello may still lie unread
+  welcome_minders();  // its hello may still be unread
   for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
   if (stopping_ || result_.signal != 0) return;
   const bool killed = WIFSIGNALED(wait_status);
   const int status = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-  const std::string how = fmt::format("{} {}", by_mpirun_ ? "mpirun" : "a minder process",
-                                      killed ? "was killed by " + signal_name(WTERMSIG(wait_status))
-                                             : fmt::format("ended with exit status {}", status));
+  const std::string how = fmt::format(
+      "{} {}", by_mpirun_ ? "mpirun" : "a minder process",
+      killed ? "was killed by " + signal_name(WTERMSIG(wait_status)) : fmt::format("exited with status {}", status));
   if (by_mpirun_ ? !missing_ranks().empty() : !has_begun_[index]) {
     const std::vector<int> ranks = by_mpirun_ ? missing_ranks() : std::vector{order_.rank(static_cast<int>(index))};
     note_trouble(fmt::format("{} before rank {} had started", how, format_ranges(ranks)), status);
@@ -254,11 +254,12 @@ void Crew::mind_the_clock() {
   }
   if (!stopping_ && options_.must_stop && options_.must_stop()) stop(kGrace);
   if (is_due(signal_deadline_)) {
-    say("ranks still run {} after {}: killed", format_duration(options_.stop_timeout), signal_name(result_.signal));
+    say("ranks still run {} after {}: killing them", format_duration(options_.stop_timeout),
+        signal_name(result_.signal));
     stop(milliseconds(0));
   }
   if (is_due(stop_at_)) stop(kGrace);
-  // All ranks have ended and only mpirun is left, which takes milliseconds to follow.
+  // All ranks have ended and only mpirun is left, which should exit within milliseconds.
   if (!kill_at_ && missing_ranks().empty() && !any_minder_left()) kill_at_ = now + kStarterGrace;
   if (is_due(kill_at_)) kill_everything();
 }
@@ -287,7 +288,7 @@ void Crew::stop(milliseconds grace) {
   kill_at_ = Clock::now() + grace + kMinderGrace;
 }
 
-// The last resort: for minders that do not answer, and for an mpirun that does not see that its processes are gone.
+// The last resort: for minders that do not answer, and for an mpirun that does not notice that its processes are gone.
 void Crew::kill_everything() {
   for (const Member& member : members_) {
     if (!member.is_open) continue;

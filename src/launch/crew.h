@@ -1,7 +1,7 @@
-// The ranks of this node during one attempt: started, watched, signalled and ended.
+// Starts, watches, signals and ends the ranks of this node during one attempt.
 //
 // Everything happens in run(), in one thread: it waits for minders, signals, mpirun and the clock, and returns when
-// every process that it started is gone. When a rank fails the others are ended: SIGTERM, SIGKILL one second later.
+// every process that it started is gone. When a rank fails, it ends the others: SIGTERM, then SIGKILL one second later.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@
 namespace tessera {
 
 struct CrewResult {
-  std::vector<RankEnd> ends{};  // by local rank; a rank that never began counts as told to stop
-  int signal = 0;               // SIGTERM, SIGINT or SIGHUP to the launcher: why the ranks ended
-  bool interrupted = false;     // such a signal came, if only after a rank had failed: no restart
-  std::string trouble{};        // not the fault of a rank: they could not be started, mpirun died
+  std::vector<RankEnd> ends{};  // by local rank; a rank that never started counts as told to stop
+  int signal = 0;               // SIGTERM, SIGINT or SIGHUP to the launcher, if that ended the ranks
+  bool interrupted = false;     // such a signal came, perhaps only after a rank had failed: no restart
+  std::string trouble{};        // not the fault of a rank: the ranks could not be started, or mpirun died
   int trouble_status = 0;
 };
 
@@ -30,9 +30,9 @@ class Crew {
  public:
   struct Options {
     std::chrono::milliseconds start_timeout{}, stop_timeout{};
-    // Asked ten times a second where given: true ends the ranks (another node has failed).
+    // If given, called ten times a second: true ends the ranks (another node has failed).
     std::function<bool()> must_stop{};
-    // Told once, as soon as something has gone wrong here.
+    // Called once, as soon as something has gone wrong here.
     std::function<void()> on_failure{};
   };
 
@@ -73,13 +73,13 @@ class Crew {
   Fd listener_;
   Started started_;
   bool by_mpirun_;
-  std::vector<Member> members_;              // minders that have connected, in the order they came
+  std::vector<Member> members_;              // minders that have connected, in that order
   std::vector<RankEnd> ends_;                // by local rank
   std::vector<bool> has_begun_, has_ended_;  // by local rank
   CrewResult result_;
-  std::string mpirun_words_;  // what it said when a failure was known already
+  std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
-  int passed_on_ = 0;  // the last signal that the ranks were given
+  int passed_on_ = 0;  // the last signal that was passed on to the ranks
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 

@@ -41,7 +41,7 @@ TEST(ExitReport, PassesOverRanksThatWereToldToStop) {
 }
 
 TEST(ExitReport, StillNamesARankThatCrashedWhileItWasToldToStop) {
-  // It was writing its core when the others had already noticed.
+  // It was still writing its core when the others had already noticed.
   RankEnd follower = exited(0, 43, 10);
   follower.message = "connection to rank 1 lost";
   follower.says_consequence = true;
@@ -68,8 +68,8 @@ TEST(ExitReport, SaysTheRanksOwnWordAndTheMindersNote) {
   end.message = "all_reduce timed out";
   EXPECT_EQ(cause_of(end), "all_reduce timed out (exit status 43)");
   RankEnd starved = killed(1, SIGKILL, 0);
-  starved.note = "the kernel's out-of-memory killer ended it";
-  EXPECT_EQ(cause_of(starved), "killed by SIGKILL; the kernel's out-of-memory killer ended it");
+  starved.note = "the kernel's out-of-memory killer killed it";
+  EXPECT_EQ(cause_of(starved), "killed by SIGKILL; the kernel's out-of-memory killer killed it");
 }
 
 TEST(ExitReport, SurvivesJson) {

@@ -33,7 +33,7 @@ std::vector<Cpu> usable_cpus() {
   std::vector<Cpu> cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &mask)) continue;
-    // Without a topology every logical processor counts as a core of its own.
+    // Without a topology every logical processor counts as a separate core.
     cpus.push_back({cpu, read_topology(cpu, "physical_package_id", 0), read_topology(cpu, "core_id", cpu)});
   }
   std::sort(cpus.begin(), cpus.end(), [](const Cpu& a, const Cpu& b) {
@@ -53,7 +53,7 @@ int count_gpu_devices() {
   return count;
 }
 
-// Empty: it can be run.
+// Empty if it can be run.
 std::string why_not_runnable(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return "there is no such file";
@@ -77,7 +77,7 @@ int num_cores(const std::vector<Cpu>& cpus) {
 }
 
 int num_visible_gpus(int num_devices, const Environment& environment) {
-  // Set but empty hides all: this is the one variable for which empty is not unset.
+  // Set but empty hides all GPUs: this is the one variable for which empty does not mean unset.
   const auto visible = environment.all().find("CUDA_VISIBLE_DEVICES");
   if (visible == environment.all().end()) return num_devices;
   int count = 0;
@@ -107,7 +107,7 @@ std::string find_program(const std::string& name, const Environment& environment
   std::error_code ignored;
   if (fs::exists(name, ignored)) {
     const std::string reason = why_not_runnable(name);
-    message += "; there is a file of that name here" + (reason.empty() ? ": write ./" + name : ", but " + reason);
+    message += "; there is a file with that name here" + (reason.empty() ? ": write ./" + name : ", but " + reason);
   }
   throw UsageError(message);
 }

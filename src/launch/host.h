@@ -1,4 +1,5 @@
-// What the launcher needs to know of this host: its cores, its GPUs, where a program lies. Nothing is run to find out.
+// What the launcher needs to know about this host: its cores, its GPUs, the path of a program. It runs nothing to find
+// out.
 #pragma once
 
 #include <string>
@@ -16,21 +17,22 @@ struct Cpu {
 };
 
 struct HostFacts {
-  int num_gpus = 0;       // NVIDIA devices, narrowed by CUDA_VISIBLE_DEVICES
-  std::vector<Cpu> cpus;  // those of the affinity mask, hyperthreads of one core side by side, package by package
+  int num_gpus = 0;  // NVIDIA devices, narrowed by CUDA_VISIBLE_DEVICES
+  std::vector<Cpu>
+      cpus;  // those of the affinity mask, sorted by package and core: hyperthreads of one core are adjacent
 };
 
 HostFacts examine_host(const Environment& environment);
 
-// Logical processors and cores: two hyperthreads are one core.
+// The number of cores: two hyperthreads are one core.
 int num_cores(const std::vector<Cpu>& cpus);
 
 // The number of GPUs that CUDA_VISIBLE_DEVICES leaves of `num_devices`: as CUDA reads it, an entry that names no
 // device hides those after it.
 int num_visible_gpus(int num_devices, const Environment& environment);
 
-// As a shell finds it: a name with a slash as it is, another one through PATH. Throws UsageError that says what was
-// looked for and why it cannot be run.
+// Like a shell: a name with a slash is a path, any other is searched in PATH. Throws UsageError that names the program
+// and says why it cannot be run.
 std::string find_program(const std::string& name, const Environment& environment);
 
 }  // namespace tessera

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr int kTailLines = 8;
 
-// TMPDIR for the launcher and all that it starts: absolute, since they work in folders of their own, and a folder that
-// is there, or mpirun could not start.
+// TMPDIR for the launcher and everything it starts: absolute, since they work in their own folders, and existing, or
+// mpirun could not start.
 Environment with_usable_tmpdir(Environment environment) {
   const auto given = environment.find("TMPDIR");
   if (!given) return environment;
@@ -36,13 +36,13 @@ Environment with_usable_tmpdir(Environment environment) {
   if (!error && fs::is_directory(path, error)) {
     environment.set("TMPDIR", path.string());
   } else {
-    say("TMPDIR={}: there is no such folder; /tmp is used", *given);
+    say("TMPDIR={}: there is no such folder; using /tmp", *given);
     environment.set("TMPDIR", "/tmp");
   }
   return environment;
 }
 
-// Private, and gone with the launcher. Its path must fit a socket's address: a long TMPDIR is passed over.
+// Private; removed when the launcher exits. Its path must fit in a socket's address, so a long TMPDIR is not used.
 class RunFolder {
  public:
   explicit RunFolder(const Environment& environment) {
@@ -148,7 +148,7 @@ void Launcher::make_log_dir() {
   }
 }
 
-// In a thread, so that a signal can end the waiting: nothing has been started yet that would need an orderly end.
+// In a thread, so that a signal can interrupt the wait: nothing has been started yet that would need an orderly end.
 void Launcher::meet_other_nodes() {
   const NodeCircle::Place place{.node_rank = plan_.node_rank,
                                 .num_nodes = plan_.num_nodes,
@@ -217,7 +217,7 @@ CrewResult Launcher::run_crew(Agreement* agreement) {
   return Crew(order_, request, inbox_, options).run();
 }
 
-// The last lines that a user sees, so the rank comes last but for its log.
+// The last lines that a user sees, so the failed rank comes last, followed only by its log.
 void Launcher::report(const Verdict& verdict) const {
   if (!verdict.trouble.empty()) say("{}", verdict.trouble);
   if (verdict.signal != 0) say("ended by {}", signal_name(verdict.signal));

@@ -9,9 +9,8 @@
 
 namespace tessera {
 
-// `self` is this executable, which also serves as minder. Returns the exit status: 0 when all ranks ended well, else
-// that of the rank that failed first (128 + signal for one that was killed). Throws Error when nothing could be
-// started.
+// `self` is this executable, which also serves as minder. Returns the exit status: 0 if all ranks exited with 0, else
+// that of the rank that failed first (128 + signal if it was killed). Throws Error if nothing could be started.
 int run_launcher(const LaunchPlan& plan, const HostFacts& host, const Environment& environment,
                  const std::string& self);
 

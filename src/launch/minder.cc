@@ -41,7 +41,7 @@ RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
   return choice;
 }
 
-// ENOENT for a file that is there means what the file names: the interpreter of a script, the loader of a program.
+// ENOENT for a file that exists refers to what the file names: the interpreter of a script, the loader of a program.
 std::string why_not_started(const std::string& program, int error) {
   std::error_code ignored;
   if (error != ENOENT || !std::filesystem::exists(program, ignored)) return std::strerror(error);
@@ -49,8 +49,7 @@ std::string why_not_started(const std::string& program, int error) {
   std::string line;
   std::getline(file, line);
   if (!line.starts_with("#!")) return "the loader or libraries that it was built for are missing here";
-  if (line.ends_with('\r'))
-    return "its first line ends with a carriage return, as on Windows (mend: sed -i 's/\\r$//')";
+  if (line.ends_with('\r')) return "its first line ends with a carriage return, as on Windows (fix: sed -i 's/\\r$//')";
   const std::string words(trim(line.substr(2)));
   return "its interpreter '" + words.substr(0, words.find_first_of(" \t")) + "' (first line) does not exist";
 }
@@ -90,7 +89,7 @@ class Minder {
 };
 
 int Minder::run() {
-  // Orphans of the rank become children of this process, so that end_leftovers finds them.
+  // Orphans of the rank become children of this process, so that end_leftovers() finds them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::signal(SIGPIPE, SIG_IGN);
   line_.send({{"is", "hello"}, {"local_rank", local_rank_}, {"pid", minder_pid_}});
@@ -99,7 +98,7 @@ int Minder::run() {
   if (output_) output_->drain();
   const int status = report();
   std::error_code ignored;
-  if (launcher_gone_) std::filesystem::remove_all(order_.folder, ignored);  // which it could not do itself
+  if (launcher_gone_) std::filesystem::remove_all(order_.folder, ignored);  // the launcher could not do it itself
   return status;
 }
 
@@ -121,7 +120,7 @@ void Minder::watch() {
   if (kill_at_ && Clock::now() >= *kill_at_) {
     kill_at_.reset();
     signal_rank(SIGKILL);
-    if (rank_pid_ < 0) wait_status_ = SIGKILL;  // told to stop before it began
+    if (rank_pid_ < 0) wait_status_ = SIGKILL;  // told to stop before it started
   }
 }
 
@@ -136,7 +135,7 @@ void Minder::hear_launcher() {
       case Line::Got::kNothingYet:
         return;
       case Line::Got::kEnd:
-        // Nothing survives the launcher. The line stays readable at its end, so this is told once only.
+        // Nothing survives the launcher. The line stays readable at its end, so act only once.
         if (!launcher_gone_) kill_at_ = Clock::now();
         launcher_gone_ = true;
         return;
@@ -160,7 +159,7 @@ void Minder::obey(const Json& packet, std::array<Fd, 2> fds) {
   }
 }
 
-// What reaches the minder itself comes from mpirun, or from somebody who means the rank.
+// A signal to the minder itself comes from mpirun, or is meant for the rank.
 void Minder::hear_signal() {
   while (const auto signal = inbox_.next()) {
     if (*signal == SIGCHLD) continue;
@@ -190,11 +189,11 @@ void Minder::start(std::array<Fd, 2> console) {
     wait_status_ = 1 << 8;
     return;
   }
-  setpgid(rank_pid_, rank_pid_);  // in both processes: whoever comes first
+  setpgid(rank_pid_, rank_pid_);  // in both processes: whichever runs first
   output_->close_rank_ends();
   error_pipe.write_end.reset();
   line_.send({{"is", "started"}, {"pid", rank_pid_}});
-  // Ends without a byte when exec has succeeded.
+  // Reads no byte if exec has succeeded.
   int error = 0;
   if (read(error_pipe.read_end.get(), &error, sizeof error) == sizeof error) {
     note_ = "cannot start '" + order_.command[0] + "': " + why_not_started(order_.command[0], error);
@@ -204,15 +203,15 @@ void Minder::start(std::array<Fd, 2> console) {
 void Minder::become_rank(int error_fd) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != minder_pid_) _exit(128 + SIGKILL);  // the minder was gone before this was set
+  if (getppid() != minder_pid_) _exit(128 + SIGKILL);  // the minder exited before this was set
   if (!order_.cpus.empty()) {
     cpu_set_t mask;
     CPU_ZERO(&mask);
     for (int cpu : order_.cpus[static_cast<std::size_t>(local_rank_)]) CPU_SET(cpu, &mask);
-    sched_setaffinity(0, sizeof mask, &mask);  // a core that is gone meanwhile costs speed, not the run
+    sched_setaffinity(0, sizeof mask, &mask);  // if a core has gone offline, the run is slower but continues
   }
   for (const auto& [name, value] : rank_environment(order_, local_rank_)) setenv(name.c_str(), value.c_str(), 1);
-  // Ranks share no input: a terminal read by several would give each a part.
+  // Ranks share no input: several readers of one terminal would each get a part.
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   output_->attach();
@@ -234,7 +233,7 @@ void Minder::reap() {
   }
 }
 
-// The rank's process group, and what has left the group: by now children of this process.
+// Kills the rank's process group and what has left the group: by now, children of this process.
 void Minder::end_leftovers() const {
   if (rank_pid_ <= 0) return;
   kill(-rank_pid_, SIGKILL);
@@ -271,7 +270,7 @@ int run_minder(const std::vector<std::string>& args) {
   const auto local_rank = args.size() == 2 ? parse_integer(args[1]).value_or(-1)
                                            : environment.find_count("OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
   if (args.empty() || args.size() > 2 || local_rank < 0) {
-    throw UsageError("a minder is started by tessera launch, not by hand");
+    throw UsageError("tessera launch starts the minders; do not start one by hand");
   }
   return Minder(read_order(args[0]), static_cast<int>(local_rank)).run();
 }

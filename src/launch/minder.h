@@ -1,8 +1,9 @@
-// The minder: one small process a rank that starts it, stands between it and the world, and tells how it ended.
+// The minder: one small process per rank that starts the rank, passes signals and output between it and the launcher,
+// and reports how it ended.
 //
-// It reads the order in the run folder, reports to the launcher on the line there and waits for the word to begin. It
-// then forks the rank into a process group of its own, pins it, passes signals and output on, and ends it when told,
-// or when the launcher is gone. When the rank ends, whatever it left running ends too.
+// It reads the order in the run folder, connects to the launcher through the socket there and waits for "begin". It
+// then forks the rank into its own process group, pins it, passes on signals and output, and ends it when told to, or
+// when the launcher is gone. When the rank ends, the minder also ends everything it left running.
 //
 // Packets from the minder: {"is":"hello", "local_rank", "pid"}, {"is":"started", "pid"},
 // {"is":"ended", "exit_status", "signal", "time_ms", "was_told_to_stop", "note"}.

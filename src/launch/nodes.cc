@@ -52,7 +52,7 @@ int RankLobby::port() const {
   return impl_->server.port();
 }
 
-// What the launcher's thread and the exchanging thread share.
+// What the launcher's thread and the exchange thread share.
 struct NodeCircle::Shared {
   Place place;
   std::unique_ptr<LobbyServer> server;  // on node 0
@@ -101,7 +101,7 @@ NodeCircle::~NodeCircle() {
   std::unique_lock lock(shared_->mutex);
   shared_->stopping = true;
   shared_->wake.notify_all();
-  // A thread that hangs in the store of a dead head is left behind: this process is about to end.
+  // If the thread hangs in the store of a dead head node, it is left behind: this process is about to exit.
   shared_->done.wait_until(lock, until, [&] { return shared_->finished; });
 }
 
@@ -122,13 +122,13 @@ std::optional<std::string> NodeCircle::loss() const {
   if (!s.error.empty()) return fmt::format("the launcher of {} is gone: {}", s.head(), s.error);
   const auto limit = s.place.node_timeout;
   if (Clock::now() - s.last_exchange > limit) {
-    return fmt::format("the launcher of {} has given no answer for {}", s.head(), format_duration(limit));
+    return fmt::format("the launcher of {} has not answered for {}", s.head(), format_duration(limit));
   }
   for (int node = 1; node < s.place.num_nodes; ++node) {
     const auto bye = s.seen.find(fmt::format("bye/{}", node));
     const bool has_left = bye != s.seen.end() && bye->second;
     if (!has_left && s.is_silent(node)) {
-      return fmt::format("the launcher of node {} ({}) has given no sign for {}", node,
+      return fmt::format("the launcher of node {} ({}) has not responded for {}", node,
                          s.meeting.roster.at(static_cast<std::size_t>(node)).host, format_duration(limit));
     }
   }
@@ -158,7 +158,7 @@ void NodeCircle::Shared::exchange_loop() {
   done.notify_all();
 }
 
-// The store is asked without the lock held: it may take long.
+// Calls the store without holding the lock: it may take long.
 void NodeCircle::Shared::exchange() {
   std::vector<std::pair<std::string, std::string>> sending;
   std::vector<std::string> wanted;
@@ -196,7 +196,7 @@ void check_resolves(const std::string& host) {
   const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
   if (addresses != nullptr) freeaddrinfo(addresses);
   if (error != 0) {
-    throw Error(fmt::format("the host '{}' of --rdzv_endpoint or --master_addr leads to no address: {}", host,
+    throw Error(fmt::format("the host '{}' of --rdzv_endpoint or --master_addr cannot be resolved: {}", host,
                             gai_strerror(error)),
                 ExitStatus::kRendezvous);
   }

@@ -1,9 +1,9 @@
-// How the launchers of several nodes agree: they meet once, then share a store of texts that are written once each.
+// How the launchers of several nodes agree: they meet once, then share a store of texts, each written once.
 //
 // Node 0 serves the meeting and the store. A thread of each launcher exchanges with the store ten times a second, so
 // that a head node that has gone silent cannot block the launcher, which only reads what the thread has seen. The
 // keys of attempt K: "K/lobby" (port of the ranks' lobby), "K/failed" (any text: end your ranks), "K/ended/N" (how node
-// N's ranks ended), "K/verdict" (node 0's word: what to report, and whether to try again); and "bye/N" at the end.
+// N's ranks ended), "K/verdict" (node 0's decision: what to report, and whether to try again); and "bye/N" at the end.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-// The ranks' lobby, without libtorch's headers. Throws Error(kRendezvous) when the port is in use.
+// The ranks' lobby, without libtorch's headers. Throws Error(kRendezvous) if the port is in use.
 class RankLobby {
  public:
   RankLobby(int port, int num_ranks, std::chrono::milliseconds timeout, const std::string& run_id);
@@ -40,25 +40,26 @@ class NodeCircle {
     std::chrono::milliseconds meet_timeout{}, node_timeout{};
   };
 
-  // Returns when all nodes are there. Throws Error(kRendezvous): who is missing, or who differs in what.
+  // Returns when all nodes have connected. Throws Error(kRendezvous) that says which node is missing, or which differs
+  // and how.
   explicit NodeCircle(const Place& place);
-  // What was put is still sent; node 0 then waits a moment for the others to have read it.
+  // Still sends what was put; node 0 then waits a moment until the others have read it.
   ~NodeCircle();
   NodeCircle(const NodeCircle&) = delete;
   NodeCircle& operator=(const NodeCircle&) = delete;
 
   void put(const std::string& key, const std::string& text);
-  // What the store was last seen to hold: at most a fifth of a second old, from the second call for a key on.
+  // The last known value in the store: from the second call for a key on, at most a fifth of a second old.
   std::optional<std::string> find(const std::string& key);
-  // A sentence when a node is gone: the head, or as node 0 sees it any other.
+  // A sentence if a node is gone: the head, or, on node 0, any other.
   std::optional<std::string> loss() const;
 
  private:
   struct Shared;
-  std::shared_ptr<Shared> shared_;  // with the thread, which is left behind when it hangs in the store
+  std::shared_ptr<Shared> shared_;  // shared with the thread, which is left behind if it hangs in the store
 };
 
-// Throws Error(kRendezvous) when the name of a host leads to no address.
+// Throws Error(kRendezvous) if the host name cannot be resolved.
 void check_resolves(const std::string& host);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "0::/job" is v2's line, "4:memory:/job" v1's; empty when the process is in no such group.
+// "0::/job" is v2's line, "4:memory:/job" v1's; empty if the process is in no such group.
 std::string cgroup_path(const fs::path& cgroup_file, const std::string& controller) {
   std::ifstream file(cgroup_file);
   for (std::string line; std::getline(file, line);) {
@@ -25,7 +25,8 @@ std::string cgroup_path(const fs::path& cgroup_file, const std::string& controll
   return "";
 }
 
-// Inside a container the group's path may be the host's, unseen from here: then the mounted root is the own group.
+// Inside a container the group's path may be the host's, not visible here: then the mounted root is this process's
+// group.
 fs::path folder_of(const fs::path& mount, const std::string& group, const char* file) {
   const fs::path own = mount / fs::path(group).relative_path();
   std::error_code ignored;
@@ -77,14 +78,14 @@ OomWatch::OomWatch(fs::path root) {
     return;
   }
   counter_file_ = root / "proc/vmstat";
-  place_ = " (going by the whole host's count of such kills)";
+  place_ = " (judging by the whole host's count of such kills)";
   kills_before_ = count_kills();
 }
 
 std::string OomWatch::verdict() const {
   const auto kills_now = count_kills();
   if (!kills_before_ || !kills_now || *kills_now <= *kills_before_) return "";
-  return "the kernel's out-of-memory killer ended it" + place_;
+  return "the kernel's out-of-memory killer killed it" + place_;
 }
 
 std::optional<std::int64_t> OomWatch::count_kills() const {

@@ -1,4 +1,4 @@
-// Did the kernel end a process because memory ran out? Asked of the cgroup's counters, before and after.
+// Did the kernel kill a process because memory ran out? Compares the cgroup's counters before and after.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace tessera {
 
-// Construct before the process starts, in the cgroup it will run in; ask when it has died by SIGKILL.
+// Construct it before the process starts, in the cgroup that the process will run in; call verdict() after a death by
+// SIGKILL.
 //
-// Reads cgroup v2 (memory.events), else v1 (memory.oom_control), else the whole host's counter in /proc/vmstat, whose
-// word is weaker: it counts kills of any process of the host. `root` stands for / in tests.
+// Reads cgroup v2 (memory.events), else v1 (memory.oom_control), else the whole host's counter in /proc/vmstat, which
+// is weaker evidence: it counts kills of any process on the host. `root` replaces / in tests.
 class OomWatch {
  public:
   explicit OomWatch(std::filesystem::path root = "/");
 
-  // "the kernel's out-of-memory killer ended it (memory limit 2.0 GiB of cgroup /job)", or empty.
+  // "the kernel's out-of-memory killer killed it (memory limit 2.0 GiB of cgroup /job)", or empty.
   std::string verdict() const;
 
  private:
@@ -24,7 +25,7 @@ class OomWatch {
 
   std::filesystem::path counter_file_;
   std::string counter_name_ = "oom_kill";
-  std::string place_;  // what the verdict says of the limit, or of the host
+  std::string place_;  // what the verdict says about the limit or the host
   std::optional<std::int64_t> kills_before_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A root folder with just the files of the kernel that matter here.
+// A root folder with only the kernel files that matter here.
 class OomTest : public testing::Test {
  protected:
   OomTest() {
@@ -35,7 +35,7 @@ TEST_F(OomTest, NamesTheLimitOfTheGroupInCgroup2) {
   const OomWatch watch(root_);
   EXPECT_EQ(watch.verdict(), "");
   write("sys/fs/cgroup/slice/job_7/step_0/memory.events", "low 0\noom 5\noom_kill 5\n");
-  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it (memory limit 2 GiB of cgroup /slice/job_7)");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer killed it (memory limit 2 GiB of cgroup /slice/job_7)");
 }
 
 TEST_F(OomTest, ReadsCgroup1) {
@@ -45,7 +45,7 @@ TEST_F(OomTest, ReadsCgroup1) {
   write("sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
   const OomWatch watch(root_);
   write("sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
-  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it (memory limit 100 MiB of cgroup /job)");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer killed it (memory limit 100 MiB of cgroup /job)");
 }
 
 TEST_F(OomTest, TakesTheMountWhereTheGroupIsTheHosts) {
@@ -53,7 +53,7 @@ TEST_F(OomTest, TakesTheMountWhereTheGroupIsTheHosts) {
   write("sys/fs/cgroup/memory.events", "oom_kill 0\n");
   const OomWatch watch(root_);
   write("sys/fs/cgroup/memory.events", "oom_kill 1\n");
-  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer ended it");
+  EXPECT_EQ(watch.verdict(), "the kernel's out-of-memory killer killed it");
 }
 
 TEST_F(OomTest, FallsBackToTheHostsCount) {

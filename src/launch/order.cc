@@ -13,7 +13,7 @@ std::string order_path(const std::string& folder) {
   return folder + "/order.json";
 }
 
-// Arguments and paths are bytes, JSON holds UTF-8: what is not plain ASCII is written as %XX.
+// Arguments and paths are bytes, JSON holds UTF-8: anything but plain ASCII is written as %XX.
 std::string to_escaped(const std::string& bytes) {
   std::string text;
   for (const unsigned char byte : bytes) {

@@ -1,4 +1,4 @@
-// The order that a launcher gives to the minders of its node: what to run, as which ranks, with what around them.
+// The order that a launcher gives to the minders of its node: what to run, as which ranks, in what environment.
 //
 // It is written as order.json into the launcher's private run folder, where the minders read it; the folder also
 // holds the launcher's socket and the ranks' failure files.
@@ -21,7 +21,7 @@ struct RankOrder {
   int master_port = 0;
   std::string run_id;
   int restart_count = 0, max_restarts = 0;
-  std::map<std::string, std::string> environment;  // for every rank, besides what rank_environment adds
+  std::map<std::string, std::string> environment;  // for every rank, in addition to what rank_environment() sets
   std::vector<std::vector<int>> cpus;              // by local rank; empty: not pinned
   std::string log_dir;                             // empty: no log files
   bool tee = false;

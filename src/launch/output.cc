@@ -13,9 +13,9 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kLongestLine = 1 << 16;  // a longer one is passed on in pieces
+constexpr std::size_t kLongestLine = 1 << 16;  // a longer line is passed on in pieces
 
-// False when nobody reads any more.
+// False if there is no reader any more.
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
@@ -58,7 +58,7 @@ RankOutput::RankOutput(Choice choice, std::array<Fd, 2> console)
     log_ = Fd(open(choice_.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!log_) throw Error("cannot write the log " + choice_.log_file + ": " + std::strerror(errno));
   }
-  // The minder stands between only where it must: a rank that writes straight to a terminal sees a terminal.
+  // Output goes through the minder only if it must: a rank that writes directly to a terminal sees a terminal.
   const bool between = choice_.show && (log_ || !choice_.prefix.empty());
   for (std::size_t stream = 0; between && stream < 2; ++stream) {
     Pipe pipe;
@@ -106,7 +106,7 @@ void RankOutput::drain() {
   }
 }
 
-// True when there was something, so that there may be more.
+// True if there was something, so that there may be more.
 bool RankOutput::pump(std::size_t stream) {
   std::array<char, 16384> buffer;
   const ssize_t count = read(read_ends_[stream].get(), buffer.data(), buffer.size());

@@ -1,4 +1,4 @@
-// Where the lines of one rank go: straight to the launcher's output, into a log file, or through the minder to both.
+// Where the lines of one rank go: directly to the launcher's output, into a log file, or through the minder to both.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace tessera {
 
-// Cuts what arrives into lines and puts a prefix before each. A line is passed on whole, in one piece.
+// Cuts its input into lines and puts a prefix before each. Each line is passed on in one piece.
 class LinePrefixer {
  public:
   using Emit = std::function<void(std::string_view line)>;
   LinePrefixer(std::string prefix, Emit emit) : prefix_(std::move(prefix)), emit_(std::move(emit)) {}
 
   void add(std::string_view bytes);
-  void finish();  // a last line without its end gets one
+  void finish();  // a last line without a newline gets one
 
  private:
   void emit_line();
@@ -36,14 +36,14 @@ class RankOutput {
     bool show = true;      // on the launcher's output
     std::string prefix;    // before each shown line; empty: bytes as they come
   };
-  // `console` are the launcher's stdout and stderr. Throws Error when the log file cannot be opened.
+  // `console` are the launcher's stdout and stderr. Throws Error if the log file cannot be opened.
   RankOutput(Choice choice, std::array<Fd, 2> console);
 
   void attach() const;
   void close_rank_ends();
   std::vector<int> watched_fds() const;
   void pump();
-  // A grandchild may keep the pipe open for ever: what has been written is taken, no more is waited for.
+  // Reads what has been written, but does not wait for more: a grandchild may keep the pipe open forever.
   void drain();
 
  private:

@@ -26,7 +26,7 @@ TEST(LinePrefixer, PassesOnALineWithoutEndInPieces) {
   EXPECT_GE(bytes, 200'000U);
 }
 
-// What `text`, written by a rank to its stdout, becomes on the launcher's.
+// What `text` from a rank's stdout becomes on the launcher's.
 std::string shown(const std::string& prefix, const std::string& text) {
   Pipe console;
   std::array<Fd, 2> fds = {Fd(dup(console.write_end.get())), Fd(dup(console.write_end.get()))};

@@ -6,7 +6,7 @@ namespace tessera {
 
 std::vector<std::vector<int>> share_cpus(const std::vector<Cpu>& cpus, int num_ranks) {
   if (num_ranks < 1 || static_cast<int>(cpus.size()) < num_ranks) return {};
-  // Cores are what is shared out; with fewer cores than ranks, single hyperthreads are.
+  // Whole cores are shared out; with fewer cores than ranks, single hyperthreads.
   std::vector<std::vector<int>> cores;
   const bool whole_cores = num_cores(cpus) >= num_ranks;
   const Cpu* last = nullptr;

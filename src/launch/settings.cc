@@ -21,17 +21,15 @@ constexpr int kMostNodes = 100'000, kMostLocalRanks = 10'000;
 
 struct Endpoint {
   std::string host;
-  int port = 0;  // 0: not said
+  int port = 0;  // 0: not given
 };
 
 int resolve_num_nodes(const LaunchSettings& settings) {
   const auto colon = settings.nnodes.find(':');
   const std::string number = settings.nnodes.substr(0, colon);
   if (colon != std::string::npos && settings.nnodes.substr(colon + 1) != number) {
-    throw UsageError(
-        fmt::format("--nnodes {}: a number of nodes that changes (MIN:MAX) is not supported; "
-                    "give one number",
-                    settings.nnodes));
+    throw UsageError(fmt::format("--nnodes {}: a variable number of nodes (MIN:MAX) is not supported; give one number",
+                                 settings.nnodes));
   }
   const auto count = parse_integer(number);
   if (!count || *count < 1 || *count > kMostNodes) {
@@ -68,13 +66,13 @@ int resolve_node_rank(const LaunchSettings& settings, int num_nodes) {
   if (settings.node_rank < 0 && num_nodes == 1) return 0;
   if (settings.node_rank < 0) {
     throw UsageError(
-        fmt::format("--nnodes {}: which of them this one is, is not known; give --node_rank 0..{}, or set "
-                    "NODE_RANK, or start by srun, one task a node",
+        fmt::format("--nnodes {}: the number of this node is unknown; give --node_rank 0..{}, set NODE_RANK, or start "
+                    "with srun, one task per node",
                     num_nodes, num_nodes - 1));
   }
   if (settings.node_rank >= num_nodes) {
-    throw UsageError(
-        fmt::format("--node_rank {}: with --nnodes {} it is 0 to {}", settings.node_rank, num_nodes, num_nodes - 1));
+    throw UsageError(fmt::format("--node_rank {}: with --nnodes {} it must be 0 to {}", settings.node_rank, num_nodes,
+                                 num_nodes - 1));
   }
   return settings.node_rank;
 }
@@ -106,7 +104,7 @@ Endpoint resolve_head(const LaunchSettings& settings, int num_nodes) {
     const Endpoint other = parse_endpoint(settings.rdzv_endpoint);
     if ((!head.host.empty() && head.host != other.host) ||
         (head.port != 0 && other.port != 0 && head.port != other.port)) {
-      throw UsageError(fmt::format("--rdzv_endpoint {} and{}{} name two places to meet; give one",
+      throw UsageError(fmt::format("--rdzv_endpoint {} and{}{} name two rendezvous addresses; give one",
                                    settings.rdzv_endpoint, head.host.empty() ? "" : " --master_addr " + head.host,
                                    head.port == 0 ? "" : fmt::format(" --master_port {}", head.port)));
     }
@@ -114,15 +112,15 @@ Endpoint resolve_head(const LaunchSettings& settings, int num_nodes) {
   }
   if (num_nodes > 1 && head.host.empty()) {
     throw UsageError(
-        fmt::format("--nnodes {}: where the nodes meet is not known; give --rdzv_endpoint HOST:PORT or "
-                    "--master_addr HOST, the address of node 0",
+        fmt::format("--nnodes {}: the address of node 0 is unknown; give --rdzv_endpoint HOST:PORT or "
+                    "--master_addr HOST",
                     num_nodes));
   }
   if (num_nodes > 1 && head.port == 0) head.port = kDefaultPort;
   return head;
 }
 
-// Only for messages and to tell two jobs apart on one port: no secret.
+// Only for messages and to tell apart two jobs on one port: not a secret.
 std::string new_run_id() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return fmt::format("{:x}-{:x}", static_cast<unsigned>(getpid()), static_cast<unsigned long long>(now) & 0xffffffff);
@@ -167,15 +165,15 @@ Starter resolve_starter(const LaunchSettings& settings, const HostFacts& host, i
   return host.num_gpus > 0 || num_nodes > 1 ? Starter::kFork : Starter::kMpirun;
 }
 
-// Tessera's own subcommands talk MPI where there is no GPU, and ranks that were forked have no MPI between them.
+// Tessera's own subcommands use MPI if there is no GPU, and forked ranks have no MPI between them.
 void check_can_talk(const LaunchPlan& plan, const HostFacts& host, const std::string& self) {
   if (plan.command[0] != self || host.num_gpus > 0 || plan.starter != Starter::kFork) return;
   const std::string what = plan.command[1];
   if (plan.num_nodes > 1) {
-    throw UsageError(fmt::format(
-        "--nnodes {}: '{}' on CPUs needs MPI between the nodes, which this launcher does not give; start it "
-        "by srun --mpi=pmix tessera {}, or by mpirun --host A,B tessera {}",
-        plan.num_nodes, what, what, what));
+    throw UsageError(
+        fmt::format("--nnodes {}: '{}' on CPUs needs MPI between the nodes, which this launcher does not provide; "
+                    "start it with srun --mpi=pmix tessera {} or mpirun --host A,B tessera {}",
+                    plan.num_nodes, what, what, what));
   }
 }
 
@@ -187,87 +185,88 @@ void declare(Schema& schema, LaunchSettings& s) {
       .preset("auto")
       .group("Ranks")
       .help(
-          "ranks on this node: a number; gpu: one a GPU; cpu: one a processor; auto: one a GPU, else one for every "
-          "two cores");
+          "ranks on this node: a number; gpu: one per GPU; cpu: one per processor; auto: one per GPU, else one per two "
+          "cores");
   schema.integer("node_rank", &s.node_rank)
       .preset("-1")
       .at_least(-1)
       .group("Ranks")
       .environment("NODE_RANK")
       .environment("SLURM_NODEID")
-      .help("which of the nodes this one is; -1: taken from the environment");
+      .help("number of this node, from 0; -1: taken from the environment");
   schema.integer("max_restarts", &s.max_restarts)
       .preset("0")
       .range(0, 1'000'000)
       .group("Ranks")
-      .help("how often all ranks are started again after one has failed");
+      .help("how often all ranks are restarted after one has failed");
   schema.text("starter", &s.starter)
       .preset("auto")
       .choices({"auto", "mpirun", "fork"})
       .group("Ranks")
       .help(
-          "who starts the ranks: mpirun (CPU ranks that talk MPI), fork (GPU ranks, and programs that bring their "
-          "own communication); auto: fork with a GPU or several nodes, else mpirun");
+          "what starts the ranks: mpirun (CPU ranks that use MPI), fork (GPU ranks, and programs with their own "
+          "communication); auto: fork with a GPU or several nodes, else mpirun");
   schema.text("pin", &s.pin)
       .preset("auto")
       .choices({"auto", "yes", "no"})
       .group("Ranks")
-      .help("give each rank cores of its own while there are enough; auto: only without GPUs");
+      .help("give each rank its own cores if there are enough; auto: only without GPUs");
 
   schema.text("rdzv_endpoint", &s.rdzv_endpoint)
       .preset("")
-      .group("Meeting")
+      .group("Rendezvous")
       .help("HOST[:PORT] of node 0, where the nodes meet");
   schema.text("rdzv_backend", &s.rdzv_backend)
       .preset("c10d")
       .choices({"c10d", "static"})
-      .group("Meeting")
-      .help("both mean the same here");
+      .group("Rendezvous")
+      .help("both have the same effect here");
   schema.text("rdzv_id", &s.rdzv_id)
       .preset("")
-      .group("Meeting")
-      .help("name of the job: two jobs that meet on one port are told apart by it");
-  schema.text("master_addr", &s.master_addr).preset("").group("Meeting").help("HOST of node 0, as in --rdzv_endpoint");
+      .group("Rendezvous")
+      .help("name of the job: tells apart two jobs on one port");
+  schema.text("master_addr", &s.master_addr)
+      .preset("")
+      .group("Rendezvous")
+      .help("HOST of node 0, as in --rdzv_endpoint");
   schema.integer("master_port", &s.master_port)
       .preset("0")
       .range(0, 65535)
-      .group("Meeting")
+      .group("Rendezvous")
       .help("port of node 0; 0: any free one on one node, 29500 on several");
   schema.boolean("standalone", &s.standalone)
       .preset("false")
-      .group("Meeting")
-      .help("one node, whatever else is said of meeting");
+      .group("Rendezvous")
+      .help("one node; the address and port settings are ignored");
 
   schema.text("log_dir", &s.log_dir)
       .preset("")
       .group("Output")
-      .help("one file a rank, rank-R.log, appended to; rank 0 is shown too, the others are not");
+      .help("one file per rank, rank-R.log, appended to; rank 0 is also shown, the others are not");
   schema.boolean("tee", &s.tee)
       .preset("false")
       .group("Output")
       .short_name('t')
       .help(
-          "show every rank's lines, with '[rank R] ' before each; --tee 0 to --tee 3, as torchrun has it, are read as "
-          "no or yes");
+          "show every rank's lines, with '[rank R] ' before each; torchrun's --tee 0 to --tee 3 are read as no or yes");
 
   schema.duration("start_timeout", &s.start_timeout)
       .preset("5m")
       .at_least(0.1)
       .group("Time limits")
-      .help("until all nodes and ranks have met");
+      .help("time limit for all nodes and ranks to connect");
   schema.duration("stop_timeout", &s.stop_timeout)
       .preset("30s")
       .at_least(0)
       .group("Time limits")
       .help(
-          "what ranks get to end by themselves after SIGTERM, SIGINT or SIGHUP to the launcher; a second one ends them "
-          "at "
-          "once");
+          "how long ranks may take to exit after SIGTERM, SIGINT or SIGHUP to the launcher; a second signal ends them "
+          "at once");
   schema.duration("node_timeout", &s.node_timeout)
       .preset("15s")
       .at_least(1)
       .group("Time limits")
-      .help("a node that gives no sign for so long is gone");
+      .help("a node that does not respond for this long is considered lost");
   declare_habits(schema, s);
   schema.positionals("PROGRAM|SUBCOMMAND ARGS...", &s.command, true);
 }
@@ -284,7 +283,7 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
   plan.head_host = head.host;
   plan.head_port = head.port;
   plan.run_id = settings.rdzv_id;
-  // Several nodes agree on the id only when it is given: a made-up one would tell them apart.
+  // Several nodes agree on the id only if it is given: a made-up one would differ on each.
   if (plan.run_id.empty() && plan.num_nodes == 1) plan.run_id = new_run_id();
   plan.max_restarts = settings.max_restarts;
   plan.starter = resolve_starter(settings, host, plan.num_nodes);

@@ -135,7 +135,7 @@ TEST(LaunchSettings, TellsOwnSubcommandsThatCouldNotTalk) {
   } catch (const UsageError& error) {
     EXPECT_TRUE(contains(error.what(), "srun --mpi=pmix tessera comm-test")) << error.what();
   }
-  EXPECT_EQ(plan_for({"--starter=fork"}, 0).starter, Starter::kFork);  // its ranks say what they lack
+  EXPECT_EQ(plan_for({"--starter=fork"}, 0).starter, Starter::kFork);  // its ranks report what is missing
 }
 
 TEST(LaunchSettings, LeavesTheProgramsOwnFlagsAlone) {

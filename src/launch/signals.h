@@ -1,4 +1,4 @@
-// Signals as something to wait for beside sockets and pipes, rather than as interruptions.
+// Signals as something to wait for, like sockets and pipes, instead of interruptions.
 #pragma once
 
 #include <csignal>
@@ -9,11 +9,11 @@
 
 namespace tessera {
 
-// SIGTERM, SIGINT or SIGHUP: whoever sends it wants an end, and no restart.
+// SIGTERM, SIGINT or SIGHUP: the sender wants the run to end, without a restart.
 bool asks_to_end(int signal);
 
-// Blocks the given signals for this thread and for those it starts later, and collects them. One that was ignored
-// when this process started (nohup, `&` in a script) stays ignored; but SIGCHLD never is, or no child could be waited
+// Blocks the given signals for this thread and for those it starts later, and collects them. A signal that was ignored
+// when this process started (nohup, `&` in a script) stays ignored; except SIGCHLD, or children could not be waited
 // for. Construct before any thread is started.
 class SignalInbox {
  public:
@@ -22,9 +22,9 @@ class SignalInbox {
   SignalInbox(const SignalInbox&) = delete;
   SignalInbox& operator=(const SignalInbox&) = delete;
 
-  int fd() const { return fd_.get(); }  // readable when one has come
+  int fd() const { return fd_.get(); }  // readable when a signal has arrived
   std::optional<int> next();            // does not wait
-  // The mask as it was: for a child before exec, and while this process has nothing to clean up.
+  // Restores the former mask: for a child before exec, and while this process has nothing to clean up.
   void restore_mask() const;
   const sigset_t& former_mask() const { return former_; }
 

@@ -35,7 +35,8 @@ bool is_slurm_variable(const std::string& name) {
   return starts_with_any(name, {"SLURM_", "SLURMD_", "SRUN_"});
 }
 
-// Forks and executes. Between the two only what is safe in a process that had threads: everything is built before.
+// Forks and executes. Between the two it does only what is safe in a process that had threads: everything is built
+// before.
 class Spawner {
  public:
   Spawner(const std::vector<std::string>& arguments, const Environment& environment, const sigset_t& mask)
@@ -53,8 +54,8 @@ class Spawner {
     const pid_t pid = fork();
     if (pid < 0) throw Error("cannot start " + arguments_[0] + ": " + std::strerror(errno));
     if (pid > 0) return pid;
-    setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on
-    // mpirun must be told that the launcher is gone; a minder sees it by the end of its line.
+    setpgid(0, 0);  // Ctrl-C reaches only the launcher, which passes it on
+    // mpirun must be signalled when the launcher is gone; a minder sees the end of its line.
     if (output >= 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != launcher) _exit(128 + SIGTERM);
     const int null = open("/dev/null", O_RDONLY);
@@ -76,7 +77,7 @@ class Spawner {
 };
 
 std::string find_mpirun(const Environment& environment) {
-  // Debian's name for Open MPI's own comes first: plain `mpirun` may be another MPI's.
+  // Debian's name for Open MPI's mpirun comes first: plain `mpirun` may belong to another MPI.
   for (const char* name : {"mpirun.openmpi", "mpirun"}) {
     try {
       return find_program(name, environment);
@@ -85,7 +86,7 @@ std::string find_mpirun(const Environment& environment) {
   }
   throw UsageError(
       "--starter mpirun: no mpirun in PATH; install Open MPI (Debian: apt-get install openmpi-bin), or use "
-      "--starter fork for ranks that do not talk MPI");
+      "--starter fork for ranks that do not use MPI");
 }
 
 Started start_by_fork(const StartRequest& request) {
@@ -137,14 +138,14 @@ std::vector<std::string> minder_command(const std::string& self) {
 }
 
 std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root) {
-  std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // pinning is the minders' work
+  std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // the minders do the pinning
   if (is_root) words.push_back("--allow-run-as-root");
   const auto parameter = [&](const char* name, const char* value) {
     words.insert(words.end(), {"--mca", name, value});
   };
-  parameter("plm", "isolated");                     // this host alone: no ssh, no srun is looked for
-  parameter("orte_abort_on_non_zero_status", "0");  // ending the others is the launcher's work
-  // Waiting ranks give their core to those that have work.
+  parameter("plm", "isolated");                     // this host only: no search for ssh or srun
+  parameter("orte_abort_on_non_zero_status", "0");  // the launcher ends the others
+  // Waiting ranks yield their core to those that have work.
   if (request.more_ranks_than_cpus) parameter("mpi_yield_when_idle", "1");
   words.insert(words.end(), {"-np", std::to_string(request.num_ranks)});
   words.insert(words.end(), request.minder.begin(), request.minder.end());

@@ -1,4 +1,4 @@
-// Two ways to start the minders of this node: by fork, or through mpirun, so that their ranks can talk MPI.
+// Two ways to start the minders of this node: by fork, or through mpirun, so that their ranks can use MPI.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-// Variables of an outer mpirun or srun that would make ranks, or an mpirun started from here, take themselves for a
-// part of that outer job. With `slurm_too` Slurm's as well: with them Open MPI's mpirun would start its ranks by srun.
-// A user's own settings (OMPI_MCA_btl, ...) stay.
+// Removes the variables of an outer mpirun or srun that would make ranks, or an mpirun started from here, believe that
+// they belong to that outer job. With `slurm_too` also Slurm's: with them, Open MPI's mpirun would start its ranks
+// through srun. A user's own settings (OMPI_MCA_btl, ...) stay.
 Environment without_outer_job(const Environment& environment, bool slurm_too);
 
 // The words that start a minder, without its arguments: the program tessera-minder beside `self`, which starts in
-// milliseconds and needs no libtorch; where it is missing, `self` itself does the same.
+// milliseconds and needs no libtorch; if it is missing, `self` does the same.
 std::vector<std::string> minder_command(const std::string& self);
 
 struct StartRequest {
@@ -35,15 +35,15 @@ struct StartRequest {
 
 std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root);
 
-// What has been started. A minder's own output is the launcher's; what mpirun says comes through `mpirun_text`.
+// What has been started. A minder's own output goes to the launcher's; mpirun's output comes through `mpirun_text`.
 struct Started {
   std::vector<pid_t> pids;  // the minders by local rank, or mpirun alone
   Fd mpirun_text;
 };
 
-// Throws Error: no mpirun, or the system refuses another process.
+// Throws Error if there is no mpirun, or the system refuses another process.
 Started start_minders(const StartRequest& request);
-// What mpirun's environment lacks but ranks should have: the Slurm variables that start_minders hid from mpirun.
+// What mpirun's environment lacks but its ranks should have: the Slurm variables that start_minders hid from mpirun.
 std::map<std::string, std::string> variables_to_restore(const Environment& environment, Starter starter);
 
 }  // namespace tessera

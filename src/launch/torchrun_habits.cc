@@ -51,16 +51,16 @@ void declare_habits(Schema& schema, LaunchSettings& s) {
 }
 
 void refuse_what_is_done_otherwise(const LaunchSettings& s) {
-  if (s.module) throw UsageError("-m, --module: a Python module is launched as a program: python -m MODULE ARGS...");
+  if (s.module) throw UsageError("-m, --module: launch a Python module as a program: python -m MODULE ARGS...");
   if (!s.redirects.empty()) {
-    throw UsageError("-r, --redirects: use --log_dir FOLDER, which writes one file a rank; with --tee it is shown too");
+    throw UsageError("-r, --redirects: use --log_dir FOLDER, which writes one file per rank; add --tee to show it too");
   }
   if (!s.rdzv_conf.empty()) {
     throw UsageError(
-        "--rdzv_conf: use --start_timeout and --node_timeout for time limits, --rdzv_endpoint for the place");
+        "--rdzv_conf: use --start_timeout and --node_timeout for time limits, --rdzv_endpoint for the address");
   }
   if (!s.local_ranks_filter.empty()) {
-    throw UsageError("--local_ranks_filter: use --log_dir FOLDER: rank 0 is shown, the others write their files only");
+    throw UsageError("--local_ranks_filter: use --log_dir FOLDER: rank 0 is shown, the others only write their files");
   }
 }
 

@@ -33,7 +33,7 @@ Verdict judge(const CrewResult& result) {
   verdict.interrupted = result.interrupted;
   const RankEnd* failure = first_failure(result.ends);
   if (result.signal != 0) {
-    // Ranks that took the signal as a wish and ended well have the last word.
+    // If all ranks handled the signal and exited with 0, the run has succeeded.
     if (failure != nullptr) {
       verdict.status = 128 + result.signal;
       verdict.signal = result.signal;

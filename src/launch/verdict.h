@@ -1,4 +1,4 @@
-// What an attempt came to: on one node, and over all nodes.
+// The outcome of an attempt: on one node, and over all nodes.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ namespace tessera {
 struct Verdict {
   int status = 0;                  // the launcher's exit status, if this is the last attempt
   std::optional<RankEnd> failure;  // the rank to name
-  std::string trouble;             // what went wrong beside the ranks
+  std::string trouble;             // what went wrong apart from the ranks
   int signal = 0;                  // the launcher was told to end
-  bool interrupted = false;        // by such a signal, if only after the failure
+  bool interrupted = false;        // by such a signal, perhaps only after the failure
   bool restart = false;            // decided by node 0, once for all
 
   bool is_well() const { return status == 0; }
@@ -24,7 +24,7 @@ struct Verdict {
 
 Verdict judge(const CrewResult& result);
 
-// Of all nodes' verdicts the one that explains the others: a rank that failed by itself, else trouble, else a signal,
+// Of all nodes' verdicts, the one that explains the others: a rank that failed by itself, else trouble, else a signal,
 // else whatever failed first.
 Verdict merge(const std::vector<Verdict>& verdicts);
 

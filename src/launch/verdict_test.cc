@@ -47,7 +47,7 @@ TEST(Verdict, MergesNodesToTheRankThatFailedByItself) {
   EXPECT_EQ(merge({cause, lost}).status, 139);
 }
 
-// The launchers of all nodes hear of a signal to one of them that came after a failure.
+// The launchers of all nodes learn of a signal to one of them that came after a failure.
 TEST(Verdict, KeepsThatASignalCameBesideAFailure) {
   CrewResult result{.ends = {ended(0, 7, 5)}};
   result.interrupted = true;

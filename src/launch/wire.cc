@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostBytes = 16384;  // packets are a few hundred bytes; long texts are cut by their writers
+constexpr std::size_t kMostBytes = 16384;  // packets are a few hundred bytes; writers cut long texts
 
 using FdBytes = std::array<char, CMSG_SPACE(2 * sizeof(int))>;
 

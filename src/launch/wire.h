@@ -1,6 +1,6 @@
-// The line between a launcher and its minders: a Unix socket in the run folder, one JSON object a packet.
+// The line between a launcher and its minders: a Unix socket in the run folder, one JSON object per packet.
 //
-// Either end sees the other's death at once, as the end of the line; a packet that was sent before is still read.
+// Either end sees the other's death at once, as the end of the line; a packet sent before that is still read.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class Fd {
   int fd_ = -1;
 };
 
-std::int64_t now_ms();  // since the epoch, as packets tell times
+std::int64_t now_ms();  // since the epoch, the form used in packets
 
 // A pipe; throws Error.
 struct Pipe {
@@ -43,13 +43,13 @@ class Line {
   explicit Line(Fd fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
-  // Never blocks and never fails: a packet for one who is gone, or who has stopped reading, is lost.
+  // Never blocks and never fails: a packet to a receiver that is gone or has stopped reading is lost.
   void send(const Json& packet) const;
-  // With a packet two descriptors can be handed over: the receiver gets duplicates.
+  // Hands over two descriptors with the packet: the receiver gets duplicates.
   void send_with_fds(const Json& packet, const std::array<int, 2>& fds) const;
 
   enum class Got { kPacket, kNothingYet, kEnd };
-  // Does not wait. `fds`, where given, receives descriptors that came along.
+  // Does not wait. `fds`, if given, receives the descriptors that came with the packet.
   Got receive(Json* packet, std::array<Fd, 2>* fds = nullptr) const;
 
  private:
@@ -58,7 +58,7 @@ class Line {
 
 // Throw Error with path and reason.
 Fd listen_at(const std::string& path);
-std::optional<Line> accept_line(const Fd& listener);  // nothing when nobody is waiting
+std::optional<Line> accept_line(const Fd& listener);  // nothing if no minder is waiting
 Line connect_to(const std::string& path);
 
 }  // namespace tessera

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{
             "TensorTwice",
             R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-            2, "the key \"a\" stands twice"},
+            2, "the key \"a\" appears twice"},
         Broken{"NoObject", "[1, 2]", 0, "does not begin with '{'"},
         Broken{"NumberInMetadata", R"({"__metadata__":{"format":1}})", 0, "'format' must be a text"}),
     [](const auto& broken) { return broken.param.name; });

@@ -249,7 +249,7 @@ void check_refusals(World& world) {
   text = message([&] { all.broadcast(at::zeros({3}), world.size()); });
   EXPECT_TRUE(has(text, "is not in this group")) << text;
   text = message([&] { all.all_gather(at::zeros({world.size() * 3}), at::zeros({3}, at::kInt)); });
-  EXPECT_TRUE(has(text, "must be alike")) << text;
+  EXPECT_TRUE(has(text, "must have the same type and device")) << text;
   text = message([&] { world.group({0, 0}); });
   EXPECT_TRUE(has(text, "distinct ranks")) << text;
   at::Tensor shared = at::zeros({world.size() * 4});

@@ -48,7 +48,7 @@ TEST(ThreadWorldFaults, NamesTheRankThatNeverEnteredACollective) {
   EXPECT_NE(message.find("never entered it:\n  rank 1: last finished #2 barrier of 'warm-up'"), std::string::npos)
       << message;
   EXPECT_NE(message.find("#3 all_reduce of 'block.7' (32 bytes, Float sum)"), std::string::npos) << message;
-  EXPECT_NE(message.find("entered it:\n  ranks 0, 2: waits in it"), std::string::npos) << message;
+  EXPECT_NE(message.find("entered it:\n  ranks 0, 2: waiting in it"), std::string::npos) << message;
 }
 
 TEST(ThreadWorldFaults, NamesTheRankThatCalledWithAnotherSize) {

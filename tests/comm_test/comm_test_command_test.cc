@@ -236,7 +236,7 @@ TEST(DataCheck, SpoiltMessagesEndWith45) {
     EXPECT_EQ(ended.status, 45) << ended.output;
     EXPECT_TRUE(contains(ended.output, "Wrong data: ")) << ended.output;
     EXPECT_TRUE(contains(ended.output, " FAILED\n")) << ended.output;
-    EXPECT_TRUE(contains(ended.output, " and must be ")) << ended.output;
+    EXPECT_TRUE(contains(ended.output, " instead of ")) << ended.output;
   }
 }
 
@@ -248,7 +248,7 @@ TEST(MemoryCheck, BuffersLargerThanTheMemoryAreRefusedAtOnce) {
   const Ended ended = run_tessera(fmt::format("comm-test -b {}G -e {}G -f 2 --min-busbw 5", gib, gib), 4);
   EXPECT_EQ(ended.status, 44) << ended.output;
   EXPECT_LT(ended.seconds.count(), 20) << ended.output;
-  EXPECT_TRUE(contains(ended.output, fmt::format("-e {}G: the buffers do not fit the memory", gib))) << ended.output;
+  EXPECT_TRUE(contains(ended.output, fmt::format("-e {}G: the buffers do not fit in the memory", gib))) << ended.output;
   EXPECT_TRUE(contains(ended.output, "4 ranks together need ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "the largest size that fits is -e ")) << ended.output;
   EXPECT_TRUE(read_table(ended.output).rows.empty());

@@ -18,7 +18,7 @@ Ended under_mpirun(const std::string& shell_line) {
 TEST(Meeting, UnderPlainMpirunARankThatNeverComesEndsTheOthersInSeconds) {
   const Ended ended = under_mpirun("[ $OMPI_COMM_WORLD_RANK = 1 ] && exec sleep 60; exec " + binary() + kCommTest);
   EXPECT_EQ(ended.status, 42) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "MPI_Init has waited 2s: not all ranks have come to it")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "MPI_Init has waited for 2s: not all ranks have reached it")) << ended.output;
   EXPECT_LT(ended.seconds.count(), 15);
 }
 

@@ -91,7 +91,7 @@ TEST(LaunchStarter, ShowsWhatMpirunSaysWhenItCannotStart) {
   LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"}, {{"PATH", folder.string()}});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_TRUE(contains(run.err(), "not enough slots")) << run.err();
-  EXPECT_TRUE(contains(run.err(), "mpirun ended with exit status 1 before rank 0-1 had started")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "mpirun exited with status 1 before rank 0-1 had started")) << run.err();
   std::filesystem::remove_all(folder);
 }
 

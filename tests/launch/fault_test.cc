@@ -63,7 +63,7 @@ TEST(Fault, ARankThatCallsExitTakesTheOthersDownToo) {
 
 TEST(Fault, ARankThatReturnsAnErrorAloneEndsTheRun) {
   const Outcome outcome = run_with_fault("return");
-  expect_named(outcome, 7, {"tessera launch: rank 1 on host ", "the program returned 7 while other ranks go on"});
+  expect_named(outcome, 7, {"tessera launch: rank 1 on host ", "the program returned 7 while other ranks continue"});
   EXPECT_LT(outcome.seconds, 3);
 }
 
@@ -73,7 +73,7 @@ TEST(Fault, ARankThatNeverEntersACollectiveIsNamedWithWhereItStands) {
       outcome, 43,
       {"a collective took longer than 2s (--comm_timeout)",
        "all_reduce of 'block.3' (4194304 bytes, Float sum) on group world",
-       "never entered it:\n  rank 1: last finished", "of 'block.2'", "entered it:\n  ranks 0, 2: waits in it"});
+       "never entered it:\n  rank 1: last finished", "of 'block.2'", "entered it:\n  ranks 0, 2: waiting in it"});
   EXPECT_LT(outcome.seconds, kHangSeconds);
 }
 
@@ -108,8 +108,8 @@ TEST(Fault, ARankThatCallsAnotherOperationIsNamedWithIt) {
 
 TEST(Fault, ARankThatNeverComesIsNamedInSeconds) {
   const auto start = now_ms();
-  expect_named(run_with_fault("never_comes"), 42, {"rank 1 of 3 never came", "came: 0 on ", "2 on "});
-  expect_named(run_with_fault("ends_early"), 42, {"rank 1 of 3 never came"});
+  expect_named(run_with_fault("never_comes"), 42, {"rank 1 of 3 never connected", "connected: 0 on ", "2 on "});
+  expect_named(run_with_fault("ends_early"), 42, {"rank 1 of 3 never connected"});
   EXPECT_LT(now_ms() - start, 30'000);
 }
 

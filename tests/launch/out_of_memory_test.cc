@@ -49,7 +49,7 @@ TEST(LaunchOutOfMemory, IsNamedAsSuch) {
   EXPECT_EQ(run.wait(std::chrono::seconds(60)), 137) << run.err();
   EXPECT_TRUE(contains(run.err(), "rank 1 on host ")) << run.err();
   EXPECT_TRUE(
-      contains(run.err(), "killed by SIGKILL; the kernel's out-of-memory killer ended it (memory limit 512 MiB"))
+      contains(run.err(), "killed by SIGKILL; the kernel's out-of-memory killer killed it (memory limit 512 MiB"))
       << run.err();
 }
 

@@ -154,7 +154,7 @@ srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nn
   "$HERE/lab" kill "$STATE" node4
   killed_at=$SECONDS
   wait_for $((node_timeout + slack)) 'the launcher on node3 names the lost node' \
-    grep -qE 'tessera launch: the launcher of node 1 \(node4\) has given no sign for 3s' "$JOBS/out"
+    grep -qE 'tessera launch: the launcher of node 1 \(node4\) has not responded for 3s' "$JOBS/out"
   echo "node4's loss was named $((SECONDS - killed_at)) s after it lost its power"
   wait_for 10 'no rank is left on node3' none_left node3 "^/bin/sh $JOBS/work_for_long"
   in_room 20 scancel "$job" || true  # srun still waits for node4

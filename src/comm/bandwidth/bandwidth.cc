@@ -23,7 +23,7 @@ using Numbers = std::vector<std::int64_t>;
 // In receive buffers before a check: neither a value of the pattern nor, up to 16 ranks, a sum of values.
 constexpr int kPoison = 251;
 
-// Everybody's numbers, in rank order, on every rank: [rank][which].
+// The numbers of all ranks, in rank order, on every rank: [rank][which].
 std::vector<Numbers> gather_numbers(World& world, const Numbers& own) {
   const auto width = static_cast<std::int64_t>(own.size());
   at::Tensor host = at::empty({width}, at::kLong);
@@ -54,7 +54,7 @@ double choose_time_ns(const std::vector<Numbers>& times, TimeOf time_of) {
 }
 
 std::int64_t free_gpu_bytes(at::Device device) {
-  at::empty({1}, at::TensorOptions().device(device));  // torch sets the device's allocator up with the first tensor
+  at::empty({1}, at::TensorOptions().device(device));  // torch sets up the device's allocator with the first tensor
   return static_cast<std::int64_t>(at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
 }
 
@@ -70,8 +70,8 @@ double buffers_per_size(const BandwidthOptions& options, int num_ranks) {
   }
 }
 
-// What the backend takes on the host besides: our backends stage a GPU's buffers there; threads of one process reduce
-// into memory of their own; reducing to a root needs a part.
+// What the backend also needs on the host: our backends stage a GPU's buffers there; threads of one process reduce into
+// separate memory; reducing to a root needs one part.
 double backend_buffers_per_size(const World& world, const BandwidthOptions& options) {
   if (world.backend_name() == "nccl") return 0;
   if (world.backend_name() == "threads") return 1;
@@ -88,8 +88,8 @@ struct MemoryPlace {
 std::string refusal_text(const MemoryPlace& place, std::int64_t max_bytes) {
   const std::int64_t largest = place.need.largest_size(place.available);
   return fmt::format(
-      "-e {}: the buffers do not fit the memory of {}: {} rank{} {} {} ({:.2g} buffers of {} each, and {} to work "
-      "with), {} is free and {:.0f} % of it may be used; {}",
+      "-e {}: the buffers do not fit in the memory of {}: {} rank{} {} {} ({:.2g} buffers of {} each, and {} of "
+      "workspace), {} is free and {:.0f} % of it may be used; {}",
       format_bytes(max_bytes), place.name, place.need.num_ranks, place.need.num_ranks == 1 ? "" : "s together",
       place.need.num_ranks == 1 ? "needs" : "need", human_bytes(place.need.of(max_bytes)), place.need.buffers_per_size,
       human_bytes(max_bytes), human_bytes(MemoryNeed::kWorkBytes), human_bytes(place.available),
@@ -153,7 +153,7 @@ Measurement BandwidthTest::measure_form(const MessageShape& shape, bool in_place
 }
 
 std::int64_t BandwidthTest::time_ns(const MessageShape& shape, bool in_place) {
-  // Zeros stay zeros: other data, added to itself time and again, would overflow.
+  // Zeros stay zeros: other data, added to itself again and again, would overflow.
   send_.zero_();
   receive_.zero_();
   synchronize();
@@ -238,9 +238,10 @@ std::int64_t BandwidthTest::count_wrong(const MessageShape& shape, bool in_place
     for (const Expectation& expected : expectations(shape, in_place, pattern)) {
       const Mismatch mismatch = check_periodic(expected.part, expected.period, expected.begin, group_.size());
       if (mismatch.num_wrong > 0) {
-        log_error("{} of {} bytes, {}: {} wrong elements on this rank; the first, {} of a part, is {} and must be {}",
-                  traits_of(options_.operation).name, shape.bytes, in_place ? "in place" : "out of place",
-                  mismatch.num_wrong, mismatch.first_index, mismatch.found, mismatch.expected);
+        log_error(
+            "{} of {} bytes, {}: {} wrong elements on this rank; the first, at index {} of a part, is {} instead of {}",
+            traits_of(options_.operation).name, shape.bytes, in_place ? "in place" : "out of place", mismatch.num_wrong,
+            mismatch.first_index, mismatch.found, mismatch.expected);
       }
       num_wrong += mismatch.num_wrong;
     }
@@ -260,7 +261,7 @@ std::vector<BandwidthTest::Expectation> BandwidthTest::expectations(const Messag
       return {{in_place ? own_part(send_buffer(shape)) : receive, pattern.reduced(options_.reduce_op), own_begin}};
     case TestOperation::kBroadcast:
       return {{receive, pattern.of_rank(options_.root), 0}};
-    case TestOperation::kReduce:  // what the others' buffers hold afterwards is nobody's promise
+    case TestOperation::kReduce:  // what the others' buffers hold afterwards is undefined
       if (group_.rank() == options_.root) result.push_back({receive, pattern.reduced(options_.reduce_op), 0});
       return result;
     case TestOperation::kSendRecv:
@@ -296,7 +297,7 @@ std::string memory_refusal(World& world, const BandwidthOptions& options, std::i
   const bool on_gpu = world.device().is_cuda();
   const double buffers = buffers_per_size(options, world.size());
   const double on_host = (on_gpu ? 0 : buffers) + backend_buffers_per_size(world, options);
-  // Behind this gather everybody has looked and nobody has allocated yet.
+  // After this gather every rank has looked, and none has allocated yet.
   const auto seen = gather_numbers(
       world, {available_host_bytes, on_gpu ? world.device().index() : -1, on_gpu ? free_gpu_bytes(world.device()) : 0});
   const bool may_share_gpus = world.backend_name() != "nccl";

@@ -1,13 +1,13 @@
-// Measures collectives between the ranks of a world, and checks what they bring.
+// Measures collectives between the ranks of a world and checks their results.
 //
-// Order: every rank makes a BandwidthTest with the same options and calls measure() with the same sizes; the rows it
-// gets are the same on every rank, so that all come to the same verdict. Ask memory_refusal() first: the constructor
-// allocates the buffers for the largest size.
+// Order: every rank makes a BandwidthTest with the same options and calls measure() with the same sizes; the rows are
+// the same on every rank, so that all reach the same verdict. Call memory_refusal() first: the constructor allocates
+// the buffers for the largest size.
 //
-// Time is that of `num_iterations` calls in a row, divided by their number, the mean over the ranks unless told
-// otherwise, as nccl-tests takes it. On CPUs each call is waited for; on GPUs the calls are queued and the device is
-// waited for at the end (after each call with `blocking`). Operations that are in place only (all-reduce, broadcast,
-// reduce) have their copy into the receive buffer timed with them in the out-of-place columns.
+// The time is that of `num_iterations` calls in a row, divided by their number; by default the mean over the ranks, as
+// in nccl-tests. On CPUs each call is waited for; on GPUs the calls are queued and the device is waited for at the end
+// (after each call with `blocking`). For operations that only work in place (all-reduce, broadcast, reduce), the
+// out-of-place columns include the copy into the receive buffer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -93,9 +93,9 @@ class BandwidthTest {
   std::int64_t num_wrong_ = 0;
 };
 
-// Empty where `max_bytes` fits the memory of every host and GPU; otherwise what is needed, what there is and the
-// largest size that fits. Called by all ranks, which all get the same answer; nothing is allocated.
-// `available_host_bytes` is what this rank sees free on its host.
+// Empty if `max_bytes` fits in the memory of every host and GPU; otherwise says what is needed, what is free and the
+// largest size that fits. Collective; all ranks get the same answer; allocates nothing. `available_host_bytes` is what
+// this rank sees free on its host.
 std::string memory_refusal(World& world, const BandwidthOptions& options, std::int64_t max_bytes,
                            std::int64_t available_host_bytes);
 

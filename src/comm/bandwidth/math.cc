@@ -104,7 +104,7 @@ MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int
   const std::int64_t whole = std::max<std::int64_t>(1, size_bytes / item_bytes);
   if (!traits_of(operation).is_cut) return {whole * item_bytes, whole, whole, whole};
   const std::int64_t unit = std::max<std::int64_t>(1, kPartBytes / item_bytes);
-  // Less than one unit a rank stays unaligned: nccl-tests makes it 0 and measures nothing.
+  // Less than one unit per rank stays unaligned: nccl-tests makes it 0 and measures nothing.
   const std::int64_t unaligned = std::max<std::int64_t>(1, whole / num_ranks);
   const std::int64_t part = unaligned < unit ? unaligned : unaligned / unit * unit;
   MessageShape shape{part * num_ranks * item_bytes, part, part * num_ranks, part * num_ranks};
@@ -137,7 +137,7 @@ double algorithm_bandwidth(std::int64_t bytes, double seconds) {
 }
 
 std::int64_t MemoryNeed::of(std::int64_t max_bytes) const {
-  // In doubles: -e 4E times a thousand ranks does not fit 64 bits, and is refused all the same.
+  // In doubles: -e 4E times a thousand ranks does not fit in 64 bits, but must still be refused.
   const double need = num_ranks * (buffers_per_size * static_cast<double>(max_bytes) + static_cast<double>(kWorkBytes));
   return need < 9e18 ? static_cast<std::int64_t>(need) : std::int64_t{9'000'000'000'000'000'000};
 }
@@ -154,7 +154,8 @@ std::int64_t MemoryNeed::largest_size(std::int64_t available) const {
 
 BandwidthVerdict judge(const BandwidthTotals& totals, std::optional<double> min_bus_bandwidth) {
   if (totals.num_wrong > 0) {
-    return {ExitStatus::kWrongData, fmt::format("Wrong data: {} elements are not what they must be", totals.num_wrong)};
+    return {ExitStatus::kWrongData,
+            fmt::format("Wrong data: {} elements differ from the expected values", totals.num_wrong)};
   }
   if (!min_bus_bandwidth) return {};
   if (totals.num_ranks == 1) {

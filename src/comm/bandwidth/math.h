@@ -1,7 +1,7 @@
 // What `tessera comm-test` measures, in numbers alone: sizes, formulas and the verdict, as nccl-tests defines them.
 //
 // A size S is the bytes of the larger of a rank's two buffers. All-gather, reduce-scatter and all-to-all cut it into
-// one part a rank, and their `count` is that of one part, as nccl-tests counts. Bandwidths are in 10^9 bytes a second.
+// one part per rank, and their `count` is that of one part, as in nccl-tests. Bandwidths are in 10^9 bytes per second.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct TestOperationTraits {
   TestOperation operation;
   const char* name;      // on the command line
   const char* title;     // 'Measured AllReduce BW'
-  bool reduces = false;  // has a redop
+  bool reduces = false;  // takes a redop
   bool has_root = false;
-  bool is_cut = false;           // into one part a rank
+  bool is_cut = false;           // into one part per rank
   bool can_be_in_place = false;  // all-to-all and send/recv would overwrite what is still to be sent
   bool copies_first = false;     // our operation is in place only: out of place is a copy and the operation
 };
@@ -33,19 +33,19 @@ std::vector<std::string> test_operation_names();
 TestOperation test_operation_named(std::string_view name);
 
 // From `min_bytes` to `max_bytes`, each `step_factor` times the one before; without a factor (0 or 1) `step_bytes`
-// more. Throws UsageError where min_bytes is the larger, and above 100,000 sizes, which nobody waits for.
+// more. Throws UsageError if min_bytes is larger than max_bytes, and above 100,000 sizes, which would take forever.
 std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max_bytes, std::int64_t step_bytes,
                                         std::int64_t step_factor);
 
-// The buffers that one size means.
+// The buffers for one size.
 struct MessageShape {
-  std::int64_t bytes = 0;  // the size column: what `size_bytes` comes to in whole elements and equal parts
+  std::int64_t bytes = 0;  // the size column: `size_bytes` rounded to whole elements and equal parts
   std::int64_t count = 0;  // the count column: elements of the whole, or of one part
   std::int64_t send_numel = 0, receive_numel = 0;
 };
-// At least one element, and one for each rank where the size is cut: what moves nothing has no speed.
+// At least one element, or one per rank if the size is cut: an empty message has no speed.
 MessageShape shape_of(TestOperation operation, std::int64_t size_bytes, std::int64_t item_bytes, int num_ranks);
-// `sizes` without those that come to the same buffers as the one before: -b 1 -e 3 -i 1 is one row of floats.
+// `sizes` without those that need the same buffers as the one before: -b 1 -e 3 -i 1 is one row of floats.
 std::vector<std::int64_t> without_repeats(const std::vector<std::int64_t>& sizes, TestOperation operation,
                                           std::int64_t item_bytes, int num_ranks);
 
@@ -59,15 +59,15 @@ struct MemoryNeed {
   double buffers_per_size = 2;  // send and receive buffer, in units of S
   int num_ranks = 1;
 
-  static constexpr std::int64_t kWorkBytes = 64 << 20;  // a rank's: the check's blocks, the backend's chunks
-  static constexpr double kUsableShare = 0.9;           // of what is free: the rest is the system's
+  static constexpr std::int64_t kWorkBytes = 64 << 20;  // per rank: the check's blocks, the backend's chunks
+  static constexpr double kUsableShare = 0.9;           // of the free memory: the rest is for the system
 
   std::int64_t of(std::int64_t max_bytes) const;
   bool fits(std::int64_t max_bytes, std::int64_t available) const;
-  std::int64_t largest_size(std::int64_t available) const;  // in whole MiB; 0 where nothing fits
+  std::int64_t largest_size(std::int64_t available) const;  // in whole MiB; 0 if nothing fits
 };
 
-// All that the verdict depends on; alike on all ranks.
+// Everything that the verdict depends on; the same on all ranks.
 struct BandwidthTotals {
   int num_ranks = 1;
   std::optional<double> average_bus_bandwidth;  // nothing: no iteration was timed
@@ -76,7 +76,7 @@ struct BandwidthTotals {
 
 struct BandwidthVerdict {
   ExitStatus status = ExitStatus::kOk;
-  std::string message;  // empty where all is well
+  std::string message;  // empty if all is well
 };
 
 BandwidthVerdict judge(const BandwidthTotals& totals, std::optional<double> min_bus_bandwidth);

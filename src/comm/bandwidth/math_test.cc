@@ -89,7 +89,7 @@ TEST(MessageShape, HasAnElementForEachRankAtLeast) {
   }
   EXPECT_EQ(shape_of(TestOperation::kAllReduce, 3, 4, 2).bytes, 4);
   EXPECT_EQ(shape_of(TestOperation::kAllGather, 3, 4, 2).bytes, 8);
-  EXPECT_EQ(shape_of(TestOperation::kAllGather, 24, 4, 2).bytes, 24);  // 3 floats a rank are not yet 16 bytes
+  EXPECT_EQ(shape_of(TestOperation::kAllGather, 24, 4, 2).bytes, 24);  // 3 floats per rank are less than 16 bytes
   EXPECT_EQ(shape_of(TestOperation::kAllGather, 56, 4, 2).bytes, 32);
 }
 

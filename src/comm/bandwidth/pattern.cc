@@ -15,10 +15,10 @@
 namespace tessera {
 namespace {
 
-// What uint8 holds, and (256) up to where bfloat16 holds every whole number.
+// The largest uint8; bfloat16 holds every whole number up to 256.
 constexpr int kLargestSum = 255;
 constexpr int kLargestValue = 15;
-// Periods looked at together: 1 Mi elements, so that the temporaries stay small.
+// Periods processed together: 1 Mi elements, so that the temporaries stay small.
 constexpr std::int64_t kPeriodsPerBlock = 16;
 
 std::uint32_t mix(std::uint32_t x) {
@@ -62,7 +62,7 @@ TestPattern::TestPattern(int num_ranks, at::ScalarType type, at::Device device, 
 
 int TestPattern::value(int rank, std::int64_t index) const {
   const std::int64_t i = index % kPeriod;
-  // Above 255 ranks only 255 of them, others for every element, hold more than 0.
+  // Above 255 ranks only 255 of them hold more than 0: different ones for every element.
   if (num_ranks_ > kLargestSum && (rank + i) % num_ranks_ >= kLargestSum) return 0;
   const std::uint32_t key = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(rank) * 0x9e3779b9U;
   return static_cast<int>(mix(key ^ mix(seed_ + 1)) % static_cast<std::uint32_t>(largest_ + 1));

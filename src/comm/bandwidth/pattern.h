@@ -1,8 +1,8 @@
-// Data whose every collective has a known result, exact in each of the six types.
+// Test data for which the result of every collective is known and exact in each of the six types.
 //
 // Rank r's element i in round `seed` is a small whole number from a hash of (seed, r, i mod 65521): small enough that
 // the sum over all ranks is at most 255, which uint8 and bfloat16 still hold exactly. The period is a prime, so that
-// no part, chunk or page boundary falls on it: data that lands at a wrong place is seen.
+// no part, chunk or page boundary falls on it: data that lands in the wrong place is detected.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,7 @@ class TestPattern {
 
   TestPattern(int num_ranks, at::ScalarType type, at::Device device, int seed);
 
-  // One period of rank r's data, and of the reduction over all ranks (in double where it is an average).
+  // One period of rank r's data, and of the reduction over all ranks (in double if it is an average).
   at::Tensor of_rank(int rank) const;
   at::Tensor reduced(c10d::ReduceOp::RedOpType op) const;
 
@@ -45,8 +45,8 @@ class TestPattern {
 // Element i of `buffer` becomes period[(begin + i) % kPeriod].
 void fill_periodic(const at::Tensor& buffer, const at::Tensor& period, std::int64_t begin = 0);
 
-// Every element is looked at. A `period` in double is an average: it is met within the rounding that NCCL's way of
-// averaging (each rank's data divided first) has with `num_ranks` ranks; all else is met exactly.
+// Checks every element. A `period` in double is an average: elements must match it within the rounding of NCCL's way of
+// averaging (each rank's data divided first) over `num_ranks` ranks; all else must match exactly.
 Mismatch check_periodic(const at::Tensor& buffer, const at::Tensor& period, std::int64_t begin, int num_ranks);
 
 }  // namespace tessera

@@ -39,7 +39,7 @@ std::string name_of_reduction(ReduceOp::RedOpType reduction) {
   return "?";
 }
 
-// Fewer decimals the longer it took, so that the column keeps its width.
+// Longer times get fewer decimals, so that the column keeps its width.
 std::string time_text(double seconds) {
   const double us = seconds * 1e6;
   return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10'000 ? 1 : 0);

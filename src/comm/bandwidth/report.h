@@ -1,4 +1,4 @@
-// The table of `tessera comm-test`, in nccl-tests' columns, so that what reads its output reads ours.
+// The table of `tessera comm-test`, in nccl-tests' columns, so that programs that read its output can read ours.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ReportHeader {
   std::vector<std::string> idle;   // flags of nccl-tests that were given and change nothing: "-p", "-G"
 };
 
-// Every line of these ends with a newline and begins with '#', but for the row.
+// Every line of these ends with a newline and, except for the row, begins with '#'.
 std::string report_header(const ReportHeader& header, const BandwidthOptions& options);
 std::string report_row(const BandwidthRow& row, const BandwidthOptions& options);
 std::string report_footer(const BandwidthTotals& totals, bool checked);
