@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The MPI backend against MPI's own all-reduce, with 2 and with 4 ranks.
+# Compares the MPI backend with MPI's own all-reduce, on 2 and 4 ranks.
 set -euo pipefail
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 status=0
 for ranks in 2 4; do
-  # One core a rank stays free for the progress of collectives, where there are enough. Passive: threads that wait for the
-  # next product would else spin on the core that the collective's thread was put on, in some runs and not in others.
+  # Leave one core per rank free for the progress of collectives, if there are enough. Passive: otherwise threads that
+  # wait for the next matrix product spin, in some runs, on the core of the collective's thread.
   threads=$((cores / ranks > 1 ? cores / ranks - 1 : 1))
   mpirun --quiet --oversubscribe --bind-to none -x OMP_NUM_THREADS="$threads" -x OMP_WAIT_POLICY=passive -np "$ranks" \
     build/release/bin/comm_bench || status=$?

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the engine costs over a plain libtorch loop with the same kernels; on a GPU its rows and offload as well.
+# Measures the engine's overhead over a plain libtorch loop with the same kernels; on a GPU also strategies and offload.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/engine_bench

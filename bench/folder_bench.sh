@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A model folder of BLOOM-560M's size into a model: against read() of the file, and safetensors' own loader, in one run.
+# Loads a model folder of BLOOM-560M's size; compared in one run with read() of the file and safetensors' own loader.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/folder_bench

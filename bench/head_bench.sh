@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The head of BLOOM-560M with its loss, forward and backward, one thread: ours in chunks, plain logits + cross-entropy in
-# C++, and the same in Python, turn by turn. ROWS=256 TURNS=2 CLASSES=250880 by default.
+# The head of BLOOM-560M with its loss, forward and backward, one thread. Alternates between Tessera's chunked version,
+# plain logits + cross-entropy in C++, and the same in Python. ROWS=256 TURNS=2 CLASSES=250880 by default.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/head_bench
@@ -20,7 +20,7 @@ mark() {
 ratio() { awk "BEGIN {printf \"%.2f\", $1 / $2}"; }
 best() { sort -g "$1" | head -1 | cut -d' ' -f1; }
 
-# compare TYPE COUNTED: fills the variables ours, plain, original (seconds) and memory (of ours in parts of plain's).
+# compare TYPE COUNTED: sets ours, plain, original (seconds) and memory (ours as a fraction of plain's).
 compare() {
   rm -f "$work"/*
   for ((i = 0; i < turns; ++i)); do
@@ -40,7 +40,7 @@ compare() {
     { echo "head_bench: the losses differ" >&2; exit 1; }
   memory=$(ratio "$ours_bytes" "$plain_bytes")
 }
-# What the issue sets a limit to is memory: nothing larger than the chunk beside the gradients. Time is shown as it is.
+# Only memory has a limit: nothing larger than the chunk besides the gradients. Time is only reported.
 chunk_bytes=$((64 << 20))
 show() {
   echo "  ratio: times as fast as plain in C++ $(ratio "$plain" "$ours"), as Python $(ratio "$original" "$ours")"

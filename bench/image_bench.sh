@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Images a second of one core: ours against torchvision + DataLoader, in one run, turn by turn.
-# TESSERA_TEST_DATA: a folder that holds tiny-imagenet-subset; without it the pictures are made.
+# Images per second on one core: Tessera against torchvision + DataLoader, alternating in one run.
+# TESSERA_TEST_DATA: a folder with tiny-imagenet-subset; without it the images are generated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 arguments=("${TESSERA_BUILD:-build/release}/bin/image_bench")

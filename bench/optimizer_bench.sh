@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The CPU's fused AdamW against a plain copy, with one thread and with all.
+# Compares the fused CPU AdamW with a plain copy, with one thread and with all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/optimizer_bench

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# First and second start of a SQuAD file's tokens, ours and `datasets` + `transformers`, turn by turn, one thread each.
-# TESSERA_TEST_DATA=FOLDER takes FOLDER/squad/dev-v1.1.json and GPT-2's vocabulary; else the repository's sample, often.
+# Time to tokenize a SQuAD file on the first and second start: Tessera and `datasets` + `transformers`, alternating, one
+# thread each. TESSERA_TEST_DATA=FOLDER uses FOLDER/squad/dev-v1.1.json and GPT-2's vocabulary; the default is the
+# repository's sample, repeated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/text_data_bench

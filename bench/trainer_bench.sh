@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# `tessera train bloom-qa` beside Hugging Face's Trainer on one GPU: BLOOM-560M from scratch, batch 4 x accumulation 4, the
-# same rows. Trainer pads to 512 tokens, as the scripts do that people start from; padded to the longest row of each batch
-# it is shown, too. SQUAD=file.json TOKENIZER=folder ROWS=1280 PYTHON=python3
+# Compares `tessera train bloom-qa` with Hugging Face's Trainer on one GPU: BLOOM-560M from scratch, batch 4 x
+# accumulation 4, the same rows. Trainer pads to 512 tokens, as common scripts do; it also runs padded to the longest
+# row of each batch. SQUAD=file.json TOKENIZER=folder ROWS=1280 PYTHON=python3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ ! -e /dev/nvidiactl ]; then
-  echo "trainer_bench: there is no GPU on this machine; nothing is measured"
+  echo "trainer_bench: skipped, no GPU on this machine"
   exit 0
 fi
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
@@ -28,7 +28,7 @@ cat >"$work/config.json" <<'END'
  "eos_token_id": 2, "pad_token_id": 3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
 END
 
-# ours NAME TYPE [ARGUMENT...]: fills samples, peak
+# ours NAME TYPE [ARGUMENT...]: sets samples, peak
 ours() {
   local name=$1 type=$2
   shift 2
@@ -43,7 +43,7 @@ ours() {
   rm -rf "$work/run"
 }
 
-# theirs TYPE PADDING: fills their_samples, their_peak
+# theirs TYPE PADDING: sets their_samples, their_peak
 theirs() {
   "$python" bench/trainer_bench.py "$work/config.json" "$tokenizer" "$squad" "$rows" "$1" "$2" \
     >"$work/theirs.txt" 2>"$work/theirs.err" || { tail -20 "$work/theirs.err" >&2; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tools/bench.sh [NAME...]: run bench/NAME_bench.sh for each name, all of them by default. What they print goes to the
-# screen and, with its provenance, to bench/results/. They end with 0, with 3 when a mark is missed (kept as a result all
-# the same), or with something else when they are broken (nothing is kept).
+# tools/bench.sh [NAME...]: run bench/NAME_bench.sh for each name, by default all. The output goes to the screen and,
+# with its provenance, to bench/results/. A benchmark exits with 0, with 3 if it misses a mark (the result is still
+# kept), or with another status if it is broken (nothing is kept).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/provenance.sh

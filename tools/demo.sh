@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# demo.sh [FOLDER [EPOCHS]]: what `./x demo` shows once everything is built: a small BLOOM, from scratch, learns a few dozen
-# questions of SQuAD by heart on two ranks that hold half of it each. About a minute on two cores. FOLDER is replaced.
+# demo.sh [FOLDER [EPOCHS]]: what `./x demo` runs once everything is built. Two ranks, each holding half of a small
+# BLOOM, train it from scratch until it knows a few dozen SQuAD questions by heart. About a minute on two cores.
+# Replaces FOLDER.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tessera=${TESSERA:-build/release/bin/tessera}
@@ -18,7 +19,7 @@ ask=("$tessera" generate --device cpu --model "$folder" --max_new_tokens 20 --pr
   "Question: When did BBC Japan shut down? Context: BBC Japan was a general entertainment channel, which operated between December 2004 and April 2006. It ceased operations after its Japanese distributor folded. Answer:")
 
 show() { printf '\n==> %s\n' "$1"; }
-# As it could be typed, an option and its value on one line.
+# Prints a command as one would type it, each option on one line with its value.
 show_command() {
   local word line="   " piece=$1
   for word in "${@:2}" --; do
@@ -35,12 +36,12 @@ show_command() {
   done
   printf '%s\n' "$line"
 }
-# first NAME, last NAME: of the values that the run has kept.
+# first NAME, last NAME: the first and last value of a metric of the run.
 first() { awk -F, -v name="$1" '$4 == name && !n++ { printf "%.2f", $5 }' "$folder/metrics.csv"; }
 last() { awk -F, -v name="$1" '$4 == name { value = $5 } END { printf "%.2f", value }' "$folder/metrics.csv"; }
 
 if [ -e "$folder" ] && [ ! -e "$folder/run.json" ]; then
-  echo "demo: $folder is there and was not left by a demo: give another folder" >&2
+  echo "demo: $folder exists and is not from a demo: give another folder" >&2
   exit 2
 fi
 rm -rf "$folder"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Run the fuzzers that are built: fuzz.sh SECONDS [TARGET...], as many at a time as there are cores.
+# fuzz.sh SECONDS [TARGET...]: run the built fuzzers, one per core at a time.
 #
-# Inputs that reach new code are kept in build/fuzz/corpus/TARGET and taken up again the next time; those that crash,
-# hang or take too much memory go to build/fuzz/found/TARGET, and the command fails.
+# Inputs that reach new code are kept in build/fuzz/corpus/TARGET and reused the next time. Inputs that crash, hang or
+# take too much memory go to build/fuzz/found/TARGET, and the command fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,17 +13,17 @@ targets=("$@")
 [ $# -gt 0 ] || targets=("${known[@]}")
 for target in "${targets[@]}"; do
   printf '%s\n' "${known[@]}" | grep -qxF "$target" || {
-    echo "fuzz: '$target' is no target; the targets are: ${known[*]}" >&2
+    echo "fuzz: '$target' is not a target; the targets are: ${known[*]}" >&2
     exit 2
   }
 done
 
-# fuzz_one TARGET: the fuzzer's whole output goes to its log, here only what people want to know.
+# fuzz_one TARGET: prints a summary; the fuzzer's full output goes to its log.
 fuzz_one() {
   local target=$1 log=build/fuzz/log/$1.txt result=0
   local kept=build/fuzz/corpus/$target found=build/fuzz/found/$target
   mkdir -p "$kept" "$found" build/fuzz/log
-  # 512 MB for one allocation: none of our formats needs the tenth of it for inputs of this size.
+  # 512 MB per allocation: none of the formats needs a tenth of that for inputs of this size.
   build/fuzz/bin/"${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 \
     -print_final_stats=1 -artifact_prefix="$found/" "$kept" "fuzz/corpus/$target" >"$log" 2>&1 || result=$?
   local runs
@@ -31,10 +31,10 @@ fuzz_one() {
   if [ "$result" = 0 ]; then
     echo "fuzz: $target: ${runs:-?} inputs in $seconds s, nothing found"
   else
-    echo "fuzz: $target: FOUND something after ${runs:-?} inputs; $log says what (the end of it:)"
+    echo "fuzz: $target: FOUND something after ${runs:-?} inputs; see $log, which ends with:"
     grep -E '^(==[0-9]+==|SUMMARY|artifact_prefix|.*runtime error|.*terminate called|  what)' "$log" | head -12 |
       sed 's/^/    /'
-    echo "fuzz: $target: the inputs are in $found; once mended, keep them: cp $found/* fuzz/corpus/$target/"
+    echo "fuzz: $target: the inputs are in $found; once fixed, keep them: cp $found/* fuzz/corpus/$target/"
     return 1
   fi
 }

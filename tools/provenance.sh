@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced: the lines that every published number carries: command, commit, hardware and date.
+# Sourced. Prints the header of every published result: command, commit, hardware and date.
 
 commit_of_tree() {
   local commit
-  # A copy without its history says by TESSERA_COMMIT what it is a copy of.
+  # For a copy without git history, TESSERA_COMMIT names its commit.
   if [ -n "${TESSERA_COMMIT:-}" ]; then
     echo "$TESSERA_COMMIT"
     return
@@ -19,7 +19,7 @@ commit_of_tree() {
 }
 
 cpu_model() {
-  # ARM kernels name no model in /proc/cpuinfo; lscpu knows the core's name.
+  # On ARM /proc/cpuinfo has no model name; lscpu knows it.
   local model
   model=$(LC_ALL=C lscpu 2>/dev/null | sed -n 's/^Model name: *//p' | grep -vx -- - | head -1)
   echo "${model:-unknown CPU}"
@@ -37,5 +37,5 @@ provenance() {
   fi
 }
 
-# For file names: hardware, not the host's name, which says nothing elsewhere.
+# For file names: the hardware, since the host name means nothing elsewhere.
 machine_name() { echo "$(uname -m)-$(nproc --all)cores"; }

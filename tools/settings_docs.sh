@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/settings.md, from the program's own declarations: settings_docs.sh TESSERA > docs/settings.md
-# With --check FILE it says whether FILE is as the program would write it.
+# Generates docs/settings.md from the declarations in the program: settings_docs.sh TESSERA > docs/settings.md
+# With --check FILE: fails if FILE is out of date.
 set -euo pipefail
 tessera=$1
 

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# The set-up part of ./x, sourced by it: packages, then libtorch. `ensure GROUP...` may be called any
-# number of times; it looks first and touches only what is missing. Needs ROOT; leaves TORCH_DIR set.
+# Sourced by ./x: installs packages, then libtorch. `ensure GROUP...` may be called any number of times; it
+# installs only what is missing. Needs ROOT; sets TORCH_DIR.
 
 TORCH_MIN_MAJOR=2
 TORCH_MIN_MINOR=11
-# Without their dependencies: the CPU flavour needs two small NVIDIA libraries beside torch, not the 2 GB of them.
+# Installed without dependencies: the CPU flavour needs only two small NVIDIA libraries besides torch, not all 2 GB.
 TORCH_PACKAGES=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 DEPS=$ROOT/.deps
-# Optional packages are asked for once only, so that a machine without a network is not slow every time.
+# Optional packages are tried only once, so that a machine without a network is not slow every time.
 OPTIONAL_TRIED=$DEPS/optional-tried
 
 say() { printf '==> %s\n' "$*"; }
@@ -27,7 +27,7 @@ ensure() {
         required+=(build)
         optional+=(comfort)
         ;;
-      slurm) optional+=(slurm) ;;  # its tests are skipped, with the reason, where it is not there
+      slurm) optional+=(slurm) ;;  # without it its tests are skipped, with the reason
       *) required+=("$group") ;;
     esac
   done
@@ -42,8 +42,8 @@ ensure() {
 
 # --- packages -------------------------------------------------------------------------------------
 
-# What each group needs: the Debian package, and what shows that it (or its like) is there. Machines get these
-# things in other ways too, so a package's name is what to install, never what to look for.
+# What each group needs: the Debian package, and a check that it (or an equivalent) is present. Machines may get
+# these in other ways, so the package name is only what to install, never what to look for.
 needs() {
   case $1 in
     build)
@@ -59,7 +59,7 @@ libgtest-dev header gtest/gtest.h
 libjpeg-dev header jpeglib.h
 END_OF_LIST
       ;;
-    comfort) # the commit in results, faster second builds, faster links, any tokenizer's expressions
+    comfort) # the commit in results, faster rebuilds, faster links, arbitrary tokenizer expressions
       printf '%s\n' 'git command git' 'ccache command ccache' 'mold command mold' 'libpcre2-dev header pcre2.h'
       ;;
     download) printf '%s\n' 'python3 command python3' 'python3-pip python_module pip' ;;
@@ -67,7 +67,7 @@ END_OF_LIST
       printf '%s\n' 'slurm-wlm command slurmctld' 'slurm-wlm command slurmd' 'slurm-wlm command srun' \
         'munge command munged' 'iproute2 command ip'
       ;;
-    fuzz) # no libtorch: nothing that is fuzzed needs it
+    fuzz) # no libtorch: the fuzzed code does not need it
       needs build
       printf '%s\n' 'clang command clang++' 'libclang-rt-dev fuzzer_library clang++'
       ;;
@@ -83,7 +83,7 @@ missing() {
     needs "$group"
   done | missing_of
 }
-# missing_of <LINES: those among them that this machine does not satisfy.
+# missing_of <LINES: those of the lines that this machine does not satisfy.
 missing_of() {
   local package kind what
   while read -r package kind what; do
@@ -101,10 +101,10 @@ has_python_module() {
 }
 has_mpi_header() { has_command mpicc && can_include mpicc "$1"; }
 has_header() {
-  # The usual place first: asking the compiler takes 10 ms a header.
+  # The usual place first: asking the compiler takes 10 ms per header.
   [ -f "/usr/include/$1" ] || { has_command g++ && can_include g++ "$1"; }
 }
-# can_include COMPILER HEADER: also looks where CMake would, in each CMAKE_PREFIX_PATH.
+# can_include COMPILER HEADER: also searches CMAKE_PREFIX_PATH, as CMake does.
 can_include() {
   local prefix flags=()
   for prefix in $(tr ':;' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do flags+=("-I$prefix/include"); done
@@ -125,20 +125,20 @@ ensure_packages() {
 install_required() {
   local packages
   packages=$(package_names "$1")
-  has_command apt-get || die "this is no Debian or Ubuntu, so what is missing has to be installed by hand:
+  has_command apt-get || die "this is not Debian or Ubuntu; install these by hand:
 $(describe "$1")"
-  may_be_root ask || die "no right to install packages (neither root nor sudo). Missing:
+  may_be_root ask || die "cannot install packages (neither root nor sudo). Missing:
 $(describe "$1")
 Ask an administrator for: apt-get install --no-install-recommends $packages"
   # shellcheck disable=SC2086 # a list of words
   apt_install $packages || die "apt-get could not install: $packages"
   local left
   left=$(missing_of <<<"$1")
-  [ -z "$left" ] || die "still missing, though apt-get installed what it has:
+  [ -z "$left" ] || die "still missing after apt-get install:
 $(describe "$left")"
 }
 
-# Nothing fails for want of these: only a note, and only once.
+# Nothing fails without these: a note is enough, and only once.
 install_optional() {
   local package packages=()
   for package in $(package_names "$1"); do
@@ -148,14 +148,14 @@ install_optional() {
   mkdir -p "$DEPS"
   printf '%s\n' "${packages[@]}" >>"$OPTIONAL_TRIED"
   if ! has_command apt-get || ! may_be_root quietly || ! apt_install "${packages[@]}"; then
-    note "going on without the optional ${packages[*]} (will not be tried again; remove .deps/optional-tried to try)"
+    note "continuing without the optional ${packages[*]} (not tried again; remove .deps/optional-tried to retry)"
   fi
 }
 
 package_names() { cut -d' ' -f1 <<<"$1" | sort -u | xargs; }
 describe() { sed -E 's/^(\S+) (\S+) (\S+)$/  \2 \3 (Debian and Ubuntu: \1)/; s/_/ /' <<<"$1"; }
 
-# may_be_root ask|quietly: a password is worth asking for what is required only.
+# may_be_root ask|quietly: asks for a password only for required packages.
 may_be_root() {
   [ "$(id -u)" = 0 ] && return
   has_command sudo || return
@@ -166,7 +166,7 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# apt_install PACKAGE...: says what and how much, then shows that it moves. The whole output is in .deps/apt.log.
+# apt_install PACKAGE...: prints what and how much, then its progress. The full output is in .deps/apt.log.
 apt_install() {
   local log=$DEPS/apt.log plan
   local options=(-q -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o Dpkg::Use-Pty=0)
@@ -190,7 +190,7 @@ apt_install() {
   }
 }
 
-# Each package is fetched, unpacked and set up: a line for every tenth of the way, if it is a long one.
+# Each package is fetched, unpacked and set up. Prints a line for every tenth of a long installation.
 apt_progress() {
   ((${1:-0} >= 20)) || {
     cat >/dev/null
@@ -214,8 +214,8 @@ apt_progress() {
 
 # --- libtorch -------------------------------------------------------------------------------------
 
-# ensure_torch: TORCH_DIR if set, else the active Python's torch, else the one in .deps, fetched if need be.
-# Leaves TORCH_DIR (the folder with include/ and lib/) and TORCH_FOUND (version and place, for people).
+# ensure_torch: TORCH_DIR if set, else the active Python's torch, else the one in .deps, downloaded if needed.
+# Sets TORCH_DIR (the folder with include/ and lib/) and TORCH_FOUND (version and location, for messages).
 ensure_torch() {
   local found problem
   if [ -n "${TORCH_DIR:-}" ]; then
@@ -232,7 +232,7 @@ ensure_torch() {
   TORCH_FOUND="$(torch_version "$TORCH_DIR") in ${TORCH_DIR#"$ROOT/"}"
 }
 
-# Where `import torch` would find it, without importing it (seconds) and without the current folder's say.
+# Where `import torch` would find it, without importing it (takes seconds) and ignoring the current folder.
 python_torch() {
   has_command python3 || return 0
   (cd / && python3 -c '
@@ -253,7 +253,7 @@ torch_version() {
   echo "$major.$minor.$patch"
 }
 
-# torch_problem FOLDER: why this torch cannot be used; nothing when it can.
+# torch_problem FOLDER: why this torch cannot be used; empty if it can.
 torch_problem() {
   local version major minor least=$TORCH_MIN_MAJOR.$TORCH_MIN_MINOR
   if [ ! -f "$1/lib/libtorch_cpu.so" ]; then
@@ -268,13 +268,13 @@ torch_problem() {
   fi
 }
 
-# Into a folder of another name, renamed when whole: an interrupted download is never taken for a finished one.
+# Downloads into a temporary folder and renames it when complete, so an interrupted download is never used.
 download_torch() {
   ensure_packages download ''
   mkdir -p "$DEPS"
   exec 9>"$DEPS/lock"
   flock -n 9 || {
-    note "another ./x is fetching libtorch: waiting for it"
+    note "another ./x is downloading libtorch: waiting for it"
     flock 9
   }
   if [ -n "$(torch_problem "$TORCH_DIR")" ]; then
@@ -282,32 +282,32 @@ download_torch() {
     local partial=$DEPS/torch.partial free_mib
     rm -rf "$partial" "$DEPS/torch"
     free_mib=$(df -Pm "$DEPS" | awk 'NR == 2 {print $4}')
-    ((free_mib > 2500)) || die "libtorch needs 2.5 GB of free space in $DEPS while it unpacks; there are $free_mib MB"
-    say "Fetching libtorch into .deps/torch ($([ "$(uname -m)" = x86_64 ] && echo 545 || echo 435) MB): ${TORCH_PACKAGES[*]}"
-    # pip unpacks where TMPDIR says: beside the target, as /tmp may be small, and a rename is then free.
+    ((free_mib > 2500)) || die "unpacking libtorch needs 2.5 GB of free space in $DEPS; there are $free_mib MB"
+    say "Downloading libtorch into .deps/torch ($([ "$(uname -m)" = x86_64 ] && echo 545 || echo 435) MB): ${TORCH_PACKAGES[*]}"
+    # pip unpacks in TMPDIR: next to the target, since /tmp may be small and a rename is then free.
     mkdir -p "$partial/tmp"
     show_growth "$partial" &
     local watcher=$!
-    # libtorch itself knows no Python, so the wheel of one version serves any. No cache: pip would hold the
-    # whole file in memory to write it there.
+    # libtorch itself does not depend on Python, so the wheel for one version serves any. No cache: pip would hold
+    # the whole file in memory to write it there.
     if TMPDIR=$partial/tmp PIP_ROOT_USER_ACTION=ignore python3 -m pip install --disable-pip-version-check --no-input --no-cache-dir --no-compile \
       --no-deps --only-binary=:all: --python-version 3.11 --target "$partial/torch" "${TORCH_PACKAGES[@]}"; then
       kill "$watcher" 2>/dev/null || true
     else
       kill "$watcher" 2>/dev/null || true
       rm -rf "$partial"
-      die "pip could not fetch libtorch: see its message above. A torch that is already somewhere: TORCH_DIR=<folder> ./x ..."
+      die "pip could not download libtorch: see the message above. To use an existing torch: TORCH_DIR=<folder> ./x ..."
     fi
     local problem
     problem=$(torch_problem "$partial/torch/torch")
-    [ -z "$problem" ] || die "the torch that pip fetched cannot be used: $problem"
+    [ -z "$problem" ] || die "the torch that pip downloaded cannot be used: $problem"
     mv "$partial/torch" "$DEPS/torch"
     rm -rf "$partial"
   fi
   exec 9>&-
 }
 
-# pip's progress bar is for terminals only; elsewhere say every few seconds how far it is. Ends with its parent.
+# pip shows its progress bar only on terminals; elsewhere print the progress every few seconds. Ends with its parent.
 show_growth() {
   exec 9>&-
   [ ! -t 1 ] || return 0

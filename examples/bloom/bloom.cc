@@ -1,11 +1,11 @@
-// BLOOM trained on sequences of token ids by any strategy on any number of ranks.
+// Trains BLOOM on sequences of token ids, with any strategy and any number of ranks.
 //
 //   bloom [STRATEGY [MODEL [IDS [OUTPUT]]]]                     one process
 //   tessera launch --nproc_per_node 2 bloom zero3 bloom-560m ids.jsonl out
 //
 // MODEL: a Hugging Face model folder, or - for a small model from scratch. IDS: a file with one JSON array of token ids
-// a line, as `tessera tokenize --tokenizer bloom-560m < texts.jsonl` writes it, or - for a few counted sequences.
-// OUTPUT: a folder for the trained model, which transformers loads.
+// per line, as `tessera tokenize --tokenizer bloom-560m < texts.jsonl` writes it, or - for a few built-in sequences of
+// consecutive ids. OUTPUT: a folder for the trained model, which transformers loads.
 #include <tessera/optimizer.h>
 #include <tessera/shard.h>
 #include <tessera/text_model.h>
@@ -21,7 +21,7 @@ namespace {
 using Sequences = std::vector<std::vector<std::int64_t>>;
 
 constexpr int kNumSteps = 10;
-constexpr std::size_t kSequencesAStep = 4;  // of each rank
+constexpr std::size_t kSequencesAStep = 4;  // per rank
 
 const char* const kSmallConfig = R"({"model_type": "bloom", "vocab_size": 100, "hidden_size": 64, "n_layer": 4,
                                      "n_head": 4, "hidden_dropout": 0.0, "attention_dropout": 0.0})";
@@ -34,7 +34,7 @@ std::vector<std::int64_t> parse_ids(std::string line) {
   std::istringstream text(line);
   std::vector<std::int64_t> ids;
   for (std::int64_t id = 0; text >> id;) ids.push_back(id);
-  if (!text.eof()) throw std::runtime_error("a line of the ids is no JSON array of numbers");
+  if (!text.eof()) throw std::runtime_error("a line of the ids is not a JSON array of numbers");
   return ids;
 }
 
@@ -54,11 +54,11 @@ Sequences read_sequences(const std::string& file) {
   for (std::string line; std::getline(lines, line);) {
     if (std::vector<std::int64_t> ids = parse_ids(line); ids.size() > 1) sequences.push_back(std::move(ids));
   }
-  if (sequences.empty()) throw std::runtime_error(file + " holds no sequence of two or more tokens");
+  if (sequences.empty()) throw std::runtime_error(file + " has no sequence of two or more tokens");
   return sequences;
 }
 
-// The ranks take turns.
+// Rows are dealt to the ranks in turn.
 tessera::PackedBatch batch_of(const Sequences& all, int step, const tessera::World& world) {
   Sequences own;
   for (std::size_t i = 0; i < kSequencesAStep; ++i) {
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
       const tessera::PackedBatch batch = batch_of(sequences, step, world);
       const at::Tensor sum = sharded.forward([&] { return model->loss_sum(batch, sharded); });
       sharded.backward(sum);
-      // Ranks hold different numbers of tokens: the mean is over all of them.
+      // Ranks have different numbers of tokens: the mean is over the tokens of all ranks.
       const double num_tokens = tessera::mean_over_ranks(world, at::scalar_tensor(batch.num_counted)) * world.size();
       const double loss = tessera::mean_over_ranks(world, sum) * world.size() / num_tokens;
       optimizer.step({.max_norm = 1, .divisor = num_tokens});

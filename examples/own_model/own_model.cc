@@ -1,13 +1,13 @@
-// A small convolutional network of one's own, trained by any strategy on any number of ranks.
+// Trains a small convolutional network of your own, with any strategy and any number of ranks.
 //
 //   own_model [STRATEGY [WAY [SAVE_TO [LOAD_FROM]]]]          one process
 //   tessera launch --nproc_per_node 2 own_model full_shard    two ranks
 //
-// STRATEGY: ddp, zero1, full_shard, ... WAY: how the model is cut into units, each by the model that suits it:
-//   blocks      its forward runs its blocks by a runner (the default)
-//   sequential  a torch::nn::Sequential, as it is
-//   whole       one unit, the model as it is
-// SAVE_TO, LOAD_FROM: a .safetensors file of the weights; none where it is empty.
+// STRATEGY: ddp, zero1, full_shard, ... WAY: how the model is split into units; each way has its own model:
+//   blocks      forward runs each block through a runner (the default)
+//   sequential  an unchanged torch::nn::Sequential
+//   whole       one unit, an unchanged model
+// SAVE_TO, LOAD_FROM: a .safetensors file with the weights; empty means none.
 #include <tessera/checkpoint.h>
 #include <tessera/optimizer.h>
 #include <tessera/placement.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kNumSteps = 12, kNumClasses = 4, kChannels = 16, kSide = 12;
 
-// The pictures of a step, the same on every rank: noise with one bright corner, which is the class.
+// The images of a step, the same on every rank: noise with one bright corner, which is the class.
 struct Batch {
   at::Tensor images, labels;  // [B, 1, kSide, kSide], [B]
 };
@@ -49,7 +49,7 @@ Batch own_part(const Batch& batch, const tessera::World& world) {
   return {part(batch.images), part(batch.labels)};
 }
 
-// --- a model whose forward runs its blocks by a runner ---
+// --- a model whose forward runs its blocks through a runner ---
 
 struct BlockImpl : torch::nn::Module {
   BlockImpl()
@@ -75,7 +75,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// --- models that have never heard of Tessera ---
+// --- models without any Tessera code ---
 
 struct PlainNetImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& images) { return head(second(first(images).relu()).relu().mean(3).flatten(1)); }
@@ -126,7 +126,7 @@ void train_blocks(tessera::World& world, const Arguments& arguments) {
 }
 // [docs: end]
 
-// The same for the others, which differ in the line that computes the loss.
+// The same loop for the other two, which differ only in the line that computes the loss.
 template <typename LossOfBatch>
 void train(tessera::Sharded& sharded, const Arguments& arguments, const LossOfBatch& loss_of_batch) {
   tessera::World& world = sharded.world();

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Tessera on a real Slurm of four nodes (see ./lab). ctest calls this once a scenario:
+# Tessera on a real four-node Slurm (see ./lab). ctest calls this once per scenario:
 #   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
 #     launchers_node_killed | down
-# TESSERA_BINARY is the program under test, TESSERA_SLURM_LAB a file that tells the scenarios where the lab is.
-# Exit status 77: skipped, for the reason printed.
+# TESSERA_BINARY is the program under test; TESSERA_SLURM_LAB is a file with the lab's location.
+# Exit status 77: skipped; the reason is printed.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LAB_FILE=${TESSERA_SLURM_LAB:?the file that holds the folder of the lab}
 LAB_NAME=tessera-slurm-lab
-# Four nodes share this machine's few cores: a rank that waits lets the others run (0.75 s become 0.09 s).
+# Four nodes share this machine's few cores: waiting ranks yield to the others (0.75 s become 0.09 s).
 export OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
 
 main() {
@@ -30,14 +30,14 @@ main() {
 
 # --- the lab --------------------------------------------------------------------------------------
 
-# Daemons that start on a busy machine are now and then not ready in time; the tests are of Tessera, not of them.
-# Each attempt that fails shows its logs.
+# On a busy machine Slurm's daemons are sometimes not ready in time. Retry: these tests are about Tessera, not Slurm.
+# Each failed attempt shows its logs.
 up() {
   "$HERE/lab" check || exit
-  down  # of a run that crashed
-  # Folders that crashed runs of other build trees left; their labs have ended by themselves.
+  down  # left by a crashed run
+  # Folders left by crashed runs of other build trees; their labs have ended by themselves.
   find "${TMPDIR:-/tmp}" -maxdepth 1 -name "$LAB_NAME.*" -mmin +60 -exec rm -rf {} + || true
-  trap down EXIT INT TERM  # half a lab helps nobody
+  trap down EXIT INT TERM  # do not leave half a lab
   local attempt
   for attempt in 1 2 3; do
     STATE=$(mktemp -d "${TMPDIR:-/tmp}/$LAB_NAME.XXXXXX")
@@ -60,13 +60,13 @@ down() {
 
 # --- scenarios ------------------------------------------------------------------------------------
 
-# The lab itself: four nodes, each with a name of its own.
+# The lab itself: four nodes, each with its own name.
 nodes() {
   in_room 30 srun --nodes=4 hostname | sort >"$JOBS/out"
   expect "$JOBS/out" '^node1$' '^node2$' '^node3$' '^node4$'
 }
 
-# 2 nodes x 2 ranks through sbatch and srun; the gate passes, then fails with its own status.
+# 2 nodes x 2 ranks with sbatch and srun; the gate passes, then fails with its own status.
 bandwidth_gate() {
   local arguments='comm-test -b 64K -e 1M -f 4 -n 5 --min-busbw'
   run_job 0 2 "srun --mpi=pmix $TESSERA_BINARY $arguments 0.0001"
@@ -76,7 +76,7 @@ bandwidth_gate() {
   expect "$JOBS/out" 'Running on 2 nodes x 2 ranks = 4 total ranks' 'Bandwidth below threshold'
 }
 
-# One launcher a node, as for GPU ranks, and a program that knows nothing of MPI.
+# One launcher per node, as for GPU ranks, and a program without MPI.
 launch_without_mpi() {
   cat >"$JOBS/say_who" <<'END_OF_FILE'
 #!/bin/sh
@@ -92,8 +92,8 @@ srun '"$TESSERA_BINARY"' launch --starter fork --nnodes 2 --nproc_per_node 2 --m
   [ "$(grep -o 'master .*' "$JOBS/out" | sort -u | wc -l)" = 1 ] || fail "the ranks do not agree on their master"
 }
 
-# As `#SBATCH --signal=USR1@120` does before the time is over: the ranks save together and end, and the next job goes on
-# where they were.
+# As with `#SBATCH --signal=USR1@120` before the time limit: the ranks save together and end, and the next job resumes
+# there.
 training_requeued() {
   local data=$HERE/../data job num_done
   local train="srun --mpi=pmix $TESSERA_BINARY train gpt-qa --device cpu --strategy zero3 --output_dir $JOBS/run
@@ -108,22 +108,22 @@ training_requeued() {
   in_room 20 scancel --signal=USR1 "$job"
   wait_for 60 'the job ends' job_has_ended "$job"
   expect "$JOBS/out" 'SIGUSR1: stopped after step [0-9]+ of 300; --resume_from_checkpoint true goes on there' '^status 138$'
-  grep -q '"status": "interrupted"' "$JOBS/run/run.json" || fail 'run.json does not say that it was interrupted'
+  grep -q '"status": "interrupted"' "$JOBS/run/run.json" || fail 'run.json does not have the status interrupted'
   num_done=$(grep -c "'loss'" "$JOBS/out")
   [ -s "$JOBS/run/log/rank-1.log" ] || fail "rank 1 has no log of its own"
 
   run_job 0 1 "${train//$'\n'/ } --resume_from_checkpoint true"
   expect "$JOBS/out" "goes on after step $num_done of" "'train_loss'"
-  [ "$(grep -c "'loss'" "$JOBS/out")" = $((300 - num_done)) ] || fail "the second job has not done the other steps"
+  [ "$(grep -c "'loss'" "$JOBS/out")" = $((300 - num_done)) ] || fail "the second job has not done the remaining steps"
 }
 
-# A node loses its power in the middle of a run: the job ends, says so, and leaves nothing running.
+# A node loses power in the middle of a run: the job ends, says so, and leaves nothing running.
 node_killed() {
   write_job 2 "srun --mpi=pmix $TESSERA_BINARY comm-test -b 1M -e 1M -n 10000000"
   local job killed_at
   job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node3,node4 "$JOBS/job")
   wait_for 60 'comm-test starts' grep -qs 'Running on 2 nodes x 2 ranks = 4 total ranks' "$JOBS/out"
-  sleep 2  # into the collectives
+  sleep 2  # until the collectives run
   "$HERE/lab" kill "$STATE" node4
   killed_at=$SECONDS
   wait_for 90 'the job ends' job_has_ended "$job"
@@ -134,7 +134,7 @@ node_killed() {
   bring_back node4
 }
 
-# The same with one launcher a node: the one that is left names the node, well before Slurm has noticed.
+# The same with one launcher per node: the remaining one names the lost node, well before Slurm notices.
 launchers_node_killed() {
   local node_timeout=3 slack=5 job killed_at
   cat >"$JOBS/work_for_long" <<'END_OF_FILE'
@@ -144,7 +144,7 @@ sleep 300
 END_OF_FILE
   chmod +x "$JOBS/work_for_long"
   # shellcheck disable=SC2016 # the job's shell knows the node list
-  write_job 1 'export TMPDIR='"$STATE/tmp"'  # goes with the lab: nobody cleans up on a node without power
+  write_job 1 'export TMPDIR='"$STATE/tmp"'  # removed with the lab: nothing cleans up on a node without power
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
 srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nnodes 2 --nproc_per_node 2"' \
   --master_addr "$head" --master_port 29512 --node_timeout '"${node_timeout}s $JOBS/work_for_long"
@@ -157,7 +157,7 @@ srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nn
     grep -qE 'tessera launch: the launcher of node 1 \(node4\) has not responded for 3s' "$JOBS/out"
   echo "node4's loss was named $((SECONDS - killed_at)) s after it lost its power"
   wait_for 10 'no rank is left on node3' none_left node3 "^/bin/sh $JOBS/work_for_long"
-  in_room 20 scancel "$job" || true  # srun still waits for node4
+  in_room 20 scancel "$job" || true  # srun is still waiting for node4
   wait_for 90 'the job ends' job_has_ended "$job"
   bring_back node4
 }
@@ -171,18 +171,18 @@ bring_back() {
 
 # --- helpers --------------------------------------------------------------------------------------
 
-# in_room SECONDS COMMAND...: Slurm's clients retry for long where something is down, so each has its limit,
-# set within the room: a signal to what enters it would not reach them.
+# in_room SECONDS COMMAND...: Slurm's clients retry for a long time if something is down, so each has a time limit.
+# The limit is set within the room: a signal to the process that enters the room would not reach them.
 in_room() { "$HERE/lab" in "$STATE" room timeout "$@"; }
 
-# write_job RANKS_PER_NODE COMMANDS: two nodes, output in $JOBS/out, the status of the last command.
+# write_job RANKS_PER_NODE COMMANDS: two nodes, output in $JOBS/out, exit status of the last command.
 write_job() {
   # shellcheck disable=SC2016 # for the shell of the job
   printf '%s\n' '#!/bin/bash' "#SBATCH --nodes=2 --ntasks-per-node=$1 --output=$JOBS/out --time=5" "$2" \
     'status=$?' 'echo "status $status"' 'exit $status' >"$JOBS/job"
 }
 
-# run_job STATUS RANKS_PER_NODE COMMANDS: on the first two nodes, to its end, which must have that status.
+# run_job STATUS RANKS_PER_NODE COMMANDS: runs on the first two nodes to completion; the exit status must be STATUS.
 run_job() {
   local expected=$1 status=0
   shift
@@ -193,11 +193,11 @@ run_job() {
 }
 
 job_state() { in_room 20 scontrol show job "$1" | sed -nE 's/^ *JobState=([A-Z_]+).*/\1/p'; }
-# A state, and none of those that go on: a scontrol that fails shows none.
+# The job has a state, and not an unfinished one. A failed scontrol shows no state.
 job_has_ended() { job_state "$1" | grep -qvE '^(PENDING|CONFIGURING|RUNNING|SUSPENDED|COMPLETING|)$'; }
 node_is_idle() { in_room 20 sinfo -h -N -n "$1" -t idle -o %N | grep -qx "$1"; }
 
-# none_left NODE PATTERN: pgrep's status is 1 where nothing matches, another one where it could not look.
+# none_left NODE PATTERN: pgrep's status is 1 if nothing matches, and another one if it failed.
 none_left() {
   local status=0
   "$HERE/lab" in "$STATE" "$1" pgrep -f -- "$2" >/dev/null || status=$?
@@ -209,12 +209,12 @@ wait_for() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2
   until "$@"; do
-    ((SECONDS < deadline)) || fail "waited in vain: $what"
+    ((SECONDS < deadline)) || fail "timed out waiting: $what"
     sleep 0.5
   done
 }
 
-# expect FILE PATTERN...: each pattern occurs in the file.
+# expect FILE PATTERN...: each pattern must occur in the file.
 expect() {
   local file=$1 pattern
   shift

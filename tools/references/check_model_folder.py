@@ -1,8 +1,9 @@
-"""Holds what `tessera convert` writes against the originals: transformers, safetensors and torch.load read it back.
+"""Checks what `tessera convert` writes by reading it back with transformers, safetensors and torch.load.
 
 Run: $(tools/references/venv.sh) tools/references/check_model_folder.py build/release/bin/tessera
-Every folder of tests/data/model_folder is converted to both formats, whole and in shards, kept and to each type, and
-loaded by transformers: no warning, no missing or unexpected tensor, every value as in the source. Ends with 1 otherwise.
+Converts every folder of tests/data/model_folder to both formats, whole and sharded, in its own and in each other type,
+and loads it with transformers: no warning, no missing or unexpected tensor, every value as in the source. Exits with 1
+otherwise.
 """
 
 import json
@@ -25,7 +26,7 @@ mistakes = []
 
 
 class Recorder(logging.Handler):
-    """Everything that transformers would have said."""
+    """Records everything that transformers logs."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -51,7 +52,7 @@ def load(folder, model_class):
         transformers.GenerationConfig.from_pretrained(folder) if model_class is not transformers.BloomModel else None
     logger.removeHandler(recorder)
     said = recorder.lines + [str(each.message) for each in caught if "torch_dtype" not in str(each.message)]
-    said = [line for line in said if "`torch_dtype` is deprecated" not in line]  # of this script's own call
+    said = [line for line in said if "`torch_dtype` is deprecated" not in line]  # caused by this script's own call
     return model.state_dict(), {key: value for key, value in info.items() if value}, said
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds event files that we write against TensorBoard's own reader.
+"""Checks Tessera's event files with TensorBoard's own reader.
 
 Run: $(tools/references/venv.sh) tools/references/check_tensorboard.py build/release/bin/train_core_test
-  or: ... check_tensorboard.py FOLDER     (a run's folder: shows what TensorBoard finds in it)
-With the test program: the run of tests/data/train/events.json is written, read, and every value compared. Ends with 1 where
-one differs or a record is broken.
+  or: ... check_tensorboard.py FOLDER     (the folder of a run: shows what TensorBoard finds in it)
+With the test program: writes the run of tests/data/train/events.json, reads it back and compares every value. Exits with 1
+if one differs or a record is broken.
 """
 import glob
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the trainer_state.json that we write against transformers: its TrainerState loads it.
+"""Checks that transformers' TrainerState loads the trainer_state.json that Tessera writes.
 
 Run: $(tools/references/venv.sh) tools/references/check_trainer_state.py build/release/bin/train_core_test   (or a file)
 """

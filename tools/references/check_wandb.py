@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds W&B runs that we write against the wandb package: its datastore reads the file, `wandb sync` uploads it.
+"""Checks Tessera's W&B runs with the wandb package: its datastore reads the file, `wandb sync` uploads it.
 
 Run: $(tools/references/venv.sh) tools/references/check_wandb.py build/release/bin/train_core_test
   or: ... check_wandb.py FOLDER     (offline-run-...: shows what is in it)
-With the test program: the run of tests/data/train/events.json is written, read back record by record and compared. Ends with
-1 where something differs. Then `wandb sync` itself uploads the run to a server of this script on this machine, and the rows
-that arrive are compared.
+With the test program: writes the run of tests/data/train/events.json, reads it back record by record and compares. Then
+`wandb sync` uploads the run to a local server inside this script, which compares the rows that arrive. Exits with 1 if
+anything differs.
 """
 import glob
 import gzip
@@ -64,7 +64,7 @@ def same(first, second):
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """As much of W&B's server as an upload asks for."""
+    """As much of W&B's server as an upload needs."""
     history = []
 
     def log_message(self, *arguments):
@@ -111,7 +111,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 def sync(run_folder, wanted):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    settings = {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": "0" * 40}  # of nobody
+    settings = {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": "0" * 40}  # a dummy key
     command = pathlib.Path(sys.executable).parent / "wandb"
     subprocess.run([command, "sync", run_folder], check=True, timeout=120, capture_output=True, env={**os.environ, **settings},
                    cwd=pathlib.Path(run_folder).parent)
@@ -136,7 +136,7 @@ def check(program):
     assert content["config"] == {key: value for key, value in reference["config"].items() if key != "WANDB_API_KEY"}
     assert content["exit"] == 0
     steps = [row["_step"] for row in content["history"]]
-    assert steps == sorted(set(steps)), steps  # one row a step: W&B drops a second one
+    assert steps == sorted(set(steps)), steps  # one row per step: W&B drops a second one
     num_compared = 0
     names = {"loss": "train/loss", "eval_loss": "eval/loss", "grad_norm": "train/grad_norm", "learning_rate": "train/learning_rate",
              "epoch": "train/epoch", "train_samples_per_second": "train/samples_per_second",

@@ -2,8 +2,8 @@
 """The sample that `./x demo` trains on -> examples/demo/{train,held_out}-v1.1.json, examples/demo/tokenizer/
 
 Run: $(tools/references/venv.sh) tools/references/demo_sample.py SQUAD_TRAIN.json
-48 questions to learn and 32 about other passages to be asked afterwards, on short passages of SQuAD v1.1's training set; a
-BLOOM-like tokenizer of 2,048 tokens learnt from the whole of the file.
+48 questions to train on and 32 held-out questions about other passages, all on short passages of SQuAD v1.1's training set;
+and a BLOOM-like tokenizer of 2,048 tokens trained on the whole file.
 """
 import json
 import pathlib
@@ -16,7 +16,7 @@ NUM_TRAIN, NUM_HELD_OUT = 48, 32
 
 
 def short_passages(data):
-    """(title, passage with at most three questions), ASCII, shortest first, at most six an article."""
+    """(title, passage with at most three questions), ASCII, shortest first, at most six per article."""
     found, seen = [], set()
     for article in data["data"]:
         plain = [p for p in article["paragraphs"] if p["context"].isascii() and 155 < len(p["context"]) < 300]

@@ -2,8 +2,8 @@
 """References for event files -> tests/data/train/events.json
 
 Run: $(tools/references/venv.sh) tools/references/event_files.py
-A small made-up run, and the bytes that TensorBoard's own record writer and W&B's own datastore give for the messages that
-it should become. The tests play the run to our listeners and compare byte for byte.
+A small made-up run, and the bytes that TensorBoard's own record writer and W&B's own datastore produce for its expected
+messages. The tests replay the run to Tessera's listeners and compare byte for byte.
 """
 import hashlib
 import json
@@ -134,7 +134,7 @@ def wandb_records(config):
         elif each["event"] == "end":
             yield history()
             record = pb.Record()
-            # The run's seconds come last, but a key keeps the place that it has.
+            # The run time comes last, but an existing key keeps its position.
             for key, value in {**summary, "_runtime": each["at"]["wall_seconds"] - begun}.items():
                 record.summary.update.add(nested_key=[key], value_json=json.dumps(value))
             yield record
@@ -156,10 +156,10 @@ def wandb_file(config):
 
 
 def blocks():
-    """Records of sizes that meet the ends of blocks in every way: byte i of record n is (n * 31 + i) % 251."""
+    """Records whose sizes hit block boundaries in every way: byte i of record n is (n * 31 + i) % 251."""
     head = 7
     sizes = [0, 1, 100, 32768 - head - 3 * head - 101 - head - 6, 5, 40000, 32768 * 3, 12000, 32761, 32762, 32760, 20]
-    for room in range(0, 9):  # what is left of a block before the next record
+    for room in range(0, 9):  # bytes left in a block before the next record
         sizes.append(("up to", room))
         sizes.append(17)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Pictures of our own making, and what Pillow and torchvision make of them: tests/data/images/.
+"""Generated images, and what Pillow and torchvision make of them: tests/data/images/.
 
 Run: $(tools/references/venv.sh) tools/references/images.py
-Writes the JPEGs, reference.bin (raw bytes) and reference.json (what lies where in it).
+Writes the JPEGs, reference.bin (raw bytes) and reference.json (offsets into it).
 """
 import io
 import json
@@ -92,7 +92,7 @@ class Bytes:
 
 
 def training_cases(images, store):
-    """Pillow resizes columns first, and since 13 rows first where the height shrinks more: that moves bytes by one."""
+    """Pillow resizes columns first; since 13 rows first if the height shrinks more, which changes bytes by one."""
     rng = random.Random(17)
     for name, image in images.items():
         for i in range(3):

@@ -1,7 +1,7 @@
 """tests/data/kernels/: what torch's optimizers and transformers' BLOOM activation compute from given numbers.
 
 Run: $(tools/references/venv.sh) tools/references/kernels.py
-optimizers.json: for each case the settings, the first parameters, one gradient a step, and the parameters and state
+optimizers.json: for each case the settings, the initial parameters, one gradient per step, and the parameters and state
 after the last step. bloom_gelu.json: inputs, outputs and gradients of transformers' BloomGelu.
 """
 import json
@@ -31,7 +31,7 @@ CLASSES = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.op
 def optimizer_case(kind, settings, seed):
     generator = torch.Generator().manual_seed(seed)
     start = torch.randn(NUMEL, generator=generator)
-    # From tiny to large, and some zeros: eps and the square root matter differently for each.
+    # From tiny to large, and some zeros: eps and the square root affect each differently.
     gradients = torch.randn(STEPS, NUMEL, generator=generator) * torch.logspace(-7, 2, NUMEL)
     gradients[:, ::9] = 0
     parameter = torch.nn.Parameter(start.clone())

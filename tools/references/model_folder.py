@@ -1,7 +1,7 @@
 """tests/data/model_folder/: tiny model folders and weight files as transformers, safetensors and torch write them.
 
 Run: $(tools/references/venv.sh) tools/references/model_folder.py
-`expected.json` says for each file what every tensor holds: type, shape, and its sum and first elements in double.
+`expected.json` lists every tensor of each file: type, shape, and its sum and first elements in double.
 """
 
 import collections
@@ -44,7 +44,7 @@ def save(name, model, **options):
 
 
 def pickles(expected):
-    """Files of torch.save alone: what a state dict may hold, and what must be refused."""
+    """Files written by torch.save: what a state dict may contain, and what must be refused."""
     torch.manual_seed(11)
     base = torch.randn(6, 5)
     odd = collections.OrderedDict(
@@ -67,7 +67,7 @@ def pickles(expected):
     torch.save(batch_norm.state_dict(), OUT / "batch_norm.pth")
     expected["batch_norm.pth"] = facts(batch_norm.state_dict())
 
-    # The format from before torch 1.6, in which many older published weights still are.
+    # The format from before torch 1.6, still used by many older published weights.
     torch.save(odd, OUT / "odd_legacy.pth", _use_new_zipfile_serialization=False)
     expected["odd_legacy.pth"] = facts(odd)
 
@@ -84,7 +84,7 @@ def main():
         "bloom_sharded": save("bloom_sharded", tiny_bloom(torch.bfloat16), max_shard_size="12KB"),
         "bloom_bin": save("bloom_bin", tiny_bloom(torch.float16), safe_serialization=False),
         "bloom_bin_sharded": save("bloom_bin_sharded", tiny_bloom(), safe_serialization=False, max_shard_size="24KB"),
-        # Without the head, so without the prefix: as the published bloom-560m is.
+        # Without the head, so without the prefix, like the published bloom-560m.
         "bloom_base": save("bloom_base", tiny_bloom().transformer),
     }
     pickles(expected)

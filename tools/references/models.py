@@ -1,8 +1,8 @@
-"""References of the text models: tests/data/models/*.safetensors.
+"""References for the text models: tests/data/models/*.safetensors.
 
 Each file holds one tiny model (weights "w.*") with what the original computes from it: logits of left- and right-padded
-inputs, loss, gradients ("g.*"), generated ids. The model's config is in the file's metadata, in the form that our config
-reader takes. Weights are drawn larger than an initialisation would, so that a mistake shows.
+inputs, loss, gradients ("g.*"), generated ids. The model's config is in the file's metadata, in the format of Tessera's
+config reader. Weights are larger than usual initial values, so that mistakes show.
 
     $(tools/references/venv.sh) tools/references/models.py
 """
@@ -24,7 +24,7 @@ NORM_WEIGHTS = ("norm.weight", "norm1.weight", "norm2.weight", "ln_f.weight")
 
 
 def draw(module, seed, gain=0.7):
-    """Weights that are nowhere near zero, norms that are not one."""
+    """Weights far from zero, norms that are not one."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -75,7 +75,7 @@ def with_losses(out, logits, targets, parameters):
 
 
 def with_bf16_errors(out, logits, targets, parameters):
-    """How far the original's own bf16 gradients of the mean loss are from float32's, by root mean square, relative."""
+    """Relative RMS difference between the original's own bf16 and float32 gradients of the mean loss."""
     loss = F.cross_entropy(logits.float(), targets, ignore_index=-100)
     for key, gradient in zip(parameters, torch.autograd.grad(loss, list(parameters.values()))):
         reference = out["g." + key]
@@ -104,7 +104,7 @@ def bloom_case(name, seed, **settings):
         out["logits_" + side] = real[side].detach()
     parameters = {k: v for k, v in model.named_parameters()}
     with_losses(out, real["right"], flat_targets(labels), parameters)
-    # The original's own loss, once, so that our reading of it is not the only one.
+    # The original's own loss, once, to check our reading of it.
     own = model(input_ids=out["ids_right"], attention_mask=out["mask_right"], labels=out["labels_right"]).loss
     torch.testing.assert_close(own.detach() * out["num_counted"], out["loss_sum"])
     out.update({"w." + key: value.detach().clone() for key, value in parameters.items()})
@@ -116,9 +116,9 @@ def bloom_case(name, seed, **settings):
 
 
 def generation_case(name, seed, **settings):
-    """Greedy continuations (with and without the cache, which must agree) and drawn ones.
+    """Greedy continuations (with and without the cache, which must agree) and sampled ones.
 
-    The head is not tied: of random weights a tied one would repeat the last token for ever.
+    The head is not tied: with random weights a tied one would repeat the last token forever.
     """
     config = BloomConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0, tie_word_embeddings=False, **settings)
     model = BloomForCausalLM(config).eval()
@@ -127,7 +127,7 @@ def generation_case(name, seed, **settings):
     out = {"ids_right": padded(rows, "right", 0), "mask_right": padded([torch.ones_like(r) for r in rows], "right", 0)}
     ids, mask = padded(rows, "left", 0), padded([torch.ones_like(row) for row in rows], "left", 0)
     common = dict(input_ids=ids, attention_mask=mask, max_new_tokens=24, pad_token_id=0)
-    # An end token that some of the greedy continuations meet.
+    # An end token that occurs in some of the greedy continuations.
     free = model.generate(**common, do_sample=False, eos_token_id=None)[:, ids.shape[1]:]
     eos = int(torch.mode(free[:, 8:16].flatten()).values)
     greedy = model.generate(**common, do_sample=False, eos_token_id=eos, use_cache=True)[:, ids.shape[1]:]
@@ -187,10 +187,10 @@ def gpt_case(name, seed, vocab_size, hidden_size, num_layers, num_heads, ff_dim,
 
 
 def filter_cases():
-    """What the filters of generation leave, in the order in which `generate` applies them."""
+    """What the generation filters keep, in the order in which `generate` applies them."""
     generator = torch.Generator().manual_seed(5)
     scores = torch.randn(4, 60, generator=generator) * 3
-    scores[1, :8] = scores[1, 8]  # equals
+    scores[1, :8] = scores[1, 8]  # ties
     scores[2] = scores[2].round()
     out = {"scores": scores}
     settings = [(0.7, 5, 1.0), (1.0, 0, 0.8), (1.3, 10, 0.5), (1.0, 0, 0.05), (2.0, 100, 0.999)]
@@ -217,7 +217,7 @@ SENTENCES = [
 
 
 def folder_case():
-    """A whole model folder with its tokenizer, and what transformers generates by it: what `tessera generate` prints."""
+    """A whole model folder with its tokenizer, and what transformers generates with it: what `tessera generate` prints."""
     folder = FOLDER / "folder"
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,10 +1,10 @@
 """Losses of PyTorch's own data parallelism: tests/data/parallel/*.safetensors.
 
-Two ranks (processes, gloo, CPU) train small models by DistributedDataParallel and by FSDP2 (fully_shard), from the same
-weights and on the same data, for 20 updates in float32. Each file holds one model: weights and buffers ("w.*"), data, and
-for every case ("ddp.plain.losses", "fsdp2.accumulated.norms") the loss of each update and the norm of its gradient before
-clipping. The loss of an update is a mean over what counts in it on all ranks and in all micro-steps; both wrappers divide
-the ranks' gradients by their number, so each rank's sum is multiplied by that and divided by the global count.
+Two ranks (processes, gloo, CPU) train small models with DistributedDataParallel and with FSDP2 (fully_shard), from the
+same weights and on the same data, for 20 updates in float32. Each file holds one model: weights and buffers ("w.*"), data,
+and for every case ("ddp.plain.losses", "fsdp2.accumulated.norms") the loss of each update and the norm of its gradient
+before clipping. The loss of an update is the mean over all that counts on all ranks and in all micro-steps. Both wrappers
+divide gradients by the number of ranks, so each rank's sum is multiplied by that number and divided by the global count.
 
     $(tools/references/venv.sh) tools/references/parallel_losses.py
 """
@@ -31,12 +31,12 @@ from models import NORM_WEIGHTS, draw
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "parallel"
 NUM_RANKS, NUM_STEPS, NUM_MICRO_STEPS = 2, 20, 4
 IGNORED = -100
-# name: micro-steps an update, the norm that gradients are clipped to (0: not)
+# name: micro-steps per update, the norm that gradients are clipped to (0: no clipping)
 CASES = {"plain": (1, 0.0), "clipped": (1, 0.5), "accumulated": (NUM_MICRO_STEPS, 0.0)}
 
 
 class Text:
-    """Sequences of many lengths, padded at the right; a third of the labels does not count."""
+    """Sequences of many lengths, padded on the right; a third of the labels do not count."""
 
     NUM_ROWS, WIDTH = 3, 9
 
@@ -45,16 +45,16 @@ class Text:
         shape = (NUM_STEPS, NUM_MICRO_STEPS, NUM_RANKS, self.NUM_ROWS)
         lengths = torch.randint(2, self.WIDTH + 1, shape, generator=generator)
         self.mask = (torch.arange(self.WIDTH) < lengths[..., None]).long()
-        # Few words, each after its own few: something to be learnt in 20 steps.
+        # A vocabulary of few words: something to learn in 20 steps.
         words = torch.randint(3, vocab_size, (12,), generator=generator)
         self.ids = words[torch.randint(0, 12, (*shape, self.WIDTH), generator=generator)] * self.mask
         counts = (torch.rand((*shape, self.WIDTH), generator=generator) > 0.3) & self.mask.bool()
-        counts[..., 0, 0:2] = True  # something on every rank
+        counts[..., 0, 0:2] = True  # every rank has some
         self.labels = torch.where(counts, self.ids, IGNORED)
         self.tokens = torch.where(counts, self.ids, -self.ids)
 
     def tensors(self):
-        """[step, micro-step, rank, row, place]: ids, negative where the label does not count, 0 behind the end."""
+        """[step, micro-step, rank, row, position]: ids, negative if the label does not count, 0 after the end."""
         return {"tokens": self.tokens}
 
     def loss(self, model, step, micro_step, rank):
@@ -74,7 +74,7 @@ class Images:
         generator = torch.Generator().manual_seed(seed)
         shape = (NUM_STEPS, NUM_MICRO_STEPS, NUM_RANKS, self.NUM_IMAGES)
         self.classes = torch.randint(0, num_classes, shape, generator=generator)
-        # A pattern for each class under noise; in quarters.
+        # One pattern per class plus noise, in quarters.
         self.patterns = torch.randint(-4, 5, (num_classes, 3, self.SIZE, self.SIZE), generator=generator)
         self.noise = torch.randint(-4, 5, (*shape, 3, self.SIZE, self.SIZE), generator=generator)
 
@@ -202,7 +202,7 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.9, weight_decay=1e-4)
 
 
-# name: the model, its data, its optimizer; what `draw` begins with
+# name: the model, its data, its optimizer; the seed of `draw`
 MODELS = {
     "bloom": (Bloom, lambda: Text(96, 21), adamw, 20),
     "gpt": (Gpt, lambda: Text(90, 31), adamw, 30),
@@ -231,7 +231,7 @@ class Ddp:
 
 
 class Fsdp2:
-    """Reduces in every micro-step, as it does unless told otherwise."""
+    """Reduces in every micro-step, which is FSDP2's default."""
 
     def __init__(self, model):
         for block in model.blocks():
@@ -267,7 +267,7 @@ def train(rank, name, wrapper, case):
         optimizer.zero_grad()
         losses.append(total / count)
     results = {"losses": torch.stack(losses), "norms": torch.stack(norms)}
-    if wrapper is Ddp:  # which hands round rank 0's statistics before each forward pass
+    if wrapper is Ddp:  # which broadcasts rank 0's statistics before each forward pass
         results.update({"buffer." + key: value.clone() for key, value in model.named_buffers()})
     return results
 

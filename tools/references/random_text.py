@@ -1,6 +1,6 @@
-"""Random texts that C++ makes alike: src/data/tokenizer/random_text.h. One text is `text(seed, index)`, as bytes.
+"""Random texts, the same as those of src/data/tokenizer/random_text.h. `text(seed, index)` returns one text as bytes.
 
-Every fourth holds bytes that are no UTF-8; Python's errors="replace" says what they are read as.
+Every fourth text has bytes that are not UTF-8; they are decoded with Python's errors="replace".
 """
 
 MASK = (1 << 64) - 1

@@ -1,7 +1,7 @@
-"""What torchvision's ResNet-50 computes from weights that a formula gives: tests/data/resnet/reference.json.
+"""What torchvision's ResNet-50 computes from weights given by a formula: tests/data/resnet/reference.json.
 
 Run: $(tools/references/venv.sh) tools/references/resnet.py
-No weights are stored: resnet_test.cc computes the same ones.
+Weights are not stored: resnet_test.cc computes the same ones.
 """
 import hashlib
 import json
@@ -34,7 +34,7 @@ def fill(model):
         elif name.startswith("fc."):
             value = u * 0.1
         elif name.endswith("bn3.weight"):
-            value = 0.2 + 0.1 * u  # weak branches: rounding does not grow from block to block
+            value = 0.2 + 0.1 * u  # weak branches, so that rounding errors do not grow from block to block
         elif name.endswith("running_var") or name.endswith("weight"):
             value = 1 + 0.5 * u
         else:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """References for the samplers: torch's, and those of the Hugging Face Trainer (accelerate) -> tests/data/loading/samplers.json
 
-Each case is its settings and the XXH64 of its indices as int64; batches are laid end to end, their sizes hashed apart.
+Each case has its settings and the XXH64 of its indices as int64; batches are concatenated, their sizes hashed separately.
 """
 import json
 import pathlib
@@ -64,7 +64,7 @@ def trainer():
                                 if shuffle:
                                     sampler.set_epoch(epoch)
                                 batches = BatchSampler(sampler, batch_size, drop_last)
-                                if ranks > 1:  # accelerate leaves a single process's alone
+                                if ranks > 1:  # accelerate does not change a single process's batches
                                     batches = BatchSamplerShard(batches, ranks, rank, even_batches=True)
                                 for batch in batches:
                                     indices += batch

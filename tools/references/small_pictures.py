@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/data/small_pictures: a data set in TinyImageNet's form, 4 classes of pictures of our own, 32 x 32.
+"""Generates tests/data/small_pictures: a data set in TinyImageNet's layout, 4 classes of generated 32 x 32 images.
 
-A class is a colour and a pattern (stripes, rings, ...), drawn with random brightness, place and noise. The names of the
-classes are not in the order of the patterns.
+A class is a colour and a pattern (stripes, rings, ...), drawn with random brightness, position and noise. The class
+names are not in the order of the patterns.
 """
 import math
 import pathlib
@@ -12,7 +12,7 @@ from PIL import Image
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "small_pictures"
 SIZE = 32
-# name, colour of the pattern, the pattern's phase at x, y from its centre
+# name, colour of the pattern, phase of the pattern at x, y from its centre
 CLASSES = [
     ("n00000030", (220, 60, 50), lambda x, y: x),
     ("n00000010", (60, 200, 70), lambda x, y: y),

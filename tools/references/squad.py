@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """References for the SQuAD reader, its label modes and its subsets.
 
-  squad.py sample SOURCE   a few dozen rows of a SQuAD v1.1 file -> tests/data/squad/sample-v1.1.json, the same by
+  squad.py sample SOURCE   a few dozen rows of a SQuAD v1.1 file -> tests/data/squad/sample-v1.1.json, the same from
                            `datasets` as sample.jsonl, and a small tokenizer trained on them
   squad.py references      what transformers, datasets and NumPy make of them -> labels.json, subsets.json
   squad.py whole SQUAD GPT2
-                           the same of a whole file with GPT-2's vocabulary (vocab.json, merges.txt) -> whole.json
+                           the same for a whole file with GPT-2's vocabulary (vocab.json, merges.txt) -> whole.json
 """
 import json
 import pathlib
@@ -35,7 +35,7 @@ def squad_rows(path):
 
 
 def make_sample(source):
-    """The first paragraphs of a few articles, two to four questions each, and one long paragraph with foreign letters."""
+    """The first paragraphs of a few articles, two to four questions each, and one long paragraph with non-Latin letters."""
     data = json.load(open(source, encoding="utf-8"))
     articles = []
     for number, article in enumerate(data["data"][:24]):
@@ -51,7 +51,7 @@ def make_sample(source):
 
 
 def make_tokenizer():
-    """BLOOM's pipeline with a vocabulary of its own: 1,024 tokens learnt from the sample."""
+    """BLOOM's pipeline with a small vocabulary: 1,024 tokens trained on the sample."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     split = tokenizers.Regex(r" ?[^(\s|[.,!?…。，、।۔،])]+")
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
@@ -93,7 +93,7 @@ def mode_answer(tokenizer, row, max_length):
 
     answer = ids_of(" " + answer_of(row)) + [tokenizer.eos_token_id]
     prompt = ids_of(prompt_of(row))
-    # Prompt and answer tokenised apart are what they are together.
+    # Prompt and answer give the same tokens separately as together.
     assert prompt + answer[:-1] == ids_of(prompt_of(row) + " " + answer_of(row))
     if len(prompt) + len(answer) > max_length:
         head, context, tail = ids_of(f"Question: {row['question']} Context:"), ids_of(" " + row["context"]), ids_of(" Answer:")
@@ -132,7 +132,7 @@ def hash_of(numbers, kind):
 
 
 def label_references():
-    """For each mode, padding side and max_length: one hash a row, of ids and targets as int32; one row in full."""
+    """For each mode, padding side and max_length: one hash per row, of ids and targets as int32; one row in full."""
     rows = list(squad_rows(FOLDER / "sample-v1.1.json")) + [json.loads(line) for line in open(FOLDER / "made.jsonl")]
     cases = []
     for side in ("left", "right"):
@@ -150,7 +150,7 @@ def label_references():
 
 
 def whole_references(squad, gpt2):
-    """One hash a mode over all rows, each row's ids before its targets."""
+    """One hash per mode over all rows, each row's ids before its targets."""
     inner = tokenizers.ByteLevelBPETokenizer(f"{gpt2}/vocab.json", f"{gpt2}/merges.txt")
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner._tokenizer, eos_token="<|endoftext|>",
                                                      pad_token="<|endoftext|>", padding_side="right")

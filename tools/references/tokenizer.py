@@ -3,9 +3,9 @@
     $(tools/references/venv.sh) tools/references/tokenizer.py --data FOLDER
 
 FOLDER holds squad/dev-v1.1.json, bloom/ and gpt2_fallback/ (GPT-2's vocab.json and merges.txt, llama.cpp's reference
-strings). What is written is small: of the large inputs only hashes, by block. Texts are random (random_text.py), every
-code point there is, SQuAD's dev set, a megabyte without spaces. `--only NAME` shows one variant's answers for a block of
-random texts (`--block N`) instead, to look into a difference.
+strings). The output is small: for large inputs only hashes, by block. The texts are random (random_text.py), every code
+point, SQuAD's dev set, and a megabyte without spaces. `--only NAME` instead shows one variant's answers for a block of
+random texts (`--block N`), to investigate a difference.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def training_texts(articles):
 
 def as_file(tokenizer, merges_as_lines):
     content = json.loads(tokenizer.to_str())
-    if merges_as_lines:  # the form that BLOOM's own file has
+    if merges_as_lines:  # the format of BLOOM's own file
         content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
     return content
 
@@ -102,7 +102,7 @@ def bloom_like(data, articles):
 
 
 def characters():
-    """Sentencepiece's way: characters, bytes for those that are not there, spaces as U+2581."""
+    """SentencePiece's way: characters, bytes for missing ones, spaces as U+2581."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
@@ -112,13 +112,13 @@ def characters():
                                   show_progress=False)
     tokenizer.train_from_iterator(SENTENCES, trainer)
     content = as_file(tokenizer, False)
-    # Bytes are ordinary tokens: as added ones they would be found in the text.
+    # Bytes are ordinary tokens: added tokens would match in the text.
     content["added_tokens"] = [t for t in content["added_tokens"] if not t["content"].startswith("<0x")]
     return content
 
 
 def subwords():
-    """Marks at the beginning of what continues a word and at its end."""
+    """Marks at the start of pieces that continue a word, and at its end."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", end_of_word_suffix="</w>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=["<unk>"], continuing_subword_prefix="##",
@@ -142,7 +142,7 @@ def answers(tokenizer, text):
 
 
 def digest(tokenizer, texts):
-    """What tokenizer_reference_test.cc computes too: ids, ids without special tokens, both ways to decode."""
+    """What tokenizer_reference_test.cc also computes: ids, ids without special tokens, both ways to decode."""
     total = hashlib.sha256()
     for text in texts:
         for part in answers(tokenizer, text):
@@ -156,7 +156,7 @@ def random_block(block):
 
 
 def code_point_texts(plane):
-    """Each code point of a plane between letters, digits and spaces, 256 a text."""
+    """Each code point of a plane between letters, digits and spaces, 256 per text."""
     for begin in range(plane << 16, (plane + 1) << 16, 256):
         points = [c for c in range(begin, begin + 256) if not 0xD800 <= c <= 0xDFFF]
         yield "".join(f"a{chr(c)}b {chr(c)}{chr(c)}1" for c in points)

@@ -1,4 +1,4 @@
-"""The tokenizers of tokenizer.py: a base file and what is changed in it, one for each thing that a file can hold."""
+"""The tokenizers of tokenizer.py: a base file with changes, one for each feature that a file can have."""
 
 
 def sequence(*steps):
@@ -39,7 +39,7 @@ MIXED_CASE = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\
               r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
               r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# Things that Oniguruma reads in a way of its own.
+# Syntax that Oniguruma reads differently from other engines.
 PECULIAR = r"\h{2}|[\w&&[^a-c]]+|\w\b|(?<=[[:space:]])[^\P{N}]|^.|(?m:..)$|a{2}+|(?>a|ab)|\p{^L}(?=\u0061)|\x{41}?+B"
 MARK = added("[MASK]", 8000)
 SPECIALS = [added("<unk>", 0, special=True), added("<s>", 1, special=True), added("</s>", 2, special=True)]

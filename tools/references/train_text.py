@@ -3,7 +3,7 @@
 
 Run: $(tools/references/venv.sh) tools/references/train_text.py
 text.json: repr and round of floats by Python, progress bars by tqdm. squad_metrics.json: answers normalised and scored by
-transformers.data.metrics.squad_metrics (the official script of SQuAD 2.0, which scores answers as 1.1's does, but for
+transformers.data.metrics.squad_metrics (the official script of SQuAD 2.0, which scores answers as 1.1's does, except
 those that normalise to nothing). deepspeed.json: rates of DeepSpeed's own scheduler classes and of torch's StepLR.
 """
 import importlib.util
@@ -98,7 +98,7 @@ def scores():
 
 
 def load_deepspeed():
-    """Its file of schedulers alone: the package itself wants a GPU's tools."""
+    """Loads only its scheduler file: the package itself needs GPU tools."""
     if not DEEPSPEED.exists():
         subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
                                "--target", str(DEEPSPEED), "deepspeed==0.16.9"], env={**os.environ, "DS_BUILD_OPS": "0"})

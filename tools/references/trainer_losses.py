@@ -3,9 +3,9 @@
 
 Run: $(tools/references/venv.sh) tools/references/trainer_losses.py
 
-Writes tests/data/train_command/{model/,trainer_losses.json}. The rows are those of tests/data/squad/sample.jsonl in the
-order of the file, every token of the text but the first a label: Trainer divides by the number of labels before they are
-shifted, so that a label of the first token, which nothing predicts, would count in the divisor alone.
+Writes tests/data/train_command/{model/,trainer_losses.json}. The rows are those of tests/data/squad/sample.jsonl in file
+order. Every token of the text but the first is a label: Trainer divides by the number of labels before it shifts them, so
+a label for the first token, which nothing predicts, would count only in the divisor.
 """
 import json
 import os

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""References for the loop's arithmetic, out of the Hugging Face Trainer itself -> tests/data/train/*.json
+"""References for the arithmetic of the training loop, from the Hugging Face Trainer itself -> tests/data/train/*.json
 
 Run: $(tools/references/venv.sh) tools/references/trainer_steps.py
 
-Two releases are asked. 4.50.3 is the last one that counts `len // accumulation` updates an epoch (500 rows at 4 x 4 over 3
-epochs: 93 steps) and logs the learning rate after the step; the venv's (4.52 and later) counts the short last group too and
-logs the rate of the step. The older one is installed beside the venv, in .deps/references/transformers-4.50.3.
+Two releases are used. 4.50.3 is the last one that counts `len // accumulation` updates per epoch (500 rows at 4 x 4 over 3
+epochs: 93 steps) and logs the learning rate after the step; the venv's (4.52 and later) also counts the short last group
+and logs the rate of the step. The older one is installed next to the venv, in .deps/references/transformers-4.50.3.
 Every case is a real Trainer.train() on a model of one weight whose losses are the rows' own numbers.
 """
 import json
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "tests" / "data" / "train"
 OLD = ROOT / ".deps" / "references" / "transformers-4.50.3"
 
-if len(sys.argv) == 1:  # once for each release, each in a process of its own
+if len(sys.argv) == 1:  # once per release, each in its own process
     if not OLD.exists():
         subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
                                "--target", str(OLD), "transformers==4.50.3", "tokenizers>=0.21,<0.22"])
@@ -144,8 +144,8 @@ def steps():
             rows, per_device_train_batch_size=batch, gradient_accumulation_steps=accumulation, num_train_epochs=epochs,
             max_steps=max_steps, save_strategy="no", logging_strategy="no")
         batches = len(trainer.get_train_dataloader())
-        # 4.50 takes the last group's size from the number of rows, not of batches: where these disagree it drops batches,
-        # and the gradients of the others go into the next epoch's first update.
+        # 4.50 takes the size of the last group from the number of rows, not batches. If these disagree it drops batches,
+        # and the gradients of the others go into the first update of the next epoch.
         groups = [min(accumulation, batches - first) for first in range(0, batches, accumulation)]
         loses = any(size != groups[number % len(groups)] for number, size in enumerate(recorder.groups))
         yield {"rows": rows, "batch": batch, "batches": batches, "accumulation": accumulation, "epochs": epochs,
@@ -175,7 +175,7 @@ def flow_cases():
     yield {**base, "rows": 500, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "logging_steps": 10,
            "eval_strategy": "epoch", "save_strategy": "epoch"}
     yield {**base, "max_steps": 13, "logging_steps": 4, "eval_strategy": "epoch", "save_strategy": "steps", "save_steps": 6}
-    # Which folders are kept, which model is the best, when it stops.
+    # Which folders are kept, which model is best, when it stops.
     falling, wavy = [9, 8, 7, 6, 5, 4], [5, 3, 4, 4.5, 2.5, 7]
     for limit in (1, 2, 3):
         for metrics in (falling, wavy, falling[::-1]):
@@ -201,7 +201,7 @@ def flow_cases():
 def flow():
     for case in flow_cases():
         trainer, recorder, result = run(**case)
-        # JSON has no nan: a string, which the reader knows.
+        # JSON has no nan: use a string, which the reader understands.
         shown = {**case, "metrics": [str(each) if each != each else each for each in case["metrics"]]} \
             if "metrics" in case else case
         yield {**shown, "total_steps": trainer.state.max_steps, "done": trainer.state.global_step,
@@ -216,7 +216,7 @@ def schedule_cases():
                 if (kind == "constant" and warmup) or (total == 7 and warmup == {"warmup_ratio": 0.07}):
                     continue
                 yield rate, total, kind, warmup, {}
-            if warmup != {"warmup_ratio": 1.0}:  # divides by nothing there
+            if warmup != {"warmup_ratio": 1.0}:  # divides by zero there
                 yield rate, total, "polynomial", warmup, {}
         yield rate, total, "cosine_with_restarts", {"warmup_steps": 3}, {"num_cycles": 3}
         yield rate, total, "cosine", {}, {"num_cycles": 1.5}
@@ -239,7 +239,7 @@ def schedules():
 
 
 def trainer_state():
-    """The file that a checkpoint of the Trainer holds, as it is."""
+    """The file from a checkpoint of the Trainer, unchanged."""
     case = dict(rows=20, per_device_train_batch_size=2, num_train_epochs=6, save_strategy="epoch", eval_strategy="epoch",
                 logging_steps=10, metrics=[5, 3, 4], load_best_model_at_end=True, patience=2)
     kept = {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Names, types and defaults of Hugging Face's TrainingArguments -> tests/data/train_settings/training_arguments.json
 
-One row for each argument that HfArgumentParser takes, in their order: what Tessera does with each is tested against it.
+One row per argument of HfArgumentParser, in its order. Tests use it to check what Tessera does with each.
 """
 import dataclasses
 import enum
@@ -15,7 +15,7 @@ FILE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "train_s
 
 
 def kind_of(annotation):
-    """bool, int, float or str: what one would write on a command line."""
+    """bool, int, float or str: the type on a command line."""
     options = [each for each in typing.get_args(annotation) or (annotation,) if each is not type(None)]
     for kind in (bool, int, float):
         if options[0] is kind:

@@ -1,9 +1,9 @@
-"""Writes src/data/tokenizer/unicode_tables.inc: what the `tokenizers` package takes each code point for.
+"""Writes src/data/tokenizer/unicode_tables.inc: how the `tokenizers` package classifies each code point.
 
-Its parts know different versions of Unicode (its regular expressions 16, its normalisation 11, its letter case a newer
-one still), so no library of one version equals it. Every fact here is asked of the package itself, code point by code
-point; only the combining classes are taken from Python's `unicodedata` (they never change once given) and then
-checked against the order in which the package puts marks.
+Its parts use different versions of Unicode (regular expressions 16, normalisation 11, letter case a newer one), so no
+library with a single version equals it. Everything here comes from the package itself, code point by code point. Only
+the combining classes come from Python's `unicodedata` (they never change once assigned); they are checked against the
+order in which the package puts marks.
 
     $(tools/references/venv.sh) tools/references/unicode_tables.py
 """
@@ -92,7 +92,7 @@ def lower_case():
 
 
 def decompositions(form, other=None):
-    """Flat: code point, number of characters, characters. Without Hangul's syllables, which are arithmetic."""
+    """Flat: code point, number of characters, characters. Without Hangul syllables, which are computed."""
     flat, count = [], 0
     normalizer = getattr(normalizers, form)()
     for c in POINTS:
@@ -117,7 +117,7 @@ def compositions():
 
 
 def combining_classes():
-    """Runs of first, last, class, as the package orders them: a mark it does not know has class 0 there."""
+    """Runs of first, last, class, as the package orders them: marks it does not know have class 0."""
     nfd = normalizers.NFD()
     low, high = chr(0x0334), chr(0x0345)  # classes 1 and 240
     classes = {}
@@ -127,7 +127,7 @@ def combining_classes():
         swaps_before_low = chr(c) != low and nfd.normalize_str("a" + chr(c) + low) == "a" + low + nfd.normalize_str(chr(c))
         known = swaps_after_high or swaps_before_low
         if nfd.normalize_str(chr(c)) != chr(c):
-            continue  # decomposed first, so its own class is never asked for
+            continue  # decomposed first, so its own class is never used
         if not known:
             continue
         assert given != 0, hex(c)
@@ -154,7 +154,7 @@ def main():
     plain_word = {c for c in POINTS if category[c][0] in "LM" or category[c] in ("Nd", "Pc")}
     assert plain_word <= word
     rust_word = {c for c, pieces in pieces_with_a(pre_tokenizers.Whitespace()).items() if pieces == ["a" + chr(c)]}
-    assert matched_by(r"[\w]") == word & rust_word  # in a class it is another set: see expression_class.cc
+    assert matched_by(r"[\w]") == word & rust_word  # inside [] it is another set: see expression_class.cc
     numeric = {c for c, pieces in pieces_with_a(pre_tokenizers.Digits(True)).items() if len(pieces) == 2}
     split_at = {c for c in POINTS if len(pre_tokenizers.WhitespaceSplit().pre_tokenize_str("a" + chr(c) + "b")) == 2}
     assert split_at == spaces

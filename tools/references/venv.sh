@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python environment that the reference scripts run in: .deps/references/venv, made once. Prints its python.
-# Only for making references and for benchmarks against the originals: the product and its tests need none of it.
+# Creates the Python environment of the reference scripts once, in .deps/references/venv. Prints the path of its python.
+# Only for generating references and for benchmarks against the originals: Tessera and its tests do not need it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 venv=.deps/references/venv
