@@ -4,7 +4,7 @@
 
 #include "kernels/check.h"
 #include "kernels/cuda_kernels.h"
-#include "kernels/optimizer_cpu.h"
+#include "kernels/norm_cpu.h"
 
 namespace tessera::kernels {
 

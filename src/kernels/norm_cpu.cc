@@ -5,7 +5,7 @@
 
 #include "kernels/half_numbers.h"
 #include "kernels/norm.h"
-#include "kernels/optimizer_cpu.h"
+#include "kernels/norm_cpu.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

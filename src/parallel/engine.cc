@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "parallel/engine_hooks.h"
-#include "parallel/model_likeness.h"
+#include "parallel/model_check.h"
 #include "parallel/unit_division.h"
 
 namespace tessera {
@@ -20,9 +20,12 @@ constexpr const char* kRootName = "root";
 UnitGroups groups_of(World& world, const Placement& placement) {
   UnitGroups groups;
   const auto useful = [](Group& group) { return group.size() > 1 ? &group : nullptr; };
-  if (placement.over == ShardOver::kWorld) groups.shard = useful(world.all());
-  if (placement.over == ShardOver::kNode) groups.shard = useful(world.node());
-  if (placement.reduced_across_nodes) groups.replicas = useful(world.across());
+  if (placement.reduced_over() == Over::kWorld) groups.shard = useful(world.all());
+  if (placement.reduced_over() == Over::kNode) {
+    groups.shard = useful(world.node());
+    groups.replicas = useful(world.across());
+  }
+  if (placement.keeps_second_copy()) groups.second_copy = useful(world.node());
   return groups;
 }
 
@@ -32,30 +35,35 @@ at::Device device_of(const torch::nn::Module& model, const EngineOptions& option
   return parameters.empty() || parameters.front().is_meta() ? at::Device(at::kCPU) : parameters.front().device();
 }
 
-EngineOptions in_force(EngineOptions options, at::Device device) {
-  if (device.is_cpu() && !options.host_is_apart) {
-    options.placement.offload_optimizer = options.placement.offload_parameters = false;
-    options.placement.delayed_update = false;
-  }
-  return options;
+Placement placement_in_force(World& world, const EngineOptions& options, at::Device device) {
+  check_world(world, options.spread);
+  const Placement placement = placement_of(options.spread).on_nodes_of(world.node().size(), world.size());
+  return device.is_cpu() && !options.host_memory_is_separate ? placement.on_device_alone() : placement;
 }
 
 }  // namespace
 
-void check_world(const World& world, const Placement& placement) {
-  if (placement.over == ShardOver::kNobody && world.size() > 1) {
-    throw UsageError(fmt::format(
-        "strategy 'single' is for one rank, and there are {}: choose ddp, a zero or an FSDP one", world.size()));
+void check_world(const World& world, const SpreadOptions& spread) {
+  const Placement placement = placement_of(spread);
+  if (placement.is_for_one_rank && world.size() > 1) {
+    throw UsageError(fmt::format("strategy '{}' is for one rank, but there are {}: choose ddp, a ZeRO or an FSDP one",
+                                 placement.strategy, world.size()));
   }
-  if (placement.over != ShardOver::kNode) return;
+  if (!placement.needs_equal_nodes()) return;
   std::map<int, int> num_ranks_of;
   for (const int node : world.node_of_rank()) ++num_ranks_of[node];
   for (const auto& [node, num_ranks] : num_ranks_of) {
     if (num_ranks == num_ranks_of.at(0)) continue;
     throw UsageError(
-        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start as "
-                    "many on each, or choose full_shard",
+        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start the same number "
+                    "on each, or choose full_shard",
                     placement.strategy, num_ranks_of.at(0), node, num_ranks));
+  }
+  if (spread.hpz_partition_size > 0 && spread.hpz_partition_size != num_ranks_of.at(0)) {
+    throw UsageError(
+        fmt::format("hpz_partition_size {}: nodes have {} ranks, and the second copy is split over the ranks of a node; "
+                    "write {} or leave it out",
+                    spread.hpz_partition_size, num_ranks_of.at(0), num_ranks_of.at(0)));
   }
 }
 
@@ -68,13 +76,13 @@ struct Engine::Progress {
 };
 
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
-    : options_(in_force(options, device_of(model, options))),
-      groups_(groups_of(world, options.placement)),
+    : options_(options),
+      device_(device_of(model, options)),
+      placement_(placement_in_force(world, options, device_)),
+      groups_(groups_of(world, placement_)),
       all_(world.size() > 1 ? &world.all() : nullptr),
       rank_(world.rank()),
-      device_(device_of(model, options)),
-      buffers_(world, model, device_, options.buffers) {
-  check_world(world, options.placement);
+      buffers_(world, model, device_) {
   of_model_.insert(&model);
   for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
   std::unordered_set<const torch::nn::Module*> listed;
@@ -83,16 +91,16 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
     if (!listed.insert(unit.module).second) throw Error(fmt::format("unit {}: its module is listed twice", unit.name));
   }
   const auto division = divide(model, units, options.is_exempt_from_decay);
-  check_alike(world, model, units, options, division);
-  if (placement().offload_optimizer || placement().offload_parameters) {
-    link_ = std::make_unique<HostLink>(device_, options.pin_memory);
+  check_ranks_match(world, model, units, options, division);
+  if (placement().optimizer.is_on_host() || placement().parameters.is_on_host()) {
+    link_ = std::make_unique<HostLink>(device_, options.spread.pin_memory);
   }
   for (std::size_t index = 0; index < units.size(); ++index) {
     add_unit(units[index].name, division[index]);
     index_of_[units[index].module] = index;
   }
   add_unit(kRootName, division.back());
-  if (options.sync_module_states) buffers_.take_from_first();
+  if (options.spread.sync_module_states) buffers_.take_from_first();
   // Nothing fails from here on: an engine that was not made leaves no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
   options_.first_values = {};  // it may hold a file
@@ -110,7 +118,7 @@ void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>&
                                        .device = device_,
                                        .link = link_.get(),
                                        .first_values = options_.first_values,
-                                       .sync_from_first = options_.sync_module_states});
+                                       .sync_from_first = options_.spread.sync_module_states});
 }
 
 void Engine::watch(std::size_t index, const std::vector<UnitParameter>& parameters) {
@@ -130,7 +138,7 @@ Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncau
   // with, nor between micro-steps, which all belong to one set of values.
   const bool evaluates =
       !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ && engine_.last_micro_step_;
-  if (evaluates && engine_.placement().delayed_update) engine_.settle_updates();
+  if (evaluates && engine_.placement().delayed_update) engine_.finish_updates();
   engine_.gather(engine_.root());
   if (c10::GradMode::is_enabled()) {
     engine_.has_forward_ = true;
@@ -164,7 +172,7 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 
 at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
   gather(index);
-  if (options_.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
+  if (options_.spread.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
   Progress& progress = progress_[index];
   if (has_forward_) ++progress.num_runs;  // without gradients, too: backward may compute it again
   if (!c10::GradMode::is_enabled()) {
@@ -182,7 +190,8 @@ at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Bo
 // The last unit stays: backward begins with it. So does one that is recomputed within backward.
 void Engine::release_after_forward(std::size_t index) {
   const bool stays = in_backward_ || index + 1 == root() || !placement().released_after_forward;
-  if (!stays) units_[index].release();
+  if (stays) return;
+  has_forward_ ? units_[index].release_until_backward() : units_[index].release();
 }
 
 void Engine::begin_gather(std::size_t index) {
@@ -205,7 +214,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   if (!has_forward_ && first_error_.empty()) {
     throw Error("backward() without a forward pass since the last one: a graph is passed back once");
   }
-  if (last_micro_step_) settle_until(next_turn_);  // of the backward before
+  if (last_micro_step_) wait_for_reductions_until(next_turn_);  // of the backward before
   if (last_micro_step_ && units_.back().has_gradient()) {
     throw Error("backward() before the last one's gradient was used: call update(), or say that a micro-step follows");
   }
@@ -213,7 +222,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   has_forward_ = false;
   backward_at_ = root();
   last_micro_step_ = last_micro_step;
-  next_turn_ = num_settled_ = 0;
+  next_turn_ = num_waited_ = 0;
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
     progress.is_ready = progress.num_trained == 0;
@@ -241,7 +250,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
 void Engine::on_output_gradient(std::size_t index) {
   backward_at_ = index;
   gather(index);
-  if (options_.backward_prefetch == BackwardPrefetch::kPre) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
+  if (options_.spread.backward_prefetch == BackwardPrefetch::kPre) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
 void Engine::on_input_gradient(std::size_t index) {
@@ -249,9 +258,9 @@ void Engine::on_input_gradient(std::size_t index) {
   if (--progress_[index].num_uses > 0) return;
   // A parameter that this rank has not used gets no gradient. Gathers and reductions take turns here: to wait for it
   // would be another order than the other ranks'.
-  if (placement().parameters_split) on_last_gradient(index);
+  if (placement().parameters.is_split()) on_last_gradient(index);
   units_[index].release();
-  if (options_.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
+  if (options_.spread.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
 void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
@@ -280,7 +289,7 @@ void Engine::on_last_gradient(std::size_t index) {
 void Engine::begin_reduce() {
   const std::size_t turn = next_turn_++, index = unit_of_turn(turn);
   const bool goes_on = groups_.replicas != nullptr;
-  if (turn > 0) settle_until(goes_on ? turn - 1 : turn);
+  if (turn > 0) wait_for_reductions_until(goes_on ? turn - 1 : turn);
   guarded("reduction", index, [&] { units_[index].begin_reduce(last_micro_step_); });
   if (turn == 0 || !goes_on) return;
   const std::size_t before = unit_of_turn(turn - 1);
@@ -288,9 +297,9 @@ void Engine::begin_reduce() {
 }
 
 // In the order in which the reductions began, so that all ranks go on in the other group alike.
-void Engine::settle_until(std::size_t turn) {
-  for (; num_settled_ < turn; ++num_settled_) {
-    const std::size_t index = unit_of_turn(num_settled_);
+void Engine::wait_for_reductions_until(std::size_t turn) {
+  for (; num_waited_ < turn; ++num_waited_) {
+    const std::size_t index = unit_of_turn(num_waited_);
     guarded("reduction", index, [&] { units_[index].wait_reduce(); });
     if (listener_ && last_micro_step_) listener_(index);
   }
@@ -300,13 +309,14 @@ void Engine::release_all() {
   for (FlatUnit& unit : units_) in_unit(rank_, "gather", unit.name(), [&] { unit.release(); });
 }
 
-void Engine::settle_updates() {
+void Engine::finish_updates() {
   if (placement().delayed_update && has_forward_) {
     throw Error(
-        "delayed updates are put in use between a forward and its backward, which needs the values before them");
+        "a delayed update cannot be published between a forward and its backward, which needs the values before it: "
+        "call backward first, or evaluate under NoGradGuard");
   }
   for (std::size_t index = 0; index < units_.size(); ++index) {
-    guarded("update", index, [&] { units_[index].settle_update(); });
+    guarded("update", index, [&] { units_[index].finish_update(); });
   }
 }
 
@@ -316,7 +326,7 @@ void Engine::wait_for_gradients() {
     throw Error("the last backward() said that another micro-step follows: no gradient is whole yet");
   }
   release_all();  // a pass since backward may have gathered what an update makes old
-  settle_until(next_turn_);
+  wait_for_reductions_until(next_turn_);
   if (listener_) return;  // it has had them
   for (const FlatUnit& unit : units_) {
     if (!unit.has_gradient()) {

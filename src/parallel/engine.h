@@ -32,15 +32,9 @@
 
 namespace tessera {
 
-enum class BackwardPrefetch { kNone, kPre, kPost };
-
 struct EngineOptions {
-  Placement placement;
+  SpreadOptions spread;
   UnitTypes types;
-  bool forward_prefetch = true;
-  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
-  bool sync_module_states = true;  // every rank begins with rank 0's values
-  BufferRule buffers = BufferRule::kBroadcast;
   // The parameters that the optimizer's weight decay leaves alone; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
   // Where to compute; none: where the parameters are.
@@ -48,13 +42,12 @@ struct EngineOptions {
   // What the parameters begin with, unit by unit: they may then be on the meta device, and no rank ever holds more of
   // the model than the row says plus one unit. Empty: their own values.
   ParameterSource first_values;
-  bool pin_memory = true;  // host buffers of offloaded state
-  // Where the device is a CPU its memory is the host's, and offloading changes nothing. Tests say that it is apart.
-  bool host_is_apart = false;
+  // Where the device is a CPU its memory is the host's, and offloading changes nothing. Tests say that it is separate.
+  bool host_memory_is_separate = false;
 };
 
-// Throws UsageError where the ranks and their nodes are not what the row needs. The same on every rank.
-void check_world(const World& world, const Placement& placement);
+// Throws UsageError where the ranks and their nodes are not what the strategy needs. The same on every rank.
+void check_world(const World& world, const SpreadOptions& spread);
 
 class Engine : public UnitRunner {
  public:
@@ -87,19 +80,19 @@ class Engine : public UnitRunner {
   // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
   // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
   void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
-  // Waits for updates that go on in the background, puts delayed ones in use, and throws what went wrong in one: at the
-  // end of a run, and before masters and moments are read. Collective. Not between a forward and its backward.
-  void settle_updates();
-  // Collective: batch-norm's statistics by the rule of the options. The first pass of a step does it by itself; before
+  // Waits for updates in the background, publishes delayed ones, and throws what went wrong in one: at the end of a run,
+  // and before masters and moments are read. Collective. Not between a forward and its backward.
+  void finish_updates();
+  // Collective: every rank takes rank 0's batch-norm statistics. The first pass of a step does it by itself; before
   // evaluation and saving the caller does.
-  void sync_buffers() { buffers_.make_alike(); }
+  void sync_buffers() { buffers_.take_from_first(); }
 
   // The units in the order of the model's list, the root last.
   std::vector<FlatUnit>& units() { return units_; }
   const UnitGroups& groups() const { return groups_; }
   const EngineOptions& options() const { return options_; }
-  // The row in force: without offload where the device's memory is the host's.
-  const Placement& placement() const { return options_.placement; }
+  // The row in force: without offload where the device's memory is the host's, as nodes of this size have it.
+  const Placement& placement() const { return placement_; }
   int rank() const { return rank_; }
   Group* all() const { return all_; }  // every rank; null where there is one
   at::Device device() const { return device_; }
@@ -134,13 +127,14 @@ class Engine : public UnitRunner {
 
   std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic
   void begin_reduce();                                                          // of the unit whose turn it is
-  void settle_until(std::size_t turn);
+  void wait_for_reductions_until(std::size_t turn);
 
   EngineOptions options_;
+  at::Device device_;
+  Placement placement_;
   UnitGroups groups_;
   Group* all_;
   int rank_;
-  at::Device device_;
   std::unique_ptr<HostLink> link_;  // null where nothing is offloaded
   ModuleBuffers buffers_;
   std::vector<FlatUnit> units_;
@@ -150,7 +144,7 @@ class Engine : public UnitRunner {
   std::vector<at::Tensor> watched_;                        // parameters that carry a hook of ours
   std::function<void(std::size_t)> listener_;
 
-  std::size_t next_turn_ = 0, num_settled_ = 0;  // turns begun, and turns waited for
+  std::size_t next_turn_ = 0, num_waited_ = 0;  // turns begun, and turns waited for
   bool last_micro_step_ = true, in_backward_ = false;
   bool buffers_are_due_ = true;  // no pass with gradients since the last update
   int num_passes_ = 0;           // that are alive

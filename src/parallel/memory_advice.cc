@@ -43,34 +43,27 @@ Family checkpointing(const PlanRequest& request) {
 
 // Rows that split more than this one does.
 Family strategies(const PlanRequest& request) {
-  const Placement& now = request.options.placement;
-  if (request.options.num_ranks == 1 || now.over == ShardOver::kNobody) return {};
+  const Placement& now = placement_of(request.options.spread.strategy);
+  if (request.options.num_ranks == 1 || now.is_for_one_rank) return {};
   const auto num_split = [](const Placement& row) {
-    return row.optimizer_split + row.gradients_split + row.parameters_split + row.released_after_forward;
+    return row.optimizer.is_split() + row.gradients.is_split() + row.parameters.is_split() + row.released_after_forward;
   };
   Family family;
   for (const char* name : {"zero1", "zero2", "shard_grad_op", "full_shard"}) {
-    Placement row = placement_of(name);
-    if (num_split(row) <= num_split(now)) continue;
-    row.offload_optimizer = now.offload_optimizer;
-    row.delayed_update = now.delayed_update;
-    family.push_back({fmt::format("--strategy {}", name), [row](PlanRequest& changed) {
-                        const bool offload_optimizer = changed.options.placement.offload_optimizer;
-                        changed.options.placement = row;
-                        changed.options.placement.offload_optimizer |= offload_optimizer;
-                      }});
+    if (num_split(placement_of(name)) <= num_split(now)) continue;
+    family.push_back({fmt::format("--strategy {}", name),
+                      [name](PlanRequest& changed) { changed.options.spread.strategy = name; }});
   }
   return family;
 }
 
 Family offload(const PlanRequest& request) {
-  if (!request.options.on_gpu || request.options.placement.offload_optimizer) return {};
-  Family family{
-      {"--offload_optimizer", [](PlanRequest& changed) { changed.options.placement.offload_optimizer = true; }}};
-  if (request.options.placement.parameters_split) {
+  const SpreadOptions& spread = request.options.spread;
+  if (!request.options.on_gpu || spread.offload_optimizer) return {};
+  Family family{{"--offload_optimizer", [](PlanRequest& changed) { changed.options.spread.offload_optimizer = true; }}};
+  if (placement_of(spread.strategy).parameters.is_split()) {
     family.push_back({"--offload_optimizer --offload_param", [](PlanRequest& changed) {
-                        changed.options.placement.offload_optimizer = true;
-                        changed.options.placement.offload_parameters = true;
+                        changed.options.spread.offload_optimizer = changed.options.spread.offload_parameters = true;
                       }});
   }
   return family;

@@ -21,15 +21,23 @@ std::vector<PlannedUnit> planned_units(torch::nn::Module& model, const std::vect
   return planned;
 }
 
+int ranks_of_node(const MemoryPlanOptions& options) {
+  return options.ranks_per_node == 0 ? options.num_ranks : options.ranks_per_node;
+}
+
+Placement planned_placement(const MemoryPlanOptions& options) {
+  const Placement placement = placement_of(options.spread).on_nodes_of(ranks_of_node(options), options.num_ranks);
+  return options.on_gpu || options.host_memory_is_separate ? placement : placement.on_device_alone();
+}
+
 int num_shards_of(const MemoryPlanOptions& options) {
-  const int per_node = options.ranks_per_node == 0 ? options.num_ranks : options.ranks_per_node;
-  switch (options.placement.over) {
-    case ShardOver::kNobody:
+  switch (placement_of(options.spread).reduced_over()) {
+    case Over::kNobody:
       return 1;
-    case ShardOver::kWorld:
+    case Over::kWorld:
       return options.num_ranks;
-    case ShardOver::kNode:
-      return std::min(per_node, options.num_ranks);
+    case Over::kNode:
+      return std::min(ranks_of_node(options), options.num_ranks);
   }
   return 1;
 }
@@ -38,15 +46,16 @@ MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* 
                        const MemoryPlanOptions& options) {
   if (options.num_ranks < 1) throw UsageError(fmt::format("{} ranks: at least 1 is needed", options.num_ranks));
   if (options.num_micro_steps < 1) {
-    throw UsageError(fmt::format("{} micro-steps an update: at least 1 is needed", options.num_micro_steps));
+    throw UsageError(fmt::format("{} micro-steps per update: at least 1 is needed", options.num_micro_steps));
   }
   if (options.ranks_per_node < 0 || options.ranks_per_node > options.num_ranks ||
       (options.ranks_per_node > 0 && options.num_ranks % options.ranks_per_node != 0)) {
-    throw UsageError(fmt::format("{} ranks a node do not make {} ranks: nodes must be alike", options.ranks_per_node,
+    throw UsageError(fmt::format("{} ranks per node do not make {} ranks: nodes must be alike", options.ranks_per_node,
                                  options.num_ranks));
   }
-  if (options.placement.over == ShardOver::kNobody && options.num_ranks > 1) {
-    throw UsageError(fmt::format("strategy 'single' is for one rank, and there are {}", options.num_ranks));
+  if (placement_of(options.spread).is_for_one_rank && options.num_ranks > 1) {
+    throw UsageError(
+        fmt::format("strategy '{}' is for one rank, but there are {}", options.spread.strategy, options.num_ranks));
   }
   if (units.empty() || (step != nullptr && step->num_units() + 1 != units.size())) {
     throw Error("a memory plan needs the units that the model's step has, and the root");

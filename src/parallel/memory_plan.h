@@ -32,19 +32,18 @@ std::vector<PlannedUnit> planned_units(torch::nn::Module& model, const std::vect
                                        const std::function<bool(const std::string& name)>& is_exempt_from_decay = {});
 
 struct MemoryPlanOptions {
-  Placement placement;
+  SpreadOptions spread;
   UnitTypes types;
   int num_moments = 2;  // float32 numbers that the optimizer keeps for each parameter
   int num_ranks = 1;
   int ranks_per_node = 0;  // 0: all are of one node
   int num_micro_steps = 1;
   bool checkpoints_activations = false;
-  bool forward_prefetch = true;
-  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   // A unit's flat gradient is there until its reduction has read it: while the next unit's is made (across nodes, while
   // the next two are). False: gone at once, as where ranks are threads that go in step.
   bool reductions_take_time = true;
-  bool on_gpu = true;             // else the device is a CPU
+  bool on_gpu = true;  // else the device is a CPU, and offload changes nothing
+  bool host_memory_is_separate = false;  // of a CPU: tests say so, as they say it to the engine
   std::int64_t buffer_bytes = 0;  // of the module: batch-norm's statistics
 };
 
@@ -69,7 +68,9 @@ struct MemoryPlan {
 // node larger than the world).
 MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
 
-// Over how many ranks the row splits a unit.
+// The row as these ranks and nodes have it, and over how many ranks it splits a unit.
+Placement planned_placement(const MemoryPlanOptions& options);
 int num_shards_of(const MemoryPlanOptions& options);
+int ranks_of_node(const MemoryPlanOptions& options);
 
 }  // namespace tessera

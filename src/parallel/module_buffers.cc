@@ -9,20 +9,7 @@
 #include "core/error.h"
 
 namespace tessera {
-namespace {
-
-constexpr const char* kName = "buffers";
-
-// Of the types that ranks can add.
-bool has_mean(const at::Tensor& flat) {
-  const at::ScalarType type = flat.scalar_type();
-  return flat.numel() > 0 && (type == at::kFloat || type == at::kHalf || type == at::kBFloat16);
-}
-
-}  // namespace
-
-ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device device, BufferRule rule)
-    : world_(world), rule_(rule) {
+ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device device) : world_(world) {
   const at::NoGradGuard no_gradients;
   std::map<at::ScalarType, std::vector<at::Tensor>> of_type;
   std::unordered_set<const c10::TensorImpl*> taken;
@@ -49,26 +36,12 @@ ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device 
   }
 }
 
-void ModuleBuffers::make_alike() {
-  if (rule_ == BufferRule::kLocal || world_.size() == 1) return;
-  if (rule_ == BufferRule::kBroadcast) return take_from_first();
-  for (const at::Tensor& flat : flat_) {
-    if (has_mean(flat)) {
-      world_.all().all_reduce(flat, ReduceOp::AVG, kName)->wait();
-    } else {
-      take_from_first(flat);
-    }
-  }
-}
-
+// Any type travels as bytes.
 void ModuleBuffers::take_from_first() {
   if (world_.size() == 1) return;
-  for (const at::Tensor& flat : flat_) take_from_first(flat);
-}
-
-// Any type travels as bytes.
-void ModuleBuffers::take_from_first(const at::Tensor& flat) {
-  if (flat.numel() > 0) world_.all().broadcast(flat.view(at::kByte), 0, kName)->wait();
+  for (const at::Tensor& flat : flat_) {
+    if (flat.numel() > 0) world_.all().broadcast(flat.view(at::kByte), 0, "buffers")->wait();
+  }
 }
 
 }  // namespace tessera

@@ -8,37 +8,39 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
+
+#include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {
 namespace {
 
-bool has_first_moment(const OptimizerOptions& options) {
-  const auto* sgd = std::get_if<kernels::Sgd>(&options);
-  return sgd == nullptr || sgd->momentum != 0;
-}
-
 // A part of a tensor that covers the unit's own range.
 at::Tensor part(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range) {
-  return tensor.narrow(0, range.begin - unit.range().begin, range.numel());
+  return tensor.narrow(0, range.begin - unit.updated().begin, range.numel());
 }
-std::optional<at::Tensor> part_if_any(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range) {
-  return tensor.defined() ? std::optional(part(unit, tensor, range)) : std::nullopt;
+
+at::ScalarType scalar_type_of(NumberType type) {
+  return type == NumberType::kFloat32 ? at::kFloat : type == NumberType::kFloat16 ? at::kHalf : at::kBFloat16;
 }
 
 }  // namespace
 
-ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerOptions& options, HostUpdates host_updates)
-    : engine_(engine), options_(options), square_sums_(engine.units().size()) {
+ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerChoice& choice, HostUpdates host_updates)
+    : engine_(engine),
+      choice_(choice),
+      states_(choice.optimizer->states(choice.numbers)),
+      square_sums_(engine.units().size()) {
+  choice_.optimizer->check(choice_.numbers);
   for (const FlatUnit& unit : engine_.units()) {
-    Moments& moments = moments_.emplace_back();
-    if (has_first_moment(options_)) moments.first = at::zeros_like(unit.master());
-    if (std::holds_alternative<kernels::AdamW>(options_)) moments.second = at::zeros_like(unit.master());
+    std::vector<at::Tensor>& states = states_of_unit_.emplace_back();
+    for (const OptimizerState& state : states_) {
+      states.push_back(at::zeros_like(unit.master(), unit.master().options().dtype(scalar_type_of(state.type))));
+    }
   }
   const bool wanted =
       host_updates == HostUpdates::kInBackground || (host_updates == HostUpdates::kAuto && !engine_.device().is_cpu());
-  if (wanted && engine_.placement().offload_optimizer) worker_ = std::make_unique<HostWorker>();
+  if (wanted && engine_.placement().optimizer.is_on_host()) worker_ = std::make_unique<HostWorker>();
 }
 
 ShardedOptimizer::~ShardedOptimizer() {
@@ -84,7 +86,7 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   if (was_updated) {
     if (!result.skipped) return result;
     throw Error(describe(result.faults) +
-                "; it was used before that was known, as updates during backward do: the model is spoilt; go back to a "
+                "; it was used before that was known, as updates during backward do: the model is spoilt; resume from a "
                 "checkpoint, and let updates wait for the norm");
   }
   if (!result.skipped) {
@@ -97,7 +99,7 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
     for (std::size_t i = 0; i < engine_.units().size(); ++i) {
       engine_.guarded("update", i, [&unit = engine_.units()[i]] {
         unit.forget_gradient();
-        unit.use_update().wait();
+        unit.publish_update().wait();
       });
     }
   }
@@ -117,24 +119,24 @@ void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
 
 void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {
   FlatUnit& unit = engine_.units()[index];
-  const Transfer before = engine_.guarded("update", index, [&] { return unit.use_update(); });
-  const auto work = [this, &unit, index, learning_rate, gradient_scale, before, step = num_updates_,
-                     rank = engine_.rank()] {
+  const Transfer before = engine_.guarded("update", index, [&] { return unit.publish_update(); });
+  const UpdateNumbers update{learning_rate, gradient_scale, num_updates_};
+  const auto work = [this, &unit, index, update, before, rank = engine_.rank()] {
     in_unit(rank, "update", unit.name(), [&] {
       at::NoGradGuard no_gradients;
       before.wait();
       unit.wait_gradient_on_host();
-      update_unit(unit, moments_[index], learning_rate, gradient_scale, step);
+      update_unit(index, update);
     });
   };
   engine_.guarded("update", index, [&] {
-    if (worker_) return unit.take_update(worker_->begin(work));
+    if (worker_) return unit.adopt_update(worker_->begin(work));
     work();
-    unit.take_update();
+    unit.adopt_update();
   });
 }
 
-// Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective a step.
+// Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective per step.
 double ShardedOptimizer::gradient_norm() const {
   // The order of the gathers goes with the sums: units of one size that ranks gather in different orders would be
   // mixed up and nobody would notice.
@@ -187,35 +189,19 @@ std::vector<GradientFault> ShardedOptimizer::find_faults() const {
   return find_gradient_faults(engine_.all(), engine_.device(), names, is_finite);
 }
 
-void ShardedOptimizer::update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate,
-                                   double gradient_scale, std::int64_t step) const {
+// Parameters without weight decay lie together: two calls at most.
+void ShardedOptimizer::update_unit(std::size_t index, const UpdateNumbers& update) const {
+  const FlatUnit& unit = engine_.units()[index];
   for (const ParameterGroup group : {ParameterGroup::kDecaying, ParameterGroup::kPlain}) {
-    const FlatRange range = intersect(unit.layout().range_of(group), unit.range());
+    const FlatRange range = intersect(unit.layout().range_of(group), unit.updated());
     if (range.empty()) continue;
-    std::visit(
-        [&](auto how) {
-          how.learning_rate = learning_rate;
-          how.gradient_scale = gradient_scale;
-          if (group == ParameterGroup::kPlain) how.weight_decay = 0;
-          update_range(unit, moments, range, how, step);
-        },
-        options_);
+    OptimizerNumbers numbers = choice_.numbers;
+    if (group == ParameterGroup::kPlain) numbers.weight_decay = 0;
+    OptimizerSlice slice{part(unit, unit.master(), range), part(unit, unit.gradient(), range)};
+    for (const at::Tensor& state : states_of_unit_[index]) slice.states.push_back(part(unit, state, range));
+    if (unit.compute_copy().defined()) slice.copy = part(unit, unit.compute_copy(), range);
+    choice_.optimizer->update(slice, numbers, update);
   }
-}
-
-void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how,
-                                    std::int64_t step) const {
-  kernels::adamw_step(
-      {part(unit, unit.master(), range), part(unit, unit.gradient(), range), part(unit, moments.first, range),
-       part(unit, moments.second, range), part_if_any(unit, unit.compute_copy(), range)},
-      how, step);
-}
-
-void ShardedOptimizer::update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how,
-                                    std::int64_t step) const {
-  kernels::sgd_step({part(unit, unit.master(), range), part(unit, unit.gradient(), range),
-                     part_if_any(unit, moments.first, range), part_if_any(unit, unit.compute_copy(), range)},
-                    how, step);
 }
 
 }  // namespace tessera

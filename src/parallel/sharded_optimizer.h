@@ -9,19 +9,24 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "kernels/adamw.h"
-#include "kernels/sgd.h"
+#include "kernels/optimizers/optimizer.h"
 #include "parallel/engine.h"
 #include "parallel/gradient_fault.h"
 #include "parallel/host_worker.h"
 
 namespace tessera {
 
-// Learning rate and gradient scale come with each update; the weight decay is that of the decaying parameters.
-using OptimizerOptions = std::variant<kernels::AdamW, kernels::Sgd>;
+// The learning rate comes with each update; the weight decay is that of the decaying parameters.
+struct OptimizerChoice {
+  const Optimizer* optimizer = nullptr;
+  OptimizerNumbers numbers{};
+};
+// By any word of optimizers().
+inline OptimizerChoice choose_optimizer(const std::string& word, const OptimizerNumbers& numbers = {}) {
+  return {&optimizer_of(word), numbers};
+}
 
 struct UpdateArguments {
   double learning_rate = 0;
@@ -42,7 +47,7 @@ enum class HostUpdates { kAuto, kAtOnce, kInBackground };
 class ShardedOptimizer {
  public:
   // The engine must outlive it.
-  ShardedOptimizer(Engine& engine, const OptimizerOptions& options, HostUpdates host_updates = HostUpdates::kAuto);
+  ShardedOptimizer(Engine& engine, const OptimizerChoice& choice, HostUpdates host_updates = HostUpdates::kAuto);
   ~ShardedOptimizer();
 
   // Before the last micro-step's backward: each unit is updated as soon as its gradient is there, within backward, and
@@ -53,31 +58,23 @@ class ShardedOptimizer {
 
   std::int64_t num_updates() const { return num_updates_; }
   void set_num_updates(std::int64_t number) { num_updates_ = number; }
-  // Of the unit's range(), float32, where the master is; undefined where the optimizer has none. After
-  // FlatUnit::settle_update.
-  const at::Tensor& first_moment(std::size_t unit) const { return moments_[unit].first; }
-  const at::Tensor& second_moment(std::size_t unit) const { return moments_[unit].second; }
+  // What the optimizer keeps, by torch's names.
+  const std::vector<OptimizerState>& states() const { return states_; }
+  // State `index` of a unit's updated() part, where the master is. After FlatUnit::finish_update.
+  const at::Tensor& state(std::size_t unit, std::size_t index) const { return states_of_unit_[unit][index]; }
 
  private:
-  struct Moments {  // of one unit's range, float32; undefined where the optimizer has none
-    at::Tensor first, second;
-  };
-
   double gradient_norm() const;
   void check_order(const at::Tensor& order_of_rank) const;
   std::vector<GradientFault> find_faults() const;
   void update_all(double learning_rate, double gradient_scale);
   void begin_update(std::size_t index, double learning_rate, double gradient_scale);
-  void update_unit(const FlatUnit& unit, const Moments& moments, double learning_rate, double gradient_scale,
-                   std::int64_t step) const;
-  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::AdamW how,
-                    std::int64_t step) const;
-  void update_range(const FlatUnit& unit, const Moments& moments, FlatRange range, kernels::Sgd how,
-                    std::int64_t step) const;
+  void update_unit(std::size_t index, const UpdateNumbers& update) const;
 
   Engine& engine_;
-  OptimizerOptions options_;
-  std::vector<Moments> moments_;
+  OptimizerChoice choice_;
+  std::vector<OptimizerState> states_;
+  std::vector<std::vector<at::Tensor>> states_of_unit_;
   std::vector<at::Tensor> square_sums_;  // by unit, of this step
   std::int64_t num_updates_ = 0;
   bool is_updating_ = false;            // during backward

@@ -21,17 +21,18 @@ constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
 StepPlayer::StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options)
     : options_(options),
       step_(step),
-      row_(options.placement.on(num_shards_of(options))),
-      has_replicas_(options.placement.reduced_across_nodes && num_shards_of(options) < options.num_ranks) {
+      row_(planned_placement(options).in_shards(num_shards_of(options))),
+      has_replicas_(row_.reduced_over() == Over::kNode && num_shards_of(options) < options.num_ranks) {
   is_alone_ = num_shards_of(options) == 1 && !has_replicas_;
   const int num_shards = num_shards_of(options);
+  const Placement placement = planned_placement(options);
   for (const PlannedUnit& unit : units) {
     const FlatLayout layout(unit.parameters, num_shards);
     State& state = units_.emplace_back(
         State{.name = unit.name,
               .layout = layout,
-              .device = unit_bytes(layout, options.placement, options.types, options.num_moments),
-              .host = host_unit_bytes(layout, options.placement, options.types, options.num_moments)});
+              .device = unit_bytes(layout, placement, options.types, options.num_moments, ranks_of_node(options)),
+              .host = host_unit_bytes(layout, placement, options.types, options.num_moments)});
     for (const FlatLayout::Entry& entry : unit.parameters) state.num_trained += entry.group != ParameterGroup::kFrozen;
   }
 }
@@ -68,22 +69,28 @@ MemoryPlan StepPlayer::play() {
 
 void StepPlayer::gather(std::size_t index) {
   State& unit = units_[index];
-  if (!row_.parameters_split || unit.is_whole) return;
+  if (!row_.parameters.is_split() || unit.is_whole) return;
   take(&MemoryUse::in_flight, unit.device.gathered);
   unit.is_whole = true;
 }
 
 void StepPlayer::release(std::size_t index) {
   State& unit = units_[index];
-  if (!row_.parameters_split || !unit.is_whole) return;
+  if (!row_.parameters.is_split() || !unit.is_whole) return;
   give(&MemoryUse::in_flight, unit.device.gathered);
   unit.is_whole = false;
+}
+
+void StepPlayer::release_until_backward(std::size_t index) {
+  State& unit = units_[index];
+  if (!std::exchange(unit.has_second_copy, true)) take(&MemoryUse::in_flight, unit.device.second_copy);
+  release(index);
 }
 
 void StepPlayer::micro_step(bool is_last) {
   is_last_ = is_last;
   for (State& unit : units_) unit.num_missing = unit.num_trained;
-  next_turn_ = num_settled_ = 0;
+  next_turn_ = num_waited_ = 0;
   moment_ = "the root's forward";
   gather(root());
   forward();
@@ -100,9 +107,9 @@ void StepPlayer::forward() {
   for (std::size_t i = 0; i < root(); ++i) {
     moment_ = fmt::format("forward of {}", units_[i].name);
     gather(i);
-    if (options_.forward_prefetch && i + 1 < root()) gather(i + 1);
+    if (options_.spread.forward_prefetch && i + 1 < root()) gather(i + 1);
     if (step_ != nullptr) step_->unit_forward(i, keeps, *this);
-    if (row_.released_after_forward && i + 1 < root()) release(i);
+    if (row_.released_after_forward && i + 1 < root()) release_until_backward(i);
   }
   moment_ = "the head and its loss";
   if (step_ != nullptr) step_->end_forward(*this);
@@ -117,7 +124,7 @@ void StepPlayer::backward() {
     at_ = i;
     gather(i);
     // A unit that is computed again is gathered first, the next when its gradients begin: the same at their largest.
-    if (options_.backward_prefetch == BackwardPrefetch::kPre && i > 0) gather(i - 1);
+    if (options_.spread.backward_prefetch == BackwardPrefetch::kPre && i > 0) gather(i - 1);
     if (step_ == nullptr) {
       make_flat(units_[i]);
     } else if (options_.checkpoints_activations) {
@@ -127,7 +134,7 @@ void StepPlayer::backward() {
     }
     while (step_ == nullptr && next_turn_ < root() && unit_of_turn(next_turn_) >= i) begin_reduce();
     release(i);
-    if (options_.backward_prefetch == BackwardPrefetch::kPost && i > 0) gather(i - 1);
+    if (options_.spread.backward_prefetch == BackwardPrefetch::kPost && i > 0) gather(i - 1);
   }
   moment_ = "the root's gradients";
   at_ = root();
@@ -164,14 +171,14 @@ void StepPlayer::begin_reduce() {
   const std::size_t turn = next_turn_++;
   State& unit = units_[unit_of_turn(turn)];
   // The one before has had this unit's backward to arrive; one that goes on in another group gets a second.
-  const std::size_t settled = has_replicas_ && turn > 0 ? turn - 1 : turn;
-  while (num_settled_ < settled) settle(units_[unit_of_turn(num_settled_++)]);
+  const std::size_t end = has_replicas_ && turn > 0 ? turn - 1 : turn;
+  while (num_waited_ < end) wait_reduce(units_[unit_of_turn(num_waited_++)]);
   move_waiting(unit);
-  if (!row_.gradients_split && !is_last_) {
+  if (!row_.gradients.is_split() && !is_last_) {
     unit.adds = true;
     return;
   }
-  settle(unit);                                                             // the micro-step before
+  wait_reduce(unit);                                                        // the micro-step before
   if (!is_alone_) pass(flat_kind(), unit.layout.num_blocks() * kSumBytes);  // is this rank's own finite?
   const std::int64_t whole_bytes = unit.layout.padded_numel() * reduce_bytes();
   if (unit.device.flat_gradient != whole_bytes) {
@@ -179,7 +186,7 @@ void StepPlayer::begin_reduce() {
     give(flat_kind(), unit.device.flat_gradient);
   }
   unit.has_flat = unit.adds = false;
-  if (!row_.optimizer_split) {
+  if (!row_.optimizer.is_split()) {
     unit.incoming_bytes = whole_bytes;
     return;
   }
@@ -194,35 +201,38 @@ void StepPlayer::make_flat(State& unit) {
   take(flat_kind(), unit.device.flat_gradient);
 }
 
-void StepPlayer::settle(State& unit) {
+void StepPlayer::wait_reduce(State& unit) {
   give(flat_kind(), std::exchange(unit.reducing_bytes, 0));
   if (unit.incoming_bytes == 0) return;
   const std::int64_t float_bytes = unit.incoming_bytes / reduce_bytes() * kFloatBytes;
-  if (unit.settled_bytes > 0) {
+  if (unit.reduced_bytes > 0) {
     if (half_on_cpu(options_.types.reduce)) pass(&MemoryUse::gradients, float_bytes);
     give(&MemoryUse::gradients, unit.incoming_bytes);
   } else if (options_.types.accumulates && float_bytes != unit.incoming_bytes) {
-    take(&MemoryUse::gradients, unit.settled_bytes = float_bytes);
+    take(&MemoryUse::gradients, unit.reduced_bytes = float_bytes);
     give(&MemoryUse::gradients, unit.incoming_bytes);
   } else {
-    unit.settled_bytes = unit.incoming_bytes;
+    unit.reduced_bytes = unit.incoming_bytes;
   }
   unit.incoming_bytes = 0;
-  if (is_last_ && row_.offload_optimizer) give(&MemoryUse::gradients, std::exchange(unit.settled_bytes, 0));
+  if (is_last_ && row_.optimizer.is_on_host()) give(&MemoryUse::gradients, std::exchange(unit.reduced_bytes, 0));
 }
 
 void StepPlayer::update() {
   moment_ = "the update";
-  for (State& unit : units_) settle(unit);
+  for (State& unit : units_) wait_reduce(unit);
   // Sums of squares of each unit's blocks, one after another, from all ranks.
   std::int64_t sums_bytes = 0;
   for (const State& unit : units_) {
-    const std::int64_t numel = row_.optimizer_split ? unit.layout.shard_numel() : unit.layout.padded_numel();
+    const std::int64_t numel = row_.optimizer.is_split() ? unit.layout.shard_numel() : unit.layout.padded_numel();
     sums_bytes += numel / kernels::kNormBlock * kSumBytes;
   }
-  const int num_parts = row_.optimizer_split ? num_shards_of(options_) : 1;
+  const int num_parts = row_.optimizer.is_split() ? num_shards_of(options_) : 1;
   pass(&MemoryUse::in_flight, sums_bytes * (num_parts > 1 ? 2 + num_parts : 2));
-  for (State& unit : units_) give(&MemoryUse::gradients, std::exchange(unit.settled_bytes, 0));
+  for (State& unit : units_) {
+    give(&MemoryUse::gradients, std::exchange(unit.reduced_bytes, 0));
+    if (std::exchange(unit.has_second_copy, false)) give(&MemoryUse::in_flight, unit.device.second_copy);
+  }
 }
 
 }  // namespace tessera

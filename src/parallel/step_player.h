@@ -34,10 +34,11 @@ class StepPlayer : public MemoryTape {
     // In this step.
     std::size_t num_missing = 0;
     bool is_whole = false, has_flat = false, adds = false;  // adds: an earlier micro-step's gradient is there
+    bool has_second_copy = false;
     std::int64_t reducing_bytes = 0;                        // a flat gradient that a reduction still reads
     std::int64_t waiting_numel = 0, waiting_bytes = 0;      // small gradients that wait for each other
     std::int64_t largest_waiting = 0;                       // what the largest of them takes while it is added
-    std::int64_t incoming_bytes = 0, settled_bytes = 0;
+    std::int64_t incoming_bytes = 0, reduced_bytes = 0;
   };
   void take(Kind kind, std::int64_t bytes);
   void give(Kind kind, std::int64_t bytes) { now_.*kind -= bytes; }
@@ -47,17 +48,18 @@ class StepPlayer : public MemoryTape {
   std::size_t unit_of_turn(std::size_t turn) const { return turn == root() ? root() : root() - 1 - turn; }
   void gather(std::size_t index);
   void release(std::size_t index);
+  void release_until_backward(std::size_t index);
   void micro_step(bool is_last);
   void forward();
   void backward();
   void begin_reduce();
   void move_waiting(State& unit);
   void make_flat(State& unit);
-  void settle(State& unit);
+  void wait_reduce(State& unit);
   void update();
 
   // Where a flat gradient counts: kept whole it is the gradient, else it is on its way.
-  Kind flat_kind() const { return row_.optimizer_split ? &MemoryUse::in_flight : &MemoryUse::gradients; }
+  Kind flat_kind() const { return row_.optimizer.is_split() ? &MemoryUse::in_flight : &MemoryUse::gradients; }
   std::int64_t reduce_bytes() const { return static_cast<std::int64_t>(c10::elementSize(options_.types.reduce)); }
   bool half_on_cpu(at::ScalarType type) const { return !options_.on_gpu && type != at::kFloat; }
 
@@ -72,7 +74,7 @@ class StepPlayer : public MemoryTape {
   bool is_last_ = true;
   std::size_t at_ = 0;         // the unit whose gradients come
   std::size_t next_turn_ = 0;  // the next reduction, the last unit's first, the root's last
-  std::size_t num_settled_ = 0;
+  std::size_t num_waited_ = 0;
 };
 
 }  // namespace tessera

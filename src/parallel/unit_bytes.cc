@@ -1,5 +1,7 @@
 #include "parallel/unit_bytes.h"
 
+#include "model/step_memory.h"
+
 namespace tessera {
 namespace {
 
@@ -12,46 +14,48 @@ struct Numels {
 };
 Numels numels_of(const FlatLayout& layout, const Placement& placement) {
   const std::int64_t whole = layout.padded_numel(), shard = layout.shard_numel();
-  return {whole, shard, placement.optimizer_split ? shard : whole};
+  return {whole, shard, placement.optimizer.is_split() ? shard : whole};
 }
 
 }  // namespace
 
-UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments) {
-  const Placement placement = row.on(layout.num_shards());
+UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments,
+                     int ranks_per_node) {
+  const Placement placement = row.in_shards(layout.num_shards());
   const Numels n = numels_of(layout, placement);
-  const bool adds_whole = types.accumulates && !placement.gradients_split;
-  const bool master_is_parameters = types.compute == at::kFloat && !placement.offload_parameters;
+  const bool adds_whole = types.accumulates && !placement.gradients.is_split();
+  const bool master_is_parameters = types.compute == at::kFloat && !placement.parameters.is_on_host();
   UnitBytes bytes;
-  if (!placement.offload_parameters) {
-    bytes.parameters = (placement.parameters_split ? n.shard : n.whole) * size_of(types.compute);
+  if (!placement.parameters.is_on_host()) {
+    bytes.parameters = (placement.parameters.is_split() ? n.shard : n.whole) * size_of(types.compute);
   }
-  if (!placement.offload_optimizer) {
+  if (!placement.optimizer.is_on_host()) {
     bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
     bytes.moments = n.updated * num_moments * kFloatBytes;
   }
-  bytes.gathered = placement.parameters_split ? n.whole * size_of(types.compute) : 0;
+  bytes.gathered = placement.parameters.is_split() ? n.whole * size_of(types.compute) : 0;
+  if (placement.keeps_second_copy()) bytes.second_copy = n.whole / ranks_per_node * size_of(types.compute);
   bytes.flat_gradient = n.whole * (adds_whole ? kFloatBytes : size_of(types.reduce));
-  if (!placement.offload_optimizer || types.accumulates) {
+  if (!placement.optimizer.is_on_host() || types.accumulates) {
     bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));
   }
   return bytes;
 }
 
 UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments) {
-  const Placement placement = row.on(layout.num_shards());
+  const Placement placement = row.in_shards(layout.num_shards());
   const Numels n = numels_of(layout, placement);
   const bool is_float = types.compute == at::kFloat;
   UnitBytes bytes;
-  if (placement.offload_parameters) {
+  if (placement.parameters.is_on_host()) {
     bytes.parameters = n.shard * size_of(types.compute);
     // What gathers send is not what the optimizer writes meanwhile.
     if (placement.delayed_update && !is_float) bytes.parameters *= 2;
-  } else if (placement.offload_optimizer && !is_float) {
+  } else if (placement.optimizer.is_on_host() && !is_float) {
     bytes.parameters = n.updated * size_of(types.compute);
   }
-  if (placement.offload_optimizer) {
-    const bool master_is_parameters = is_float && placement.offload_parameters && !placement.delayed_update;
+  if (placement.optimizer.is_on_host()) {
+    const bool master_is_parameters = is_float && placement.parameters.is_on_host() && !placement.delayed_update;
     bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
     bytes.moments = n.updated * num_moments * kFloatBytes;
     bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));

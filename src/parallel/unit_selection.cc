@@ -40,18 +40,6 @@ void check_kinds(const UnitRule& rule, const std::set<std::string>& there) {
   }
 }
 
-void find_below(torch::nn::Module& module, const std::string& path, const UnitRule& rule, std::vector<Unit>& found) {
-  for (const auto& child : module.named_children()) {
-    const std::string name = path.empty() ? child.key() : path + "." + child.key();
-    const std::string& kind = child.value()->name();
-    if (picks(rule, kind, *child.value()) && num_parameters(*child.value()) > 0) {
-      found.push_back({name, last_word(kind), child.value().get()});
-    } else {
-      find_below(*child.value(), name, rule, found);
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<Unit> select_units(const std::vector<Unit>& units, const UnitRule& rule) {
@@ -62,15 +50,6 @@ std::vector<Unit> select_units(const std::vector<Unit>& units, const UnitRule& r
   std::copy_if(units.begin(), units.end(), std::back_inserter(selected),
                [&](const Unit& unit) { return picks(rule, unit.kind, *unit.module); });
   return selected;
-}
-
-std::vector<Unit> find_units(torch::nn::Module& model, const UnitRule& rule) {
-  std::set<std::string> there;
-  for (const auto& module : model.modules(/*include_self=*/false)) there.insert(last_word(module->name()));
-  check_kinds(rule, there);
-  std::vector<Unit> found;
-  find_below(model, "", rule, found);
-  return found;
 }
 
 }  // namespace tessera

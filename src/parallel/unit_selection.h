@@ -1,4 +1,4 @@
-// Which modules of a model are units of their own: by its own list, by class, or by size.
+// Which modules of a model are units of their own: all that it lists, or by class or size.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,10 +21,5 @@ struct UnitRule {
 // Of the units that a model lists those that the rule picks, in their order. Throws UsageError where a class is none of
 // the model's, naming those that are.
 std::vector<Unit> select_units(const std::vector<Unit>& units, const UnitRule& rule);
-
-// For a model that lists none: its submodules of the given classes ("torch::nn::LinearImpl", "Linear", "Block"), or
-// with at least so many parameters; the outermost of each branch, in the model's order. The model must run them in that
-// order through a UnitRunner.
-std::vector<Unit> find_units(torch::nn::Module& model, const UnitRule& rule);
 
 }  // namespace tessera

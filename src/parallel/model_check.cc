@@ -1,15 +1,14 @@
-#include "parallel/model_likeness.h"
+#include "parallel/model_check.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
 #include <string>
 
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "parallel/spread_options.h"
 
 namespace tessera {
 namespace {
@@ -20,45 +19,16 @@ struct Feature {
 };
 using Features = std::vector<Feature>;
 
-const char* name_of(BackwardPrefetch prefetch) {
-  switch (prefetch) {
-    case BackwardPrefetch::kPre:
-      return "pre";
-    case BackwardPrefetch::kPost:
-      return "post";
-    default:
-      return "none";
-  }
-}
-
-const char* name_of(BufferRule rule) {
-  switch (rule) {
-    case BufferRule::kBroadcast:
-      return "broadcast";
-    case BufferRule::kAverage:
-      return "average";
-    default:
-      return "local";
-  }
-}
-
 void add_options(const EngineOptions& options, Features& features) {
   const auto add = [&](const char* what, const auto& value) {
     features.push_back({fmt::format("option {}", what), fmt::format("{}", value)});
   };
-  add("strategy", options.placement.strategy);
-  add("offload_optimizer", options.placement.offload_optimizer);
-  add("offload_parameters", options.placement.offload_parameters);
-  add("delayed_update", options.placement.delayed_update);
+  for (const auto& [name, value] : describe(options.spread)) add(name.c_str(), value);
   add("compute type", c10::toString(options.types.compute));
   add("reduce type", c10::toString(options.types.reduce));
   add("accumulates", options.types.accumulates);
-  add("forward_prefetch", options.forward_prefetch);
-  add("backward_prefetch", name_of(options.backward_prefetch));
-  add("sync_module_states", options.sync_module_states);
-  add("buffers", name_of(options.buffers));
   add("device", options.device ? c10::DeviceTypeName(options.device->type(), true) : "that of the parameters");
-  add("host_is_apart", options.host_is_apart);
+  add("host_memory_is_separate", options.host_memory_is_separate);
 }
 
 const char* name_of(ParameterGroup group) {
@@ -115,20 +85,6 @@ Features from_text(const std::string& text) {
   return features;
 }
 
-std::string broadcast_text(World& world, const std::string& text) {
-  at::Tensor length = at::tensor({static_cast<std::int64_t>(text.size())}, at::kLong).to(world.device());
-  world.all().broadcast(length, 0, "model structure")->wait();
-  at::Tensor bytes = at::empty({length.item<std::int64_t>()}, at::dtype(at::kByte).device(world.device()));
-  if (world.rank() == 0) {
-    at::Tensor own = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-    std::memcpy(own.data_ptr(), text.data(), text.size());
-    bytes.copy_(own);
-  }
-  world.all().broadcast(bytes, 0, "model structure")->wait();
-  const at::Tensor host = bytes.cpu();
-  return {static_cast<const char*>(host.const_data_ptr()), static_cast<std::size_t>(host.numel())};
-}
-
 // Features come in sections (options, parameters, units, buffers), numbered within one: where one rank has fewer of
 // a kind, what stands in that place is of the next kind, and what is missing is told by the one that has it.
 std::string difference(const Feature* there, const Feature* here) {
@@ -143,20 +99,20 @@ std::string difference(const Feature* there, const Feature* here) {
 }
 
 void compare(World& world, const Features& own) {
-  const Features theirs = from_text(broadcast_text(world, to_text(own)));
+  const Features theirs = from_text(text_of_first_rank(world, to_text(own), "model structure"));
   for (std::size_t i = 0; i < theirs.size() || i < own.size(); ++i) {
     const Feature* there = i < theirs.size() ? &theirs[i] : nullptr;
     const Feature* here = i < own.size() ? &own[i] : nullptr;
     if (there != nullptr && here != nullptr && there->what == here->what && there->value == here->value) continue;
-    throw Error(fmt::format("rank {} does not hold the model that rank 0 holds, or does not spread it alike: {}",
-                            world.rank(), difference(there, here)),
-                ExitStatus::kRendezvous);
+    throw rendezvous_error(
+        fmt::format("rank {} does not hold the model that rank 0 holds, or does not spread it alike: {}", world.rank(),
+                    difference(there, here)));
   }
 }
 
 }  // namespace
 
-void check_alike(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
+void check_ranks_match(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
                  const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit) {
   if (world.size() == 1) return;
   Features features;

@@ -1,0 +1,59 @@
+#include "parallel/train_step.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+EngineOptions engine_options(const World& world, const TrainStepOptions& options) {
+  const at::ScalarType compute = options.compute_type;
+  if (compute != at::kFloat && compute != at::kBFloat16 && compute != at::kHalf) {
+    throw UsageError(fmt::format("compute_type {}: expected Float, BFloat16 or Half", c10::toString(compute)));
+  }
+  EngineOptions engine;
+  engine.spread = resolve_strategy(options.spread, world.size());
+  engine.types = {compute, options.reduce_type.value_or(compute), options.accumulates};
+  engine.is_exempt_from_decay = options.is_exempt_from_decay;
+  engine.device = options.device;
+  engine.first_values = options.first_values;
+  return engine;
+}
+
+}  // namespace
+
+TrainStep::TrainStep(World& world, torch::nn::Module& model, const std::vector<Unit>& units,
+                     const TrainStepOptions& options)
+    : engine_(world, model, units, engine_options(world, options)) {
+  if (options.recomputes) recomputing_.emplace(engine_);
+  if (options.loss_scale) scaler_.emplace(*options.loss_scale);
+}
+
+void TrainStep::set_optimizer(const OptimizerChoice& choice) {
+  optimizer_ = std::make_unique<ShardedOptimizer>(engine_, choice);
+}
+
+void TrainStep::backward(const at::Tensor& loss, double factor, bool is_last_micro_step) {
+  engine_.backward(factor == 1 ? loss : loss * factor, is_last_micro_step);
+}
+
+// Where the host updates, its work hides behind backward's; the price is that no step can be skipped.
+void TrainStep::announce(const StepArguments& arguments) {
+  const Placement& row = engine_.placement();
+  const bool can_wait_for_nothing = arguments.max_norm == 0 && !scaler_ && !arguments.may_skip;
+  if (!row.optimizer.is_on_host() || row.delayed_update || !can_wait_for_nothing) return;
+  optimizer_->update_during_backward({arguments.learning_rate, arguments.divisor, arguments.max_norm});
+}
+
+StepOutcome TrainStep::update(const StepArguments& arguments) {
+  const double scale = loss_scale();
+  UpdateResult result =
+      optimizer_->update({arguments.learning_rate, arguments.divisor * scale, arguments.max_norm});
+  if (scaler_) scaler_->after_step(result.skipped);
+  return {result.gradient_norm, result.skipped, scale, std::move(result.faults)};
+}
+
+}  // namespace tessera

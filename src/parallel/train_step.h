@@ -1,0 +1,101 @@
+// One update of a model that is spread over ranks, whoever asks for it: `tessera train` and the public library sit on it.
+//
+//   TrainStep step(world, *model, model->units(), options);
+//   step.set_optimizer(choose_optimizer("adamw", {.weight_decay = 0.01}));
+//   for each update:
+//     for each micro-batch:
+//       at::Tensor loss;
+//       {
+//         const auto pass = step.forward();               // the root is gathered; step.runner() works while it lives
+//         loss = model->loss(batch, step.runner()).sum;
+//       }
+//       if (is_last) step.announce(arguments);            // optional: the update may then begin within backward
+//       step.backward(loss, step.loss_factor(num_counted), is_last);
+//     const StepOutcome outcome = step.update(arguments);  // clips, updates, or skips where the gradient is not finite
+//
+// It owns engine, optimizer, loss scale and recomputation. All ranks make the same calls in the same order; one thread
+// at a time. The model must outlive it, and every graph made under it must be gone before it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/checkpointing.h"
+#include "parallel/engine.h"
+#include "parallel/loss_scale.h"
+#include "parallel/sharded_optimizer.h"
+
+namespace tessera {
+
+struct TrainStepOptions {
+  SpreadOptions spread;
+  at::ScalarType compute_type = at::kFloat;       // float32, bfloat16 or float16: what units compute in and gathers carry
+  std::optional<at::ScalarType> reduce_type;      // of gradients between ranks; none: the compute type
+  std::optional<LossScaleOptions> loss_scale;     // none: losses are not scaled
+  bool accumulates = false;                       // several micro-steps per update
+  bool recomputes = false;                        // keep only the inputs of units for backward, and compute them again there
+  std::optional<at::Device> device;               // where to compute; none: where the parameters are
+  // Parameters that the optimizer's weight decay leaves alone; empty: none.
+  std::function<bool(const std::string& name)> is_exempt_from_decay;
+  // Values to start with, unit by unit: the model may then be on the meta device, and no rank ever holds more of it than
+  // the strategy says plus one unit. Empty: the parameters' own.
+  ParameterSource first_values;
+};
+
+struct StepArguments {
+  double learning_rate = 0;
+  double divisor = 1;    // of the summed gradient; the loss scale is not part of it
+  double max_norm = 0;   // clips the divided gradient's norm over all parameters; 0: no clipping
+  bool may_skip = true;  // false: a gradient that is not finite may end the run, so an update need not wait for the norm
+};
+
+struct StepOutcome {
+  double gradient_norm = 0;             // of the divided gradient, before clipping
+  bool skipped = false;                 // the gradient was not finite: nothing was changed
+  double loss_scale = 1;                // that this step's losses were multiplied with
+  std::vector<GradientFault> faults{};  // of a skipped step: whose gradients were not finite, equal on all ranks
+};
+
+class TrainStep {
+ public:
+  // Collective. Throws UsageError where the options do not fit the ranks, Error naming the first difference where the
+  // ranks' models or options are not alike.
+  TrainStep(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const TrainStepOptions& options);
+
+  // Before the first update; again: another one, with fresh state. Throws UsageError where a number is out of its range.
+  void set_optimizer(const OptimizerChoice& choice);
+  void remove_optimizer() { optimizer_.reset(); }
+
+  [[nodiscard]] Engine::Pass forward() { return engine_.forward(); }
+  // What the model runs its units through: the engine, or recomputation around it.
+  UnitRunner& runner() { return recomputing_ ? static_cast<UnitRunner&>(*recomputing_) : engine_; }
+
+  // What a loss is multiplied with before backward: the loss scale over `divisor`. Half types end at 65504, so a sum
+  // over tokens is better divided here than in the update.
+  double loss_factor(double divisor = 1) const { return loss_scale() / divisor; }
+  void backward(const at::Tensor& loss, double factor, bool is_last_micro_step);
+
+  // Before the last micro-step's backward: where an offloaded update needs neither norm nor scale, it runs within it.
+  void announce(const StepArguments& arguments);
+  // With the announced arguments, where there were any.
+  StepOutcome update(const StepArguments& arguments);
+
+  Engine& engine() { return engine_; }
+  ShardedOptimizer& optimizer() { return *optimizer_; }
+  const ShardedOptimizer& optimizer() const { return *optimizer_; }
+  // Null: losses are not scaled.
+  LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  const LossScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
+  double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
+
+ private:
+  Engine engine_;
+  std::optional<CheckpointRunner> recomputing_;
+  std::optional<LossScaler> scaler_;
+  std::unique_ptr<ShardedOptimizer> optimizer_;
+};
+
+}  // namespace tessera
