@@ -14,7 +14,7 @@ struct AdamW {
   double eps = 1e-8;
   double weight_decay = 0;
   bool decoupled = true;      // false: Adam, the decay added to the gradient
-  double gradient_scale = 1;  // every gradient is multiplied with it first: clipping, unscaling
+  double gradient_scale = 1;  // every gradient is multiplied by it first: clipping, unscaling
 };
 
 struct AdamWBuffers {
@@ -24,8 +24,8 @@ struct AdamWBuffers {
   std::optional<at::Tensor> copy;  // bfloat16 or float16: receives the new params, rounded
 };
 
-// All buffers are [n], contiguous, on one device. `step` counts from 1. Each number is treated alone: a shard gets the
-// bits that the whole buffer would get, whatever the number of threads. Equal to torch.optim within rounding.
+// All buffers are [n], contiguous, on one device. `step` counts from 1. Each element is updated independently: a shard
+// gets the same bits as in the whole buffer, for any number of threads. Equal to torch.optim within rounding.
 void adamw_step(const AdamWBuffers& buffers, const AdamW& how, std::int64_t step);
 
 }  // namespace tessera::kernels

@@ -1,6 +1,6 @@
-// The GPU's kernels: pointers, sizes and a stream. No tensors here: these files compile in seconds. All buffers are
-// contiguous; `partial` is room of the caller's, in floats, as each function says. A launch that fails is found by the
-// caller's check of the last CUDA error.
+// The GPU's kernels: pointers, sizes and a stream. No tensors here, so these files compile in seconds. All buffers are
+// contiguous; `partial` is the caller's workspace, in floats, sized as each function says. The caller finds a failed
+// launch by checking the last CUDA error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ struct CudaRows {
   cudaStream_t stream;
 };
 
-// Rows that one block adds up before partial sums are joined: column sums need ceil(num_rows / this) * C floats.
+// Rows that one block sums before partial sums are combined: column sums need ceil(num_rows / this) * C floats.
 inline constexpr std::int64_t kCudaRowBlock = 32;
 inline std::int64_t num_row_blocks(std::int64_t num_rows) {
   return (num_rows + kCudaRowBlock - 1) / kCudaRowBlock;
@@ -42,7 +42,7 @@ void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
 
-// widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_flash.cc), then
+// widen_heads.cu: copies the heads of q, k and v into wider ones, followed by ALiBi's parts (attention_flash.cc), then
 // zeros
 struct WidenHeads {
   const void* from[3];  // q, k, v: [T, H, D], the last dimension dense
@@ -51,8 +51,8 @@ struct WidenHeads {
   int num_heads, D, wide;
   const std::int32_t* cu_seqlens;
   int num_sequences;
-  const float* slopes;  // null: zeros alone
-  float in_q;           // ALiBi's number in q
+  const float* slopes;  // null: zeros only
+  float in_q;           // ALiBi's value in q
   float factor;         // of slope * position in k
 };
 void widen_heads_cuda(NumberType type, const WidenHeads& heads, std::int64_t num_tokens, cudaStream_t stream);
@@ -69,7 +69,7 @@ struct CudaFlatStep {
 };
 void adamw_cuda(const CudaFlatStep& flat, float* mean, float* square_mean, const AdamWConstants& constants);
 void sgd_cuda(const CudaFlatStep& flat, float* momentum, const SgdConstants& constants);
-// flat_parts.cu: end_block is the function's own
+// flat_parts.cu: the function sets end_block itself
 inline constexpr int kMostParts = 32;
 struct CudaParts {
   const void* from[kMostParts];

@@ -1,4 +1,4 @@
-// What the optimizers ask of their flat buffers.
+// The checks the optimizers make on their flat buffers.
 #pragma once
 
 #include <optional>

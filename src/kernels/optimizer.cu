@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Multiplications and additions are fused where it is written and nowhere else, as on the CPU (optimizer_cpu.cc).
+// Multiplications and additions are fused only where written so, as on the CPU (optimizer_cpu.cc).
 __device__ inline float scaled_gradient(float grad, float scale, float decay, float param) {
   const float scaled = __fmul_rn(grad, scale);
   return decay == 0.0f ? scaled : __fmaf_rn(decay, param, scaled);
@@ -63,7 +63,7 @@ unsigned blocks_of(std::int64_t n) {
   return static_cast<unsigned>((n + kThreads - 1) / kThreads);
 }
 
-// A block of threads has one block of numbers.
+// One thread block per block of numbers.
 template <typename T>
 __global__ void square_sums(const T* values, std::int64_t n, std::int64_t block_numel, double* sums) {
   __shared__ double shared[kThreads];

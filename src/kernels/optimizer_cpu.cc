@@ -1,6 +1,5 @@
-// Compiled with -ffp-contract=off: multiplications and additions are fused where it is written and nowhere else, so
-// that a number gets the same bits in the vector part and in the remainder of a loop, on every processor with fused
-// ones.
+// Compiled with -ffp-contract=off: multiplications and additions are fused only where written so. A number therefore
+// gets the same bits in the vector part and in the remainder of a loop, on every processor with fused instructions.
 #include "kernels/optimizer_cpu.h"
 
 #include <c10/util/BFloat16.h>
@@ -17,7 +16,7 @@
 namespace tessera::kernels {
 namespace {
 
-// At least so many numbers a thread: a thread's start costs as much as some thousand.
+// The fewest numbers per thread: starting a thread costs as much as a few thousand.
 constexpr std::int64_t kGrain = 32768;
 
 inline float fused(float a, float b, float c) {
@@ -76,7 +75,7 @@ inline void sgd_range(float* __restrict params, const G* __restrict grads, C* __
 // float16 passes through float32 in the first-level cache.
 constexpr std::int64_t kHalfBlock = 1024;
 
-// Calls step(begin, n, grads, copy) for parts of [begin, end), grads and copy being typed and of that part.
+// Calls step(begin, n, grads, copy) for parts of [begin, end); grads and copy are typed and point at that part.
 template <typename F>
 inline void with_types(const FlatStep& flat, std::int64_t begin, std::int64_t end, F step) {
   const bool half_grads = flat.grad_type == c10::kHalf,

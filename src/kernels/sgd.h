@@ -14,7 +14,7 @@ struct Sgd {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  double gradient_scale = 1;  // every gradient is multiplied with it first: clipping, unscaling
+  double gradient_scale = 1;  // every gradient is multiplied by it first: clipping, unscaling
 };
 
 struct SgdBuffers {
@@ -24,7 +24,7 @@ struct SgdBuffers {
   std::optional<at::Tensor> copy;      // bfloat16 or float16: receives the new params, rounded
 };
 
-// As adamw_step. At step 1 the momentum becomes the gradient, undampened; what it held is not read.
+// As adamw_step. At step 1 the momentum becomes the undampened gradient; its old content is not read.
 void sgd_step(const SgdBuffers& buffers, const Sgd& how, std::int64_t step);
 
 }  // namespace tessera::kernels
