@@ -1,7 +1,7 @@
-# The tokenizer's files, and PCRE2 where there is one: included by its own CMakeLists.txt and by the fuzzer's.
+# The tokenizer's files, and PCRE2 if present: included by the tokenizer's CMakeLists.txt and by the fuzzer's.
 #
-# PCRE2 reads expressions other than GPT-2's and BLOOM's, which are scanned by hand. A machine may have the library and
-# not the header: .deps/include is looked at too.
+# PCRE2 handles expressions other than GPT-2's and BLOOM's, which are scanned by hand. A machine may have the library
+# but not the header: .deps/include is searched too.
 set(TESSERA_TOKENIZER_SOURCES
   added_tokens.cc bpe.cc bpe_file.cc byte_level.cc code_point_set.cc component.cc decoder.cc expression.cc
   expression_class.cc normal_form.cc normalizer.cc pcre_pattern.cc post_processor.cc pre_tokenizer.cc replace.cc
