@@ -1,4 +1,4 @@
-// A text model out of its folder: config.json, then the weights into it.
+// Loads a text model from its folder: config.json, then its weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +11,14 @@
 
 namespace tessera {
 
-// Throws UsageError where the folder's config.json is of no text model that Tessera knows.
+// Throws UsageError if the folder's config.json is not a text model that Tessera knows.
 void check_is_language_model(const ModelFolder& folder);
 
-// In eval mode, in the device and type of `options`. Throws UsageError naming the file and the tensor or field, Error
-// where there is not the memory for it.
+// In eval mode, with the device and type of `options`. Throws UsageError naming the file and the tensor or field, Error
+// if it does not fit into memory.
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options);
 
-// "cpu", "cuda", or "auto": the GPU where there is one. Throws UsageError where "cuda" is asked for and there is none.
+// "cpu", "cuda", or "auto": the GPU if there is one. Throws UsageError if "cuda" is requested and there is none.
 at::Device choose_device(const std::string& name);
 
 // "float32", "bfloat16", "float16" and their short names; the setting's choices are these.

@@ -54,7 +54,7 @@ TEST(LoadWeights, TypesAreConverted) {
 TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
   const Weights weights = Weights::open(reference("bloom_base"));
   ShellModule shell = shell_of(weights, at::kFloat, "transformer.");
-  EXPECT_REFUSED(load_weights(shell, weights), "missing in the file: transformer.");
+  EXPECT_REFUSED(load_weights(shell, weights), "missing from the file: transformer.");
   load_weights(shell, weights, {.base_model_prefix = "transformer"});
   expect_equal(shell, weights, "transformer.");
 }
@@ -96,12 +96,12 @@ TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
   }
   shell.add("extra.weight", at::zeros({1}));
   EXPECT_REFUSED(load_weights(shell, weights),
-                 "missing in the file: extra.weight; unknown to the model: ln_f.bias; of another shape: ln_f.weight "
+                 "missing from the file: extra.weight; unknown to the model: ln_f.bias; different shape: ln_f.weight "
                  "([16] in the file, [17] in the model)");
   EXPECT_EQ(shell.named_parameters()["h.0.input_layernorm.weight"][0].item<float>(), -77);
-  // What is allowed to miss or to be left is reported, the rest still is refused.
+  // What is allowed to be missing or left over is reported; the rest is still refused.
   EXPECT_REFUSED(load_weights(shell, weights, {.may_be_missing = {"extra.*"}, .may_be_left = {"ln_f.bias"}}),
-                 "the model: of another shape");
+                 "the model: different shape");
 }
 
 TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
@@ -135,8 +135,8 @@ TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
   }
 }
 
-// The file's own pages are shared with the system's cache and given back piece by piece (bench/folder_bench measures
-// them); tensors of our own would be the expensive thing.
+// The file's own pages are shared with the system's cache and released piece by piece (bench/folder_bench measures
+// them); our own tensors would be the expensive part.
 TEST(LoadWeights, MakesNoCopyOfATensor) {
   start_counting_cpu_memory();
   const TemporaryFolder folder;
@@ -182,7 +182,7 @@ TEST(WeightSource, ChecksTheWholeFileFirst) {
   ShellModule shell;
   for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
   shell.add("more.weight", at::empty({3}, at::kMeta));
-  EXPECT_REFUSED(WeightSource(shell, weights), "missing in the file: more.weight");
+  EXPECT_REFUSED(WeightSource(shell, weights), "missing from the file: more.weight");
 }
 
 }  // namespace
