@@ -128,9 +128,9 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
     (matches(name, options.may_be_left) ? report.left : left).push_back(std::move(name));
   }
   std::vector<std::string> mistakes;
-  if (!missing.empty()) mistakes.push_back(fmt::format("missing from the file: {}", listed(missing)));
+  if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
   if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
-  if (!misshapen.empty()) mistakes.push_back(fmt::format("different shape: {}", listed(misshapen)));
+  if (!misshapen.empty()) mistakes.push_back(fmt::format("of another shape: {}", listed(misshapen)));
   if (mistakes.empty()) return;
   throw UsageError(fmt::format("{}: the weights do not fit the model: {}", weights.files().front()->path().string(),
                                join(mistakes, "; ")));

@@ -54,7 +54,7 @@ TEST(LoadWeights, TypesAreConverted) {
 TEST(LoadWeights, ABaseModelsFileFillsTheModelWithItsHead) {
   const Weights weights = Weights::open(reference("bloom_base"));
   ShellModule shell = shell_of(weights, at::kFloat, "transformer.");
-  EXPECT_REFUSED(load_weights(shell, weights), "missing from the file: transformer.");
+  EXPECT_REFUSED(load_weights(shell, weights), "missing in the file: transformer.");
   load_weights(shell, weights, {.base_model_prefix = "transformer"});
   expect_equal(shell, weights, "transformer.");
 }
@@ -96,12 +96,12 @@ TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
   }
   shell.add("extra.weight", at::zeros({1}));
   EXPECT_REFUSED(load_weights(shell, weights),
-                 "missing from the file: extra.weight; unknown to the model: ln_f.bias; different shape: ln_f.weight "
+                 "missing in the file: extra.weight; unknown to the model: ln_f.bias; of another shape: ln_f.weight "
                  "([16] in the file, [17] in the model)");
   EXPECT_EQ(shell.named_parameters()["h.0.input_layernorm.weight"][0].item<float>(), -77);
   // What is allowed to be missing or left over is reported; the rest is still refused.
   EXPECT_REFUSED(load_weights(shell, weights, {.may_be_missing = {"extra.*"}, .may_be_left = {"ln_f.bias"}}),
-                 "the model: different shape");
+                 "the model: of another shape");
 }
 
 TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
@@ -182,7 +182,7 @@ TEST(WeightSource, ChecksTheWholeFileFirst) {
   ShellModule shell;
   for (const WeightEntry& entry : weights.entries()) shell.add(entry.name, at::empty(entry.shape, at::kMeta));
   shell.add("more.weight", at::empty({3}, at::kMeta));
-  EXPECT_REFUSED(WeightSource(shell, weights), "missing from the file: more.weight");
+  EXPECT_REFUSED(WeightSource(shell, weights), "missing in the file: more.weight");
 }
 
 }  // namespace
