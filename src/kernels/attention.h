@@ -8,17 +8,17 @@
 
 namespace tessera::kernels {
 
-// T tokens of all sequences, H heads, D numbers a head.
+// T tokens of all sequences, H heads, head size D.
 struct PackedAttention {
-  at::Tensor cu_seqlens;  // [B + 1] int32, on the tensors' device: where each sequence begins; the last is T
+  at::Tensor cu_seqlens;  // [B + 1] int32, on the tensors' device: where each sequence begins; the last entry is T
   std::int64_t max_seqlen = 0;
   std::optional<at::Tensor> alibi_slopes;  // [H] float32: adds slope_h * (j - i) to the score of query i and key j
   double dropout = 0;                      // of the probabilities, while `training`
   bool training = false;
 };
 
-// softmax(q k^T / sqrt(D) + bias) v within each sequence, no token seeing a later one. q, k, v: [T, H, D], possibly
-// strided views of one fused projection; the result is [T, H, D] contiguous. float32 anywhere, bf16 and fp16 too; half
+// softmax(q k^T / sqrt(D) + bias) v within each sequence; no token sees a later one. q, k, v: [T, H, D], possibly
+// strided views of one fused projection; the result is [T, H, D] contiguous. float32, bf16 and fp16 on any device; half
 // types accumulate in float32. On a GPU in half types this is FlashAttention. No [T, T] matrix is kept for backward.
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
 

@@ -1,8 +1,8 @@
-// Each sequence and head by itself: blocks of queries against all the keys they see, so that a block's scores (at most
-// kQueryBlock x the longest sequence) stay in the cache and nothing of size L x L is kept. Matrix products are
-// libtorch's, in float32 for every type.
+// Each sequence and head is computed separately: blocks of queries against all the keys they see, so that a block's
+// scores (at most kQueryBlock x the longest sequence) stay in the cache and nothing of size L x L is kept. Matrix
+// products are libtorch's, in float32 for every type.
 //
-// Letters: T tokens of all sequences, L of one, H heads, D numbers a head.
+// Letters: T tokens of all sequences, L tokens of one, H heads, head size D.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -63,7 +63,7 @@ struct Setting {
   ScoreDropout dropout_of(std::int64_t row) const { return {dropout, seed + static_cast<std::uint64_t>(row)}; }
 };
 
-// Room for one block of scores, used again for each.
+// A buffer for one block of scores, reused for each block.
 struct Scratch {
   at::Tensor numbers;
 
@@ -71,11 +71,12 @@ struct Scratch {
   at::Tensor block(std::int64_t n, std::int64_t m) const { return numbers.narrow(0, 0, n * m).view({n, m}); }
 };
 
-// body(sequence, head, scratch...) for all, in parallel. Heads outermost: each thread gets its share of every sequence.
+// Runs body(sequence, head, scratch...) for all, in parallel. Heads are outermost: each thread gets its share of every
+// sequence.
 template <typename Body>
 void for_each_head(const Sequences& sequences, std::int64_t num_heads, const Body& body) {
   parallel_for(0, num_heads * sequences.count, 1, [&](std::int64_t first, std::int64_t last) {
-    const at::AutoDispatchBelowADInplaceOrView no_autograd;  // the threads have modes of their own
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;  // autograd modes are per thread
     const Scratch one(sequences.longest), two(sequences.longest);
     for (std::int64_t task = first; task < last; ++task) {
       const std::int64_t b = task % sequences.count, head = task / sequences.count;
@@ -84,8 +85,8 @@ void for_each_head(const Sequences& sequences, std::int64_t num_heads, const Bod
   });
 }
 
-// out[n, m] = a[n, D] b[m, D]^T. Asked for as its transpose: libtorch hands a row-major result with a transposed factor
-// to oneDNN on ARM, whose preparations cost 50 us a call; the other way round it goes to BLAS.
+// out[n, m] = a[n, D] b[m, D]^T, computed as its transpose: on ARM libtorch hands a row-major result with a transposed
+// factor to oneDNN, whose setup costs 50 us per call; the transposed form goes to BLAS.
 void multiply_rows(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   auto transposed = out.t();
   at::mm_out(transposed, b, a.t());
@@ -123,7 +124,7 @@ Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   return result;
 }
 
-// delta[i] = the sum of grad_out * out of query i: what softmax's backward takes off every key's gradient.
+// delta[i] = the sum of grad_out * out for query i: softmax's backward subtracts it from every key's gradient.
 TESSERA_VECTORISED
 void row_products(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, std::int64_t n,
                   std::int64_t D, float* out) {
@@ -148,7 +149,7 @@ Gradients backward_of(const at::Tensor& grad, const variable_list& saved, const 
                       std::uint64_t seed) {
   const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[5];
   const std::int64_t T = q.size(0), H = q.size(1), D = q.size(2);
-  // Float32 gradients are added to in place; half types' in room of the head's own.
+  // Float32 gradients are accumulated in place; half types use a buffer per head.
   Gradients result{at::zeros({T, H, D}, q.options()), at::zeros({T, H, D}, q.options()),
                    at::zeros({T, H, D}, q.options())};
   const bool direct = q.scalar_type() == at::kFloat;
@@ -209,7 +210,7 @@ class CpuAttention : public torch::autograd::Function<CpuAttention> {
   }
 };
 
-// Drawn from the CPU's generator, so that a seed repeats it and a restored state too.
+// Drawn from the CPU generator, so that a seed or a restored generator state reproduces it.
 std::uint64_t draw_seed() {
   auto generator = at::globalContext().defaultGenerator(at::kCPU);
   const std::lock_guard<std::mutex> lock(generator.mutex());

@@ -1,6 +1,6 @@
-// FlashAttention has no bias, but ALiBi's, slope_h * (j - i), is slope_h * j under softmax: a term of the key alone. So
-// each head gets kAlibiParts more numbers: a power of two in q, and in k the term, cut into parts that the half type
-// holds exactly (8 or 11 bits each: three make float32's 24). The gradients of those numbers are not looked at.
+// FlashAttention takes no bias, but ALiBi's bias, slope_h * (j - i), equals slope_h * j under softmax: a term of the
+// key alone. So each head gets kAlibiParts extra elements: a power of two in q, and in k the term, split into parts
+// that the half type holds exactly (8 or 11 bits each; three make float32's 24). Their gradients are ignored.
 #include <ATen/Context.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -34,8 +34,8 @@ at::Tensor padded(const at::Tensor& x, std::int64_t head) {
   return x.size(2) == head ? x : at::constant_pad_nd(x, {0, head - x.size(2)});
 }
 
-// The scores are divided by the root of D: what q holds, a power of two near it, and what k's numbers are multiplied
-// with make up for that.
+// The scores are divided by sqrt(D). The value in q, a power of two near it, and the factor on k's parts make up for
+// that.
 struct AlibiScale {
   double in_q, in_k;
 
@@ -46,14 +46,14 @@ struct AlibiScale {
   }
 };
 
-// Where each token stands in its sequence: [T] float32. No wait for the GPU.
+// The position of each token in its sequence: [T] float32. Does not wait for the GPU.
 at::Tensor positions(const at::Tensor& cu_seqlens, std::int64_t T) {
   const auto token = at::arange(T, cu_seqlens.options());
   const auto sequence = at::searchsorted(cu_seqlens, token, /*out_int32=*/false, /*right=*/true).sub_(1);
   return (token - cu_seqlens.index_select(0, sequence)).to(at::kFloat);
 }
 
-// q, k, v with heads that FlashAttention takes: one pass, by a kernel of ours.
+// q, k, v with heads widened to a size that FlashAttention takes: one pass, by our own kernel.
 std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const PackedAttention& how) {
   const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
@@ -64,10 +64,10 @@ std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, cons
                                     static_cast<float>(scale.in_k));
 }
 
-// Several blocks of keys add to the gradient of one query. libtorch lets them do so in a fixed order only where
-// deterministic algorithms are a must; where they are a wish (warn_only) it warns, and adds in any order. Here a wish
-// is enough. The flag is the process's: whatever other threads do in these microseconds must have a fixed order, too,
-// or it would throw; loaders and offloaded updates have.
+// Several blocks of keys add to the gradient of one query. libtorch fixes the order only where deterministic algorithms
+// are required; where they are merely preferred (warn_only) it warns and adds in any order. Here a preference is
+// enough. The flag is process-wide: anything other threads run in these microseconds must be deterministic too, or it
+// would throw; loaders and offloaded updates are.
 class FixedOrderIfWished {
  public:
   FixedOrderIfWished()

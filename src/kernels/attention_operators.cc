@@ -1,4 +1,4 @@
-// Letters: T tokens of all sequences, L of one, H heads, D numbers a head.
+// Letters: T tokens of all sequences, L tokens of one, H heads, head size D.
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bernoulli.h>
@@ -48,7 +48,7 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const PackedAtten
   return scores.masked_fill_(distance > 0, -std::numeric_limits<double>::infinity());
 }
 
-// What the probabilities are multiplied with: 0 or 1 / (1 - p).
+// The factor on each probability: 0 or 1 / (1 - p).
 at::Tensor dropout_mask(const at::Tensor& probabilities, double p, const at::Generator& generator) {
   return at::bernoulli(at::ones(probabilities.sizes(), probabilities.options()).mul_(1 - p), generator).div_(1 - p);
 }

@@ -7,21 +7,21 @@
 
 namespace tessera::kernels {
 
-// CPU: blocks of queries against all their keys, for each sequence and head.
+// CPU: blocks of queries against all their keys, per sequence and head.
 at::Tensor attention_on_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
 
-// GPU, half types: libtorch's FlashAttention over cu_seqlens, ALiBi in spare dimensions of the heads.
+// GPU, half types: libtorch's FlashAttention over cu_seqlens, with ALiBi in extra dimensions of the heads.
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how);
-// Whether the head size, ALiBi's dimensions included, is one that FlashAttention has.
+// Whether FlashAttention supports the head size, ALiBi's dimensions included.
 bool flash_serves(const at::Tensor& q, const PackedAttention& how);
 
-// q and k with ALiBi's numbers behind the first D of each head, and zeros up to a multiple of 8: the plain form of what
-// widen_heads.cu does on a GPU.
+// q and k with ALiBi's parts after the first D elements of each head, and zeros up to a multiple of 8: the plain form
+// of what widen_heads.cu does on a GPU.
 std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
                                                         const PackedAttention& how);
 
-// Any device and type: libtorch's own operators, one sequence after the other. On a GPU it waits for the offsets.
+// Any device and type: libtorch's own operators, one sequence after another. On a GPU it waits for the offsets.
 at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const PackedAttention& how);
 

@@ -8,7 +8,7 @@
 namespace tessera::kernels {
 namespace {
 
-// A row's number, well mixed (splitmix64's finish): rows that follow each other share no pattern.
+// A row's number, well mixed (splitmix64's finalizer): consecutive rows share no pattern.
 inline std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -16,7 +16,7 @@ inline std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// What a probability is multiplied with: 0 or `kept`. 32-bit arithmetic alone, so that it becomes vector code.
+// The factor on a probability: 0 or `kept`. Uses only 32-bit arithmetic, so that the loop vectorizes.
 struct Mask {
   std::uint32_t low, high, threshold;
   float kept;
@@ -56,7 +56,7 @@ inline float max_of(const float* row, std::int64_t count) {
   return result;
 }
 
-// Scores with scale and bias, of the keys that the query sees.
+// Scores with scale and bias, for the keys that the query sees.
 inline void add_bias(const ScoreBlock& block, std::int64_t position, float* row) {
   for (std::int64_t j = 0; j <= position; ++j) {
     row[j] = row[j] * block.scale + block.slope * static_cast<float>(static_cast<std::int32_t>(j - position));

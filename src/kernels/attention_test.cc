@@ -34,7 +34,7 @@ TEST(PackedAttention, ByOperatorsAloneEqualsThePlainOne) {
 }
 
 TEST(PackedAttention, SpareDimensionsOfTheHeadsMakeAlibi) {
-  // Scores of the widened q and k differ from the plain ones by slope * (j - i), up to a constant of the query.
+  // Scores of the widened q and k differ from the plain ones by slope * (j - i), up to a constant per query.
   const std::int64_t L = 700, H = 4;
   for (const std::int64_t D : {64, 80}) {
     for (const auto type : {at::kBFloat16, at::kHalf}) {

@@ -35,7 +35,7 @@ __global__ void forward(const T* x, const T* bias, T* out, std::int64_t numel, s
   }
 }
 
-// A thread has N columns of kCudaRowBlock rows.
+// A thread handles N columns of kCudaRowBlock rows.
 template <typename T, int N>
 __global__ void backward(const T* grad, const T* x, const T* bias, T* grad_x, float* partial, std::int64_t num_rows,
                          std::int64_t C) {

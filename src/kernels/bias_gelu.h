@@ -10,7 +10,7 @@ namespace tessera::kernels {
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias);
 
 // linear(bias_gelu(x, bias), weight, out_bias); weight: [K, C], out_bias: [K]. The GELU's result, the largest tensor of
-// a block, is not kept: backward computes it again, one pass of reading and writing beside two products.
+// a block, is not kept: backward recomputes it, one extra read and write pass beside two matrix products.
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& weight,
                             const at::Tensor& out_bias);
 

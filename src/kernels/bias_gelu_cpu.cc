@@ -40,8 +40,8 @@ inline void forward_rows(const void* x, const void* bias, void* out, std::int64_
   }
 }
 
-// One stripe of columns over all rows, so that its share of grad_bias is one thread's. Sums of kRowBlock rows are added
-// to the total: the error of a sum of thousands of rows stays that of some tens.
+// One stripe of columns over all rows, so that one thread owns its share of grad_bias. Sums of kRowBlock rows are added
+// to the total: the error of a sum over thousands of rows stays that of a few dozen.
 constexpr std::int64_t kStripe = 256;
 constexpr std::int64_t kRowBlock = 64;
 

@@ -1,4 +1,4 @@
-// What every kernel asks of its tensors, in one wording.
+// The checks every kernel makes on its tensors, with one wording for all.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 512;
 
-// The largest number so far, and the sum of exp(x - largest).
+// The largest value so far, and the sum of exp(x - largest).
 struct Running {
   float largest, sum;
 };
@@ -30,7 +30,7 @@ __device__ inline Running block_join(Running value) {
   return total;
 }
 
-// A block has one row: one pass for the statistics, one to put the gradient in the logits' place.
+// One block per row: one pass for the statistics, one to write the gradient in place of the logits.
 template <typename T, int N>
 __global__ void rows_of_logits(T* logits, const std::int64_t* targets, std::int64_t V, float on_target, float on_every,
                                float scale, bool to_gradient, float* losses) {
@@ -72,7 +72,7 @@ __global__ void rows_of_logits(T* logits, const std::int64_t* targets, std::int6
   }
 }
 
-// One block: the same order of adding each time.
+// One block, so that the order of addition is always the same.
 __global__ void add_losses(const float* losses, std::int64_t num_rows, float* sum) {
   __shared__ float shared[32];
   float total = 0;
@@ -94,7 +94,7 @@ void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* 
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial) {
   with_type(rows.type, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    constexpr int kWord = 16 / sizeof(T);  // numbers of a 16-byte word; rows begin at one only where V is whole words
+    constexpr int kWord = 16 / sizeof(T);  // per 16-byte word; every row starts on a word only where V is a multiple
     const auto launch = rows.aligned && rows.C % kWord == 0 ? run<T, kWord> : run<T, 1>;
     launch(rows, logits, targets, on_target, on_every, gradient_scale, to_gradient, partial);
   });

@@ -32,7 +32,7 @@ inline float max_of(const T* row, std::int64_t V) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
-// Blocks of 4,096 classes are added in float32 by lanes, the blocks in double.
+// Blocks of 4,096 classes are added in float32 lanes, the block sums in double.
 constexpr std::int64_t kSumBlock = 4096;
 
 template <typename T, typename F>

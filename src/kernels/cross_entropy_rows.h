@@ -1,4 +1,4 @@
-// Softmax cross-entropy of rows of logits, with the gradient in the logits' own place.
+// Softmax cross-entropy over rows of logits, with the gradient written in place of the logits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// The CUDA flavour's side of cuda_kernels.h: tensors in, pointers and the current stream out. Compiled into
-// libtessera_cuda.so alone.
+// The CUDA implementation of cuda_kernels.h: converts tensors to pointers and passes the current stream. Compiled only
+// into libtessera_cuda.so.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -36,7 +36,7 @@ float* floats(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
 }
 
-// Parameters may be views anywhere in a flat buffer: only where all buffers begin at whole words are these used.
+// Parameters may be views anywhere in a flat buffer: words are used only where every buffer starts on a whole word.
 bool all_aligned(std::initializer_list<const at::Tensor*> tensors) {
   for (const auto* tensor : tensors) {
     if (tensor->defined() && reinterpret_cast<std::uintptr_t>(tensor->const_data_ptr()) % 16 != 0) return false;
@@ -161,7 +161,7 @@ void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
   }
 }
 
-// When the library is loaded.
+// Runs when the library is loaded.
 const bool registered = [] {
   static const CudaKernels kernels = {
       .bias_gelu_forward = bias_gelu_forward,

@@ -1,4 +1,4 @@
-// What the .cu files share: number types, packs of numbers that move as one word, sums over a block.
+// Shared by the .cu files: number types, packs of numbers that move as one word, block sums.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -36,7 +36,7 @@ __device__ inline __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// N numbers read or written at once; the address must be a multiple of their size.
+// N numbers read or written at once; the address must be a multiple of the pack's size.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T values[N];
@@ -51,7 +51,7 @@ __device__ inline void store(T* to, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
-// The sum over a block of whole warps, known to every thread. `shared`: 32 floats.
+// The sum over a block of whole warps, returned to every thread. `shared`: 32 floats.
 __device__ inline float block_sum(float value, float* shared) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   __syncthreads();  // the last use of `shared` is over

@@ -15,8 +15,8 @@ const CudaKernels*& registered() {
 const CudaKernels& cuda_kernels() {
   if (registered() == nullptr) {
     throw Error(
-        "a kernel met a CUDA tensor, but libtessera_cuda.so is not loaded: build with the CUDA toolkit (nvcc) "
-        "installed, and call gpu_support() before making CUDA tensors");
+        "a kernel got a CUDA tensor, but libtessera_cuda.so is not loaded: build with the CUDA toolkit (nvcc) "
+        "installed, and call gpu_support() before creating CUDA tensors");
   }
   return *registered();
 }

@@ -28,7 +28,8 @@ struct CudaKernels {
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
-  // attention_paths.h: {q, k, v} widened to `wide` numbers a head, with ALiBi's behind the first where there are slopes
+  // attention_paths.h: {q, k, v} widened to head size `wide`, with ALiBi's parts after the first D where there are
+  // slopes
   std::array<at::Tensor, 3> (*widen_heads)(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,
                                            const at::Tensor& cu_seqlens, const at::Tensor& slopes, float in_q,
                                            float factor);
@@ -39,7 +40,7 @@ struct CudaKernels {
   void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);
 };
 
-// Throws Error where libtessera_cuda.so has not been loaded.
+// Throws Error if libtessera_cuda.so has not been loaded.
 const CudaKernels& cuda_kernels();
 void register_cuda_kernels(const CudaKernels& kernels);
 

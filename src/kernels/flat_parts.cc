@@ -8,7 +8,7 @@ namespace tessera::kernels {
 void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
   constexpr const char* kName = "put_parts";
   check_float_type(flat, kName, "flat");
-  std::vector<FlatPart> together;  // those that one launch can take
+  std::vector<FlatPart> together;  // parts that one launch can handle
   for (const FlatPart& part : parts) {
     check(part.offset >= 0 && part.offset + part.values.numel() <= flat.numel(), kName,
           fmt::format("parts within {} numbers but got {} at {}", flat.numel(), part.values.numel(), part.offset));

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 256, kOfThread = 4;
 
-// Each block of threads has a piece of one part.
+// Each thread block handles a piece of one part.
 template <typename From, typename To>
 __global__ void put(CudaParts parts, To* flat) {
   int part = 0;

@@ -1,4 +1,5 @@
-// Rows of float16 from and to float32 by the processor's own instructions: compilers do not make vector code of those.
+// Converts rows of float16 from and to float32 with the processor's own instructions: compilers do not vectorize these
+// conversions.
 #pragma once
 
 #include <c10/util/Half.h>

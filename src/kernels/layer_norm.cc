@@ -53,7 +53,7 @@ struct Gradients {
   at::Tensor x, weight, bias;
 };
 
-// `saved`: what was normalised, the weight, mean and 1 / deviation. `grad_sum` may be undefined.
+// `saved`: the normalised input, the weight, mean and 1 / deviation. `grad_sum` may be undefined.
 Gradients backward_of(const variable_list& saved, const at::Tensor& grad, const at::Tensor& grad_sum) {
   const auto &x = saved[0], &weight = saved[1], &mean = saved[2], &deviation = saved[3];
   Gradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};

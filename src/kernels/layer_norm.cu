@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// A block has one row; its second and third pass find the row in the first-level cache.
+// One block per row; its second and third pass find the row in the first-level cache.
 template <typename T, int N>
 __global__ void forward(const T* x, const T* residual, const T* weight, const T* bias, float eps, T* sum, T* out,
                         float* mean, float* inverse_deviation, std::int64_t C) {
@@ -19,7 +19,7 @@ __global__ void forward(const T* x, const T* residual, const T* weight, const T*
       const auto rs = load<N>(residual + begin + c);
 #pragma unroll
       for (int n = 0; n < N; ++n) xs.values[n] = from_float<T>(to_float(xs.values[n]) + to_float(rs.values[n]));
-      store<N>(sum + begin + c, xs);  // read again by this same thread
+      store<N>(sum + begin + c, xs);  // read again by the same thread
     }
 #pragma unroll
     for (int n = 0; n < N; ++n) total += to_float(xs.values[n]);
@@ -89,7 +89,7 @@ __global__ void backward_x(const T* grad, const T* grad_sum, const T* x, const T
   }
 }
 
-// A thread has N columns of kCudaRowBlock rows: the sums for weight and bias.
+// A thread handles N columns of kCudaRowBlock rows: the sums for weight and bias.
 template <typename T, int N>
 __global__ void backward_parameters(const T* grad, const T* x, const float* mean, const float* inverse_deviation,
                                     float* weight_partial, float* bias_partial, std::int64_t num_rows, std::int64_t C) {

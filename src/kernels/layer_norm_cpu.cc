@@ -26,7 +26,7 @@ inline void forward_row(const T* x, const T* residual, const T* weight, const T*
   }
   const float count = static_cast<float>(C);
   const float m = lane_sum(C, [row](std::int64_t c) { return static_cast<float>(row[c]); }) / count;
-  // A second pass over a row that is in the cache: no cancellation, however far from zero the mean is.
+  // A second pass over a row that is in the cache: no cancellation, however far the mean is from zero.
   const float variance = lane_sum(C,
                                   [row, m](std::int64_t c) {
                                     const float d = static_cast<float>(row[c]) - m;
@@ -62,7 +62,7 @@ inline void backward_row(const T* grad, const T* grad_sum, const T* x, const T* 
   }
 }
 
-// Rows of one task: its sums of weight and bias gradients are kept apart and added in order at the end.
+// The rows of one task: its sums of weight and bias gradients are kept separate and added in order at the end.
 constexpr std::int64_t kRowBlock = 64;
 
 struct Backward {

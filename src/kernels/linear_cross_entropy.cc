@@ -1,5 +1,5 @@
-// The gradients are made where the logits are, in the forward pass: backward only scales them by what comes in. So the
-// logits of a chunk are computed once and become their own gradient in place.
+// The forward pass computes the gradients while it has the logits; backward only scales them by the incoming gradient.
+// So the logits of a chunk are computed once and turn into their own gradient in place.
 #include "kernels/linear_cross_entropy.h"
 
 #include <ATen/ops/addmm.h>
@@ -25,8 +25,8 @@ using torch::autograd::variable_list;
 
 constexpr const char* kName = "linear_cross_entropy";
 
-// A chunk large enough for the matrix units and the weight's way through the memory (it is read twice a chunk, its
-// gradient read and written once), small beside the gradients.
+// A chunk is large enough to keep the matrix units busy and to pay for the memory traffic of the weight (read twice per
+// chunk, its gradient read and written once), yet small beside the gradients.
 constexpr std::int64_t kCpuChunkBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kCudaChunkBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kFewestRows = 16;
@@ -45,10 +45,10 @@ struct Needs {
   bool any() const { return hidden || weight || bias; }
 };
 
-// On the CPU libtorch hands half types, and float32 with a transposed factor, to oneDNN, which takes room for another
-// weight to reorder it. So float32 asks for the transposed result, which goes to BLAS; half types take the weight in
-// small parts, whose reordering stays in the cache (three times as fast for the gradient of hidden), with contiguous
-// factors: for others there is only a plain loop.
+// On the CPU libtorch hands half types, and float32 with a transposed factor, to oneDNN, which allocates another
+// weight's worth of memory to reorder it. So float32 asks for the transposed result, which goes to BLAS. Half types
+// take the weight in small parts, whose reordering stays in the cache (three times as fast for the gradient of hidden),
+// with contiguous factors: other layouts fall back to a plain loop.
 constexpr std::int64_t kClassesAtOnce = 1024;
 
 bool in_parts(const at::Tensor& weight) {
@@ -104,7 +104,7 @@ void add_weight_gradient(const at::Tensor& sum, const at::Tensor& chunk, const a
                 [&](std::int64_t v, std::int64_t n) { add(sum.narrow(0, v, n), chunk.narrow(1, v, n).contiguous()); });
 }
 
-// The sum of the losses, and the gradients of `needs`.
+// The sum of the losses, and the gradients that `needs` names.
 at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias,
                       const at::Tensor& targets, const at::Tensor& counted, const LinearCrossEntropy& how,
                       const Needs& needs, Gradients& gradients) {
@@ -131,7 +131,7 @@ at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const 
   return sum;
 }
 
-// Gradients wait here for backward; an object of its own, so that backward can let go of them.
+// Holds the gradients until backward; a separate object, so that backward can release them.
 struct Waiting : torch::CustomClassHolder {
   Gradients gradients;
   double scale = 1;
@@ -154,13 +154,14 @@ class LinearLoss : public torch::autograd::Function<LinearLoss> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     if (context->saved_data.count("waiting") == 0) {
-      throw Error("linear_cross_entropy gives its gradients once: run forward again before a second backward");
+      throw Error("linear_cross_entropy keeps its gradients for one backward: run forward again before a second");
     }
     const auto capsule = context->saved_data["waiting"].toCapsule();
     context->saved_data.clear();
     auto& waiting = static_cast<Waiting&>(*capsule);
     const auto factor = grads[0] / waiting.scale;
-    // Reading the factor costs a CPU nothing and spares a pass over V x C numbers; a GPU would have to be waited for.
+    // Reading the factor is free on a CPU and saves a pass over V x C numbers; on a GPU it would have to wait for the
+    // device.
     const bool is_one = !factor.is_cuda() && factor.item<float>() == 1.0f;
     Gradients gradients = std::move(waiting.gradients);
     for (auto* gradient : {&gradients.hidden, &gradients.weight, &gradients.bias}) {
@@ -194,7 +195,7 @@ void check_inputs(const at::Tensor& hidden, const at::Tensor& weight, const std:
   check(how.gradient_scale > 0, kName, fmt::format("gradient_scale above 0 but got {}", how.gradient_scale));
 }
 
-// The rows whose target counts, in order. Throws Error when one names no class.
+// The rows whose target counts, in order. Throws Error if a target is not a class.
 at::Tensor counted_rows(const at::Tensor& targets, std::int64_t V, std::int64_t ignore_index) {
   const auto counts = targets != ignore_index;
   const auto wrong = counts & ((targets < 0) | (targets >= V));

@@ -1,4 +1,4 @@
-// The head of a language model with its loss, chunk by chunk: no [T, V] matrix ever exists whole.
+// The head of a language model with its loss, chunk by chunk: the full [T, V] matrix never exists.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,8 @@ namespace tessera::kernels {
 struct LinearCrossEntropy {
   std::int64_t ignore_index = -100;
   double label_smoothing = 0;   // as torch's cross_entropy
-  std::int64_t chunk_rows = 0;  // rows of logits that exist at a time; 0: chosen from V so that a chunk is some MB
-  // About what backward will multiply with (a loss scale, one over the count). Gradients are made at this scale, so
+  std::int64_t chunk_rows = 0;  // rows of logits that exist at a time; 0: chosen from V for chunks of 64 MB (GPU: 256)
+  // Roughly what backward will multiply by (a loss scale, one over the count). Gradients are computed at this scale, so
   // that in fp16 they neither vanish nor overflow where a plain backward pass's would not.
   double gradient_scale = 1;
 };
@@ -23,13 +23,12 @@ struct LossSum {
 };
 
 // hidden: [T, C] in the compute type, weight: [V, C], bias: [V] or none, targets: [T] int64. Logits are computed only
-// for rows whose target counts. The gradients of hidden, weight and bias are made in the same pass where they are
-// needed.
+// for rows whose target counts. The gradients of hidden, weight and bias are computed in the same pass where needed.
 LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              const at::Tensor& targets, const LinearCrossEntropy& how = {});
 
-// How much room it takes, for who plans memory: rows of logits that exist at a time where chunk_rows is 0, and, for
-// half types on a CPU, classes whose part of the weight is multiplied at a time.
+// For the memory plan: the rows of logits that exist at a time where chunk_rows is 0, and, for half types on a CPU, the
+// classes whose part of the weight is multiplied at a time.
 std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t element_bytes, bool on_gpu,
                              std::int64_t num_counted);
 std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size);

@@ -34,7 +34,7 @@ TEST(LinearCrossEntropy, TheChunkSizeChangesNothingButRounding) {
   }
 }
 
-// Counts what tensors hold, and the largest single buffer.
+// Counts the bytes that tensors hold, and the largest single buffer.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t n) override {
@@ -51,7 +51,7 @@ class CountingAllocator final : public c10::Allocator {
   static inline std::size_t held = 0, peak = 0, largest = 0;
 
  private:
-  static constexpr std::size_t kHeader = 64;  // before the data: how many bytes they are
+  static constexpr std::size_t kHeader = 64;  // before the data: its size in bytes
   static void release(void* data) {
     char* begin = static_cast<char*>(data) - kHeader;
     held -= *reinterpret_cast<std::size_t*>(begin);
@@ -62,7 +62,7 @@ class CountingAllocator final : public c10::Allocator {
 TEST(LinearCrossEntropy, HoldsNothingLargerThanAChunkBesideTheGradients) {
   const std::int64_t T = 300, V = 5'000, rows = 20;
   const int num_threads = at::get_num_threads();
-  at::set_num_threads(1);  // oneDNN takes memory to work in for each thread, on x86-64 more than a chunk
+  at::set_num_threads(1);  // oneDNN allocates workspace per thread, on x86-64 more than a chunk
   for (const std::int64_t C : {16, 64}) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       SCOPED_TRACE(fmt::format("C {} {}", C, c10::toString(type)));
@@ -76,7 +76,7 @@ TEST(LinearCrossEntropy, HoldsNothingLargerThanAChunkBesideTheGradients) {
       const std::size_t gradients = weight_bytes + static_cast<std::size_t>(T * C + V) * size;
       LinearCrossEntropy how;
       how.chunk_rows = rows;
-      static CountingAllocator counter;  // outlives what it has given
+      static CountingAllocator counter;  // outlives what it allocates
       c10::Allocator* usual = c10::GetAllocator(at::kCPU);
       c10::SetAllocator(at::kCPU, &counter, /*priority=*/1);
       const std::size_t before = counter.held;
@@ -86,7 +86,7 @@ TEST(LinearCrossEntropy, HoldsNothingLargerThanAChunkBesideTheGradients) {
       c10::SetAllocator(at::kCPU, usual, 1);
       const std::size_t peak = counter.peak - before;
       const std::size_t small = 64 << 10;  // indices, masks, one chunk's inputs, its sum over rows
-      // For half types oneDNN reorders as much as a chunk.
+      // For half types oneDNN reorders as much data as a chunk holds.
       const std::size_t reordered = type == at::kFloat ? 0 : chunk;
       EXPECT_LE(counter.largest, std::max(chunk, weight_bytes)) << "the largest buffer";
       EXPECT_LE(peak, gradients + chunk + reordered + small) << "the peak";

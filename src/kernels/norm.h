@@ -1,4 +1,4 @@
-// Sums of squares for the global norm, the same bits however a buffer is sharded.
+// Sums of squares for the global norm: the same bits however a buffer is sharded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,16 +7,15 @@
 
 namespace tessera::kernels {
 
-// Squares are added within blocks of so many numbers, counted from the buffer's start. Shards that are whole blocks
-// give the blocks that the whole buffer has.
+// Squares are summed within blocks of this many numbers, counted from the buffer's start. Shards made of whole blocks
+// have the same blocks as the whole buffer.
 inline constexpr std::int64_t kNormBlock = 1024;
 
 // values: [n] contiguous, float32, bfloat16 or float16. Returns [ceil(n / kNormBlock)] float64 on the same device: the
-// sum of squares of each block, added in float64 in an order that depends on nothing else. Not finite where a value is
-// not.
+// sum of squares of each block, added in float64 in a fixed order. Not finite where a value is not finite.
 at::Tensor block_square_sums(const at::Tensor& values);
 
-// The sum of `sums` (float64, any device), one after the other in their order.
+// The sum of `sums` (float64, any device), added one by one in order.
 double add_in_order(const at::Tensor& sums);
 
 }  // namespace tessera::kernels

@@ -12,13 +12,13 @@
 namespace tessera::kernels {
 namespace {
 
-// 16 lanes, the same on every processor, and their sum in order.
+// 16 lanes, the same on every processor, summed in order.
 constexpr std::int64_t kLanes = 16;
 static_assert(kNormBlock % kLanes == 0);
 
 #if defined(__aarch64__)
 
-// By hand: from the loop below the compiler makes sums that live in memory.
+// By hand: for the loop below the compiler keeps the sums in memory.
 inline void add_squares(const float* values, std::int64_t n, double* lanes) {
   float64x2_t sums[kLanes / 2] = {};
   for (std::int64_t i = 0; i < n; i += kLanes) {

@@ -1,6 +1,6 @@
-// libtorch for ARM multiplies matrices by NVPL BLAS, which chooses its code by the processor's model. A virtual machine
-// may show a Neoverse model but hide its SVE registers: what NVPL then chooses crashes or never ends. It reads the
-// choice from the environment at the first product, so it is corrected here, before main, unless the user has chosen.
+// libtorch for ARM multiplies matrices with NVPL BLAS, which chooses its code by processor model. A virtual machine may
+// show a Neoverse model but hide its SVE registers: the code NVPL then chooses crashes or never ends. It reads the
+// choice from the environment at the first product, so it is corrected here, before main, unless the user has set it.
 #if defined(__aarch64__) && defined(__linux__)
 
 #include <asm/hwcap.h>
@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// Neoverse V1, N2 and V2: models that have SVE. Others without it are chosen right.
+// Neoverse V1, N2 and V2: models that have SVE. For models without it NVPL chooses correctly.
 bool is_model_with_sve(unsigned long identification) {
   const unsigned long part = (identification >> 4) & 0xFFF;
   return part == 0xD40 || part == 0xD49 || part == 0xD4F;

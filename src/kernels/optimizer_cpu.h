@@ -1,4 +1,4 @@
-// The CPU's optimizer steps: pointers and sizes.
+// Optimizer steps on the CPU, as pointers and sizes.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -9,7 +9,7 @@
 
 namespace tessera::kernels {
 
-// `copy` null: none; its type then does not matter.
+// `copy` null: none; its type is then ignored.
 struct FlatStep {
   float* params;
   const void* grads;

@@ -1,5 +1,5 @@
-// Alone compiled with -fopenmp: libtorch's parallel_for is a template that is serial without it, and the precompiled
-// header that the other files share is made without.
+// The only file compiled with -fopenmp: libtorch's parallel_for is a template that is serial without it, and the
+// precompiled header that the other files share is built without it.
 #include "kernels/parallel.h"
 
 #include <ATen/Parallel.h>

@@ -7,8 +7,8 @@
 
 namespace tessera::kernels {
 
-// body(first, last) over parts of [begin, end), at least `grain` long (but the last). How many parts there are depends
-// on the number of threads: a result must not depend on where the parts meet.
+// Calls body(first, last) over parts of [begin, end), each at least `grain` long (except the last). The number of parts
+// depends on the number of threads: a result must not depend on where the parts meet.
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
                   c10::function_ref<void(std::int64_t, std::int64_t)> body);
 

@@ -1,11 +1,11 @@
-// Functions of one number, free of branches and calls, so that the compiler makes vector code of the loops around them.
+// Functions of one number, free of branches and calls, so that the compiler vectorizes the loops around them.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-// On x86-64 a build serves every processor, which leaves half of most ones' vector units idle: a function marked so is
-// compiled once for each width, with all that it calls inlined, and the loader picks.
+// On x86-64 one build serves every processor, which leaves half of most processors' vector width idle. A function
+// marked with this is compiled once per width, with everything it calls inlined, and the loader picks one.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define TESSERA_VECTORISED __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), flatten))
@@ -35,7 +35,7 @@ inline float exp_of(float x) {
   return x < kLowest ? 0.0f : result;
 }
 
-// The sum of f(i) for i < n, in lanes whose order is the same on every processor: enough for two vectors of the widest.
+// The sum of f(i) for i < n, in lanes whose order is the same on every processor: enough for two of the widest vectors.
 template <typename F>
 inline float lane_sum(std::int64_t n, F f) {
   constexpr std::int64_t kLanes = 32;

@@ -8,7 +8,7 @@ constexpr int kThreads = 128;
 
 // The position of a token in its sequence.
 __device__ inline int position_of(int token, const std::int32_t* cu_seqlens, int num_sequences) {
-  int low = 0, high = num_sequences;  // the last offset that is not behind the token lies in [low, high)
+  int low = 0, high = num_sequences;  // the last offset not after the token lies in [low, high)
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     if (cu_seqlens[middle] <= token) {
@@ -20,7 +20,7 @@ __device__ inline int position_of(int token, const std::int32_t* cu_seqlens, int
   return token - cu_seqlens[low];
 }
 
-// A block has one token: its heads in q, k and v, blockIdx.y being which of them.
+// A block handles one token: its heads in q, k or v, as blockIdx.y says.
 template <typename T>
 __global__ void widen(WidenHeads heads) {
   const int token = static_cast<int>(blockIdx.x), which = static_cast<int>(blockIdx.y);
@@ -38,7 +38,7 @@ __global__ void widen(WidenHeads heads) {
       if (which == 0) value = from_float<T>(heads.in_q);
       if (which == 1) {
         float rest = position * (heads.slopes[head] * heads.factor);
-        for (int part = heads.D; part <= d; ++part) {  // each holds what those before it could not
+        for (int part = heads.D; part <= d; ++part) {  // each holds what the earlier ones could not
           value = from_float<T>(rest);
           rest -= to_float(value);
         }

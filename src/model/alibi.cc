@@ -5,7 +5,7 @@
 namespace tessera {
 
 std::vector<float> alibi_slopes(std::int64_t num_heads) {
-  std::int64_t whole = 1;  // the greatest power of two that is not above num_heads
+  std::int64_t whole = 1;  // the largest power of two up to num_heads
   while (whole * 2 <= num_heads) whole *= 2;
   const auto slope = [](std::int64_t heads, std::int64_t power) {
     // The base is rounded to float before it is raised, as the original's tensors are.

@@ -1,4 +1,4 @@
-// Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
+// Shape letters: T tokens of all sequences, C hidden size, H heads, head size D.
 #include "model/bloom.h"
 
 #include <ATen/ops/linear.h>
@@ -31,18 +31,18 @@ class BloomBlock : public torch::nn::Module {
     const at::Tensor attended = dropout(self_attention(normed, attend), config_.hidden_dropout, keys, 1);
     const auto [sum, normed_sum] = kernels::residual_layer_norm(
         attended, config_.residual_after_norm ? normed : x, attention_norm_->weight, attention_norm_->bias, epsilon);
-    // The bias goes with the GELU: one pass over [T, 4 C].
+    // The bias is fused with the GELU: one pass over [T, 4 C].
     at::Tensor output =
         kernels::bias_gelu_linear(at::linear(normed_sum, up_->weight), up_->bias, down_->weight, down_->bias);
     output = dropout(output, config_.hidden_dropout, keys, 2);
-    // In place: nothing keeps a product for its gradient.
+    // In place: no product is kept for its gradient.
     return output.add_(config_.residual_after_norm ? normed_sum : sum);
   }
 
  private:
   at::Tensor self_attention(const at::Tensor& normed, const Attend& attend) const {
     const std::int64_t T = normed.size(0), H = config_.num_heads;
-    // Each head's q, k and v stand together: [T, H, 3, D]. Views, no copies; unbind's gradient is one stack.
+    // Each head's q, k and v are adjacent: [T, H, 3, D]. Views, no copies; unbind's gradient is one stack.
     const auto parts = at::linear(normed, query_key_value_->weight, query_key_value_->bias)
                            .view({T, H, 3, config_.head_dim()})
                            .unbind(2);
@@ -79,9 +79,9 @@ std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
 
 std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
   const std::int64_t C = config_.hidden_size;
-  // Both norms' results and the sum between them; what the GELU reads.
+  // Both norms' results and the sum between them; the GELU's input.
   const std::int64_t numel = num_tokens * (3 + 4) * C;
-  const std::int64_t norms = num_tokens * 4 * 4;  // a mean and a deviation each, in float32
+  const std::int64_t norms = num_tokens * 4 * 4;  // mean and deviation of each, in float32
   return attention_bytes(num_tokens) + numel * element_bytes() + norms +
          2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);
 }

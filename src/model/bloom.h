@@ -1,4 +1,4 @@
-// BLOOM, of any size: parameters named and laid out as in transformers' BloomForCausalLM, the head tied to the
+// BLOOM, of any size: parameters are named and laid out as in transformers' BloomForCausalLM, with the head tied to the
 // embedding.
 #pragma once
 
@@ -39,7 +39,7 @@ class Bloom : public LanguageModel {
  private:
   BloomConfig config_;
   std::shared_ptr<Affine> embedding_, embedding_norm_, last_norm_;
-  std::shared_ptr<Affine> head_;  // null where it is tied
+  std::shared_ptr<Affine> head_;  // null if tied
   std::vector<std::shared_ptr<BloomBlock>> blocks_;
   mutable at::Tensor slopes_;  // on the device of the last pass
 };

@@ -35,7 +35,7 @@ BloomConfig BloomConfig::from_json(const Json& config, const std::string& origin
   if (reader.boolean({"slow_but_exact"}, false) && split > 1) {
     reader.refuse(
         "slow_but_exact",
-        fmt::format("is true with \"pretraining_tp\" {}: Tessera does not split layers to repeat the rounding "
+        fmt::format("is true with \"pretraining_tp\" {}: Tessera does not split layers to reproduce the rounding "
                     "of the original training; set it to false",
                     split));
   }

@@ -22,9 +22,8 @@ struct BloomConfig {
 
   std::int64_t head_dim() const { return hidden_size / num_heads; }
 
-  // Absent fields are transformers' defaults. Throws UsageError naming `origin` and the field: another model_type,
-  // sizes that cannot be, probabilities outside [0, 1), slow_but_exact with pretraining_tp > 1 (it would leave out
-  // biases).
+  // Absent fields take transformers' defaults. Throws UsageError naming `origin` and the field: another model_type,
+  // impossible sizes, probabilities outside [0, 1), slow_but_exact with pretraining_tp > 1 (it would leave out biases).
   static BloomConfig from_json(const Json& config, const std::string& origin);
   Json to_json() const;
 };

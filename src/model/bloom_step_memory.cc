@@ -1,4 +1,4 @@
-// model/bloom.cc, told as memory.
+// The memory use of model/bloom.cc.
 #include "model/bloom_config.h"
 #include "model/text_step_memory.h"
 
@@ -30,7 +30,7 @@ class BloomStepMemory : public TextStepMemory {
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
     unless_kept(statistics_bytes_);
     linear_forward(C_, 4 * C_, tape);
-    tape.take(4 * rows);               // the GELU's, for the product alone
+    tape.take(4 * rows);               // the GELU's, only for the product
     linear_forward(4 * C_, C_, tape);  // output
     tape.give(4 * rows);
     unless_kept(4 * rows);
@@ -41,7 +41,7 @@ class BloomStepMemory : public TextStepMemory {
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
     const std::int64_t rows = row_bytes_, C = C_;
-    // The gradient that came in waits for the residual's side, too.
+    // The incoming gradient also waits for the residual's side.
     const std::int64_t dropped = dropout_backward(rows, tape);
     tape.take(4 * rows);
     tape.pass(product_scratch_bytes(shape_, shape_.num_tokens, C, 4 * C, false));
@@ -54,7 +54,7 @@ class BloomStepMemory : public TextStepMemory {
     tape.hand_over(4 * C * C);
     tape.hand_over(C);
     linear_backward(C, 4 * C, false, 5 * rows, tape);
-    norm_backward(gradient_is_held ? 2 * rows : 3 * rows, tape);  // the sum, and the gradients that came in
+    norm_backward(gradient_is_held ? 2 * rows : 3 * rows, tape);  // the sum, and the incoming gradients
     const std::int64_t attended = dropout_backward(rows, tape);
     linear_backward(C, C, true, attended, tape);
     attention_backward(tape);

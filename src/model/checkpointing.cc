@@ -14,7 +14,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// How to compute the unit once more.
+// How to compute the unit again.
 struct Recompute : torch::CustomClassHolder {
   Recompute(UnitRunner& runner, const Unit& what, UnitRunner::Body how)
       : inner(runner), unit(what), body(std::move(how)) {}
@@ -26,7 +26,7 @@ struct Recompute : torch::CustomClassHolder {
 
 class Checkpoint : public torch::autograd::Function<Checkpoint> {
  public:
-  // `anchor` needs a gradient, so that backward reaches the unit's parameters where its input needs none.
+  // `anchor` needs a gradient, so that backward reaches the unit's parameters even if its input needs none.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& anchor,
                             const c10::intrusive_ptr<Recompute>& recompute) {
     (void)anchor;

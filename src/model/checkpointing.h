@@ -1,6 +1,6 @@
-// Activation checkpointing: of each unit only the input is kept for backward, and the unit is computed again when its
-// gradient arrives. Costs one more forward pass; gradients are the same bits, dropout included, since a unit's body is
-// a function of its input alone.
+// Activation checkpointing: only the input of each unit is kept for backward, and the unit is recomputed when its
+// gradient arrives. It costs one more forward pass; gradients have the same bits, dropout included, since a unit's body
+// is a function of its input alone.
 #pragma once
 
 #include "model/unit.h"
@@ -9,7 +9,7 @@ namespace tessera {
 
 class CheckpointRunner : public UnitRunner {
  public:
-  // Units run through `inner`, in the forward pass and again in the backward pass; it must outlive both. Without
+  // Runs units through `inner`, in the forward pass and again in the backward pass; it must outlive both. Without
   // gradients (NoGradGuard) nothing changes.
   explicit CheckpointRunner(UnitRunner& inner) : inner_(inner) {}
 

@@ -17,7 +17,7 @@ std::vector<at::Tensor> gradients_of(LanguageModel& model, const PackedBatch& ba
   return gradients;
 }
 
-// Counts the calls of each unit.
+// Counts the calls per unit.
 class CountingRunner : public UnitRunner {
  public:
   at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) override {
@@ -82,15 +82,15 @@ TEST(Checkpointing, PeaksAtOneUnitsActivations) {
   UnitRunner plain;
   CheckpointRunner checkpointed(plain);
   const auto peak_of = [&](UnitRunner& runner) {
-    gradients_of(*model, batch, runner);  // the gradients' own memory
+    gradients_of(*model, batch, runner);  // allocates the gradients
     reset_peak_cpu_bytes();
     const std::int64_t before = live_cpu_bytes();
     gradients_of(*model, batch, runner);
     return peak_cpu_bytes() - before;
   };
   const std::int64_t saved = peak_of(plain) - peak_of(checkpointed);
-  // 7 of 8 units' activations need not be there together. About one is lost again: without checkpointing the head's
-  // loss is the peak, with it a unit's backward, which computes the GELU once more.
+  // The activations of 7 of 8 units need not exist together. About one unit's worth is lost again: without
+  // checkpointing the peak is at the head's loss, with it in a unit's backward, which recomputes the GELU.
   EXPECT_GT(saved, 5 * model->unit_activation_bytes(300));
 }
 

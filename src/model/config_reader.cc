@@ -74,7 +74,7 @@ std::string ConfigReader::text(Names names, std::optional<std::string> preset) c
   const Field field = find(names, preset.has_value());
   if (field.value == nullptr) return *preset;
   if (!field.value->is_string())
-    refuse(field.name, fmt::format("is {}: expected a text", printable(field.value->dump())));
+    refuse(field.name, fmt::format("is {}: expected a string", printable(field.value->dump())));
   return field.value->get<std::string>();
 }
 

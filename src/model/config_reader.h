@@ -1,4 +1,4 @@
-// A model's config.json read field by field: types and ranges are checked, aliases must agree, and every refusal names
+// Reads a model's config.json field by field: types and ranges are checked, aliases must agree, and every refusal names
 // the file and the field.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace tessera {
 
 class ConfigReader {
  public:
-  // `config` must outlive the reader; `origin` is what messages call it, usually its path. Throws UsageError where it
-  // is not an object.
+  // `config` must outlive the reader; `origin` is what messages call it, usually its path. Throws UsageError if it is
+  // not an object.
   ConfigReader(const Json& config, std::string origin);
 
-  // The first name is the one that messages use; the others are aliases. A field that is absent or null is the default,
-  // or, without one, an error. Aliases with different values are refused.
+  // Messages use the first name; the others are aliases. A field that is absent or null takes the default; without a
+  // default it is an error. Aliases with different values are refused.
   using Names = std::initializer_list<const char*>;
   std::int64_t integer(Names names, std::int64_t low, std::int64_t high, std::optional<std::int64_t> preset = {}) const;
   double real(Names names, double low, double high, std::optional<double> preset = {}) const;  // both ends allowed
@@ -35,7 +35,7 @@ class ConfigReader {
  private:
   struct Field {
     std::string name;
-    const Json* value;  // null pointer: absent
+    const Json* value;  // null: absent
   };
   Field find(Names names, bool has_preset) const;
   std::int64_t whole_number(const std::string& name, const Json& value, std::int64_t low, std::int64_t high) const;

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// The message that the text's config is refused with; empty: it is not refused.
+// The message that refuses the config; empty if it is accepted.
 std::string refusal(const std::string& text) {
   try {
     make_language_model(parse_json(text, "config.json"));
@@ -98,7 +98,7 @@ TEST(BloomConfig, OfBloom560mGives559214592ParametersMoreThanHalfOfThemInTheBloc
   config.hidden_size = 1024;
   config.num_layers = 24;
   config.num_heads = 16;
-  const auto model = make_language_model(config.to_json(), "config.json", at::device(at::kMeta));  // takes no memory
+  const auto model = make_language_model(config.to_json(), "config.json", at::device(at::kMeta));  // allocates nothing
   std::int64_t all = 0, blocks = 0;
   for (const auto& item : model->named_parameters()) {
     all += item.value().numel();

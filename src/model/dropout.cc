@@ -41,7 +41,7 @@ DropoutKeys DropoutKeys::child(std::uint64_t index) const {
 }
 
 std::uint64_t DropoutKeys::at(std::uint64_t place) const {
-  return mix_seed(~state_, place);  // ~: a place's key is no unit's state
+  return mix_seed(~state_, place);  // ~: a place's key never equals a unit's state
 }
 
 at::Tensor dropout(const at::Tensor& x, double probability, const DropoutKeys& keys, std::uint64_t place) {

@@ -1,5 +1,5 @@
 // Dropout whose masks are a function of a key alone: the same key gives the same mask, in the forward pass and when
-// activation checkpointing computes it again. No global generator is left advanced, so ranks that are threads do not
+// activation checkpointing recomputes it. No global generator is left advanced, so ranks that are threads do not
 // disturb each other.
 #pragma once
 
@@ -26,11 +26,12 @@ class DropoutKeys {
   std::uint64_t state_ = 0;
 };
 
-// Two words to one, well mixed: neighbouring seeds, units and places give unrelated keys.
+// Mixes two words into one: neighbouring seeds, units and places give unrelated keys.
 std::uint64_t mix_seed(std::uint64_t seed, std::uint64_t index);
 
-// For operations that drop out by the device's default generator and take no other: seeded by the key while this lives,
-// afterwards as it was. The CPU's generator is the whole process's, so one scope at a time; a GPU is its rank's alone.
+// For operations that use the device's default generator and accept no other: it is seeded with the key while this
+// object lives and restored afterwards. The CPU's generator is process-wide, so only one scope at a time; a GPU belongs
+// to one rank.
 class SeededGenerator {
  public:
   SeededGenerator(const at::Device& device, std::uint64_t key);
@@ -45,7 +46,7 @@ class SeededGenerator {
 };
 
 // x with each element zeroed with `probability` (0 <= probability < 1) and the others divided by 1 - probability; x
-// itself where the keys are inactive or the probability is 0. Differentiable.
+// itself if the keys are inactive or the probability is 0. Differentiable.
 at::Tensor dropout(const at::Tensor& x, double probability, const DropoutKeys& keys, std::uint64_t place);
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ TEST(Dropout, MasksAreAFunctionOfSeedUnitAndPlace) {
   const at::Tensor x = at::ones({1000});
   const DropoutKeys keys(3);
   const at::Tensor y = dropout(x, 0.5, keys.child(1), 2);
-  at::manual_seed(99);  // nothing global takes part
+  at::manual_seed(99);  // global state has no effect
   EXPECT_TRUE(at::equal(y, dropout(x, 0.5, keys.child(1), 2)));
   EXPECT_FALSE(at::equal(y, dropout(x, 0.5, keys.child(1), 1)));
   EXPECT_FALSE(at::equal(y, dropout(x, 0.5, keys.child(2), 2)));

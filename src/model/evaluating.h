@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-// Evaluation mode while it lives.
+// Puts a model in evaluation mode for the object's lifetime.
 class Evaluating {
  public:
   explicit Evaluating(torch::nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }

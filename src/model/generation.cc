@@ -20,7 +20,7 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
     throw UsageError(fmt::format("max_new_tokens {}: expected 1 or more", options.max_new_tokens));
   }
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    if (prompts[i].empty()) throw UsageError(fmt::format("prompt {} has no token: it needs at least one", i));
+    if (prompts[i].empty()) throw UsageError(fmt::format("prompt {} has no tokens: it needs at least one", i));
     for (const std::int64_t id : prompts[i]) {
       if (id >= 0 && id < model.vocab_size()) continue;
       throw UsageError(
@@ -28,13 +28,13 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
     }
     const auto length = static_cast<std::int64_t>(prompts[i].size()) + options.max_new_tokens;
     if (model.max_positions() && length - 1 > *model.max_positions()) {
-      throw UsageError(fmt::format("prompt {} of {} tokens and {} new ones: the model has positions for {}", i,
+      throw UsageError(fmt::format("prompt {} has {} tokens and needs {} more, but the model has positions for {}", i,
                                    prompts[i].size(), options.max_new_tokens, *model.max_positions()));
     }
   }
 }
 
-// Where the logits of the next tokens come from.
+// The source of the next tokens' logits.
 class Continuation {
  public:
   virtual ~Continuation() = default;
@@ -43,8 +43,8 @@ class Continuation {
   virtual void keep(const std::vector<std::int64_t>& rows) = 0;
 };
 
-// Tokens a sequence that a cache has room for at first, beside the prompt; twice as many whenever it is full. Most
-// texts end long before a generous max_new_tokens, whose memory is then never taken.
+// New tokens per sequence that the cache first has room for, beside the prompt; the room doubles whenever it is full.
+// Most texts end long before a generous max_new_tokens, whose memory is then never allocated.
 constexpr std::int64_t kFirstNewTokens = 256;
 
 class CachedContinuation : public Continuation {
@@ -107,14 +107,14 @@ std::unique_ptr<Continuation> continuation_of(LanguageModel& model, UnitRunner& 
   return std::make_unique<PlainContinuation>(model, runner, prompts);
 }
 
-// The sequences still being written, by their rows of the batch.
+// The sequences still being generated, by their rows in the batch.
 class Rows {
  public:
   explicit Rows(std::size_t count) : ended_(count, false) {
     for (std::size_t i = 0; i < count; ++i) sequence_.push_back(i);
   }
 
-  // Each row's token to its sequence; rows that have ended go on in the batch but write nothing.
+  // Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
   void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<TokenIds>& written) {
     const at::Tensor host = tokens.cpu();
     for (std::size_t row = 0; row < sequence_.size(); ++row) {
@@ -169,7 +169,7 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
     at::Tensor tokens = choose_tokens(logits, options.sampling, generator);
     rows.write(tokens, options.eos_ids, written);
     if (rows.num_alive() == 0 || i + 1 == options.max_new_tokens) return written;
-    // Ended rows cost as much as the others: out with them once they are half. Not where tokens are drawn: the draws
+    // Ended rows cost as much as the others, so they are dropped once they make up half. Not when sampling: the draws
     // of a row must not depend on when the others end.
     if (!options.sampling.do_sample && rows.num_alive() * 2 <= rows.size()) {
       const std::vector<std::int64_t> kept = rows.drop_ended();

@@ -1,4 +1,4 @@
-// Text continued, for several prompts of different lengths at once.
+// Continues text, for several prompts of different lengths at once.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,14 @@ struct GenerationOptions {
   Sampling sampling;
   std::uint64_t seed = 0;             // of the draws
   std::vector<std::int64_t> eos_ids;  // a sequence ends with the first of these, which is part of it
-  bool use_cache = true;              // false: all tokens are computed anew at each step; the same tokens, slowly
+  bool use_cache = true;              // false: recompute all tokens at each step; the same tokens, slowly
 };
 
 using TokenIds = std::vector<std::int64_t>;
 
-// What follows each prompt, without the prompt. The model is put into eval mode for the time. The number of passes
-// through the runner depends on when the sequences end. Throws UsageError for options that cannot be, an empty prompt,
-// an id outside of the vocabulary, or more tokens than the model has positions for; Error where the logits are not
-// finite.
+// The continuation of each prompt, without the prompt. The model is in eval mode meanwhile. The number of passes
+// through the runner depends on when the sequences end. Throws UsageError for invalid options, an empty prompt, an id
+// outside the vocabulary, or more tokens than the model has positions for; Error if the logits are not finite.
 std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>& prompts,
                                const GenerationOptions& options, UnitRunner& runner);
 

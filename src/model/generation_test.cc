@@ -26,7 +26,7 @@ std::string refusal(LanguageModel& model, const std::vector<TokenIds>& prompts, 
   }
 }
 
-// Its continuations are not one token over and over.
+// Its continuations do not repeat one token over and over.
 std::shared_ptr<LanguageModel> talkative_bloom() {
   return small_bloom(0, 3, /*is_tied=*/false);
 }
@@ -47,7 +47,7 @@ TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
   }
 }
 
-// Each sequence of the batch ends at its own place, whichever ended before it.
+// Each sequence of the batch ends at its own position, whichever ended before it.
 TEST(Generation, EndsWithTheFirstEndTokenOfEachSequence) {
   const auto model = talkative_bloom();
   UnitRunner runner;
@@ -132,7 +132,7 @@ TEST(Generation, GoesOnWhenTheCacheIsFull) {
   const auto model = small_bloom(0, 1, /*is_tied=*/false);
   UnitRunner runner;
   GenerationOptions options;
-  options.max_new_tokens = 300;  // beyond the room that there is at first
+  options.max_new_tokens = 300;  // more than the cache first has room for
   const auto cached = generate(*model, {{1, 2, 3}}, options, runner);
   EXPECT_EQ(cached.front().size(), 300u);
   options.use_cache = false;
@@ -150,7 +150,7 @@ TEST(Generation, TextThatEndsTakesNoMemoryForAGenerousLimit) {
   reset_peak_cpu_bytes();
   const std::int64_t before = live_cpu_bytes();
   EXPECT_EQ(generate(*model, {{1}}, options, runner).front().size(), 1u);
-  EXPECT_LT(peak_cpu_bytes() - before, 4 << 20) << "1.5 GB if all of it were taken";
+  EXPECT_LT(peak_cpu_bytes() - before, 4 << 20) << "1.5 GB if all of it were allocated";
 }
 
 TEST(Generation, LogitsThatAreNotFiniteAreToldOf) {
@@ -172,7 +172,7 @@ TEST(Generation, LogitsThatAreNotFiniteAreToldOf) {
 TEST(Generation, RefusesWhatCannotBe) {
   const auto model = small_bloom();
   GenerationOptions options;
-  EXPECT_TRUE(contains(refusal(*model, {{1}, {}}, options), "prompt 1 has no token"));
+  EXPECT_TRUE(contains(refusal(*model, {{1}, {}}, options), "prompt 1 has no tokens"));
   EXPECT_TRUE(contains(refusal(*model, {{1, 50}}, options), "token 50: the model's vocabulary is 0 to 49"));
   EXPECT_TRUE(contains(refusal(*model, {{-1}}, options), "token -1"));
   options.max_new_tokens = 0;

@@ -1,4 +1,4 @@
-// Shape letters: T tokens of all sequences, C hidden size, H heads, D numbers a head.
+// Shape letters: T tokens of all sequences, C hidden size, H heads, head size D.
 #include "model/gpt.h"
 
 #include <ATen/ops/linear.h>
@@ -28,7 +28,7 @@ class EncoderLayer : public torch::nn::Module {
     const at::Tensor attended = dropout(self_attention(x, attend), p, keys, 1);
     const at::Tensor middle = add_and_norm(attended, x, *norm1_);
     at::Tensor inner = at::linear(middle, linear1_->weight, linear1_->bias);
-    inner = dropout(inner.relu_(), p, keys, 2);  // in place: nothing keeps a product for its gradient
+    inner = dropout(inner.relu_(), p, keys, 2);  // in place: no product is kept for its gradient
     return add_and_norm(dropout(at::linear(inner, linear2_->weight, linear2_->bias), p, keys, 3), middle, *norm2_);
   }
 
@@ -71,9 +71,9 @@ Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
 std::int64_t Gpt::unit_activation_bytes(std::int64_t num_tokens) const {
   const bool drops = is_training() && config_.dropout > 0;
   const std::int64_t C = config_.hidden_size, F = config_.ff_dim;
-  // Both sums and the first norm's result; after the ReLU, and after its dropout.
+  // Both sums and the first norm's result; the result of the ReLU, and of its dropout.
   const std::int64_t numel = num_tokens * (3 * C + (drops ? 2 : 1) * F);
-  const std::int64_t norms = num_tokens * 4 * 4;  // a mean and a deviation each, in float32
+  const std::int64_t norms = num_tokens * 4 * 4;  // mean and deviation of each, in float32
   return attention_bytes(num_tokens) + numel * element_bytes() + norms +
          dropout_bytes(num_tokens * (2 * C + F), config_.dropout);
 }

@@ -1,5 +1,6 @@
 // The GPT-like model: token embedding, layers that compute what torch.nn.TransformerEncoderLayer computes (norm after
-// the residual, ReLU) under a causal mask, and a head tied to the embedding, with a bias. Positions on request.
+// the residual, ReLU) under a causal mask, and a head tied to the embedding, with a bias. Learned positions are
+// optional.
 //
 // Parameters: embedding.weight, positions.weight, layers.N.* as torch.nn.TransformerEncoder names them, head.bias.
 #pragma once
@@ -42,7 +43,7 @@ class Gpt : public LanguageModel {
  private:
   GptConfig config_;
   std::shared_ptr<Affine> embedding_;
-  std::shared_ptr<Affine> positions_;  // null where there are none
+  std::shared_ptr<Affine> positions_;  // null if there are none
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
   at::Tensor head_bias_;
 };

@@ -1,4 +1,4 @@
-// The sizes and options of the GPT-like model that is trained from scratch. Its config.json is Tessera's own form,
+// The sizes and options of the GPT-like model that is trained from scratch. Its config.json is Tessera's own format,
 // "model_type": "tessera-gpt".
 #pragma once
 
@@ -15,7 +15,7 @@ struct GptConfig {
   std::int64_t num_layers = 3;
   std::int64_t num_heads = 16;
   std::int64_t ff_dim = 8192;
-  std::int64_t seq_length = 512;   // the longest sequence, where positions are learned
+  std::int64_t seq_length = 512;   // the longest sequence, if positions are learned
   bool learned_positions = false;  // "positions": "none" or "learned"
   double dropout = 0.1;            // of the probabilities, after attention, within and after the feed-forward part
   double layer_norm_epsilon = 1e-5;
@@ -23,7 +23,7 @@ struct GptConfig {
 
   std::int64_t head_dim() const { return hidden_size / num_heads; }
 
-  // vocab_size, hidden_size, num_layers, num_heads and ff_dim must be there. Throws UsageError naming `origin` and
+  // vocab_size, hidden_size, num_layers, num_heads and ff_dim are required. Throws UsageError naming `origin` and the
   // field.
   static GptConfig from_json(const Json& config, const std::string& origin);
   Json to_json() const;

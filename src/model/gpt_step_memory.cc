@@ -1,4 +1,4 @@
-// model/gpt.cc, told as memory.
+// The memory use of model/gpt.cc.
 #include "model/gpt_config.h"
 #include "model/text_step_memory.h"
 
@@ -42,14 +42,14 @@ class GptStepMemory : public TextStepMemory {
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the second sum, and the output
     unless_kept(rows + statistics_bytes_);
-    tape.give(2 * rows);  // attended, and what the second sum was made of
+    tape.give(2 * rows);  // attended, and the inputs of the second sum
     unless_kept(inner_bytes_ + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
     const std::int64_t rows = row_bytes_, C = C_;
-    norm_backward(gradient_is_held ? rows : 2 * rows, tape);  // the second sum, the gradient that came in
-    // The ReLU keeps its result itself; a dropout's result is the linear layer's alone.
+    norm_backward(gradient_is_held ? rows : 2 * rows, tape);  // the second sum, the incoming gradient
+    // The ReLU keeps its result itself; only the linear layer keeps a dropout's result.
     const std::int64_t dropped = dropout_backward(rows, tape);
     linear_backward(F_, C, true, dropped + (drops() ? inner_bytes_ : 0), tape);
     if (drops()) tape.give(dropout_backward(inner_bytes_, tape));

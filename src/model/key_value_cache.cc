@@ -1,4 +1,4 @@
-// Shape letters: B sequences, H heads, S slots a sequence, D numbers a head, T tokens now, L slots in use.
+// Shape letters: B sequences, H heads, S slots per sequence, head size D, T tokens now, L slots in use.
 #include "model/key_value_cache.h"
 
 #include <ATen/ops/add.h>
@@ -21,7 +21,7 @@
 namespace tessera {
 namespace {
 
-// Zeros: slots not yet filled are multiplied by a probability of 0, which NaN would survive.
+// Zeros: unfilled slots are multiplied by a probability of 0, and NaN times 0 is NaN.
 at::Tensor empty_slots(const CacheShape& s, const at::TensorOptions& options) {
   return at::zeros({s.num_sequences, s.num_heads, s.capacity, s.head_dim}, options);
 }
@@ -81,11 +81,11 @@ void KeyValueCache::store(std::int64_t layer, const at::Tensor& k, const at::Ten
 void KeyValueCache::begin_step(const std::optional<at::Tensor>& slopes) {
   const std::int64_t in_use = longest() + 1;
   if (in_use > shape_.capacity) {
-    throw Error(fmt::format("generation: the cache of {} tokens a sequence is full", shape_.capacity));
+    throw Error(fmt::format("generation: the cache of {} tokens per sequence is full", shape_.capacity));
   }
   const at::Tensor rows = at::arange(shape_.num_sequences, lengths_.options());
   slots_ = slots(rows, lengths_);
-  // How far each slot lies behind (or, not yet filled, before) the token at hand.
+  // How far each slot lies behind the current token (or, if unfilled, ahead of it).
   const at::Tensor offset =
       (at::arange(in_use, lengths_.options()) - lengths_.unsqueeze(1)).view({shape_.num_sequences, 1, 1, in_use});
   bias_ = at::zeros({shape_.num_sequences, shape_.num_heads, 1, in_use}, lengths_.options().dtype(at::kFloat));
@@ -102,7 +102,7 @@ at::Tensor KeyValueCache::attend(std::int64_t layer, const at::Tensor& q, const 
   const at::Tensor values = values_[index].view({lanes, shape_.capacity, shape_.head_dim}).narrow(1, 0, in_use);
   const at::Tensor scores = at::bmm(q.reshape({lanes, 1, shape_.head_dim}), keys.transpose(1, 2));
   const double scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
-  // In float32: a bias of some hundreds has no room for fractions in bf16.
+  // In float32: bf16 has no bits for the fraction of a bias of a few hundred.
   const at::Tensor probabilities = at::softmax(at::add(bias_.view({lanes, 1, in_use}), scores, scale), -1);
   return at::bmm(probabilities.to(values.scalar_type()), values)
       .view({shape_.num_sequences, shape_.num_heads, shape_.head_dim});

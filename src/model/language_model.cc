@@ -19,7 +19,7 @@ constexpr std::uint64_t kAttentionPlace = 0;  // of a unit's dropouts; the block
 
 void check_length(const LanguageModelShape& shape, std::int64_t length) {
   if (shape.max_positions && length > *shape.max_positions) {
-    throw Error(fmt::format("a sequence of {} tokens: the model has positions for {}", length, *shape.max_positions));
+    throw Error(fmt::format("a sequence has {} tokens; the model has positions for {}", length, *shape.max_positions));
   }
 }
 
@@ -33,8 +33,8 @@ std::int64_t LanguageModel::dropout_bytes(std::int64_t numel, double probability
 std::int64_t LanguageModel::attention_bytes(std::int64_t num_tokens) const {
   const std::int64_t D = shape_.head_dim();
   std::int64_t numel = 4 * shape_.hidden_size;
-  // FlashAttention wants heads of a multiple of 8, ALiBi three more numbers in each (kernels/attention_flash.cc): then
-  // widened copies of all four are kept, and the result beside them.
+  // FlashAttention needs a head size that is a multiple of 8, and ALiBi three more elements per head
+  // (kernels/attention_flash.cc): then widened copies of all four are kept, and the result beside them.
   const std::int64_t padded = (D + (slopes() ? 3 : 0) + 7) / 8 * 8;
   if (!device().is_cpu() && dtype() != at::kFloat && padded != D)
     numel = 4 * shape_.num_heads * padded + shape_.hidden_size;

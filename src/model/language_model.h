@@ -1,8 +1,8 @@
-// What every text model can do: train on packed batches, and generate with a cache.
+// The interface of every text model: training on packed batches, and generation with a cache.
 //
-// A model is single-device code that never hears of ranks. Its blocks are its units and run through the UnitRunner that
-// the caller gives; embedding, last norm and head are the root's. Parameters are uninitialised until they are loaded or
-// initialise() (initialise.h) is called. One thread at a time.
+// A model is single-device code that knows nothing of ranks. Its blocks are its units and run through the UnitRunner
+// that the caller gives; embedding, last norm and head belong to the root. Parameters are uninitialised until they are
+// loaded or initialise() (initialise.h) is called. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -40,19 +40,19 @@ class LanguageModel : public TextModel {
   std::int64_t vocab_size() const { return shape_.vocab_size; }
   std::optional<std::int64_t> max_positions() const { return shape_.max_positions; }
   const std::vector<Unit>& units() const override { return units_; }
-  virtual Json config() const = 0;  // what make_language_model takes
+  virtual Json config() const = 0;  // as make_language_model takes it
   virtual double initializer_range() const = 0;
-  // Names under which files may hold a parameter a second time, each with the parameter's own: the tied head.
+  // Names under which files may hold a parameter a second time, each with the parameter's own name: the tied head.
   virtual std::vector<std::pair<std::string, std::string>> tied_names() const = 0;
-  // The first word of names that files of the model without its head leave out: "transformer"; empty: none.
+  // The name prefix that files of the model without its head leave out: "transformer"; empty: none.
   virtual std::string base_prefix() const { return {}; }
   // What one unit keeps for backward beside its input, in the parameters' type; with checkpointing, nothing.
   virtual std::int64_t unit_activation_bytes(std::int64_t num_tokens) const = 0;
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 
-  // Dropout acts in training mode, where the config's probability is not 0, with masks that are a function of this seed
-  // alone. Set it anew for each pass, from seed, rank and step; without a call it is 0.
+  // Dropout is active in training mode if the config's probability is not 0, with masks that depend on this seed alone.
+  // Set it for each pass, from seed, rank and step; without a call it is 0.
   void set_dropout_seed(std::uint64_t seed) override { dropout_seed_ = seed; }
 
   // [T, C], after the last norm.
@@ -63,7 +63,7 @@ class LanguageModel : public TextModel {
   // [R, V] of the given rows of the batch ([R] int64), or of all.
   at::Tensor logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows = {});
 
-  // Generation, without gradients: the prompts, then one token of every sequence at a time. Both give [B, V], the
+  // Generation, without gradients: the prompts, then one token of every sequence at a time. Both return [B, V], the
   // logits after each sequence's last token.
   KeyValueCache make_cache(std::int64_t num_sequences, std::int64_t capacity) const;
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
@@ -72,20 +72,20 @@ class LanguageModel : public TextModel {
  protected:
   explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
 
-  // [T] and [T] to [T, C], by embedding_weight() or, where it is tied to the head, by a TiedTable's name of it.
+  // [T] and [T] to [T, C], with embedding_weight() or, if it is tied to the head, with one name of a TiedTable.
   virtual at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
                            bool is_tied) const = 0;
   virtual const at::Tensor& embedding_weight() const = 0;
   virtual at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
                                const DropoutKeys& keys) const = 0;
-  virtual at::Tensor finish(const at::Tensor& x) = 0;  // the last norm, where there is one
+  virtual at::Tensor finish(const at::Tensor& x) = 0;  // the last norm, if there is one
   virtual const at::Tensor& head_weight() const = 0;   // [V, C]
   virtual std::optional<at::Tensor> head_bias() const { return {}; }
   virtual std::optional<at::Tensor> slopes() const { return {}; }  // [H] float32 on the device: ALiBi's
 
-  // Of `numel` elements, what a dropout keeps; 0 where it does nothing.
+  // What a dropout of `numel` elements keeps; 0 if it does nothing.
   std::int64_t dropout_bytes(std::int64_t numel, double probability) const;
-  // q, k, v and what attention gives, as the device's kernel keeps them, and what its softmax needs again.
+  // q, k, v and attention's result, as the device's kernel keeps them, and what its softmax needs for backward.
   std::int64_t attention_bytes(std::int64_t num_tokens) const;
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(head_weight().element_size()); }
 
@@ -103,7 +103,7 @@ class LanguageModel : public TextModel {
 };
 
 // By "model_type": "bloom" or "tessera-gpt"; `origin` is what messages call the config. `options`: device and type of
-// the parameters. Throws UsageError where the type is not known or the config is not right.
+// the parameters. Throws UsageError if the type is unknown or the config is invalid.
 std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin = "config.json",
                                                    const at::TensorOptions& options = at::kFloat);
 

@@ -39,7 +39,7 @@ struct Packer {
 
 PackedBatch pack_padded(const at::Tensor& ids, const at::Tensor& mask, const at::Tensor& labels) {
   if (ids.dim() != 2 || mask.sizes() != ids.sizes() || (labels.defined() && labels.sizes() != ids.sizes())) {
-    throw Error("packing: ids, mask and labels must be [B, S] alike");
+    throw Error("packing: ids, mask and labels must all be [B, S]");
   }
   const std::int64_t num_rows = ids.size(0), width = ids.size(1);
   const at::Tensor host_ids = ids.cpu().to(at::kLong).contiguous(), host_mask = mask.cpu().to(at::kLong).contiguous();
@@ -54,7 +54,7 @@ PackedBatch pack_padded(const at::Tensor& ids, const at::Tensor& mask, const at:
     const std::int64_t* const last = std::find(first, real + width, 0);
     if (first == last) throw Error(fmt::format("packing: row {} has no real token", row));
     if (std::any_of(last, real + width, [](std::int64_t m) { return m != 0; })) {
-      throw Error(fmt::format("packing: row {} has padding between real tokens; it may only stand on one side", row));
+      throw Error(fmt::format("packing: row {} has padding between real tokens; it must be on one side only", row));
     }
     for (std::int64_t at = first - real; at < last - real; ++at) {
       const bool counts = label != nullptr && at + 1 < width && label[at + 1] != kIgnoredTarget;
@@ -69,7 +69,7 @@ PackedBatch pack_padded(const at::Tensor& ids, const at::Tensor& mask, const at:
 }
 
 PackedBatch pack_sequences(const std::vector<std::vector<std::int64_t>>& sequences, const at::Device& device) {
-  if (sequences.empty()) throw Error("packing: there is no sequence");
+  if (sequences.empty()) throw Error("packing: there are no sequences");
   Packer packer;
   for (const auto& sequence : sequences) {
     if (sequence.empty()) {

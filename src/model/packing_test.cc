@@ -42,7 +42,7 @@ TEST(Packing, RefusesEmptyRowsAndHoles) {
                        "row 0 has padding between"));
   EXPECT_TRUE(contains(refusal([] { pack_padded(ids({1, 2, 3}, 1), ids({1, 0}, 1)); }), "alike"));
   EXPECT_TRUE(contains(refusal([] { pack_sequences({{1}, {}}, at::kCPU); }), "sequence 1 is empty"));
-  EXPECT_TRUE(contains(refusal([] { pack_sequences({}, at::kCPU); }), "no sequence"));
+  EXPECT_TRUE(contains(refusal([] { pack_sequences({}, at::kCPU); }), "no sequences"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Modules that only hold parameters, under the names that transformers and torch give them.
 //
-// They are made uninitialised: a model is either loaded or initialised as a whole (initialise.h), and drawing random
+// They are created uninitialised: a model is either loaded or initialised as a whole (initialise.h), and drawing random
 // numbers for half a billion weights that a file then overwrites takes seconds.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace tessera {
 
-// "weight" of any shape and, where there is one, "bias" of the weight's first dimension: a linear layer, a layer-norm,
-// or an embedding.
+// "weight" of any shape and optionally "bias" of the weight's first dimension: a linear layer, a layer-norm, or an
+// embedding.
 class Affine : public torch::nn::Module {
  public:
   Affine(std::vector<std::int64_t> shape, bool has_bias, const at::TensorOptions& options) {
@@ -24,7 +24,7 @@ class Affine : public torch::nn::Module {
     if (has_bias) bias = register_parameter("bias", at::empty({shape.front()}, options));
   }
 
-  at::Tensor weight, bias;  // bias is undefined where there is none
+  at::Tensor weight, bias;  // bias is undefined if there is none
 };
 
 // A level of names, without parameters of its own.

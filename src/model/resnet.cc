@@ -24,8 +24,8 @@ torch::nn::Conv2d convolution(std::int64_t in_channels, std::int64_t out_channel
       torch::nn::Conv2dOptions(in_channels, out_channels, size).stride(stride).padding(size / 2).bias(false));
 }
 
-// The weight in the type of what it is applied to, as AMP casts it; then channels-last too, which the convolution would
-// otherwise make of it by itself.
+// The weight in the type of its input, as AMP casts it; then also channels-last, which the convolution would otherwise
+// convert it to.
 at::Tensor convolve(torch::nn::Conv2dImpl& convolution, const at::Tensor& x_BCHW) {
   at::Tensor weight = convolution.weight;
   if (weight.scalar_type() != x_BCHW.scalar_type()) {
@@ -35,18 +35,19 @@ at::Tensor convolve(torch::nn::Conv2dImpl& convolution, const at::Tensor& x_BCHW
                     std::get<torch::ExpandingArray<2>>(convolution.options.padding()));
 }
 
-// What torch::nn::BatchNorm2d computes, but that a second pass over the same batch can leave the statistics alone.
+// Computes what torch::nn::BatchNorm2d does, except that a second pass over the same batch can leave the statistics
+// alone.
 at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
   const bool use_batch = norm.is_training();
   const bool pass_statistics = !use_batch || move_statistics;
   if (use_batch && x_BCHW.numel() <= x_BCHW.size(1)) {
     throw Error(
-        fmt::format("batch norm in training needs more than one value a channel, found [{}]: use a larger batch "
+        fmt::format("batch norm in training needs more than one value per channel, found [{}]: use a larger batch "
                     "or larger images",
                     fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
   }
   if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
-  // With half types the statistics stay float32, and scale and shift have to be of their type.
+  // With half types the statistics stay float32, and scale and shift must be float32 too.
   const at::ScalarType type = norm.running_mean.scalar_type();
   return at::batch_norm(x_BCHW, norm.weight.to(type), norm.bias.to(type),
                         pass_statistics ? norm.running_mean : at::Tensor(),
@@ -59,7 +60,7 @@ at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW
 class Bottleneck : public torch::nn::Module {
  public:
   Bottleneck(std::int64_t in_channels, std::int64_t channels, std::int64_t stride) {
-    // Drawn before the others and registered behind them: torchvision's order of both.
+    // Drawn before the others and registered after them: torchvision's order for both.
     const bool changes_shape = stride != 1 || in_channels != channels * kExpansion;
     if (changes_shape) {
       shortcut_ = convolution(in_channels, channels * kExpansion, 1, stride);
@@ -83,7 +84,7 @@ class Bottleneck : public torch::nn::Module {
     at::Tensor out = batch_norm(*bn1_, convolve(*conv1_, x_BCHW), move_statistics).relu_();
     out = batch_norm(*bn2_, convolve(*conv2_, out), move_statistics).relu_();
     out = batch_norm(*bn3_, convolve(*conv3_, out), move_statistics);
-    // Into the tensor that batch-norm just made: its gradient needs only its input.
+    // Added into the tensor that batch-norm just made: batch-norm's gradient needs only its input.
     out += shortcut_.is_empty() ? x_BCHW : batch_norm(*shortcut_norm_, convolve(*shortcut_, x_BCHW), move_statistics);
     return out.relu_();
   }
@@ -94,7 +95,7 @@ class Bottleneck : public torch::nn::Module {
 };
 
 ResNet50::ResNet50(std::int64_t num_classes) : UnitModel("ResNet50"), num_classes_(num_classes) {
-  if (num_classes < 1) throw UsageError(fmt::format("a ResNet of {} classes (at least 1 is needed)", num_classes));
+  if (num_classes < 1) throw UsageError(fmt::format("a ResNet of {} classes (expected: at least 1)", num_classes));
   conv1_ =
       register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)));
   bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
@@ -119,7 +120,7 @@ std::int64_t ResNet50::add_layer(const std::string& name, std::int64_t in_channe
   return channels * kExpansion;
 }
 
-// Over the constructors' own draws, as torchvision does; batch-norm's 1 and 0 and fc are theirs.
+// Overwrites the constructors' draws, as torchvision does; batch-norm's 1 and 0 and fc keep theirs.
 void ResNet50::initialise() {
   for (const auto& module : modules(/*include_self=*/false)) {
     if (auto* convolution = module->as<torch::nn::Conv2d>()) {

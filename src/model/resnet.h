@@ -3,10 +3,10 @@
 // the same in train() and in eval().
 //
 // The units are the 16 blocks, "layer1.0" to "layer4.2", kind "Bottleneck"; the root is the stem (conv1, bn1) and fc.
-// Activations are channels-last inside, whatever layout the images come in; parameters stay in plain layout, so that a
-// flat buffer of them is what a file of them is.
+// Activations are channels-last inside, whatever the layout of the images; parameters stay in plain layout, so that a
+// flat buffer of them equals their layout in a file.
 //
-// A block may be computed again in the backward pass (UnitRunner): the statistics move by the first time only.
+// A block may be recomputed in the backward pass (UnitRunner): only the first pass updates the statistics.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
@@ -35,8 +35,8 @@ class ResNet50 : public UnitModel {
   const std::vector<Unit>& units() const override { return units_; }
   std::int64_t num_classes() const { return num_classes_; }
 
-  // images_BCHW: [B, 3, H, W]; gives logits [B, num_classes]. The images' type is what it computes in: with float32
-  // parameters and half images that is what torch's autocast computes, batch-norm in float32 included.
+  // images_BCHW: [B, 3, H, W]; returns logits [B, num_classes]. Computes in the images' type: with float32 parameters
+  // and half images it computes what torch's autocast does, batch-norm in float32 included.
   at::Tensor forward(const at::Tensor& images_BCHW, UnitRunner& runner);
   at::Tensor forward(const at::Tensor& images_BCHW);
 

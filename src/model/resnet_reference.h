@@ -1,4 +1,4 @@
-// For tests: tests/data/resnet, what torchvision's ResNet-50 computes from weights that a formula gives.
+// For tests: tests/data/resnet, the results of torchvision's ResNet-50 with weights from a formula.
 #pragma once
 
 #include <ATen/Functions.h>

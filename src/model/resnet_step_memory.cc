@@ -1,4 +1,4 @@
-// model/resnet.cc, told as memory. Workspaces that cuDNN chooses by itself are not told.
+// The memory use of model/resnet.cc, without the workspaces that cuDNN chooses itself.
 #include <algorithm>
 #include <vector>
 
@@ -73,7 +73,7 @@ class ResNet50StepMemory : public StepMemory {
     const auto [inner, middle, out] = bytes_of(unit);
     const std::int64_t in = input_bytes(unit), wide = block.channels * kExpansion;
     tape.take(out);
-    if (!gradient_is_held) tape.give(2 * out);  // what came in, and the output, which the ReLU kept
+    if (!gradient_is_held) tape.give(2 * out);  // the incoming gradient, and the output, which the ReLU kept
     if (block.changes_shape) {
       norm_backward(wide, out, out, tape);
       convolution_backward(block.in_channels, wide, 1, in, out, tape);
@@ -88,7 +88,7 @@ class ResNet50StepMemory : public StepMemory {
       convolution_backward(from, block.channels, size, before, here, tape);
     }
     tape.give(block.changes_shape ? in : out);  // one of two gradients of the input
-    // Otherwise the ReLU of the block before keeps it.
+    // Otherwise the previous block's ReLU keeps it.
     if (unit == 0 || gradient_is_held) tape.give(in);
   }
 
@@ -154,8 +154,8 @@ class ResNet50StepMemory : public StepMemory {
     return {image_bytes(block.channels, block.side), image_bytes(block.channels, block.to_side), output_bytes(unit)};
   }
 
-  // `size`: numbers of one filter in one channel. The weight is copied to channels last; oneDNN copies it once more. A
-  // cast one is channels last already, and kept for backward.
+  // `size`: elements of one filter in one channel. The weight is copied to channels last; oneDNN copies it once more. A
+  // cast weight is channels last already, and kept for backward.
   void convolution_forward(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t out_bytes, bool keeps,
                            MemoryTape& tape) const {
     const std::int64_t weight = in * out * size * shape_.element_bytes;
@@ -170,20 +170,20 @@ class ResNet50StepMemory : public StepMemory {
     const std::int64_t numel = in * out * size, weight = numel * shape_.element_bytes;
     tape.take(weight + in_bytes);
     if (!shape_.casts_parameters) tape.pass(weight);
-    // oneDNN adds a weight's gradient up in four parts, as measured on ARM.
+    // oneDNN sums a weight's gradient in four parts, as measured on ARM.
     if (!shape_.casts_parameters) tape.take(weight);
     tape.pass(shape_.on_gpu ? weight : 4 * weight);
     tape.give(weight + out_bytes);
     if (shape_.casts_parameters) cast_gradient(numel, tape);
     tape.hand_over(numel);
   }
-  // From the compute type, channels last, to float32, and that to plain layout.
+  // From the compute type, channels last, to float32, then to plain layout.
   void cast_gradient(std::int64_t numel, MemoryTape& tape) const {
     tape.take(numel * kFloatBytes);
     tape.give(numel * shape_.element_bytes);
     tape.pass(numel * kFloatBytes);
   }
-  // `gone_bytes`: what was normalised, and the gradient that came in where nobody else needs it.
+  // `gone_bytes`: what was normalised, and the incoming gradient if nothing else needs it.
   void norm_backward(std::int64_t channels, std::int64_t bytes, std::int64_t gone_bytes, MemoryTape& tape) const {
     tape.take(bytes + 2 * channels * parameter_bytes());
     tape.give(gone_bytes);

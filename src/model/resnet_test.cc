@@ -68,19 +68,19 @@ void expect_torchvisions(at::ScalarType type, const char* references, const Tole
   }
 }
 
-// In double precision rounding hides nothing.
+// In double precision, rounding hides nothing.
 TEST(ResNet50, ComputesWhatTorchvisionComputesInDouble) {
   expect_torchvisions(at::kDouble, "float64", {1e-10, 1e-10, 1e-12});
 }
 
-// In float the gradients of four images through 53 batch norms carry errors of 0.3 % against double (torchvision's own
-// do, by its references): two such are compared.
+// In float the gradients of four images through 53 batch norms have errors of 0.3 % against double (by the references,
+// torchvision's own do too): the comparison is between two such results.
 TEST(ResNet50, ComputesWhatTorchvisionComputesInFloat) {
   expect_torchvisions(at::kFloat, "float32", {1e-4, 1e-2, 1e-5});
 }
 
-// AMP: float32 parameters and images of a half type. On this path every convolution is in that type and every norm in
-// float32, so that logits, gradients and statistics have autocast's bits.
+// AMP: float32 parameters and images of a half type. Here every convolution is in that type and every norm in float32,
+// so that logits, gradients and statistics have autocast's bits.
 TEST(ResNet50, HalfImagesGiveWhatAutocastGives) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     ResNet50 ours(10), theirs(10);
@@ -96,7 +96,7 @@ TEST(ResNet50, HalfImagesGiveWhatAutocastGives) {
     at::autocast::clear_cache();
     EXPECT_TRUE(our_logits.equal(their_logits)) << type;
     EXPECT_EQ(our_logits.scalar_type(), type);
-    constexpr double kSmall = 1e-3;  // float16 ends at 65504, and what is infinite compares with nothing
+    constexpr double kSmall = 1e-3;  // float16 ends at 65504, and infinities cannot be compared
     (our_logits.to(at::kFloat).square().sum() * kSmall).backward();
     (their_logits.to(at::kFloat).square().sum() * kSmall).backward();
     for (const auto& one : ours.named_parameters()) {
@@ -129,7 +129,7 @@ TEST(ResNet50, TheSameSeedGivesTorchvisionsWeights) {
   for (const auto& one : model.named_parameters()) {
     const Json& expected = reference["seed_0"][one.key()];
     expect_like(one.value(), expected, 1e-6, one.key());
-#if defined(__aarch64__)  // where the references were made; other processors compute logarithms to other last bits
+#if defined(__aarch64__)  // where the references were made; elsewhere the last bits of logarithms differ
     const std::string_view bytes(static_cast<const char*>(one.value().const_data_ptr()), one.value().nbytes());
     EXPECT_EQ(sha256_hex(bytes).substr(0, 16), expected["sha256"].get<std::string>()) << one.key();
 #endif
@@ -198,7 +198,7 @@ TEST(ResNet50, TheLayoutOfTheImagesDoesNotMatter) {
   EXPECT_TRUE(model.forward(images).equal(model.forward(images.contiguous(at::MemoryFormat::ChannelsLast))));
 }
 
-// Blocks computed twice: the same bits in gradients and statistics as blocks computed once.
+// Recomputed blocks give the same bits in gradients and statistics as blocks computed once.
 TEST(ResNet50, CheckpointingChangesNeitherGradientsNorStatistics) {
   const Json reference = resnet_reference();
   ResNet50 plain(10), checkpointed(10);
@@ -216,7 +216,7 @@ TEST(ResNet50, CheckpointingChangesNeitherGradientsNorStatistics) {
   for (const auto& one : plain.named_buffers()) EXPECT_TRUE(one.value().equal(buffers[one.key()])) << one.key();
 }
 
-// Of one value there is no variance: the statistics would be NaN for the rest of the run.
+// One value has no variance: the statistics would be NaN for the rest of the run.
 TEST(ResNet50, OneValueAChannelCannotTrain) {
   ResNet50 model(2);
   const at::Tensor image = at::ones({1, 3, 32, 32});  // 1 x 1 in layer4

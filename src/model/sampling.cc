@@ -38,7 +38,7 @@ void keep_top_p(at::Tensor& scores, double p) {
 
 void check_sampling(const Sampling& sampling) {
   if (!(sampling.temperature > 0)) {
-    throw UsageError(fmt::format("temperature {}: expected a number above 0 (without sampling the best token is taken)",
+    throw UsageError(fmt::format("temperature {}: expected a number above 0 (for the best token, turn sampling off)",
                                  sampling.temperature));
   }
   if (sampling.top_k < 0) throw UsageError(fmt::format("top_k {}: expected 0 (all) or more", sampling.top_k));
@@ -58,7 +58,7 @@ at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling) {
 at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
   const at::Tensor broken = at::isfinite(scores).all(-1).logical_not();
   if (!sampling.do_sample) return at::argmax(scores, -1).masked_fill_(broken, kNoToken);
-  // multinomial ends a GPU's context where a probability is NaN: broken rows are drawn from something else.
+  // multinomial kills a GPU's context if a probability is NaN: broken rows are drawn from something else.
   const at::Tensor sound = scores.masked_fill(broken.unsqueeze(1), 0);
   const at::Tensor probabilities = at::softmax(filter_scores(sound, sampling), -1);
   return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1).masked_fill_(broken, kNoToken);

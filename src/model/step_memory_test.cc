@@ -1,4 +1,4 @@
-// What StepMemory tells against what is measured, of the models alone: gradients stay where autograd puts them.
+// StepMemory's prediction against measurement, for the models alone: gradients stay where autograd puts them.
 #include "model/step_memory.h"
 
 #include <ATen/Parallel.h>
@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-// It takes memory to work in for each thread.
+// oneDNN allocates workspace per thread.
 class OneThread {
  public:
   OneThread() { at::set_num_threads(1); }
@@ -122,7 +122,7 @@ TEST_P(StepMemoryOf, IsWhatIsMeasured) {
   UnitRunner plain;
   CheckpointRunner recomputing(plain);
   UnitRunner& runner = with.checkpointed ? static_cast<UnitRunner&>(recomputing) : plain;
-  model->loss(batch, runner).sum.backward();  // what is made once is there
+  model->loss(batch, runner).sum.backward();  // one-time allocations are done
   model->zero_grad();
   const std::int64_t before = live_cpu_bytes();
   Peaks found;
@@ -154,7 +154,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Models, StepMemoryOf, testing::ValuesIn(cases()));
 
-// The two that tell what a unit keeps.
+// The two descriptions of what a unit keeps agree.
 TEST_P(StepMemoryOf, AgreesWithTheModelAboutWhatAUnitKeeps) {
   const auto model = model_of(GetParam());
   const PackedBatch batch = counted_batch({40, 17, 25});
@@ -164,7 +164,7 @@ TEST_P(StepMemoryOf, AgreesWithTheModelAboutWhatAUnitKeeps) {
   EXPECT_EQ(tape.now() - step->output_bytes(0), model->unit_activation_bytes(batch.input_ids.numel()));
 }
 
-// On a GPU as well, where this machine may have none to measure.
+// Also for a GPU, which this machine may not have.
 TEST(StepMemory, LeavesNothingButGradients) {
   for (const Case& with : cases()) {
     const auto model = model_of(with);
@@ -180,7 +180,7 @@ TEST(StepMemory, LeavesNothingButGradients) {
   }
 }
 
-// `type` of the pictures: float32, or one that the weights are cast to.
+// `type` of the pictures: float32, or a type that the weights are cast to.
 void expect_resnets_memory(std::int64_t num_pictures, std::int64_t side, at::ScalarType type) {
   const OneThread one_thread;
   start_counting_cpu_memory();

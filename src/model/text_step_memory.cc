@@ -54,7 +54,7 @@ void TextStepMemory::attention_forward(bool keeps, MemoryTape& tape) const {
     tape.take(4 * wide_row_bytes_);  // q, k, v and the result
     if (!keeps) tape.give(4 * wide_row_bytes_);
   } else if (!shape_.on_gpu) {
-    // Two blocks of scores; for half types a head's q, k, v and result in float32.
+    // Two blocks of scores; for half types also a head's q, k, v and result in float32.
     const std::int64_t heads = e_ == kFloatBytes ? 0 : 4 * L * D;
     tape.pass((2 * std::min(kQueryBlock, L) * L + heads) * kFloatBytes);
   } else if (e_ == kFloatBytes) {
@@ -66,8 +66,8 @@ void TextStepMemory::attention_forward(bool keeps, MemoryTape& tape) const {
 void TextStepMemory::attention_backward(MemoryTape& tape) const {
   const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest, rows = row_bytes_;
   if (widens_heads()) {
-    tape.give(rows);  // the context, which the linear layer alone kept
-    // The gradient that comes in, widened; gradients of q, k, v; that of q in float32, added up by FlashAttention.
+    tape.give(rows);  // the context, which only the linear layer kept
+    // The incoming gradient, widened; gradients of q, k, v; that of q in float32, accumulated by FlashAttention.
     const std::int64_t sums = wide_row_bytes_ / e_ * kFloatBytes + logsumexp_bytes_;
     tape.take(4 * wide_row_bytes_ + sums);
     tape.give(wide_row_bytes_ + sums);
@@ -114,7 +114,7 @@ void TextStepMemory::norm_backward(std::int64_t gone_bytes, MemoryTape& tape) co
   tape.hand_over(C_);
 }
 
-// Of the last norm and the head with its loss. The head makes its gradients at once.
+// The last norm and the head with its loss. The head computes its gradients right away.
 void TextStepMemory::end_forward(MemoryTape& tape) const {
   if (sizes_.has_last_norm) tape.take(row_bytes_ + statistics_bytes_);
   head_forward(tape);
@@ -123,7 +123,7 @@ void TextStepMemory::end_forward(MemoryTape& tape) const {
 
 void TextStepMemory::head_forward(MemoryTape& tape) const {
   const std::int64_t T = shape_.num_tokens, n = shape_.num_counted;
-  tape.pass(4 * T);  // which rows count, which are wrong: a byte each
+  tape.pass(4 * T);  // which rows count, which are wrong: one byte each
   tape.take(n * kIdBytes);
   tape.take(row_bytes_ + table_bytes() + bias_bytes());  // gradients of the hidden states, the weight and the bias
   if (n > 0) {
@@ -147,7 +147,7 @@ void TextStepMemory::head_chunk(std::int64_t rows, MemoryTape& tape) const {
   tape.give(input);
 }
 
-// Half types on a CPU: by parts of the vocabulary, the gradient of the hidden states added up in float32.
+// Half types on a CPU: by parts of the vocabulary, the gradient of the hidden states accumulated in float32.
 void TextStepMemory::head_chunk_in_parts(std::int64_t rows, MemoryTape& tape) const {
   const std::int64_t classes = kernels::head_part_classes(rows, sizes_.vocab_size, C_);
   const std::int64_t part = rows * classes * e_, hidden = rows * C_ * e_, sum = rows * C_ * kFloatBytes;
@@ -169,7 +169,7 @@ void TextStepMemory::end_backward(MemoryTape& tape) const {
 void TextStepMemory::look_up_backward(MemoryTape& tape) const {
   const std::int64_t ids = shape_.num_tokens * kIdBytes;
   if (sizes_.is_tied) {
-    // The rows sorted by id, those of one id added; then onto the head's gradient, which has waited for this.
+    // The rows sorted by id, equal ids summed; then added to the head's gradient, which has waited for this.
     tape.pass(row_bytes_ + 5 * ids);
   } else {
     tape.take(table_bytes());
@@ -187,8 +187,8 @@ void recompute_and_backward(const StepMemory& step, std::size_t unit, MemoryTape
 std::int64_t product_scratch_bytes(const StepShape& shape, std::int64_t M, std::int64_t K, std::int64_t N,
                                    bool is_weight_gradient) {
   if (shape.on_gpu || shape.element_bytes == kFloatBytes) return 0;
-  // oneDNN's on ARM, as measured: both factors in an order of its own, K in steps of 4, M and N of 8; a transposed
-  // factor once more; eight rows of float32 sums and a little more.
+  // oneDNN on ARM, as measured: both factors reordered, K padded to 4, M and N to 8; one more copy of a transposed
+  // factor; eight rows of float32 sums and a little more.
   const auto up = [](std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; };
   const std::int64_t e = shape.element_bytes, transposed = is_weight_gradient ? M * K * e : 0;
   return (up(K, 4) * up(N, 8) + up(M, 8) * up(K, 4)) * e + transposed + 8 * up(N, 8) * kFloatBytes + 4352;

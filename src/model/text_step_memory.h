@@ -1,8 +1,8 @@
-// What the text models' steps have in common: StepMemory for attention, linear layers, norms and the head.
+// The common part of the text models' StepMemory: attention, linear layers, norms and the head.
 //
-// Letters: T tokens, C hidden size, H heads, D numbers a head, V vocabulary; bytes of [T, C] in the compute type are
-// one `row_bytes_`. Each function follows the code that it describes line by line: when that changes, tests of the
-// planner (tests/parallel/peak_test.cc) fail.
+// Letters: T tokens, C hidden size, H heads, head size D, V vocabulary; the bytes of [T, C] in the compute type are one
+// `row_bytes_`. Each function follows the code it describes line by line: if that code changes, the planner's tests
+// (tests/parallel/peak_test.cc) fail.
 #pragma once
 
 #include "model/step_memory.h"
@@ -30,12 +30,12 @@ class TextStepMemory : public StepMemory {
   std::int64_t mask_bytes(std::int64_t bytes) const {
     return !drops() ? 0 : shape_.on_gpu ? bytes / shape_.element_bytes : bytes;
   }
-  // The result of a dropout in place of its input, which is let go; the mask stays where gradients are wanted.
+  // The result of a dropout replaces its input, which is released; the mask stays if gradients are needed.
   void dropout_forward(std::int64_t bytes, bool keeps, MemoryTape& tape) const;
-  // The gradient of what was dropped, beside the one that comes in, which the caller gives back; 0 without dropout.
+  // The gradient before the dropout, beside the incoming one, which the caller gives back; 0 without dropout.
   std::int64_t dropout_backward(std::int64_t bytes, MemoryTape& tape) const;
 
-  // q, k, v (3 rows) are there; takes the context (1 row) and what softmax needs again.
+  // q, k, v (3 rows) exist already; takes the context (1 row) and what softmax needs for backward.
   void attention_forward(bool keeps, MemoryTape& tape) const;
   // From the context's gradient, which it gives back, to the fused projection's (3 rows); gives back all that was kept.
   void attention_backward(MemoryTape& tape) const;
@@ -43,11 +43,10 @@ class TextStepMemory : public StepMemory {
 
   // [T, in] to [T, out].
   void linear_forward(std::int64_t in, std::int64_t out, MemoryTape& tape) const;
-  // Takes the gradients of input, weight and bias, gives back `gone_bytes`: that of the output, what was kept.
+  // Takes the gradients of input, weight and bias; gives back `gone_bytes`: the output's gradient and what was kept.
   void linear_backward(std::int64_t in, std::int64_t out, bool has_bias, std::int64_t gone_bytes,
                        MemoryTape& tape) const;
-  // Takes the input's gradient, gives back `gone_bytes` (what was normalised, gradients that came in) and the
-  // statistics.
+  // Takes the input's gradient; gives back `gone_bytes` (what was normalised, incoming gradients) and the statistics.
   void norm_backward(std::int64_t gone_bytes, MemoryTape& tape) const;
 
   void look_up_backward(MemoryTape& tape) const;  // from the rows' gradient, which it gives back
@@ -66,7 +65,7 @@ class TextStepMemory : public StepMemory {
   std::int64_t table_bytes() const { return sizes_.vocab_size * C_ * e_; }
   std::int64_t bias_bytes() const { return sizes_.has_head_bias ? sizes_.vocab_size * e_ : 0; }
 
-  std::int64_t wide_row_bytes_;  // [T, H, D and ALiBi's numbers]: what FlashAttention takes
+  std::int64_t wide_row_bytes_;  // [T, H, D and ALiBi's parts]: what FlashAttention takes
 };
 
 // bloom_step_memory.cc, gpt_step_memory.cc

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// V x C numbers, far more than anything else of the model.
+// V x C numbers, far more than everything else in the model.
 std::shared_ptr<LanguageModel> model_with_large_table(bool bloom, at::ScalarType type) {
   Json config = {{"model_type", bloom ? "bloom" : "tessera-gpt"}, {"vocab_size", 20'000}, {"hidden_size", 32}};
   config[bloom ? "n_head" : "num_heads"] = 2;
@@ -40,7 +40,7 @@ TEST(TiedTable, GradientIsOneTableAndDense) {
   }
 }
 
-// The sum of what the head and the embedding give, each alone.
+// The sum of the gradients that the head and the embedding give separately.
 TEST(TiedTable, GradientIsTheSumOfBothUses) {
   const auto model = small_bloom();
   const PackedBatch batch = counted_batch({9, 4});
@@ -55,7 +55,7 @@ TEST(TiedTable, GradientIsTheSumOfBothUses) {
   EXPECT_LE((found - expected).abs().max().item<float>(), 1e-5 * expected.abs().max().item<float>());
 }
 
-// A batch that counts nothing trains nothing, and leaves dense gradients of zeros.
+// A batch without counted targets trains nothing and leaves dense zero gradients.
 TEST(TiedTable, WithoutCountedTargetsTheGradientIsZeros) {
   const auto model = small_bloom();
   PackedBatch batch = counted_batch({6});

@@ -1,4 +1,4 @@
-// What a model is to whatever spreads it: a public header, since users' own models take part.
+// How a model presents itself to the code that shards it. A public header, since users' own models take part.
 #pragma once
 
 #include "tessera/unit.h"

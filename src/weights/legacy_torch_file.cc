@@ -20,7 +20,7 @@ using internal::Value;
 
 // The number 0x1950a86a20f9469cfc6c, pickled.
 constexpr std::string_view kMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
-constexpr std::int64_t kVersion = 1001;  // the only one there ever was
+constexpr std::int64_t kVersion = 1001;  // the only version ever used
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) {
   throw UsageError(fmt::format("{}: {}", origin, what));
@@ -33,23 +33,23 @@ void check_version(const Value& version, const std::string& origin) {
 }
 
 void check_byte_order(const Value& system, const std::string& origin) {
-  if (system.kind != Kind::kDict) refuse(origin, "no description of the machine that wrote it");
+  if (system.kind != Kind::kDict) refuse(origin, "the description of the machine that wrote it is missing");
   for (std::size_t i = 0; i < system.items.size(); i += 2) {
     const Value& value = *system.items[i + 1];
     if (!internal::is_text(*system.items[i], "little_endian")) continue;
-    if (value.kind != Kind::kBool || value.number == 0) refuse(origin, "big-endian; only little-endian is read");
+    if (value.kind != Kind::kBool || value.number == 0) refuse(origin, "big-endian; only little-endian is supported");
   }
 }
 
 using ElementBytes = std::unordered_map<std::string_view, std::int64_t>;
 
-// How large an element of each storage is, which stands with the tensors alone.
+// The element size of each storage, which only the tensors give.
 ElementBytes element_bytes(const std::vector<PickledTensor>& tensors, const std::string& origin) {
   ElementBytes sizes;
   for (const PickledTensor& tensor : tensors) {
     const auto [known, is_new] = sizes.try_emplace(tensor.storage_key, bytes_of(tensor.type));
     if (!is_new && known->second != bytes_of(tensor.type)) {
-      refuse(origin, fmt::format("tensor '{}': its storage {} has elements of {} bytes elsewhere",
+      refuse(origin, fmt::format("tensor '{}': another tensor uses its storage {} with elements of {} bytes",
                                  printable(tensor.name), printable(tensor.storage_key), known->second));
     }
   }
@@ -59,7 +59,7 @@ ElementBytes element_bytes(const std::vector<PickledTensor>& tensors, const std:
 std::unordered_map<std::string_view, StorageBytes> find_storages(std::string_view file, std::size_t at,
                                                                  const Value& keys, const ElementBytes& sizes,
                                                                  const std::string& origin) {
-  if (keys.kind != Kind::kList) refuse(origin, "no list of its storages");
+  if (keys.kind != Kind::kList) refuse(origin, "the list of its storages is missing");
   std::unordered_map<std::string_view, StorageBytes> storages;
   for (const Value* key : keys.items) {
     const auto size = key->kind == Kind::kText ? sizes.find(key->text) : sizes.end();
@@ -75,11 +75,11 @@ std::unordered_map<std::string_view, StorageBytes> find_storages(std::string_vie
                                  numel, element, file.size() - at));
     }
     if (!storages.emplace(key->text, StorageBytes{at, numel * element}).second) {
-      refuse(origin, fmt::format("storage {} stands twice", name));
+      refuse(origin, fmt::format("storage {} is listed twice", name));
     }
     at += numel * element;
   }
-  if (at != file.size()) refuse(origin, fmt::format("{} bytes behind its storages belong to none", file.size() - at));
+  if (at != file.size()) refuse(origin, fmt::format("{} bytes after its storages belong to none", file.size() - at));
   return storages;
 }
 

@@ -1,6 +1,6 @@
-// torch.save's format from before torch 1.6, in which many older published weights still are: five pickles one
-// behind another (a magic number, a version, what the machine was, the state dict, the keys of the storages), then the
-// storages in the order of those keys, each its number of elements in 8 bytes and its data.
+// torch.save's format from before torch 1.6, which many older published weights still use: five consecutive pickles (a
+// magic number, a version, a description of the machine, the state dict, the keys of the storages), then the storages
+// in the order of those keys, each as its number of elements in 8 bytes and its data.
 #pragma once
 
 #include <string>

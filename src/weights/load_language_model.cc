@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Uninitialised. Where libtorch has no memory for it, the error says how large the config's model is.
+// Uninitialised. If libtorch runs out of memory, the error says how large the config's model is.
 std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::TensorOptions& options) {
   const std::string origin = (folder.path() / "config.json").string();
   try {
@@ -17,7 +17,7 @@ std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::T
     double numel = 0;
     const auto sizes_alone = make_language_model(folder.config(), origin, at::device(at::kMeta));
     for (const at::Tensor& parameter : sizes_alone->parameters()) numel += static_cast<double>(parameter.numel());
-    throw Error(fmt::format("{}: a model of {:.0f} parameters, {:.1f} GiB, does not fit: {}", origin, numel,
+    throw Error(fmt::format("{}: a model of {:.0f} parameters, {:.1f} GiB, does not fit into memory: {}", origin, numel,
                             numel * static_cast<double>(options.dtype().itemsize()) / (1 << 30),
                             error.what_without_backtrace()));
   }

@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-// One tensor of the model with all the names it stands under.
+// One tensor of the model with all its names.
 struct Target {
   std::vector<std::string> names;
   at::Tensor tensor;
@@ -46,7 +46,7 @@ bool matches(const std::string& name, const std::vector<std::string>& patterns) 
   });
 }
 
-// Finds each name's tensor in the file and remembers which of the file's tensors have found their place.
+// Finds each name's tensor in the file and remembers which of the file's tensors are used.
 class Matcher {
  public:
   Matcher(const Weights& weights, const LoadOptions& options) : weights_(weights), options_(options) {}
@@ -74,7 +74,7 @@ class Matcher {
     if (target.source == nullptr) {
       target.source = entry;
     } else if (entry != target.source && !same_values(*entry, *target.source)) {
-      log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is taken",
+      log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is used",
                weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
                printable(target.source->name));
     }
@@ -109,7 +109,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// All mistakes in one message: users mend a name mapping once, not tensor by tensor.
+// All mistakes in one message: users fix a name mapping once, not tensor by tensor.
 void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const Weights& weights,
                const LoadOptions& options, LoadReport& report) {
   std::vector<std::string> missing, left, misshapen;
@@ -136,7 +136,7 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
                                join(mistakes, "; ")));
 }
 
-// With another type or onto another device: in pieces, whose pages of the file are given back one after another.
+// To another type or device: in pieces, so that the file's pages are released one after another.
 void convert(const Target& target, const Weights& weights) {
   constexpr std::int64_t kPieceNumel = 8 << 20;
   const WeightEntry& source = *target.source;
@@ -167,7 +167,7 @@ CopyJob plain_copy(const Target& target, const Weights& weights) {
           static_cast<char*>(target.tensor.mutable_data_ptr())};
 }
 
-// Every tensor of the module with its place in the file.
+// Every tensor of the module with its source in the file.
 std::vector<Target> matched(torch::nn::Module& module, const Weights& weights, const LoadOptions& options,
                             LoadReport& report) {
   std::vector<Target> targets = targets_of(module);

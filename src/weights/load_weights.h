@@ -1,4 +1,4 @@
-// Weights of a file into a model, by name.
+// Loads the weights of a file into a model, by name.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -14,38 +14,37 @@
 namespace tessera {
 
 struct LoadOptions {
-  // "transformer": names match with and without it, as transformers does it: a file of the base model fills the model
-  // with its head, and the other way round.
+  // "transformer": names match with and without it, as in transformers: a file of the base model fills the model with
+  // its head, and vice versa.
   std::string base_model_prefix{};
-  // (alias, name): the file may hold `alias` though the model has only `name`, its tied weight; where the file holds
-  // only `alias`, it fills `name`.
+  // (alias, name): the file may hold `alias` though the model has only `name`, its tied weight; if the file holds only
+  // `alias`, it fills `name`.
   std::vector<std::pair<std::string, std::string>> ties{};
-  // Tensors of the model that keep their values, and tensors of the file that are left, without an error: whole names,
-  // or the beginning of names with a '*' behind it.
+  // Tensors of the model that may keep their values, and tensors of the file that may be left over, without an error:
+  // whole names, or name prefixes followed by '*'.
   std::vector<std::string> may_be_missing{}, may_be_left{};
   int num_threads = 0;  // 0: as many as libtorch uses
 };
 
 struct LoadReport {
   std::int64_t num_tensors = 0, num_bytes = 0;  // filled, counted in the file's type
-  std::vector<std::string> missing, left;       // names that were allowed to be
+  std::vector<std::string> missing, left;       // names that were allowed to be so
 };
 
-// Fills every parameter and buffer of `module`, converting types, on any device; a tensor that is registered under
-// several names needs one of them in the file. Memory beyond the model: at most the largest tensor once.
-// A batch norm's num_batches_tracked may always be missing: files from before torch 1.0 (torchvision's) have none.
-// Nothing is filled unless everything fits: UsageError names every tensor that is missing, left over or of another
-// shape.
+// Fills every parameter and buffer of `module`, converting types, on any device; a tensor registered under several
+// names needs only one of them in the file. Memory beyond the model: at most the largest tensor once. A batch norm's
+// num_batches_tracked may always be missing: files from before torch 1.0 (torchvision's) have none. Nothing is filled
+// unless everything fits: UsageError names every tensor that is missing, left over or of a different shape.
 LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
 
-// The same tensor by tensor, for a model that no rank ever holds whole: what the engine takes as first values.
+// The same tensor by tensor, for a model that no rank ever holds whole: the engine's source of initial values.
 class WeightSource {
  public:
-  // Every name of `module`, which may be on the meta device, finds its place in the file, or UsageError as above. The
+  // Every name of `module`, which may be on the meta device, must be found in the file, or UsageError as above. The
   // weights must outlive the source.
   WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
 
-  // The tensor that the module knows by that name, into one of its shape, of any type and on any device.
+  // Copies the tensor that the module knows by that name into one of the same shape, of any type and on any device.
   void fill(const std::string& name, const at::Tensor& values) const;
 
  private:

@@ -99,7 +99,7 @@ TEST(LoadWeights, AllMistakesStandInOneMessageAndNothingIsFilled) {
                  "missing in the file: extra.weight; unknown to the model: ln_f.bias; of another shape: ln_f.weight "
                  "([16] in the file, [17] in the model)");
   EXPECT_EQ(shell.named_parameters()["h.0.input_layernorm.weight"][0].item<float>(), -77);
-  // What is allowed to miss or to be left is reported, the rest still is refused.
+  // What is allowed to be missing or left over is reported; the rest is still refused.
   EXPECT_REFUSED(load_weights(shell, weights, {.may_be_missing = {"extra.*"}, .may_be_left = {"ln_f.bias"}}),
                  "the model: of another shape");
 }
@@ -135,8 +135,8 @@ TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
   }
 }
 
-// The file's own pages are shared with the system's cache and given back piece by piece (bench/folder_bench measures
-// them); tensors of our own would be the expensive thing.
+// The file's own pages are shared with the system's cache and released piece by piece (bench/folder_bench measures
+// them); our own tensors would be the expensive part.
 TEST(LoadWeights, MakesNoCopyOfATensor) {
   start_counting_cpu_memory();
   const TemporaryFolder folder;

@@ -17,13 +17,13 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const auto fail = [&](const std::string& reason) {
     throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason));
   };
-  // O_NONBLOCK: a pipe that nobody writes to is refused below instead of waited for; it changes nothing for files.
+  // O_NONBLOCK: a pipe without a writer is refused below instead of waited for; it changes nothing for files.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail(std::generic_category().message(errno));
   struct stat status {};
   int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
   const bool is_file = S_ISREG(status.st_mode);
-  if (error == 0 && is_file && status.st_size > 0) {  // an empty map is none
+  if (error == 0 && is_file && status.st_size > 0) {  // an empty file cannot be mapped
     num_bytes_ = static_cast<std::size_t>(status.st_size);
     void* data = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
     if (data == MAP_FAILED) {
@@ -53,7 +53,7 @@ std::size_t page_bytes() {
 void MappedFile::expect(std::size_t offset, std::size_t num_bytes) const {
 #ifdef MADV_POPULATE_READ
   const std::size_t begin = offset / page_bytes() * page_bytes();
-  ::madvise(data_ + begin, offset + num_bytes - begin, MADV_POPULATE_READ);  // only speed depends on it
+  ::madvise(data_ + begin, offset + num_bytes - begin, MADV_POPULATE_READ);  // affects only speed
 #else
   (void)offset;
   (void)num_bytes;

@@ -1,4 +1,4 @@
-// A file in memory without reading it: pages come when they are touched.
+// A file in memory without reading it: pages are loaded when touched.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Written-to pages become the process's own, the file never changes. A file that others shorten while it is mapped ends
-// the process with SIGBUS, as with every map: replace files by renaming. Safe to read from any thread.
+// Pages written to become private to the process; the file never changes. If another process shortens the file while it
+// is mapped, SIGBUS ends this process, as with every map: replace files by renaming. Safe to read from any thread.
 class MappedFile {
  public:
   // Throws UsageError with the path and the system's reason.
@@ -20,11 +20,11 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   std::string_view bytes() const { return {data_, num_bytes_}; }
 
-  // This part is about to be read: its pages are mapped in one go (Linux 5.14; before, as they are touched).
+  // Announces that this part is about to be read: its pages are mapped at once (Linux 5.14; before that, when touched).
   void expect(std::size_t offset, std::size_t num_bytes) const;
 
-  // The pages that lie wholly in this part of bytes() leave the process's memory; touched again, they come back as the
-  // file has them. For callers that have copied the part.
+  // Releases the pages that lie wholly in this part of bytes() from the process's memory; touched again, they are
+  // reloaded from the file. For callers that have copied the part.
   void forget(std::size_t offset, std::size_t num_bytes) const;
 
  private:

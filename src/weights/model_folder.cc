@@ -36,7 +36,7 @@ std::string text_at(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// organisation/name, of the letters that the hub allows: anything else can only be a path.
+// organisation/name, of the characters that the hub allows: anything else can only be a path.
 bool is_hub_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
@@ -56,10 +56,10 @@ fs::path hub_cache(const Environment& environment) {
 ModelFolder ModelFolder::open(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("{} is no folder; a model folder holds config.json and weights", path.string()));
+    throw UsageError(fmt::format("{} is not a folder; a model folder holds config.json and weights", path.string()));
   }
   if (!is_there(path / "config.json")) {
-    throw UsageError(fmt::format("{} is no model folder: config.json is missing", path.string()));
+    throw UsageError(fmt::format("{} is not a model folder: config.json is missing", path.string()));
   }
   ModelFolder folder;
   folder.path_ = path;
@@ -127,7 +127,7 @@ fs::path find_model_folder(const std::string& folder_or_name, const Environment&
   const fs::path model = hub_cache(environment) / ("models--" + key);
   const fs::path main = model / "refs/main";
   const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
-  // A file's text is never a way out of the cache.
+  // A file's text must never lead out of the cache.
   const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
   if (plain && is_there(model / "snapshots" / revision / "config.json")) return model / "snapshots" / revision;
   throw UsageError(

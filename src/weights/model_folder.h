@@ -1,4 +1,4 @@
-// A model as Hugging Face lays it out: config.json, weights, generation_config.json, the tokenizer's files.
+// A model in Hugging Face's layout: config.json, weights, generation_config.json, the tokenizer's files.
 #pragma once
 
 #include <filesystem>
@@ -11,43 +11,42 @@
 
 namespace tessera {
 
-// "BloomForCausalLM"; empty: config.json does not say.
+// "BloomForCausalLM"; empty if config.json does not say.
 std::string architecture_of(const Json& config);
 
-// Whether the architecture is one that continues text.
+// Whether the architecture continues text.
 bool has_language_head(const Json& config);
 
 class ModelFolder {
  public:
-  // Reads config.json; the weights are opened by Weights::open(path()). Throws UsageError when the folder or its
-  // config.json is missing or broken.
+  // Reads config.json; Weights::open(path()) opens the weights. Throws UsageError if the folder or its config.json is
+  // missing or broken.
   static ModelFolder open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const Json& config() const { return config_; }
-  std::string model_type() const;  // "bloom"; empty: config.json does not say
+  std::string model_type() const;  // "bloom"; empty if config.json does not say
   std::string architecture() const { return architecture_of(config_); }
   std::optional<Json> generation_config() const;
-  std::vector<std::filesystem::path> tokenizer_files() const;  // those of the known names that are there
+  std::vector<std::filesystem::path> tokenizer_files() const;  // those with known names that exist
 
  private:
   std::filesystem::path path_;
   Json config_;
 };
 
-// The tokenizer's files of the known names that are in the folder, whatever else is in it.
+// The tokenizer files with known names that are in the folder, whatever else it holds.
 std::vector<std::filesystem::path> tokenizer_files_in(const std::filesystem::path& folder);
 
-// generation_config.json as transformers derives it from a model's config; nothing for one that does not generate.
+// generation_config.json as transformers derives it from a model's config; nothing for a model that does not generate.
 std::optional<Json> generation_config_of(const Json& config);
 
 // Whether config.json ties the head to the embedding: transformers' rule, true unless it says no, for models with a
 // language head.
 bool ties_word_embeddings(const Json& config);
 
-// A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs leave what they
-// fetched (HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub). Throws UsageError that says which folder to
-// fill.
+// A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs store downloads
+// (HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub). Throws UsageError that says which folder to fill.
 std::filesystem::path find_model_folder(const std::string& folder_or_name, const Environment& environment);
 
 }  // namespace tessera

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A link stays a link: the file that it names is replaced. What is no file (a folder, a device) must not be.
+// A link stays a link: the file it points to is replaced. Anything that is not a file (a folder, a device) must not be
+// replaced.
 fs::path file_to_replace(const fs::path& path) {
   std::error_code ignored;
   const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
@@ -29,11 +30,11 @@ fs::path file_to_replace(const fs::path& path) {
   return target;
 }
 
-// A name that no other writer uses: other processes have other ids, other hosts of a shared disk rarely the same and
-// the same moment (then O_EXCL refuses).
+// A name that no other writer uses: other processes have other ids, and other hosts of a shared disk rarely have the
+// same id at the same moment (then O_EXCL refuses).
 fs::path beside(const fs::path& target) {
   static std::atomic<int> counter = 0;
-  constexpr std::size_t kNameBytes = 100;  // with the rest far below the 255 that file systems allow
+  constexpr std::size_t kNameBytes = 100;  // with the rest, far below the 255 that file systems allow
   const std::string name = target.filename().string().substr(0, kNameBytes);
   return target.parent_path() / fmt::format(".{}.part-{}-{}", name, ::getpid(), counter++);
 }
@@ -64,7 +65,7 @@ void OutputFile::become_target() {
   while (::fsync(descriptor_) != 0) {
     if (errno != EINTR) fail(errno);
   }
-  // Network file systems report a full quota only here.
+  // Network file systems report a full quota only at this point.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
   if (::rename(path_.c_str(), target_.c_str()) != 0) fail(errno);
   path_.clear();

@@ -1,4 +1,4 @@
-// A large file written piece by piece, that appears under its name only when it is whole.
+// A large file written piece by piece that appears under its name only when complete.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Writes beside the target; become_target() flushes to disk and renames. Destroyed before that, it leaves nothing.
-// A target that is a link stays one. Throws Error with path and reason.
+// Writes to a temporary file beside the target; become_target() flushes it to disk and renames it. If destroyed before
+// that, it leaves nothing. A target that is a link stays one. Throws Error with path and reason.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& target);

@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-// Large enough that two system calls a piece do not count, small enough that threads end together.
+// Large enough that two system calls per piece do not matter, small enough that threads finish together.
 constexpr std::int64_t kPieceBytes = 4 << 20;
 
 std::vector<CopyJob> cut(const std::vector<CopyJob>& jobs) {

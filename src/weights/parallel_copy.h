@@ -1,4 +1,4 @@
-// Parts of mapped files into memory, by several threads.
+// Copies parts of mapped files into memory with several threads.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct CopyJob {
   char* to;
 };
 
-// Returns when all is copied. What was copied leaves the map's share of the process's memory at once, so that the
-// memory beyond `to` stays at a few MiB a thread.
+// Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
+// stays at a few MiB per thread.
 void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads);
 
 }  // namespace tessera

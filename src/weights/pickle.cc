@@ -25,18 +25,18 @@ std::vector<PickledTensor> tensors_of(const Value& state_dict, const std::string
   std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < state_dict.items.size(); i += 2) {
     const Value &key = *state_dict.items[i], &value = *state_dict.items[i + 1];
-    if (key.kind != Kind::kText) refuse(fmt::format("a key is {}, not a text; {}", name_of(key.kind), kAdvice));
+    if (key.kind != Kind::kText) refuse(fmt::format("a key is {}, not a string; {}", name_of(key.kind), kAdvice));
     const std::string name = printable(key.text);
     if (value.kind == Kind::kDict) {  // what training scripts save: {'model': ..., 'optimizer': ..., 'epoch': ...}
       refuse(
           fmt::format("entry '{0}' is a dict, not a tensor: this is a checkpoint of a training script; "
-                      "save what it holds of the model alone: torch.save(torch.load(FILE)['{0}'], NEW_FILE)",
+                      "save only the model's part: torch.save(torch.load(FILE)['{0}'], NEW_FILE)",
                       name));
     }
     if (value.kind != Kind::kTensor) {
       refuse(fmt::format("entry '{}' is {}, not a tensor; {}", name, name_of(value.kind), kAdvice));
     }
-    if (!names.insert(key.text).second) refuse(fmt::format("tensor '{}' stands twice", name));
+    if (!names.insert(key.text).second) refuse(fmt::format("tensor '{}' occurs twice", name));
     tensors.push_back(*value.tensor);
     tensors.back().name = std::string(key.text);
   }

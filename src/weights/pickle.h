@@ -1,9 +1,8 @@
-// The part of Python's pickle that a state dict of torch needs; nothing in it is ever executed.
+// The part of Python's pickle format that a torch state dict needs; nothing in it is ever executed.
 //
 // A pickle is a program for a stack machine that may call any Python function. This reader knows the operations that
-// torch.save's protocol 2 writes, and of all functions only `collections.OrderedDict`,
-// `torch._utils._rebuild_tensor_v2` and `torch._utils._rebuild_parameter`, which it understands rather than calls.
-// Everything else is refused by name.
+// torch.save's protocol 2 writes, and only the functions `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2`
+// and `torch._utils._rebuild_parameter`, which it interprets rather than calls. Everything else is refused by name.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace tessera {
 
-// A tensor as the pickle describes it: a window of a storage. Sizes may be anything: the caller knows the storage.
+// A tensor as the pickle describes it: a window into a storage. Sizes are unchecked: the caller knows the storage.
 struct PickledTensor {
   std::string name;
   WeightType type = WeightType::kF32;
@@ -25,11 +24,12 @@ struct PickledTensor {
   std::vector<std::int64_t> shape, strides;
 };
 
-// The tensors of a pickled dict of tensors by name, in its order. Throws UsageError that names `origin` and, by its
-// dotted Python name, what cannot be understood. Time and memory are linear in the text.
+// The tensors of a pickled dict of tensors by name, in its order. Throws UsageError naming `origin` and, by its dotted
+// Python name, what is not supported. Time and memory are linear in the text.
 std::vector<PickledTensor> parse_pickled_state_dict(std::string_view pickle, const std::string& origin);
 
-// The pickle that torch.save would write for these, an OrderedDict. A storage is named by its key and may be shared.
+// The pickle that torch.save would write for these, an OrderedDict. A storage is identified by its key and may be
+// shared.
 std::string compose_pickled_state_dict(const std::vector<PickledTensor>& tensors);
 
 }  // namespace tessera

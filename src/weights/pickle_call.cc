@@ -11,7 +11,7 @@ namespace tessera::internal {
 
 namespace {
 
-// One tuple may be used by many tensors, so these bound what a small file can make of itself.
+// Many tensors may use one tuple, so these limits bound what a small file can expand to.
 constexpr std::size_t kMaxDims = 64, kMaxKeyBytes = 64;
 
 constexpr std::string_view kOrderedDict = "collections\nOrderedDict", kTensor = "torch._utils\n_rebuild_tensor_v2",
@@ -35,10 +35,10 @@ std::vector<std::int64_t> whole_numbers(const Value& tuple, const PickleSite& si
 Value tensor_of(const std::vector<Value*>& arguments, const PickleSite& site) {
   if (arguments.size() < 6 || arguments.size() > 7 || arguments[0]->kind != Kind::kStorage ||
       arguments[1]->kind != Kind::kInt || arguments[2]->kind != Kind::kTuple || arguments[3]->kind != Kind::kTuple) {
-    site.refuse("a tensor with other arguments than torch writes");
+    site.refuse("a tensor with arguments that torch does not write");
   }
   if (arguments.size() == 7 && arguments[6]->kind != Kind::kNone && !is_empty_dict(*arguments[6])) {
-    site.refuse("a tensor with metadata (conjugate, negative or the like), which is not read");
+    site.refuse("a tensor with metadata (conjugate, negative or the like), which is not supported");
   }
   PickledTensor tensor = *arguments[0]->tensor;
   tensor.offset = arguments[1]->number;
@@ -67,27 +67,27 @@ Value understood_call(const Value& function, const std::vector<Value*>& argument
   if (function.text == kTensor) return tensor_of(arguments, site);
   if (function.text == kParameter) {
     // (data, requires_grad, backward_hooks): the data is the tensor.
-    if (arguments.size() != 3 || arguments[0]->kind != Kind::kTensor) site.refuse("a parameter of no tensor");
+    if (arguments.size() != 3 || arguments[0]->kind != Kind::kTensor) site.refuse("a parameter without a tensor");
     return value_of(Kind::kTensor, *arguments[0]->tensor);
   }
-  site.refuse("a call of a storage's type");
+  site.refuse("a call to a storage type");
 }
 
-// ('storage', torch.FloatStorage, '0', 'cpu', 1048576), and before torch 1.6 what part of another storage it is, or
-// None
+// ('storage', torch.FloatStorage, '0', 'cpu', 1048576), and before torch 1.6 also which part of another storage it is,
+// or None
 Value understood_storage(const Value& id, const PickleSite& site) {
   const std::vector<Value*>& items = id.items;
   if (id.kind != Kind::kTuple || items.size() < 5 || items.size() > 6 || !is_text(*items[0], "storage") ||
       items[1]->kind != Kind::kGlobal || items[2]->kind != Kind::kText || items[4]->kind != Kind::kInt) {
-    site.refuse("a persistent id that is no storage");
+    site.refuse("a persistent id that is not a storage");
   }
   if (items.size() == 6 && items[5]->kind != Kind::kNone) {
-    site.refuse("a storage that is a part of another, which is not read");
+    site.refuse("a storage that is part of another, which is not supported");
   }
   const std::string_view global = items[1]->text;
   const auto type = type_of_storage_name(global.substr(global.find('\n') + 1));
   if (!type) site.refuse("a storage without a type");
-  if (items[2]->text.size() > kMaxKeyBytes) site.refuse("a storage with too long a key");
+  if (items[2]->text.size() > kMaxKeyBytes) site.refuse("a storage with a key that is too long");
   PickledTensor storage;
   storage.type = *type;
   storage.storage_key = std::string(items[2]->text);

@@ -1,4 +1,4 @@
-// The few functions that a state dict's pickle names, understood rather than called.
+// The few functions that a state dict's pickle names, interpreted rather than called.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-// Where in which pickle something is wrong.
+// The place of an error: which pickle and where in it.
 struct PickleSite {
   const std::string& origin;
   std::size_t at;
@@ -19,7 +19,7 @@ struct PickleSite {
 // Whether module.name is one of the functions or storage types below.
 bool is_known_global(std::string_view module, std::string_view name);
 
-// What the function (a kGlobal that is known) would have made of these arguments. Throws UsageError naming the site.
+// What the function (a known kGlobal) would return for these arguments. Throws UsageError naming the site.
 Value understood_call(const Value& function, const std::vector<Value*>& arguments, const PickleSite& site);
 
 // What torch's persistent id stands for: a storage.

@@ -39,13 +39,13 @@ const char* name_of(Kind kind) {
     case Kind::kNone:
       return "None";
     case Kind::kBool:
-      return "a truth value";
+      return "a boolean";
     case Kind::kInt:
       return "a whole number";
     case Kind::kFloat:
       return "a fraction";
     case Kind::kText:
-      return "a text";
+      return "a string";
     case Kind::kGlobal:
       return "a name";
     case Kind::kTuple:
@@ -77,7 +77,7 @@ void PickleMachine::refuse_here(const std::string& what) const {
 }
 
 std::string_view PickleMachine::take(std::uint64_t num_bytes) {
-  if (num_bytes > text_.size() - at_) refuse_here("it ends in the middle");
+  if (num_bytes > text_.size() - at_) refuse_here("it ends too early");
   const std::string_view taken = text_.substr(at_, num_bytes);
   at_ += num_bytes;
   return taken;
@@ -96,7 +96,7 @@ std::int64_t PickleMachine::take_long() {
   if (num_bytes == 0) return 0;
   const std::uint64_t bits = take_number(num_bytes);
   const int unused = 64 - 8 * num_bytes;
-  return static_cast<std::int64_t>(bits << unused) >> unused;  // two's complement, the sign extended
+  return static_cast<std::int64_t>(bits << unused) >> unused;  // two's complement, sign-extended
 }
 
 std::string_view PickleMachine::take_line() {
@@ -114,19 +114,19 @@ void PickleMachine::push(Value value) {
 
 void PickleMachine::push_text() {
   const std::string_view text = take(take_number(4));
-  if (!is_utf8(text)) refuse_here("a text that is not UTF-8");
+  if (!is_utf8(text)) refuse_here("a string that is not UTF-8");
   push({.kind = Kind::kText, .text = text});
 }
 
-// Refused at once when it is none of ours, before anything could be done with it, so that the message names it.
+// Refused at once if it is not a known one, before anything can use it, so that the message names it.
 void PickleMachine::push_global() {
   const std::size_t begin = at_;
   const std::string_view module = take_line();
   const std::string_view name = take_line();
   if (!is_known_global(module, name)) {
     throw UsageError(
-        fmt::format("{}: it needs {}.{}, which is no part of a plain state dict; nothing in a pickle is executed. "
-                    "Save the tensors alone: torch.save(model.state_dict(), FILE)",
+        fmt::format("{}: it needs {}.{}, which is not part of a plain state dict; nothing in a pickle is executed. "
+                    "Save only the tensors: torch.save(model.state_dict(), FILE)",
                     origin_, printable(module), printable(name)));
   }
   push({.kind = Kind::kGlobal, .text = text_.substr(begin, module.size() + 1 + name.size())});
@@ -230,38 +230,36 @@ void PickleMachine::step(unsigned char op) {
     default:
       break;
   }
-  refuse_here(
-      fmt::format("operation 0x{:02x}, which no state dict of torch needs; nothing in a pickle is executed", op));
+  refuse_here(fmt::format("operation 0x{:02x}, which no torch state dict needs; nothing in a pickle is executed", op));
 }
 
 void PickleMachine::check_protocol(std::uint64_t protocol) const {
   if (protocol == 2) return;
-  throw UsageError(
-      fmt::format("{}: pickle protocol {}; torch.save's own, 2, is the one that is read", origin_, protocol));
+  throw UsageError(fmt::format("{}: pickle protocol {}; only torch.save's own, 2, is supported", origin_, protocol));
 }
 
 void PickleMachine::reduce() {
   const Value& arguments = *pop();
   const Value& function = *pop();
-  if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) refuse_here("a call of what is no function");
+  if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) refuse_here("a call to a non-function");
   push(understood_call(function, arguments.items, {origin_, at_}));
 }
 
-// torch hangs `_metadata` (versions of modules) on the dict of a module's state: known, and of no use here.
+// torch attaches `_metadata` (versions of modules) to a module's state dict: known, and not needed here.
 void PickleMachine::build() {
   const Value& state = *pop();
   const Value& object = *top();
   const bool only_metadata =
       state.kind == Kind::kDict && state.items.size() == 2 && is_text(*state.items[0], "_metadata");
   if (object.kind != Kind::kDict || !(only_metadata || is_empty_dict(state))) {
-    refuse_here("attributes set on an object that is no state dict");
+    refuse_here("attributes set on an object that is not a state dict");
   }
 }
 
 void PickleMachine::append(const std::vector<Value*>& items, Kind kind) {
   Value* container = top();
   if (container->kind != kind) {
-    refuse_here(fmt::format("items for {}, which takes none such", name_of(container->kind)));
+    refuse_here(fmt::format("items for {}, which cannot take them", name_of(container->kind)));
   }
   if (kind == Kind::kDict && items.size() % 2 != 0) refuse_here("a key without a value");
   container->items.insert(container->items.end(), items.begin(), items.end());

@@ -1,4 +1,4 @@
-// The stack machine that a pickle is a program for. It builds values and calls nothing.
+// The stack machine that runs a pickle. It builds values and calls nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace tessera::internal {
 
-// run() for each of the pickles that stand one behind another in `text`. Values live as long as the machine, their
-// texts as long as `text`. Time and memory are linear in what is read.
+// Call run() for each of the consecutive pickles in `text`. Values live as long as the machine, their texts as long as
+// `text`. Time and memory are linear in what is read.
 class PickleMachine {
  public:
   PickleMachine(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
 
-  // The value that the next pickle leaves behind. Throws UsageError that names the origin and what was found.
+  // The value that the next pickle produces. Throws UsageError naming the origin and what was found.
   const Value& run();
   std::size_t num_read_bytes() const { return at_; }
 
@@ -52,8 +52,8 @@ class PickleMachine {
   const std::string& origin_;
   std::size_t at_ = 0;
   Value mark_{.kind = Kind::kMark}, none_{.kind = Kind::kNone}, true_{.kind = Kind::kBool, .number = 1},
-      false_{.kind = Kind::kBool}, fraction_{.kind = Kind::kFloat};  // which fraction never matters
-  // Owns the others, so that values may refer to each other in any way, in circles too.
+      false_{.kind = Kind::kBool}, fraction_{.kind = Kind::kFloat};  // its value never matters
+  // Owns the others, so that values may refer to each other in any way, even in cycles.
   std::deque<Value> values_;
   std::vector<Value*> stack_;
   std::unordered_map<std::uint64_t, Value*> memo_;

@@ -1,4 +1,4 @@
-// The operations of pickles, and the values that they leave on the stack.
+// The operations of pickles, and the values they leave on the stack.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct Value {
   std::unique_ptr<PickledTensor> tensor{};  // kStorage, kTensor
 };
 
-// The tensors of a dict of tensors by name, in its order. Throws UsageError that names `origin` and the entry.
+// The tensors of a dict of tensors by name, in its order. Throws UsageError naming `origin` and the entry.
 std::vector<PickledTensor> tensors_of(const Value& state_dict, const std::string& origin);
 
 }  // namespace tessera::internal

@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-// Pickle's protocol 2; no memo, since nothing that is written is worth sharing.
+// Pickle's protocol 2; no memo, since nothing written is worth sharing.
 class Writer {
  public:
   void op(unsigned char code) { text_ += static_cast<char>(code); }
@@ -62,7 +62,7 @@ class Writer {
     const auto storage = storage_name(tensor.type);
     if (!storage) {
       throw UsageError("tensor '" + printable(tensor.name) + "': " + std::string(torch_name(tensor.type)) +
-                       " has no place in a torch .bin file; write safetensors");
+                       " cannot be written to a torch .bin file; write safetensors");
     }
     global("torch._utils", "_rebuild_tensor_v2");
     op(internal::kMark);

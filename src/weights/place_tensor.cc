@@ -11,8 +11,8 @@ namespace tessera {
 
 namespace {
 
-// The largest index into the storage that the tensor uses (its offset where it has no element); nothing where a number
-// is negative or overflows.
+// The largest index into the storage that the tensor uses (its offset if it has no element); nothing if a number is
+// negative or overflows.
 std::optional<std::int64_t> last_element(const PickledTensor& tensor) {
   std::int64_t last = tensor.offset;
   if (last < 0) return std::nullopt;
@@ -44,7 +44,7 @@ WeightEntry place_tensor(const PickledTensor& tensor, const StorageBytes* storag
   }
   const auto numel = checked_numel(tensor.shape);
   if (!numel) fail(fmt::format("a shape of {} is negative or overflows", shape_text(tensor.shape)));
-  if (tensor.strides.size() != tensor.shape.size()) fail("it has not as many strides as sizes");
+  if (tensor.strides.size() != tensor.shape.size()) fail("its numbers of strides and sizes differ");
   const auto last = last_element(tensor);
   if (!last || *last >= tensor.storage_numel + (*numel == 0 ? 1 : 0)) {
     fail(fmt::format("shape {}, strides {} and offset {} reach outside its storage of {} elements",

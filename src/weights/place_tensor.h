@@ -1,4 +1,4 @@
-// From a tensor as a pickle describes it to a place in the file.
+// Converts a tensor as a pickle describes it to a place in the file.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct StorageBytes {
   std::uint64_t num_bytes = 0;
 };
 
-// `storage` is what the tensor's key leads to, nullptr where the file has none such. Throws UsageError that names
-// `origin` and the tensor unless every element lies in the storage.
+// `storage` is what the tensor's key refers to, nullptr if the file has none. Throws UsageError naming `origin` and the
+// tensor unless every element lies in the storage.
 WeightEntry place_tensor(const PickledTensor& tensor, const StorageBytes* storage, const std::string& origin);
 
 }  // namespace tessera

@@ -32,29 +32,29 @@ std::uint64_t little_endian(std::string_view bytes) {
 }
 
 std::string_view header_text(std::string_view file, const std::string& origin) {
-  // What a clone without git-lfs leaves behind: the most common broken file of all.
+  // What a clone without git-lfs leaves behind: the most common broken file.
   if (file.starts_with("version https://git-lfs")) {
     refuse(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
   }
   if (file.size() < kLengthBytes) {
     refuse(origin,
-           fmt::format("no safetensors file: it has {} bytes, and the header's length alone takes 8", file.size()));
+           fmt::format("not a safetensors file: it has {} bytes, but the header's length alone takes 8", file.size()));
   }
   const std::uint64_t length = little_endian(file.substr(0, kLengthBytes));
   if (length > kMaxHeaderBytes) {
-    refuse(origin, fmt::format("no safetensors file: its header would take {} bytes, more than the allowed {}", length,
-                               kMaxHeaderBytes));
+    refuse(origin, fmt::format("not a safetensors file: its header would take {} bytes, more than the allowed {}",
+                               length, kMaxHeaderBytes));
   }
   if (length > file.size() - kLengthBytes) {
     refuse(origin, fmt::format("truncated: the header takes {} bytes, but only {} follow its length", length,
                                file.size() - kLengthBytes));
   }
   const std::string_view text = file.substr(kLengthBytes, length);
-  if (!text.starts_with('{')) refuse(origin, "no safetensors file: the header does not begin with '{'");
+  if (!text.starts_with('{')) refuse(origin, "not a safetensors file: the header does not begin with '{'");
   return text;
 }
 
-// A size or an offset. NaN is no JSON; fractions, negative numbers and what does not fit are refused here.
+// A size or an offset. NaN is not JSON; fractions, negative numbers and values that do not fit are refused here.
 std::int64_t whole_number(const Json& value, const char* what, const std::string& origin, const std::string& name) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
     refuse_tensor(origin, name,
@@ -83,7 +83,7 @@ WeightType element_type(const Json& value, const std::string& origin, const std:
   const auto type = value.is_string() ? type_of_safetensors_name(value.get_ref<const std::string&>()) : std::nullopt;
   if (!type) {
     refuse_tensor(origin, name,
-                  fmt::format("unknown dtype {}; known are {}", printable(value.dump()), safetensors_names()));
+                  fmt::format("unknown dtype {}; known: {}", printable(value.dump()), safetensors_names()));
   }
   return *type;
 }
@@ -107,8 +107,7 @@ WeightEntry parse_entry(const std::string& name, const Json& value, const std::s
     } else if (key == "data_offsets") {
       offsets = &member;
     } else {
-      refuse_tensor(origin, name,
-                    fmt::format("unknown key '{}'; known are dtype, shape, data_offsets", printable(key)));
+      refuse_tensor(origin, name, fmt::format("unknown key '{}'; known: dtype, shape, data_offsets", printable(key)));
     }
   }
   if (dtype == nullptr) refuse_tensor(origin, name, "dtype is missing");
@@ -134,19 +133,19 @@ WeightEntry parse_entry(const std::string& name, const Json& value, const std::s
 }
 
 std::map<std::string, std::string> parse_metadata(const Json& value, const std::string& origin) {
-  if (!value.is_object()) refuse(origin, fmt::format("{} must be an object of texts", kMetadataKey));
+  if (!value.is_object()) refuse(origin, fmt::format("{} must be an object of strings", kMetadataKey));
   std::map<std::string, std::string> metadata;
   for (const auto& [key, member] : value.items()) {
     if (!member.is_string()) {
-      refuse(origin,
-             fmt::format("{}: '{}' must be a text, found {}", kMetadataKey, printable(key), printable(member.dump())));
+      refuse(origin, fmt::format("{}: '{}' must be a string, found {}", kMetadataKey, printable(key),
+                                 printable(member.dump())));
     }
     metadata.emplace(key, member.get<std::string>());
   }
   return metadata;
 }
 
-// The tensors must cover the data exactly; leaves them in the order of their data, offsets from the file's start.
+// The tensors must cover the data exactly; sorts them by their data, with offsets from the file's start.
 void place(std::vector<WeightEntry>& entries, std::int64_t data_begin, std::int64_t data_bytes,
            const std::string& origin) {
   std::stable_sort(entries.begin(), entries.end(), [](const WeightEntry& a, const WeightEntry& b) {
@@ -163,7 +162,7 @@ void place(std::vector<WeightEntry>& entries, std::int64_t data_begin, std::int6
     if (entry.offset_bytes > covered) {
       refuse_tensor(
           origin, entry.name,
-          fmt::format("begins at byte {} of the data, but the tensor before it ends at {}: {} bytes belong to none",
+          fmt::format("begins at byte {} of the data, but the previous tensor ends at {}: {} bytes belong to none",
                       entry.offset_bytes, covered, entry.offset_bytes - covered));
     }
     if (entry.num_bytes() > data_bytes - covered) {

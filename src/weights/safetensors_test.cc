@@ -39,12 +39,12 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{
             "Gap",
             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
-            12, "tensor 'b': begins at byte 8 of the data, but the tensor before it ends at 4"},
+            12, "tensor 'b': begins at byte 8 of the data, but the previous tensor ends at 4"},
         Broken{"Truncated", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15,
                "tensor 'a': ends at byte 16 of the data, but the file holds only 15"},
         Broken{"TooLong", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9, "5 belong to none"},
         Broken{"UnknownType", R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4,
-               "tensor 'a': unknown dtype \"F33\"; known are BOOL, U8"},
+               "tensor 'a': unknown dtype \"F33\"; known: BOOL, U8"},
         Broken{"WrongSize", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,4]}})", 4,
                "tensor 'a': F32 of shape [3] takes 12 bytes, but data_offsets [0, 4] hold 4"},
         Broken{"NotANumber", R"({"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,4]}})", 4, "(header):1:"},
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
             R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
             2, "the key \"a\" appears twice"},
         Broken{"NoObject", "[1, 2]", 0, "does not begin with '{'"},
-        Broken{"NumberInMetadata", R"({"__metadata__":{"format":1}})", 0, "'format' must be a text"}),
+        Broken{"NumberInMetadata", R"({"__metadata__":{"format":1}})", 0, "'format' must be a string"}),
     [](const auto& broken) { return broken.param.name; });
 
 TEST(Safetensors, WrongHeaderLengthsAreRefused) {

@@ -1,4 +1,4 @@
-// For the tests of this layer: reference files, folders that vanish, and refusals held against their words.
+// For this layer's tests: reference files, temporary folders, and checks of refusal messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// `words` are what the message must contain.
+// The message must contain `words`.
 #define EXPECT_REFUSED(statement, words)                                                 \
   try {                                                                                  \
     static_cast<void>(statement);                                                        \

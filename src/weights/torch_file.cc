@@ -24,7 +24,7 @@ void refuse_other_formats(std::string_view file, const std::string& origin) {
   if (file.starts_with("version https://git-lfs")) {
     refuse(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
   }
-  refuse(origin, "no file of torch.save: it begins neither as a zip archive nor as the format from before torch 1.6");
+  refuse(origin, "not a torch.save file: it is neither a zip archive nor the format from before torch 1.6");
 }
 
 class Archive {
@@ -35,10 +35,10 @@ class Archive {
     const std::string folder = pickle.name.substr(0, pickle.name.find('/') + 1);
     for (const ZipRecord& record : records) {
       if (record.is_compressed) {
-        refuse(origin, fmt::format("record '{}' is compressed; torch.save stores without", printable(record.name)));
+        refuse(origin, fmt::format("record '{}' is compressed; torch.save does not compress", printable(record.name)));
       }
       if (record.name == folder + "byteorder" && text_of(record) != "little") {
-        refuse(origin, fmt::format("byte order '{}'; only little is read", printable(text_of(record))));
+        refuse(origin, fmt::format("byte order '{}'; only little is supported", printable(text_of(record))));
       }
       if (record.name.starts_with(folder + "data/")) {
         storages_.emplace(record.name.substr(folder.size() + 5), StorageBytes{record.offset_bytes, record.num_bytes});
@@ -46,7 +46,7 @@ class Archive {
     }
     pickle_ = text_of(pickle);
     if (pickle_.size() > kMaxPickleBytes) {
-      refuse(origin, fmt::format("data.pkl takes {} bytes; at most {} are read", pickle_.size(), kMaxPickleBytes));
+      refuse(origin, fmt::format("data.pkl takes {} bytes; the limit is {}", pickle_.size(), kMaxPickleBytes));
     }
   }
 
@@ -58,7 +58,7 @@ class Archive {
   }
 
  private:
-  // torch names the folder that everything lies in after the file.
+  // torch names the archive's top folder after the file.
   const ZipRecord& find_pickle(const std::vector<ZipRecord>& records) const {
     const ZipRecord* pickle = nullptr;
     for (const ZipRecord& record : records) {
@@ -66,13 +66,13 @@ class Archive {
       if (slash == std::string::npos) continue;
       const std::string_view rest = std::string_view(record.name).substr(slash + 1);
       if (rest == "constants.pkl" || rest.starts_with("code/")) {
-        refuse(origin_, "a TorchScript archive, that is a program; only state dicts are read");
+        refuse(origin_, "a TorchScript archive, which is a program; only state dicts are supported");
       }
       if (rest != "data.pkl") continue;
       if (pickle != nullptr) refuse(origin_, "two records named data.pkl");
       pickle = &record;
     }
-    if (pickle == nullptr) refuse(origin_, "no record data.pkl; no file of torch.save");
+    if (pickle == nullptr) refuse(origin_, "no record data.pkl: not a torch.save file");
     return *pickle;
   }
 

@@ -1,5 +1,5 @@
-// What torch.save writes (pytorch_model.bin, torchvision's .pth). A zip archive: data.pkl says what the tensors are,
-// data/0, data/1... are the storages; or the format from before torch 1.6 (legacy_torch_file.h).
+// What torch.save writes (pytorch_model.bin, torchvision's .pth): a zip archive in which data.pkl describes the tensors
+// and data/0, data/1... are the storages; or the format from before torch 1.6 (legacy_torch_file.h).
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace tessera {
 
-// `file` is the whole file; its directory and its pickle are read, the storages are not. Entries stand in the order of
-// the state dict; two of them may be the same data (tied weights). Throws UsageError that names `origin` and the record
-// or tensor; TorchScript archives are refused by name.
+// `file` is the whole file; its directory and pickle are read, the storages are not. Entries are in the order of the
+// state dict; two of them may be the same data (tied weights). Throws UsageError naming `origin` and the record or
+// tensor; TorchScript archives are refused by name.
 std::vector<WeightEntry> parse_torch_file(std::string_view file, const std::string& origin);
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ TEST_P(BrokenTensor, IsRefusedByFileAndTensor) {
 }
 
 constexpr WeightType kF32 = WeightType::kF32;
-// As good_tensor(), but for one thing. In order: storage's key and elements, offset, shape, strides.
+// As good_tensor(), except for one thing. In order: storage's key and elements, offset, shape, strides.
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenTensor,
     testing::Values(
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"Repeated",
                {"w", kF32, "0", 6, 0, {1'000'000, 1'000'000}, {0, 0}},
                "a shape of [1000000, 1000000] repeats"},
-        Broken{"StridesMissing", {"w", kF32, "0", 6, 0, {2, 3}, {1}}, "it has not as many strides as sizes"}),
+        Broken{"StridesMissing", {"w", kF32, "0", 6, 0, {2, 3}, {1}}, "its numbers of strides and sizes differ"}),
     [](const auto& broken) { return broken.param.name; });
 
 TEST(TorchFile, WhatWeWriteIsReadBack) {
@@ -132,18 +132,18 @@ TEST(LegacyTorchFile, EveryPartIsChecked) {
   bytes.type = WeightType::kU8;
   const std::pair<std::string, const char*> broken[] = {
       {legacy_file("K\x01.", system, tensors, keys, storage), "not version 1001"},
-      {legacy_file(version, "N.", tensors, keys, storage), "no description of the machine"},
+      {legacy_file(version, "N.", tensors, keys, storage), "the description of the machine that wrote it is missing"},
       {legacy_file(version, big_endian, tensors, keys, storage), "big-endian"},
       {legacy_file(version, system, "N.", keys, storage), "it holds None"},
       {legacy_file(version, system, compose_pickled_state_dict({good_tensor(), bytes}), keys, storage),
-       "tensor 'b': its storage 0 has elements of 4 bytes elsewhere"},
-      {legacy_file(version, system, tensors, "N.", storage), "no list of its storages"},
+       "tensor 'b': another tensor uses its storage 0 with elements of 4 bytes"},
+      {legacy_file(version, system, tensors, "N.", storage), "the list of its storages is missing"},
       {legacy_file(version, system, tensors, "].", ""), "tensor 'w': its storage 0 is missing"},
       {legacy_file(version, system, tensors, "]" + text("1") + "a.", storage), "belongs to no tensor"},
-      {legacy_file(version, system, tensors, two_keys, storage + storage), "storage 0 stands twice"},
+      {legacy_file(version, system, tensors, two_keys, storage + storage), "storage 0 is listed twice"},
       {legacy_file(version, system, tensors, keys, "1234567"), "truncated before storage 0"},
       {legacy_file(version, system, tensors, keys, huge), "storage 0 has 18446744073709551615 elements"},
-      {legacy_file(version, system, tensors, keys, storage + "more"), "4 bytes behind its storages"},
+      {legacy_file(version, system, tensors, keys, storage + "more"), "4 bytes after its storages"},
   };
   for (const auto& [file, message] : broken) EXPECT_REFUSED(parse_torch_file(file, "m"), message);
 }
@@ -174,23 +174,23 @@ TEST(Pickle, OperationsBeyondTheSubsetAreNamed) {
 
 TEST(Pickle, BrokenProgramsAreRefused) {
   const std::pair<std::string, const char*> broken[] = {
-      {"", "it ends in the middle"},
+      {"", "it ends too early"},
       {".", "its stack is empty"},
-      {"}", "it ends in the middle"},
+      {"}", "it ends too early"},
       {"t.", "no mark on its stack"},
       {"(.", "a mark where a value should be"},
       {"h\x05.", "memo 5 is read before it is written"},
       {"}K\x01s.", "its stack is empty"},
       {"]K\x01K\x02s.", "items for a list"},
       {"}(K\x01u.", "a key without a value"},
-      {std::string("X\xff\xff\xff\xff", 5), "it ends in the middle"},
+      {std::string("X\xff\xff\xff\xff", 5), "it ends too early"},
       {"X" + std::string("\x01\0\0\0", 4) + "\xff.", "not UTF-8"},
       {"\x8a\x09" + std::string(9, 'x') + ".", "a whole number of 9 bytes"},
       {"K\x01.", "it holds a whole number"},
       {"}K\x01K\x02s.", "a key is a whole number"},
       {"}" + text("epoch") + "K\x02s.", "entry 'epoch' is a whole number, not a tensor"},
-      {"NQ.", "a persistent id that is no storage"},
-      {"N)R.", "a call of what is no function"},
+      {"NQ.", "a persistent id that is not a storage"},
+      {"N)R.", "a call to a non-function"},
       {"]}b.", "attributes set on an object"},
   };
   for (const auto& [pickle, message] : broken) {
@@ -201,7 +201,7 @@ TEST(Pickle, BrokenProgramsAreRefused) {
 
 TEST(Pickle, ATensorThatStandsTwiceIsRefused) {
   EXPECT_REFUSED(parse_pickled_state_dict(compose_pickled_state_dict({good_tensor(), good_tensor()}), "m"),
-                 "tensor 'w' stands twice");
+                 "tensor 'w' occurs twice");
 }
 
 TEST(ZipDirectory, ChecksumsAreZips) {
@@ -211,14 +211,14 @@ TEST(ZipDirectory, ChecksumsAreZips) {
 
 TEST(ZipDirectory, RecordsThatOverlapOrStandTwiceAreRefused) {
   const std::string file = archive_of({{"a", "12345678"}, {"b", "12345678"}});
-  // The second entry of the directory made to say what the first says.
+  // Makes the directory's second entry equal to the first.
   const std::size_t first = file.find("PK\x01\x02"), second = file.find("PK\x01\x02", first + 4);
   std::string same = file;
   same.replace(second, 47, file.substr(first, 47));
-  EXPECT_REFUSED(parse_zip_directory(same, "m"), "record 'a' stands twice");
+  EXPECT_REFUSED(parse_zip_directory(same, "m"), "record 'a' occurs twice");
   std::string renamed = file;
   renamed[second + 46] = 'c';
-  EXPECT_REFUSED(parse_zip_directory(renamed, "m"), "record 'c' has another name in its own header");
+  EXPECT_REFUSED(parse_zip_directory(renamed, "m"), "record 'c' has a different name in its own header");
 }
 
 TEST(ZipDirectory, CountsAreHeldAgainstTheDirectory) {
@@ -228,7 +228,7 @@ TEST(ZipDirectory, CountsAreHeldAgainstTheDirectory) {
   EXPECT_REFUSED(parse_zip_directory(file, "m"), "cannot hold 127 entries");
 }
 
-// A small archive whose every number stands in its zip64 place, as a large file's would.
+// A small archive with every number in its zip64 field, as in a large file.
 TEST(ZipDirectory, Zip64IsRead) {
   const auto number = [](std::uint64_t value, int bytes) {
     std::string out;

@@ -19,7 +19,7 @@ bool WeightEntry::is_contiguous() const {
 std::optional<std::int64_t> checked_numel(const std::vector<std::int64_t>& shape) {
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; })) return std::nullopt;
-  // An empty tensor may have any other sizes.
+  // An empty tensor's other sizes may be anything.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::int64_t numel = 1;
   for (const std::int64_t size : shape) {
@@ -32,7 +32,8 @@ std::optional<std::int64_t> checked_numel(const std::vector<std::int64_t>& shape
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) {
-    // As torch does for empty tensors: a size of 0 counts as 1. Sizes beside a 0 may be anything, so never overflow.
+    // As torch does for empty tensors: a size of 0 counts as 1. Sizes beside a 0 may be anything, so they must not
+    // overflow.
     if (__builtin_mul_overflow(strides[i], std::max<std::int64_t>(shape[i], 1), &strides[i - 1])) strides[i - 1] = 1;
   }
   return strides;

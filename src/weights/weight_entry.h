@@ -1,7 +1,7 @@
 // One tensor of a weight file, as the file's header describes it; its data is not touched.
 //
-// Whoever makes one has checked it: sizes are not negative, nothing overflows, every element lies in the file, and it
-// has no more elements than its storage (so a copy of it is never larger than the file).
+// It has been checked when it is made: sizes are not negative, nothing overflows, every element lies in the file, and
+// it has no more elements than its storage (so a copy of it is never larger than the file).
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct WeightEntry {
   std::vector<std::int64_t> strides;  // in elements
   std::int64_t numel = 0;
   std::int64_t offset_bytes = 0;  // of the first element, from the file's start
-  std::size_t file = 0;           // in the list of files that it came with
+  std::size_t file = 0;           // index into the list of files it came with
 
   std::int64_t num_bytes() const { return numel * bytes_of(type); }
   bool is_contiguous() const;
 };
 
-// The product, or nothing when a size is negative or 2^62 elements are passed.
+// The product, or nothing if a size is negative or the product exceeds 2^62.
 std::optional<std::int64_t> checked_numel(const std::vector<std::int64_t>& shape);
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 std::string shape_text(const std::vector<std::int64_t>& shape);  // "[1024, 4096]"

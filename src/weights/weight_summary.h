@@ -1,4 +1,4 @@
-// What a set of weights consists of, from its headers alone: parameters and bytes by part of the model.
+// A summary of a set of weights, from its headers alone: parameters and bytes by part of the model.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// A block ("transformer.h.3": the path up to its number), or the module of tensors that lie in none
+// A block ("transformer.h.3": the path up to its number), or the module of tensors outside all blocks
 // ("transformer.ln_f").
 struct WeightPart {
   std::string name;
@@ -25,14 +25,14 @@ struct WeightTie {
 };
 
 struct WeightSummary {
-  std::vector<WeightPart> parts;  // in the order in which they first stand in the files
+  std::vector<WeightPart> parts;  // in the order of their first tensor in the files
   WeightPart all;                 // their sum
   std::int64_t num_parameters_in_blocks = 0;
   std::vector<WeightTie> ties;  // tied data counts once
 };
 
-// `config` is config.json's, an empty object where there is none. Batch-norm statistics and whole numbers are buffers,
-// not parameters.
+// `config` is config.json's, an empty object if there is none. Batch-norm statistics and integers are buffers, not
+// parameters.
 WeightSummary summarise(const Weights& weights, const Json& config);
 
 }  // namespace tessera

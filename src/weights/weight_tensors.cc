@@ -45,13 +45,13 @@ WeightType weight_type(at::ScalarType type) {
   for (const auto& [weight, scalar] : kTypes) {
     if (scalar == type) return weight;
   }
-  throw Error(fmt::format("tensors of type {} cannot stand in a weight file", c10::toString(type)));
+  throw Error(fmt::format("tensors of type {} cannot be stored in a weight file", c10::toString(type)));
 }
 
 at::Tensor tensor_of(const Weights& weights, const WeightEntry& entry) {
   const auto options = at::TensorOptions().dtype(scalar_type(entry.type));
   if (entry.numel == 0) return at::empty_strided(entry.shape, entry.strides, options);
-  // from_blob wants a pointer that may be written through; the map's pages allow it.
+  // from_blob requires a writable pointer; the map's pages allow it.
   char* data = const_cast<char*>(weights.data(entry));
   const auto file = weights.files()[entry.file];
   at::Tensor view = at::from_blob(

@@ -16,7 +16,7 @@ struct Row {
   std::string_view safetensors, storage, torch;
 };
 
-// In the order of the enumeration. An empty storage: torch pickles that type without a storage class of its own.
+// In the order of the enumeration. Empty storage name: torch pickles that type without its own storage class.
 constexpr std::array<Row, 15> kRows = {{
     {WeightType::kBool, 1, false, "BOOL", "BoolStorage", "bool"},
     {WeightType::kU8, 1, false, "U8", "ByteStorage", "uint8"},

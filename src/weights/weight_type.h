@@ -1,4 +1,4 @@
-// The element types that weight files hold, by the names that each format gives them.
+// The element types of weight files, with the names each format uses for them.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ std::string_view safetensors_name(WeightType type);
 std::optional<WeightType> type_of_safetensors_name(std::string_view name);
 std::string safetensors_names();  // all of them, for messages
 
-// "FloatStorage": torch's class in pickles; nothing for types that torch pickles otherwise.
+// "FloatStorage": torch's class in pickles; nothing for types that torch pickles another way.
 std::optional<std::string_view> storage_name(WeightType type);
 std::optional<WeightType> type_of_storage_name(std::string_view name);
 

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// By its beginning, whatever its name: users rename files. The '{' first: the length before it is any number, so one
-// safetensors file in thousands begins with "PK".
+// By its first bytes, whatever its name: users rename files. '{' is tested first: the length before it can be any
+// number, so one safetensors file in thousands begins with "PK".
 WeightFormat format_of(const MappedFile& file) {
   const std::string_view bytes = file.bytes();
   if (bytes.size() > 8 && bytes[8] == '{') return WeightFormat::kSafetensors;
@@ -29,7 +29,7 @@ WeightFormat format_of(const MappedFile& file) {
                                                                           : WeightFormat::kSafetensors;
 }
 
-// Tensor name -> file name, as the index has it.
+// Tensor name -> file name, as in the index.
 std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path& index) {
   const Json json = read_json_file(index);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path&
   return places;
 }
 
-// The file itself, or the one that transformers would take of a folder.
+// The file itself, or the one in a folder that transformers would use.
 fs::path weights_in(const fs::path& file_or_folder) {
   std::error_code ignored;
   if (!fs::is_directory(file_or_folder, ignored)) return file_or_folder;
@@ -101,7 +101,7 @@ void Weights::add_file(const fs::path& path) {
 void Weights::add_shards(const fs::path& index) {
   const auto places = read_weight_map(index);
   std::unordered_map<std::string_view, std::string_view> file_of;
-  std::set<std::string> names;  // in the order of their names, which is that of the shards
+  std::set<std::string> names;  // sorted, which is the order of the shards
   for (const auto& [tensor, file] : places) {
     file_of.emplace(tensor, file);
     names.insert(file);
@@ -113,7 +113,7 @@ void Weights::add_shards(const fs::path& index) {
     const fs::path path = index.parent_path() / name;
     std::error_code ignored;
     if (!fs::exists(path, ignored))
-      throw UsageError(fmt::format("{} names {}, which is missing", index.string(), printable(path.string())));
+      throw UsageError(fmt::format("{} lists {}, which is missing", index.string(), printable(path.string())));
     const std::size_t first = entries_.size();
     add_file(path);
     for (std::size_t i = first; i < entries_.size(); ++i) {

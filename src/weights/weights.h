@@ -1,5 +1,5 @@
-// The weights of a model as they lie on disk: one file or several shards, safetensors or torch.save's, one list of
-// tensors. Opening reads headers alone, however large the files are.
+// The weights of a model on disk: one file or several shards, safetensors or torch.save's, as one list of tensors.
+// Opening reads only headers, however large the files are.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class WeightFormat { kSafetensors, kTorch };
 
 class Weights {
  public:
-  // A file (.safetensors; .bin, .pth, .pt) or a model folder, where the first of these is taken, as transformers does:
+  // A file (.safetensors; .bin, .pth, .pt) or a model folder, in which the first of these is used, as in transformers:
   // model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json. An index and its
   // shards must agree on every tensor. Throws UsageError naming the file and the tensor.
   static Weights open(const std::filesystem::path& file_or_folder);
@@ -36,11 +36,11 @@ class Weights {
     return metadata_;
   }  // safetensors; an earlier file first
 
-  // Where the entry's first element lies. Valid as long as the Weights, or a copy of the file's pointer, lives.
+  // Where the entry's first element lies. Valid while the Weights, or a copy of the file's pointer, lives.
   const char* data(const WeightEntry& entry) const { return files_[entry.file]->bytes().data() + entry.offset_bytes; }
 
-  // Tied names, each with the name that holds its data: in pickles those beyond the first of the same data, in
-  // safetensors those that the metadata names (safetensors' save_model and ours write them there).
+  // Tied names, each with the name that holds its data: in pickles all but the first name of the same data, in
+  // safetensors those listed in the metadata (safetensors' save_model and our writer list them there).
   std::vector<std::pair<std::string, std::string>> ties() const;
 
  private:

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 class ReferenceFile : public testing::TestWithParam<const char*> {};
 
-// Every tensor that the original wrote, with its type, shape and values; and none besides.
+// Every tensor that the original wrote, with its type, shape and values; and no others.
 TEST_P(ReferenceFile, HoldsWhatTheOriginalSaved) {
   const Weights weights = Weights::open(reference(GetParam()));
   const Json expected = read_json_file(reference("expected.json")).at(GetParam());

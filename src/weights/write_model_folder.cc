@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder beside the target or, where that exists, in it; gone at the end, whatever happens.
+// A folder beside the target or, if the target exists, in it; always removed at the end.
 class Staging {
  public:
   explicit Staging(const fs::path& target) {
     const std::string suffix = fmt::format("part-{}", ::getpid());
     path_ = fs::exists(target) ? target / ("." + suffix)
                                : target.parent_path() / fmt::format(".{}.{}", target.filename().string(), suffix);
-    fs::remove_all(path_);  // of an earlier process with our number
+    fs::remove_all(path_);  // of an earlier process with our id
     fs::create_directories(path_);
   }
   ~Staging() {
@@ -41,7 +41,7 @@ class Staging {
   fs::path path_;
 };
 
-// The type of all floating-point weights; nothing where they differ (or there is none).
+// The type of all floating-point weights; nothing if they differ (or there are none).
 std::optional<WeightType> common_type(const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
   std::optional<WeightType> common;
   for (const NamedTensor& named : tensors) {
@@ -57,7 +57,7 @@ std::optional<WeightType> common_type(const std::vector<NamedTensor>& tensors, c
 Json config_to_write(Json config, const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
   const auto type = common_type(tensors, options);
   if (!type) return config;
-  // transformers 5 writes "dtype"; both read "torch_dtype". Neither may go on telling of another type.
+  // transformers 5 writes "dtype"; both versions read "torch_dtype". Neither key may keep another type.
   const bool is_new = config.contains("dtype");
   if (is_new) config["dtype"] = std::string(torch_name(*type));
   if (!is_new || config.contains("torch_dtype")) config["torch_dtype"] = std::string(torch_name(*type));
@@ -73,7 +73,7 @@ bool is_weights_name(const std::string& name) {
          is_shard("pytorch_model-", ".bin");
 }
 
-// Renames in the given order; then removes weights that are none of `names`.
+// Renames in the given order; then removes weights that are not in `names`.
 void put_in_place(const fs::path& from, const fs::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) fs::rename(from / name, folder / name);
   std::vector<fs::path> stale;
@@ -122,7 +122,7 @@ std::vector<NamedTensor> tensors_of(const torch::nn::Module& module) {
 
 void write_model_folder(const fs::path& folder, const Json& config, const std::vector<NamedTensor>& tensors,
                         const ModelFolderOptions& options) {
-  // "out/" and "out" are the same folder; beside it is not in it.
+  // "out/" and "out" are the same folder; the staging folder must be beside it, not in it.
   const fs::path target = folder.filename().empty() ? folder.parent_path() : folder;
   const std::string what = fmt::format("cannot write the model folder {}", target.string());
   if (target.empty()) throw UsageError("a model folder needs a name");
@@ -134,9 +134,9 @@ void write_model_folder(const fs::path& folder, const Json& config, const std::v
     write_files(staging.path(), target, config, tensors, options);
   } catch (const fs::filesystem_error& error) {
     throw Error(what + ": " + error.code().message());
-  } catch (const UsageError&) {  // about what was to be written, and says so itself
+  } catch (const UsageError&) {  // its message already says what is wrong with the input
     throw;
-  } catch (const Error& error) {  // names the file in the folder that is no more
+  } catch (const Error& error) {  // names a file in the staging folder, which is gone
     throw error.in_context(what);
   }
 }

@@ -27,7 +27,7 @@ std::set<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// Every name of the source is there, as a tensor or as a tie of one, and every tensor has its values.
+// Every name of the source exists, as a tensor or as a tie to one, and every tensor has its values.
 void expect_same(const Weights& written, const Weights& source) {
   std::set<std::string> names, expected;
   for (const WeightEntry& entry : written.entries()) names.insert(entry.name);
@@ -165,14 +165,14 @@ TEST(WriteWeights, ATypeThatTorchFilesLackIsRefused) {
   const TemporaryFolder folder;
   const Weights source = Weights::open(reference("every_type.safetensors"));
   EXPECT_REFUSED(write_weights_file(folder.path() / "w", tensors_of(source), {.format = WeightFormat::kTorch}),
-                 "has no place in a torch .bin file");
+                 "cannot be written to a torch .bin file");
   EXPECT_TRUE(names_in(folder.path()).empty());
 }
 
 TEST(ModelFolder, MissingThingsAreNamed) {
   const TemporaryFolder folder;
   EXPECT_REFUSED(ModelFolder::open(folder.path()), "config.json is missing");
-  EXPECT_REFUSED(ModelFolder::open(folder.path() / "none"), "is no folder");
+  EXPECT_REFUSED(ModelFolder::open(folder.path() / "none"), "is not a folder");
   write_file_atomically(folder.path() / "config.json", "[]");
   EXPECT_REFUSED(ModelFolder::open(folder.path()), "config.json: expected an object");
 }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What is written: distinct data, and the further names of some of it.
+// What is written: distinct data, and the other names of some of it.
 struct Item {
   WeightEntry entry;  // its first name, the type and shape it will have
   at::Tensor tensor;
@@ -50,7 +50,7 @@ std::vector<Item> distinct(const std::vector<NamedTensor>& tensors, const WriteO
   std::unordered_set<std::string> names;
   for (const NamedTensor& named : tensors) {
     if (!names.insert(named.name).second)
-      throw Error(fmt::format("tensor '{}' is to be written twice", printable(named.name)));
+      throw Error(fmt::format("tensor '{}' is listed twice for writing", printable(named.name)));
     const at::Tensor& tensor = named.tensor;
     if (tensor.numel() > 0) {
       const auto [place, is_new] = known.try_emplace(
@@ -65,7 +65,7 @@ std::vector<Item> distinct(const std::vector<NamedTensor>& tensors, const WriteO
   return items;
 }
 
-// fp16 ends at 65504, and bf16 weights may lie beyond: infinities that nobody asked for are told of.
+// fp16 ends at 65504, and bf16 weights may exceed it: infinities that arise from conversion are reported.
 void warn_of_overflow(const Item& item, const at::Tensor& converted) {
   const at::Tensor source = item.tensor.detach();
   if (item.entry.type != WeightType::kF16 || source.scalar_type() == at::kHalf) return;
@@ -86,14 +86,14 @@ std::string_view bytes_of(const Item& item, at::Tensor& holder) {
 }
 
 void write_safetensors(const fs::path& path, std::vector<const Item*> items) {
-  // Larger elements first: then every tensor is aligned to its elements.
+  // Larger elements first, so that every tensor is aligned to its element size.
   std::stable_sort(items.begin(), items.end(),
                    [](const Item* a, const Item* b) { return bytes_of(a->entry.type) > bytes_of(b->entry.type); });
   std::map<std::string, std::string> metadata{{"format", "pt"}};
   std::vector<WeightEntry> entries;
   for (const Item* item : items) {
     if (item->entry.name == "__metadata__") {
-      throw UsageError("a tensor named '__metadata__' has no place in a safetensors file; write .bin");
+      throw UsageError("a tensor named '__metadata__' cannot be written to a safetensors file; write .bin");
     }
     entries.push_back(item->entry);
     for (const std::string& name : item->other_names) metadata.emplace(name, item->entry.name);
@@ -118,7 +118,7 @@ void write_torch_file(const fs::path& path, const std::vector<const Item*>& item
       tensors.push_back(tensor);
     }
   }
-  // torch names the folder in the archive after the file; readers take any.
+  // torch names the folder in the archive after the file; readers accept any name.
   const std::string root = "archive/";
   OutputFile file(path);
   ZipWriter zip(file);
@@ -147,7 +147,7 @@ std::vector<const Item*> all_of(const std::vector<Item>& items) {
   return pointers;
 }
 
-// In their order, each shard as full as it may be; a tensor larger than a shard has one to itself.
+// In order, each shard as full as possible; a tensor larger than a shard gets its own.
 std::vector<std::vector<const Item*>> shards_of(const std::vector<Item>& items, std::int64_t max_shard_bytes) {
   std::vector<std::vector<const Item*>> shards(1);
   std::int64_t filled = 0;
@@ -180,7 +180,7 @@ std::vector<std::string> write_weights(const fs::path& folder, const std::vector
     return {stem + extension};
   }
   std::vector<std::string> files;
-  std::vector<std::pair<std::string, std::string>> places;  // an ordered object would be searched at every insertion
+  std::vector<std::pair<std::string, std::string>> places;  // an ordered object would search at every insertion
   std::int64_t total_bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     files.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, i + 1, shards.size(), extension));

@@ -17,7 +17,7 @@ constexpr std::string_view kLocalMark = "PK\x03\x04", kEntryMark = "PK\x01\x02",
                            kEnd64Mark = "PK\x06\x06", kLocator64Mark = "PK\x06\x07";
 constexpr std::uint64_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr std::uint64_t kMaxCommentBytes = 0xffff;
-// What stands in a field of 2 or 4 bytes whose value is in the zip64 part.
+// Marks a 2- or 4-byte field whose value is in the zip64 part.
 constexpr std::uint64_t kSee64Short = 0xffff, kSee64Long = 0xffffffff;
 constexpr std::uint64_t kExtra64 = 0x0001, kFlagEncrypted = 0x1;
 
@@ -35,7 +35,7 @@ class Parser {
     }
     if (at != directory.offset + directory.num_bytes) refuse("the directory is longer than its entries");
     for (const ZipRecord& record : records) {
-      if (!names.insert(record.name).second) refuse_record(record.name, "stands twice in the directory");
+      if (!names.insert(record.name).second) refuse_record(record.name, "occurs twice in the directory");
     }
     refuse_overlaps(records);
     return records;
@@ -59,21 +59,21 @@ class Parser {
   bool has_mark(std::uint64_t offset, std::string_view mark) const {
     return has(offset, mark.size()) && file_.substr(offset, mark.size()) == mark;
   }
-  // Little-endian; the caller has looked that it is there.
+  // Little-endian; the caller has checked that the bytes exist.
   std::uint64_t number(std::uint64_t offset, int num_bytes) const {
     std::uint64_t value = 0;
     for (int i = num_bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(file_[offset + i]);
     return value;
   }
 
-  // The end record is the last thing in the file but for a comment, whose length it holds.
+  // The end record is the last thing in the file except for a comment, whose length it holds.
   std::uint64_t find_end() const {
     const std::uint64_t size = file_.size();
     for (std::uint64_t comment = 0; comment <= kMaxCommentBytes && comment + kEndBytes <= size; ++comment) {
       const std::uint64_t at = size - kEndBytes - comment;
       if (has_mark(at, kEndMark) && number(at + 20, 2) == comment) return at;
     }
-    refuse("no end of its directory; the file is truncated or no zip archive");
+    refuse("the end of its directory is missing; the file is truncated or not a zip archive");
   }
 
   Directory find_directory() const {
@@ -89,8 +89,7 @@ class Parser {
       directory_end = end64;
     }
     if (directory.offset > directory_end || directory.num_bytes > directory_end - directory.offset) {
-      refuse(
-          fmt::format("its directory ({} bytes at {}) lies outside the file", directory.num_bytes, directory.offset));
+      refuse(fmt::format("its directory ({} bytes at {}) is outside the file", directory.num_bytes, directory.offset));
     }
     if (directory.num_entries > directory.num_bytes / kEntryBytes) {
       refuse(
@@ -99,7 +98,7 @@ class Parser {
     return directory;
   }
 
-  // Reads the entry at `at` and moves `at` behind it.
+  // Reads the entry at `at` and moves `at` past it.
   ZipRecord parse_entry(std::uint64_t& at, const Directory& directory) const {
     const std::uint64_t end = directory.offset + directory.num_bytes;
     if (end - at < kEntryBytes || !has_mark(at, kEntryMark)) refuse(fmt::format("no directory entry at byte {}", at));
@@ -122,7 +121,7 @@ class Parser {
     return record;
   }
 
-  // Those of the three that do not fit their own field, in this order: size, packed size, offset.
+  // The values that do not fit their own field, in this order: size, packed size, offset.
   void read_extra64(std::uint64_t at, std::uint64_t num_bytes, ZipRecord& record, std::uint64_t& unpacked_bytes) const {
     const std::uint64_t end = at + num_bytes;
     while (end - at >= 4) {
@@ -133,7 +132,7 @@ class Parser {
         std::uint64_t left = length, from = at;
         for (std::uint64_t* value : {&unpacked_bytes, &record.num_bytes, &record.offset_bytes}) {
           if (*value != kSee64Long) continue;
-          if (left < 8) refuse_record(record.name, "has too short a zip64 field");
+          if (left < 8) refuse_record(record.name, "has a zip64 field that is too short");
           *value = number(from, 8);
           from += 8;
           left -= 8;
@@ -143,20 +142,20 @@ class Parser {
     }
   }
 
-  // From the record's own header to its data.
+  // Goes from the record's own header to its data.
   void find_data(ZipRecord& record, const Directory& directory) const {
     const std::uint64_t header = record.offset_bytes;
     if (header > directory.offset || directory.offset - header < kLocalBytes || !has_mark(header, kLocalMark)) {
-      refuse_record(record.name, fmt::format("has no header at byte {}, where the directory says", header));
+      refuse_record(record.name, fmt::format("has no header at byte {}, where the directory puts it", header));
     }
     const std::uint64_t name_bytes = number(header + 26, 2), extra_bytes = number(header + 28, 2);
     const std::uint64_t data = header + kLocalBytes + name_bytes + extra_bytes;
     if (data > directory.offset || record.num_bytes > directory.offset - data) {
-      refuse_record(record.name, fmt::format("({} bytes at {}) reaches beyond the records' end at {}", record.num_bytes,
-                                             data, directory.offset));
+      refuse_record(record.name, fmt::format("({} bytes at {}) reaches past the end of the records at {}",
+                                             record.num_bytes, data, directory.offset));
     }
     if (file_.substr(header + kLocalBytes, name_bytes) != record.name) {
-      refuse_record(record.name, "has another name in its own header");
+      refuse_record(record.name, "has a different name in its own header");
     }
     record.offset_bytes = data;
   }

@@ -35,7 +35,7 @@ void ZipWriter::add(const std::string& name, std::string_view bytes) {
   const bool is_64 = record.num_bytes >= kLongLimit;
   std::string extra;
   if (is_64) extra = number(1, 2) + number(16, 2) + number(record.num_bytes, 8) + number(record.num_bytes, 8);
-  // A field of any length that readers skip moves the data to where it should begin.
+  // A field of arbitrary length that readers skip moves the data to where it should begin.
   const std::uint64_t begin = record.offset_bytes + 30 + name.size() + extra.size() + 4;
   const std::uint64_t padding = (kAlignment - begin % kAlignment) % kAlignment;
   extra += "FB" + number(padding, 2) + std::string(padding, 'Z');
@@ -53,7 +53,7 @@ void ZipWriter::finish() {
     if (record.offset_bytes >= kLongLimit) extra += number(record.offset_bytes, 8);
     const bool is_64 = !extra.empty();
     if (is_64) extra = number(1, 2) + number(extra.size(), 2) + extra;
-    // Then: comment, disk, internal and external attributes, none of which is used.
+    // Then: comment, disk, internal and external attributes, all unused.
     file_.write("PK\x01\x02" + number(kVersion64, 2) + common_fields(record.num_bytes, record.checksum, is_64) +
                 number(record.name.size(), 2) + number(extra.size(), 2) + number(0, 2) + number(0, 2) + number(0, 2) +
                 number(0, 4) + number_or_limit(record.offset_bytes) + record.name + extra);

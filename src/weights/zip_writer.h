@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// add() for each record, then finish(); the file must outlive the writer.
+// Call add() for each record, then finish(); the file must outlive the writer.
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& file) : file_(file) {}

@@ -85,7 +85,7 @@ TEST(Inspect, RefusesWithStatusTwoAndTheReason) {
       {"inspect /no/such/folder", "there is no model folder /no/such/folder"},
       {"inspect " + reference("refused_module.pth").string(), "torch.nn.modules.linear.Linear"},
       {"inspect " + reference("refused_script.pth").string(), "TorchScript"},
-      {"inspect " + reference("expected.json").string(), "no safetensors file"},
+      {"inspect " + reference("expected.json").string(), "not a safetensors file"},
   };
   for (const auto& [arguments, reason] : cases) {
     const Ended ended = run_tessera(arguments);

@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-// Python's round(): halves to the even neighbour, which is also the processor's way.
+// Python's round(): halves go to the even neighbour, as in the processor's default rounding.
 int round_half_even(double value) {
   return static_cast<int>(std::nearbyint(value));
 }
@@ -49,10 +49,10 @@ void check(const CropSettings& settings) {
     refuse("resize", settings.resize, "the crop size to 8192");
   }
   if (!(settings.min_scale > 0 && settings.min_scale <= settings.max_scale && settings.max_scale <= 1)) {
-    refuse("scale", settings.min_scale, "above 0, at most the largest scale, which is at most 1");
+    refuse("scale", settings.min_scale, "above 0 and at most the largest scale, which is at most 1");
   }
   if (!(settings.min_ratio > 0 && settings.min_ratio <= settings.max_ratio && settings.max_ratio <= 1000)) {
-    refuse("ratio", settings.min_ratio, "above 0, at most the largest ratio, which is at most 1000");
+    refuse("ratio", settings.min_ratio, "above 0 and at most the largest ratio, which is at most 1000");
   }
   if (!(settings.flip_probability >= 0 && settings.flip_probability <= 1)) {
     refuse("flip probability", settings.flip_probability, "0 to 1");

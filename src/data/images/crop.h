@@ -1,5 +1,5 @@
 // Which part of a picture is shown, and at what size: torchvision's RandomResizedCrop + RandomHorizontalFlip for
-// training, Resize + CenterCrop for validation, as geometry alone.
+// training, Resize + CenterCrop for validation, as pure geometry.
 #pragma once
 
 #include "data/images/jpeg.h"
@@ -8,8 +8,8 @@
 namespace tessera {
 
 struct CropSettings {
-  int crop_size = 224;      // pixels of a side that a model sees
-  int resize = 256;         // validation: the shorter side, before the centre is cut out
+  int crop_size = 224;      // side length in pixels that a model sees
+  int resize = 256;         // validation: the shorter side, before the centre crop
   double min_scale = 0.08;  // training: share of the picture's area
   double max_scale = 1.0;
   double min_ratio = 3.0 / 4.0;  // training: width / height
@@ -17,7 +17,7 @@ struct CropSettings {
   double flip_probability = 0.5;
 };
 
-// `source`, a box of the picture, is resized to `size`; of that, `window` is shown, mirrored or not.
+// `source`, a box of the picture, is resized to `size`; the part of it in `window` is shown, mirrored or not.
 struct View {
   PixelBox source;
   ImageSize size;
@@ -25,11 +25,11 @@ struct View {
   bool mirrored = false;
 };
 
-// Throws UsageError naming the value that cannot be.
+// Throws UsageError naming the invalid value.
 void check(const CropSettings& settings);
 
-// Draws from the stream what torchvision draws, from the same distributions: ten tries, then the largest centred box of
-// an allowed ratio.
+// Draws the same values from the stream as torchvision, from the same distributions: ten tries, then the largest
+// centred box of an allowed ratio.
 View training_view(const ImageSize& picture, const CropSettings& settings, RandomStream& random);
 View validation_view(const ImageSize& picture, const CropSettings& settings);
 

@@ -31,8 +31,9 @@ TEST(RandomStream, DependsOnSeedEpochAndItem) {
   EXPECT_NE(number, first(1 + (std::uint64_t{1} << 32), 2, 3));
 }
 
-// The shares of torchvision's draws at its own deciles. Two samples of 20,000 differ by 0.0195 or more at one of the
-// points with a probability below 0.001 (Kolmogorov and Smirnov); the numbers are the same every time.
+// The share of our draws below each decile of torchvision's draws. Two samples of 20,000 differ by 0.0195 or more at
+// one of these points with a probability below 0.001 (Kolmogorov and Smirnov); the seed is fixed, so the draws never
+// change.
 TEST(Crop, BoxesHaveTorchvisionsDistribution) {
   const ImageReferences references;
   for (const Json& one : references.index["crop_distribution"]) {

@@ -29,7 +29,7 @@ ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t>
   const std::int64_t size = images.settings().crop.crop_size;
   const at::ScalarType type = kind == PixelKind::kBytes ? at::kByte : at::kFloat;
   ImageBatch batch;
-  // Rows of interleaved channels are what channels-last means.
+  // Rows of interleaved channels are the channels-last layout.
   batch.images =
       at::empty({std::ssize(indices), 3, size, size}, at::TensorOptions(type), at::MemoryFormat::ChannelsLast);
   batch.labels = at::empty({std::ssize(indices)}, at::kLong);
@@ -61,7 +61,7 @@ at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization
     throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
                             c10::toString(bytes.scalar_type()), bytes.dim()));
   }
-  // Made on the device: three numbers copied there would make the host wait for all that the device has to do.
+  // Built on the device: copying three numbers there would make the host wait for all queued work.
   const auto per_channel = [&](auto value_of) {
     std::vector<at::Tensor> values;
     for (std::size_t c = 0; c < 3; ++c) {

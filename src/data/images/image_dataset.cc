@@ -13,7 +13,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int kMaxReports = 20;  // of damaged files; a folder full of them must not fill the log
+constexpr int kMaxReports = 20;  // of damaged files: a folder full of them must not flood the log
 
 ImageReader& reader_of_this_thread() {
   static thread_local ImageReader reader;
@@ -42,7 +42,7 @@ ImageDataset::ImageDataset(ImageFolder folder, ImageSettings settings)
     : folder_(std::move(folder)), settings_(std::move(settings)) {
   check(settings_.crop);
   for (const float deviation : settings_.normalization.deviation) {
-    if (!(deviation > 0)) throw UsageError(fmt::format("a deviation of {} cannot be divided by", deviation));
+    if (!(deviation > 0)) throw UsageError(fmt::format("the deviation is {} (expected: above 0)", deviation));
   }
 }
 
@@ -78,8 +78,8 @@ void ImageDataset::load(std::int64_t index, std::uint32_t epoch, float* pixels_H
 void ImageDataset::report_damage(const ImageItem& damaged, const std::string& warning) const {
   const int before = num_damaged_++;
   if (before >= kMaxReports) return;
-  log_warn("{} is damaged and used as far as it goes: {}{}", (folder_.root / damaged.path).string(), warning,
-           before + 1 == kMaxReports ? " (further ones are not reported)" : "");
+  log_warn("{} is damaged; the part that can be read is used: {}{}", (folder_.root / damaged.path).string(), warning,
+           before + 1 == kMaxReports ? " (further damaged files are not reported)" : "");
 }
 
 }  // namespace tessera

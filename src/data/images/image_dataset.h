@@ -4,8 +4,8 @@
 //   std::vector<float> pixels(images.num_values());
 //   images.load(17, epoch, pixels.data());
 //
-// load() may be called from any number of threads; each keeps a decoder and buffers of its own. What it gives depends
-// on the seed, the epoch and the index alone. Errors name the file.
+// load() may be called from any number of threads; each keeps its own decoder and buffers. The result depends only on
+// the seed, the epoch and the index. Errors name the file.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct ImageSettings {
   Normalization normalization = {};
 };
 
-// A picture in memory as a model sees it; `random` is drawn from where the settings augment. One thread at a time.
+// A picture in memory as a model sees it; draws from `random` if the settings augment. One thread at a time.
 class ImageReader {
  public:
   void read(std::string_view jpeg, const ImageSettings& settings, RandomStream random, std::uint8_t* pixels_HWC);
@@ -52,7 +52,7 @@ class ImageDataset {
     return static_cast<std::size_t>(3 * settings_.crop.crop_size) * settings_.crop.crop_size;
   }
 
-  // Rows of interleaved R, G, B: num_values() of them; as bytes (0 to 255), or normalised.
+  // Rows of interleaved R, G, B, num_values() in all; as bytes (0 to 255) or normalised.
   void load(std::int64_t index, std::uint32_t epoch, std::uint8_t* pixels_HWC) const;
   void load(std::int64_t index, std::uint32_t epoch, float* pixels_HWC) const;
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The endings that torchvision takes for pictures; the first two are ours too.
+// The endings that torchvision treats as pictures; the first two are ours too.
 constexpr std::array<std::string_view, 2> kJpegEndings = {".jpg", ".jpeg"};
 constexpr std::array<std::string_view, 7> kOtherEndings = {".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 constexpr int kMaxDepth = 32;  // deeper is a link that leads back to its own folder
@@ -55,7 +55,7 @@ Listing list(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    std::error_code unreadable;  // a link that leads nowhere is no folder; opening it will say so
+    std::error_code unreadable;  // a dangling link is not a folder; opening it will report it
     auto& names = entries->is_directory(unreadable) ? listing.folders : listing.files;
     names.push_back(entries->path().filename().string());
   }
@@ -65,12 +65,12 @@ Listing list(const fs::path& folder) {
   return listing;
 }
 
-// A JPEG by its name; throws for a picture of another kind.
+// Whether the name is a JPEG's; throws for a picture of another kind.
 bool is_jpeg(const fs::path& folder, const std::string& name) {
   if (has_ending(name, kJpegEndings)) return true;
   if (has_ending(name, kOtherEndings)) {
     throw UsageError(
-        fmt::format("{} is not a JPEG: only .jpg and .jpeg are read; convert the picture or take it out of the folder",
+        fmt::format("{} is not a JPEG: only .jpg and .jpeg are read; convert the picture or remove it from the folder",
                     (folder / name).string()));
   }
   return false;
@@ -80,7 +80,7 @@ using FilesOfFolder = std::pair<std::string, std::vector<std::string>>;
 
 void walk(const fs::path& root, const std::string& folder, int depth, std::vector<FilesOfFolder>& found) {
   if (depth > kMaxDepth) {
-    throw UsageError(fmt::format("{}: more than {} folders deep; does a link lead back to its own folder?",
+    throw UsageError(fmt::format("{}: more than {} folders deep; does a link point back to its own folder?",
                                  (root / folder).string(), kMaxDepth));
   }
   Listing listing = list(root / folder);
@@ -89,7 +89,7 @@ void walk(const fs::path& root, const std::string& folder, int depth, std::vecto
   for (const std::string& name : listing.folders) walk(root, folder + "/" + name, depth + 1, found);
 }
 
-// Every JPEG below root/folder, the folders in the order of their whole paths ("a-b" before "a/b", as torchvision).
+// Every JPEG below root/folder, with folders in the order of their full paths ("a-b" before "a/b", as torchvision).
 std::vector<std::string> jpegs_below(const fs::path& root, const std::string& folder) {
   std::vector<FilesOfFolder> found;
   walk(root, folder, 0, found);
@@ -105,12 +105,12 @@ std::vector<std::string> class_folders(const fs::path& tree) {
   std::vector<std::string> classes = list(tree).folders;
   if (classes.empty()) {
     throw UsageError(
-        fmt::format("{} holds no class folders (expected: one folder a class, with its JPEGs inside)", tree.string()));
+        fmt::format("{} holds no class folders (expected: one folder per class, with its JPEGs)", tree.string()));
   }
   return classes;
 }
 
-// root/tree/<class>/**: the classes in `folders` with their numbers among folder.classes.
+// root/tree/<class>/**: the classes in `folders`, numbered as in folder.classes.
 void add_tree(ImageFolder& folder, const std::string& tree, const std::vector<std::string>& folders) {
   std::unordered_map<std::string, std::int64_t> number;
   for (const std::string& name : folder.classes) number.emplace(name, std::ssize(number));
@@ -160,11 +160,12 @@ void add_validation(ImageFolder& folder) {
   add_tree(folder, "val", folders);
 }
 
-// A folder that holds a whole data set would otherwise be a class of that data set's training and validation pictures.
+// Without this check, a folder that holds a whole data set would count as one class with all its training and
+// validation pictures.
 void refuse_folder_of_data_sets(const fs::path& data_dir, const std::vector<std::string>& classes) {
   for (const std::string& name : classes) {
     if (is_folder(data_dir / name / "train") && is_folder(data_dir / name / "val")) {
-      throw UsageError(fmt::format("{} holds no classes but a data set with train and val: take {}", data_dir.string(),
+      throw UsageError(fmt::format("{} holds a data set with train and val, not classes: use {}", data_dir.string(),
                                    (data_dir / name).string()));
     }
   }

@@ -1,12 +1,12 @@
-// Pictures in folders, one folder a class: which files there are and what class each belongs to.
+// Pictures in folders, one folder per class: which files there are and which class each belongs to.
 //
-// Classes are numbered in the order of their names, byte by byte, and the files of a class come in the order of their
-// paths: torchvision's ImageFolder gives the same list. Validation takes the numbers of the training classes by name
-// (torchvision would number the folders anew).
+// Classes are numbered in byte order of their names, and the files of a class come in the order of their paths:
+// torchvision's ImageFolder gives the same list. Validation uses the numbers of the training classes, matched by name
+// (torchvision would renumber the folders).
 //
-// Only JPEG is read. A picture of another kind (by its name's ending) is refused by name rather than left out; files
-// that are no pictures are passed over, as torchvision does. Nothing here opens a picture; read_image_folder() lists
-// folders only, 1.3 million files in seconds.
+// Only JPEG is read. A picture of another kind (by its file ending) is refused by name rather than skipped; files that
+// are not pictures are skipped, as torchvision does. Nothing here opens a picture; read_image_folder() only lists
+// folders, 1.3 million files in seconds.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +32,21 @@ struct ImageFolder {
 enum class ImageSplit { kTrain, kValidation };
 
 enum class ImageFolderForm {
-  kOneTree,       // DIR/<class>/**.jpg, without splits: taken for training
+  kOneTree,       // DIR/<class>/**.jpg, without splits: used for training
   kTwoTrees,      // DIR/train/<class>/**.jpg and DIR/val/<class>/**.jpg
   kTinyImageNet,  // the same train; DIR/val/images/*.jpg, their classes in DIR/val/val_annotations.txt
 };
 
-// By which folders there are. val_annotations.txt without val/images says nothing: many move the pictures into class
-// folders and leave it behind.
+// Decided by which folders exist. val_annotations.txt without val/images is ignored: many users move the pictures into
+// class folders and leave it behind.
 ImageFolderForm image_folder_form(const std::filesystem::path& data_dir);
 
-// Throws UsageError naming the folder, file or line and what was expected. Validation items of TinyImageNet's form come
-// in the order of the annotations.
+// Throws UsageError naming the folder, file or line and what was expected. In TinyImageNet's form, validation items
+// come in the order of the annotations.
 ImageFolder read_image_folder(const std::filesystem::path& data_dir, ImageSplit split);
 
-// For `tessera data inspect`: form, classes, splits, images a class, and the size and kind of the first image of each
-// class. Throws UsageError where no split can be read.
+// For `tessera data inspect`: form, classes, splits, images per class, and the size and kind of the first image of each
+// class. Throws UsageError if no split can be read.
 std::string describe_image_folder(const std::filesystem::path& data_dir);
 
 }  // namespace tessera

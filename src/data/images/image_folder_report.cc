@@ -22,13 +22,13 @@ std::string some_of(const std::vector<std::string>& names) {
   return fmt::format("{}, ... {}", fmt::join(names.begin(), names.begin() + kNamesShown, ", "), names.back());
 }
 
-// "2000 images in 20 of 20 classes, 100 a class" or "... 3 to 140 a class".
+// "2000 images of 20 of 20 classes, 100 per class" or "... 3 to 140 per class".
 std::string counts_of(const ImageFolder& folder) {
   std::vector<std::size_t> counts(folder.classes.size());
   for (const ImageItem& item : folder.items) ++counts[static_cast<std::size_t>(item.label)];
   const auto used = static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](auto n) { return n > 0; }));
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-  return fmt::format("{} images of {} of {} classes, {} a class", folder.items.size(), used, counts.size(),
+  return fmt::format("{} images of {} of {} classes, {} per class", folder.items.size(), used, counts.size(),
                      *least == *most ? std::to_string(*most) : fmt::format("{} to {}", *least, *most));
 }
 
@@ -43,7 +43,7 @@ std::string kind_of(const fs::path& path, JpegDecoder& decoder) {
   }
 }
 
-// One file a class is opened: the whole of ImageNet would take minutes.
+// Opens one file per class: all of ImageNet would take minutes.
 std::string first_images_of(const ImageFolder& folder) {
   JpegDecoder decoder;
   std::map<std::string, int> kinds;

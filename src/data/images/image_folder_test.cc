@@ -161,8 +161,8 @@ TEST_F(ImageFolderTest, TheDescriptionCountsAndNamesWhatIsBroken) {
   const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
   EXPECT_TRUE(has("TinyImageNet")) << text;
   EXPECT_TRUE(has("classes     3: n01, n02, n03")) << text;
-  EXPECT_TRUE(has("train       3 images of 3 of 3 classes, 1 a class")) << text;
-  EXPECT_TRUE(has("validation  2 images of 2 of 3 classes, 0 to 1 a class")) << text;
+  EXPECT_TRUE(has("train       3 images of 3 of 3 classes, 1 per class")) << text;
+  EXPECT_TRUE(has("validation  2 images of 2 of 3 classes, 0 to 1 per class")) << text;
   EXPECT_TRUE(has("64 x 64 (2)")) << text;
   EXPECT_TRUE(has("x.JPEG: not a JPEG")) << text;
 }

@@ -22,12 +22,12 @@ namespace tessera {
 
 namespace {
 
-constexpr const char* kCutOff = "the file is cut off: its data end before the picture does";
+constexpr const char* kCutOff = "the file is cut off: its data ends before the picture does";
 constexpr int kMaxScans = 500;  // encoders write about 10
 constexpr std::size_t kReadableBehind = 16;
 constexpr std::size_t kKeptBytes = 64 << 20;  // a picture of 22 megapixels; the largest allowed takes eight times that
-// libjpeg-turbo treats the edge of what it decodes as the picture's edge when it widens the colour channels, which
-// spoils the outermost pixel: these many columns more on each side are decoded and not shown.
+// libjpeg-turbo treats the edge of what it decodes as the picture's edge when it upsamples the colour channels, which
+// spoils the outermost pixel: so this many extra columns are decoded on each side and not shown.
 constexpr int kColumnMargin = 4;
 
 std::string kind_of(std::string_view bytes) {
@@ -41,7 +41,7 @@ std::string kind_of(std::string_view bytes) {
                                            {std::string_view("MM\0*", 4), "a TIFF"},
                                            {"P6", "a PPM"},
                                            {"P5", "a PGM"},
-                                           {"<", "a text in angle brackets (HTML, SVG?)"},
+                                           {"<", "text in angle brackets (HTML, SVG?)"},
                                            {"version https://git-lfs", "a Git LFS pointer, not the file itself"},
                                            {std::string_view("\0\0\0\fjP", 6), "a JPEG 2000"}}};
   if (bytes.starts_with("RIFF") && bytes.substr(std::min<std::size_t>(bytes.size(), 8)).starts_with("WEBP")) {
@@ -50,7 +50,7 @@ std::string kind_of(std::string_view bytes) {
   for (const Kind& kind : kinds) {
     if (bytes.starts_with(kind.start)) return std::string(kind.name);
   }
-  return "of no kind known here";
+  return "a file of unknown kind";
 }
 
 // What Pillow's cmyk2rgb does to one pixel, for bytes as Adobe stores them: 255 - ink.
@@ -68,7 +68,7 @@ void inverted_cmyk_to_rgb(const std::uint8_t* cmyk, int width, std::uint8_t* rgb
 
 }  // namespace
 
-// libjpeg reports an error by a function that must not return: it jumps back to the setjmp of the call under way. So
+// libjpeg reports an error through a function that must not return: it jumps back to the setjmp of the current call. So
 // nothing between the two may own anything; buffers and texts live here.
 struct JpegDecoder::State {
   jpeg_decompress_struct jpeg{};
@@ -90,7 +90,7 @@ struct JpegDecoder::State {
     jpeg->err->format_message(jpeg, of(jpeg).message.data());
     std::longjmp(of(jpeg).back, 1);
   }
-  // Level -1 is damage; 0 and above is chatter.
+  // Level -1 is damage; 0 and above is trace output.
   static void on_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     ++jpeg->err->num_warnings;
@@ -100,7 +100,7 @@ struct JpegDecoder::State {
     std::snprintf(of(jpeg).message.data(), of(jpeg).message.size(), "%s", kCutOff);
     std::longjmp(of(jpeg).back, 1);
   }
-  // Each scan of a progressive file passes over every pixel; a small file can hold thousands of empty ones.
+  // Each scan of a progressive file passes over every pixel; a small file can hold thousands of empty scans.
   static void on_progress(j_common_ptr jpeg) {
     if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMaxScans) return;
     std::snprintf(of(jpeg).message.data(), of(jpeg).message.size(), "more than %d scans in one picture", kMaxScans);
@@ -172,13 +172,13 @@ ImageSize JpegDecoder::open(std::string_view bytes) {
 
   const std::int64_t width = s.jpeg.image_width, height = s.jpeg.image_height;
   if (s.jpeg.num_components != 1 && s.jpeg.num_components != 3 && s.jpeg.num_components != 4) {
-    throw Error(fmt::format("a JPEG of {} channels (read are 1: grey, 3: colour, 4: CMYK)", s.jpeg.num_components));
+    throw Error(fmt::format("a JPEG of {} channels (supported: 1 grey, 3 colour, 4 CMYK)", s.jpeg.num_components));
   }
   if (width * height > s.max_pixels) {
-    throw Error(fmt::format("{} x {} pixels are more than the {} that are read", width, height, s.max_pixels));
+    throw Error(fmt::format("{} x {} pixels are more than the limit of {}", width, height, s.max_pixels));
   }
-  // Within a scan an end mark cannot stand by chance (a data byte 0xff is followed by 0), so any one behind the header
-  // is real. libjpeg reads ahead to it, so Pillow refuses every file without.
+  // Within a scan an end mark cannot occur by chance (a data byte 0xff is followed by 0), so any end mark after the
+  // header is real. libjpeg reads ahead to it, so Pillow refuses every file without one.
   const std::string_view scans = bytes.substr(bytes.size() - s.source.bytes_in_buffer);
   if (scans.rfind("\xff\xd9") == std::string_view::npos) throw Error(kCutOff);
   s.is_open = true;

@@ -75,7 +75,7 @@ std::string noise_jpeg(int width, int height, int h, int v, Coding coding) {
   return jpeg_bytes;
 }
 
-// Many boxes of a picture against the same places of the whole.
+// Compares many boxes of a picture with the same regions of the whole.
 void expect_boxes_like_the_whole(const std::string& jpeg, const std::string& name) {
   std::mt19937 random(1);
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
@@ -96,7 +96,7 @@ void expect_boxes_like_the_whole(const std::string& jpeg, const std::string& nam
   }
 }
 
-// What libjpeg-turbo leaves out must not change what is left.
+// What libjpeg-turbo skips must not change the rest.
 TEST(Jpeg, ABoxHasThePixelsThatTheWholePictureHasThere) {
   const ImageReferences references;
   for (const Json& one : references.index["decoded"]) {
@@ -124,7 +124,7 @@ TEST(Jpeg, ArithmeticCodingGivesTheSamePixels) {
 
 TEST(Jpeg, AnOrientationTagTurnsNothing) {
   const std::string plain = read_file(image_test_folder() / "colour_422.jpg");
-  // One entry: 0x112, orientation, of one 16-bit number, 6: to be turned by 90 degrees.
+  // One entry: 0x112, orientation, one 16-bit number, 6: rotate by 90 degrees.
   const std::string_view exif(
       "\xff\xe1\0\x22"
       "Exif\0\0"
@@ -165,7 +165,7 @@ TEST(Jpeg, WhatIsNoJpegIsRefusedByTheNameOfWhatItIs) {
   EXPECT_NE(refusal("GIF89a").find("a GIF"), std::string::npos);
   EXPECT_NE(refusal(std::string("RIFF\1\0\0\0WEBPVP8", 15)).find("a WebP"), std::string::npos);
   EXPECT_NE(refusal("version https://git-lfs.github.com/spec/v1").find("Git LFS"), std::string::npos);
-  EXPECT_NE(refusal("hello").find("of no kind known"), std::string::npos);
+  EXPECT_NE(refusal("hello").find("a file of unknown kind"), std::string::npos);
 }
 
 TEST(Jpeg, DamageThatLibjpegMendsIsAcceptedWithAWarning) {

@@ -1,5 +1,5 @@
-// Random numbers that belong to one item of one epoch: Philox4x32-10 (Salmon et al., 2011), which computes the n-th
-// number from the seed, the epoch and the item alone. Whoever draws them, in whatever order, gets the same ones.
+// Random numbers that belong to one item of one epoch: Philox4x32-10 (Salmon et al., 2011) computes the n-th number
+// from the seed, the epoch and the item alone. Any thread that draws them, in any order, gets the same numbers.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class RandomStream {
   }
   // In [low, high).
   double uniform(double from, double to) { return from + (to - from) * next_word() * 0x1p-32; }
-  // 0 ... count - 1 (count at most 2^31), each as likely to within 2^-32.
+  // 0 ... count - 1 (count at most 2^31), equally likely to within 2^-32.
   int below(int count) {
     return static_cast<int>((std::uint64_t{next_word()} * static_cast<std::uint64_t>(count)) >> 32);
   }

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 
-// Where a build serves every x86-64 processor, the loops are compiled for wide vectors too and the loader picks.
-// Integers, and one multiplication and addition a float: the bits hardly depend on it.
+// Where one build serves every x86-64 processor, the loops are also compiled for wide vectors and the loader picks. All
+// arithmetic is on integers, plus one multiplication and addition per float: the bits hardly depend on it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define TESSERA_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("default", "avx2"), flatten))
@@ -48,8 +48,8 @@ void store(const Vector& vector, void* to) {
 #define TESSERA_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Bytes16{__VA_ARGS__})
 #endif
 
-// Bytes R G B R G B ... to one vector of four words a pixel (the fourth 0). Reads up to 16 bytes behind the end, and
-// writes whole fours of pixels.
+// Bytes R G B R G B ... to one vector of four words per pixel (the fourth is 0). Reads up to 16 bytes past the end, and
+// writes whole groups of four pixels.
 inline void widen(const std::uint8_t* rgb, int num_pixels, std::uint32_t* words) {
   const Bytes16 zero{};
   for (int x = 0; x < num_pixels; x += kPixelsAtOnce, rgb += 12, words += 16) {
@@ -70,7 +70,7 @@ inline Words4 weighted_sum(const std::uint32_t* words, const std::uint32_t* weig
   return sum >> kFractionBits;
 }
 
-// Four pixels at a time; the last ones overlap what follows the row's end (the row has room).
+// Four pixels at a time; the last ones overwrite what follows the row's end (the row has room).
 template <int kTaps>
 inline void resample_row(const std::uint32_t* words, const ResamplePlan& plan, std::uint8_t* rgb) {
   const int n = kTaps == 0 ? plan.num_taps : kTaps;
@@ -81,7 +81,7 @@ inline void resample_row(const std::uint32_t* words, const ResamplePlan& plan, s
   };
   int x = 0;
   for (; x + kPixelsAtOnce <= num_outputs; x += kPixelsAtOnce, rgb += 12) {
-    // Lane c of `lanes`: channel c of the four pixels, a byte each.
+    // Lane c of `lanes`: channel c of the four pixels, one byte each.
     const Words4 lanes = pixel(x) | pixel(x + 1) << 8 | pixel(x + 2) << 16 | pixel(x + 3) << 24;
     const Bytes16 bytes = load<Bytes16>(&lanes);
     store(TESSERA_SHUFFLE(bytes, bytes, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11, 12, 13, 14, 15), rgb);
@@ -108,7 +108,7 @@ void resample_rows_of(const RgbView& pixels, const ResamplePlan& plan, std::uint
   }
 }
 
-// What leaves the last pass: bytes, or floats scaled and shifted by the column's values.
+// The output of the last pass: bytes, or floats scaled and shifted by the column's values.
 struct ToBytes {
   std::uint8_t* __restrict out;
   void put(int i, std::uint32_t value) const { out[i] = static_cast<std::uint8_t>(value); }
@@ -133,7 +133,7 @@ inline void add_two(const std::uint8_t* __restrict a, const std::uint8_t* __rest
   for (int i = 0; i < n; ++i) sums[i] += a[i] * weight_a + b[i] * weight_b;
 }
 
-// Rows first, first + 1, ... of `narrow`, of which `last` is the last that there is: weights behind it are 0.
+// Rows first, first + 1, ... of `narrow`; `last` is its last row: weights after it are 0.
 template <typename Target>
 inline void combine_rows(const std::uint8_t* narrow, std::size_t row_bytes, int first, int last,
                          const std::uint32_t* weights, int num_taps, int n, std::uint32_t* sums, Target target) {
@@ -158,7 +158,7 @@ void combine_rows_to_floats(const std::uint8_t* narrow, std::size_t row_bytes, i
 
 }  // namespace
 
-// The arithmetic is Pillow's, double and in its order, so that no weight differs in its last bit.
+// The arithmetic is Pillow's, in double and in the same order, so that every weight is equal to the last bit.
 ResamplePlan plan_resample(int in_size, int out_size, int out_first, int num_outputs, bool reversed) {
   const double scale = static_cast<double>(in_size) / out_size;
   const double support = std::max(scale, 1.0);  // of the triangle: one source pixel, or one output pixel if larger
@@ -209,10 +209,10 @@ PixelBox Resampler::prepare(const View& view) {
 
 void Resampler::resample_columns(const RgbView& pixels) {
   if (pixels.width != columns_.size || pixels.height != rows_.size) {
-    throw Error(fmt::format("the resampler was given {}x{} pixels and had asked for {}x{}", pixels.width, pixels.height,
+    throw Error(fmt::format("the resampler got {}x{} pixels but asked for {}x{}", pixels.width, pixels.height,
                             columns_.size, rows_.size));
   }
-  // Behind the row: what taps of weight 0 read, and what widen() writes over.
+  // After the row: room that taps of weight 0 read and widen() overwrites.
   wide_.resize(static_cast<std::size_t>(columns_.size + columns_.num_taps + kPixelsAtOnce) * 4);
   row_bytes_ = columns_.begin.size() * kChannels;
   narrow_.resize(row_bytes_ * static_cast<std::size_t>(rows_.size) + sizeof(Bytes16));

@@ -32,8 +32,8 @@ View view_of(const Json& one, const ImageSize& picture) {
           one["mirrored"].get<bool>()};
 }
 
-// Pillow 13 began to do rows first where the height shrinks more than the width, which moves some bytes by one: there,
-// one is allowed.
+// Since version 13 Pillow does rows first where the height shrinks more than the width, which changes some bytes by
+// one: that difference is allowed.
 void expect_equal_to_torchvision(const char* list, std::size_t num_cases) {
   const ImageReferences references;
   ASSERT_EQ(references.index[list].size(), num_cases);

@@ -34,7 +34,7 @@ std::vector<ImageItem> parse_val_annotations(std::string_view text, const std::s
     const auto file = line_of.find(fields[0]);
     if (file == line_of.end()) refuse(fmt::format("'{}' is not a JPEG in {}", printable(fields[0]), folder));
     if (file->second != 0) {
-      refuse(fmt::format("'{}' stands a second time, after line {}", printable(fields[0]), file->second));
+      refuse(fmt::format("'{}' is listed twice, first in line {}", printable(fields[0]), file->second));
     }
     file->second = line_number;
     items.push_back({folder + "/" + fields[0], label->second});
@@ -42,10 +42,10 @@ std::vector<ImageItem> parse_val_annotations(std::string_view text, const std::s
 
   if (items.size() < files.size()) {
     const auto first = std::find_if(files.begin(), files.end(), [&](const auto& name) { return line_of[name] == 0; });
-    throw UsageError(fmt::format("{} has no line for {} of the JPEGs in {}, {} among them", origin,
+    throw UsageError(fmt::format("{} has no line for {} of the JPEGs in {}, such as {}", origin,
                                  files.size() - items.size(), folder, printable(*first)));
   }
-  if (items.empty()) throw UsageError(fmt::format("{} names no picture, and {} holds none", origin, folder));
+  if (items.empty()) throw UsageError(fmt::format("{} lists no pictures, and {} holds none", origin, folder));
   return items;
 }
 

@@ -40,14 +40,14 @@ TEST(ValAnnotations, WhatEditorsAddIsNoMistake) {
 
 TEST(ValAnnotations, AMistakeIsNamedByItsLine) {
   EXPECT_EQ(refusal("0.JPEG\tn01\n1.JPEG\tn07\n"), "a.txt:2: class 'n07' has no folder in train/");
-  EXPECT_EQ(refusal("0.JPEG\tn01\n\n0.JPEG\tn01\n"), "a.txt:3: '0.JPEG' stands a second time, after line 1");
+  EXPECT_EQ(refusal("0.JPEG\tn01\n\n0.JPEG\tn01\n"), "a.txt:3: '0.JPEG' is listed twice, first in line 1");
   EXPECT_EQ(refusal("../0.JPEG\tn01\n"), "a.txt:1: '../0.JPEG' is not a JPEG in val/images");
   EXPECT_EQ(refusal("0.JPEG n01\n"), "a.txt:1: expected a file name, a tab and a class, found '0.JPEG n01'");
 }
 
 TEST(ValAnnotations, EveryPictureNeedsALine) {
-  EXPECT_EQ(refusal("0.JPEG\tn01\n"), "a.txt has no line for 1 of the JPEGs in val/images, 1.JPEG among them");
-  EXPECT_EQ(refusal("", {}), "a.txt names no picture, and val/images holds none");
+  EXPECT_EQ(refusal("0.JPEG\tn01\n"), "a.txt has no line for 1 of the JPEGs in val/images, such as 1.JPEG");
+  EXPECT_EQ(refusal("", {}), "a.txt lists no pictures, and val/images holds none");
 }
 
 }  // namespace

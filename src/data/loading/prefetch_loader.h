@@ -1,18 +1,18 @@
-// Items made ahead of time by threads and handed out in the order of their numbers.
+// Items made ahead of time by worker threads and handed out in order.
 //
 //   PrefetchLoader<Image> loader(0, files.size(), [&](std::int64_t i) { return decode(files[i]); },
 //                                {.num_workers = 4, .num_ahead = 16, .name_of = [&](auto i) { return files[i]; }});
 //   while (std::optional<Image> image = loader.next()) ...
 //
-// What comes out does not depend on the number of workers, as long as `make(i)` depends on i alone. At most `num_ahead`
-// items exist that next() has not handed out, those under way included. `make` and `name_of` are called from several
-// threads at a time and what they refer to must outlive the loader; `make` should not use libtorch's own threads (each
+// The output does not depend on the number of workers, as long as `make(i)` depends on i alone. At most `num_ahead`
+// items exist that next() has not handed out, including those in progress. `make` and `name_of` are called from several
+// threads at a time, and what they refer to must outlive the loader; `make` should not use libtorch's own threads (each
 // worker would start a team). With no workers next() makes the item itself: for debugging and for items that cost
 // nothing.
 //
-// next() is for one thread. An error of `make` comes out of the next() that asked for that item, as an Error that
-// `name_of` has put a name on; the call after it goes on with the item behind. Destruction at any moment waits for the
-// items under way, no more.
+// next() is for one thread. An error in `make` is thrown by the next() that asks for that item, as an Error prefixed
+// with its `name_of`; the call after that continues with the following item. The destructor may run at any moment and
+// waits only for the items in progress.
 #pragma once
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ class PrefetchLoader {
  public:
   using Make = std::function<Item(std::int64_t index)>;
 
-  // Items begin, begin + 1, ... end - 1: a resumed epoch begins in the middle, at no cost.
+  // Items begin, begin + 1, ... end - 1: a resumed epoch starts in the middle, at no cost.
   PrefetchLoader(std::int64_t begin, std::int64_t end, Make make, PrefetchOptions options = {})
       : make_(std::move(make)),
         options_(std::move(options)),
@@ -53,7 +53,7 @@ class PrefetchLoader {
         position_(begin),
         next_to_make_(begin) {
     if (options_.num_workers < 0 || options_.num_ahead < 1) {
-      throw Error("a loader needs no or more workers and at least one item ahead");
+      throw Error("a loader needs 0 or more workers and at least 1 item ahead");
     }
     slots_.resize(static_cast<std::size_t>(std::min(options_.num_ahead, end_ - begin)));
     const std::int64_t num_workers = std::min<std::int64_t>(options_.num_workers, std::ssize(slots_));
@@ -62,7 +62,7 @@ class PrefetchLoader {
     } catch (const std::exception& error) {
       const std::size_t num_started = workers_.size();
       stop();
-      throw Error("a loader of " + std::to_string(num_workers) + " threads could start only " +
+      throw Error("a loader with " + std::to_string(num_workers) + " threads could start only " +
                   std::to_string(num_started) + ": " + error.what() + "; ask for fewer workers");
     }
   }
@@ -70,7 +70,7 @@ class PrefetchLoader {
   PrefetchLoader(const PrefetchLoader&) = delete;
   PrefetchLoader& operator=(const PrefetchLoader&) = delete;
 
-  // Waits for the item at position(); nothing: all have been handed out.
+  // Waits for the item at position(); nullopt: all have been handed out.
   std::optional<Item> next() {
     if (position_ == end_) return std::nullopt;
     Slot slot = workers_.empty() ? produce(position_++) : take();
@@ -106,7 +106,7 @@ class PrefetchLoader {
       place_free_.wait(lock, [&] { return stopping_ || next_to_make_ == end_ || has_place(); });
       if (stopping_ || next_to_make_ == end_) return;
       const std::int64_t index = next_to_make_++;
-      if (next_to_make_ == end_) place_free_.notify_all();  // the other workers may go
+      if (next_to_make_ == end_) place_free_.notify_all();  // the other workers may stop
       lock.unlock();
       Slot made = produce(index);
       lock.lock();
@@ -126,7 +126,7 @@ class PrefetchLoader {
     return slot;
   }
 
-  // The error being handled, with the item's name before it.
+  // The error being handled, prefixed with the item's name.
   std::exception_ptr named_error(std::int64_t index) const {
     const std::exception_ptr plain = std::current_exception();
     if (!options_.name_of) return plain;
@@ -141,7 +141,7 @@ class PrefetchLoader {
       } catch (const std::exception& error) {
         return std::make_exception_ptr(Error(name + ": " + error.what()));
       }
-    } catch (...) {  // what `make` threw has no words, or not even a name can be had
+    } catch (...) {  // what `make` threw has no message, or name_of threw too
       return plain;
     }
   }
@@ -166,7 +166,7 @@ class PrefetchLoader {
   std::mutex mutex_;
   std::condition_variable item_made_, place_free_;
   std::int64_t next_to_make_;
-  std::vector<Slot> slots_;  // item i has its place at i modulo their number
+  std::vector<Slot> slots_;  // item i is in slot i modulo their number
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };

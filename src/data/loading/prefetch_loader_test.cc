@@ -21,7 +21,7 @@ std::vector<Item> all_of(PrefetchLoader<Item>& loader) {
   return items;
 }
 
-// Later items are done sooner, so that order cannot come about by itself.
+// Later items finish sooner, so that the order cannot be right by accident.
 std::int64_t slow_square(std::int64_t i) {
   std::this_thread::sleep_for(microseconds((i * 7919) % 13 * 100));
   return i * i;
@@ -49,7 +49,7 @@ TEST(PrefetchLoader, NothingToDoEndsAtOnce) {
   }
 }
 
-// Counts those that live, wherever they are.
+// Counts live objects, wherever they are.
 struct Counted {
   explicit Counted(std::atomic<int>& count) : living(&count) { ++*living; }
   Counted(Counted&& other) noexcept : living(std::exchange(other.living, nullptr)) {}
@@ -69,10 +69,10 @@ TEST(PrefetchLoader, HoldsNoMoreItemsThanItMay) {
   PrefetchLoader<Counted> loader(0, 200, [&](std::int64_t) { return Counted(living); },
                                  {.num_workers = 4, .num_ahead = 3});
   while (living < 3) std::this_thread::yield();
-  std::this_thread::sleep_for(milliseconds(20));  // time enough to run away
+  std::this_thread::sleep_for(milliseconds(20));  // time enough to make too many
   EXPECT_EQ(living, 3);
   while (std::optional<Counted> item = loader.next()) most = std::max(most, living.load());
-  EXPECT_LE(most, 3 + 1);  // the one in our hand
+  EXPECT_LE(most, 3 + 1);  // the one handed out
   EXPECT_EQ(living, 0);
 }
 
@@ -100,7 +100,7 @@ TEST(PrefetchLoader, AnErrorComesOutInTheStepThatNeededTheItemAndNamesIt) {
     EXPECT_EQ(message(), "image 3: no JPEG");
     EXPECT_EQ(message(), "image 4: too far");
     EXPECT_EQ(message(), "image 5: out of memory");
-    for (std::int64_t i = 6; i < 10; ++i) EXPECT_EQ(loader.next(), i);  // the rest is whole
+    for (std::int64_t i = 6; i < 10; ++i) EXPECT_EQ(loader.next(), i);  // the rest is intact
     EXPECT_EQ(loader.next(), std::nullopt);
   }
 }
@@ -163,7 +163,7 @@ TEST(PrefetchLoader, TakesItemsThatCanOnlyBeMoved) {
 }
 
 TEST(PrefetchLoader, WorkersWorkAtTheSameTime) {
-  std::latch all_four(4);  // an item is done only when four are under way
+  std::latch all_four(4);  // an item finishes only when four are in progress
   PrefetchLoader<int> loader(0, 4,
                              [&](std::int64_t) {
                                all_four.arrive_and_wait();

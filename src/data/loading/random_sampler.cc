@@ -27,7 +27,7 @@ at::Tensor permutation(std::int64_t n, const at::Generator& generator) {
   return at::randperm(n, generator, at::TensorOptions().dtype(at::kLong));
 }
 
-// get_state() and set_state() of a generator want its own lock held; ours is seen by one thread.
+// A generator's get_state() and set_state() require its lock; ours is used by one thread.
 std::string hex_state(const at::Generator& generator) {
   const at::Tensor state = generator.get_state();
   std::string digits;
@@ -69,8 +69,8 @@ RandomSampler::RandomSampler(const RandomSamplerOptions& options)
   draw_epoch();
 }
 
-// The generator is left where torch leaves it when the epoch is used up: without replacement it draws one permutation
-// more than it needs, the one that a remainder would be cut from.
+// The generator is left where torch leaves it when the epoch is used up: without replacement torch draws one
+// permutation more than it needs, for the remainder.
 void RandomSampler::draw_epoch() {
   generator_before_ = hex_state(generator_);
   num_taken_before_ = 0;
@@ -101,14 +101,14 @@ RandomSamplerState RandomSampler::state_after(std::int64_t num_taken) const {
 
 void RandomSampler::resume(const RandomSamplerState& state) {
   if (state.epoch < 0 || state.num_taken < 0 || state.num_taken > options_.num_samples) {
-    throw Error(fmt::format("a random sampler cannot go on at epoch {} after {} of {} indices", state.epoch,
+    throw Error(fmt::format("a random sampler cannot resume at epoch {} after {} of {} indices", state.epoch,
                             state.num_taken, options_.num_samples));
   }
   const at::Tensor bytes = state_of_hex(state.generator, generator_.get_state().numel());
   try {
     generator_.set_state(bytes);
   } catch (const c10::Error& error) {
-    throw Error(fmt::format("the generator's state of a random sampler is none: {}", error.what_without_backtrace()));
+    throw Error(fmt::format("a random sampler's generator state is invalid: {}", error.what_without_backtrace()));
   }
   draw_epoch();
   epoch_ = state.epoch;

@@ -1,8 +1,8 @@
 // torch's RandomSampler(generator=torch.Generator().manual_seed(seed)), index for index.
 //
-// Its generator runs on from epoch to epoch, so that an epoch's order depends on all before it: the state holds the
-// generator's own (5 kB), and resuming draws nothing again. Runs over several ranks use sampler.h, whose orders depend
-// on seed and epoch alone.
+// Its generator continues from epoch to epoch, so an epoch's order depends on all before it: the state holds the
+// generator's own state (5 kB), and resuming redraws nothing. Runs over several ranks use sampler.h, whose orders
+// depend on seed and epoch alone.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -13,12 +13,12 @@
 
 namespace tessera {
 
-// torch.randperm(n) of a generator seeded so.
+// torch.randperm(n) with a generator seeded with `seed`.
 std::vector<std::int64_t> torch_permutation(std::int64_t n, std::uint64_t seed);
 
 struct RandomSamplerOptions {
   std::int64_t num_rows = 0;
-  std::int64_t num_samples = -1;  // indices an epoch; negative: num_rows
+  std::int64_t num_samples = -1;  // indices per epoch; negative: num_rows
   bool replacement = false;       // draw each index from all rows
   std::uint64_t seed = 0;
 };
@@ -33,14 +33,14 @@ class RandomSampler {
  public:
   explicit RandomSampler(const RandomSamplerOptions& options);
 
-  // The indices of the present epoch that are left, the first after the construction being epoch 0.
+  // The remaining indices of the current epoch; after construction that is epoch 0.
   const std::vector<std::int64_t>& indices() const { return indices_; }
   void next_epoch();
 
   std::int64_t epoch() const { return epoch_; }
-  // After the first `num_taken` of indices().
+  // The state after the first `num_taken` of indices().
   RandomSamplerState state_after(std::int64_t num_taken) const;
-  // Throws Error where the generator's state is none; then nothing has changed.
+  // Throws Error if the generator's state is invalid; then nothing has changed.
   void resume(const RandomSamplerState& state);
 
  private:

@@ -19,9 +19,9 @@ void check(const SamplerOptions& options) {
   }
 }
 
-// What the ranks together take at a time.
+// The number of indices that all ranks together take at a time.
 std::int64_t round_of(const SamplerOptions& options) {
-  // A single rank has nobody to be even with: its last batch is just shorter, unless short ones are dropped.
+  // A single rank needs no evening out: its last batch is just shorter, unless short ones are dropped.
   if (options.num_ranks == 1 && options.tail != Tail::kDrop) return 1;
   return options.num_ranks * (options.share == Share::kBatches ? options.batch_size : 1);
 }
@@ -45,7 +45,7 @@ SamplerState sampler_state(const Json& object, const std::string& origin) {
   const auto number = [&](const char* key) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer() ||
         object[key].get<double>() < 0 || object[key].get<double>() > 1e18) {
-      throw UsageError(fmt::format("{}: expected the state of a sampler, with a whole number \"{}\"", origin, key));
+      throw UsageError(fmt::format("{}: expected a sampler's state with a whole number \"{}\"", origin, key));
     }
     return object[key].get<std::int64_t>();
   };
@@ -58,15 +58,15 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 }
 
 void Sampler::resume(const SamplerState& state) {
-  // What is repeated at the end is taken too; no epoch has more of it than a round of its own number of ranks, which
-  // may have been another. So only what can never be is refused.
+  // The state also counts repeated indices at the epoch's end. No epoch repeats more than one round of its own number
+  // of ranks, which may have differed. So only impossible states are refused.
   if (state.epoch < 0 || state.num_taken < 0) {
-    throw Error(fmt::format("a sampler cannot go on at epoch {} after {} indices", state.epoch, state.num_taken));
+    throw Error(fmt::format("a sampler cannot resume at epoch {} after {} indices", state.epoch, state.num_taken));
   }
   if (state.num_rows != options_.num_rows) {
     throw UsageError(
-        fmt::format("the run to go on with was at epoch {} of a data set of {} rows, and this one has {}: give it the "
-                    "data that it had (file and number of samples), or start anew",
+        fmt::format("the run to resume was at epoch {} of a data set of {} rows, but this one has {}: use the same "
+                    "data (file and number of samples), or start a new run",
                     state.epoch, state.num_rows, options_.num_rows));
   }
   if (state.epoch != start_.epoch) order_.clear();
@@ -95,7 +95,7 @@ std::vector<std::int64_t> Sampler::indices() {
 }
 
 std::vector<std::vector<std::int64_t>> Sampler::batches(std::int64_t batch_size) {
-  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows cannot be", batch_size));
+  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows is not possible (expected: at least 1)", batch_size));
   std::vector<std::vector<std::int64_t>> all;
   for (std::int64_t i = 0; i < num_own_; ++i) {
     if (i % batch_size == 0) all.emplace_back();

@@ -166,7 +166,7 @@ TEST(RandomSampler, GoesOnAtAnyStep) {
   whole.next_epoch();
   const Indices third = whole.indices();
 
-  RandomSampler resumed({.num_rows = 50, .seed = 999});  // the generator's state is all that counts
+  RandomSampler resumed({.num_rows = 50, .seed = 999});  // only the generator's state matters
   resumed.resume(state);
   EXPECT_EQ(resumed.epoch(), 1);
   EXPECT_EQ(resumed.indices(), Indices(second.begin() + 20, second.end()));
@@ -180,8 +180,8 @@ TEST(RandomSampler, GoesOnAtAnyStep) {
   EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));
   EXPECT_THROW(again.resume({0, 0, "00ff"}), Error);
   EXPECT_THROW(again.resume({0, 51, state.generator}), Error);
-  EXPECT_THROW(again.resume({0, 0, std::string(state.generator.size(), '0')}), Error);  // right in length alone
-  EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));               // as it was
+  EXPECT_THROW(again.resume({0, 0, std::string(state.generator.size(), '0')}), Error);  // only the length is right
+  EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));               // unchanged
   EXPECT_THROW(again.state_after(26), Error);
   EXPECT_THROW(again.state_after(-1), Error);
 }

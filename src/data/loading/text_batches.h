@@ -11,10 +11,10 @@
 
 namespace tessera {
 
-// The rows end to end, in the order given. Any thread.
+// The rows end to end, in the given order. May be called from any thread.
 PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows);
 
-// Batch after batch from number `begin` on, made ahead by threads. The store must outlive the loader; `batches` come
+// Batches in order from number `begin`, made ahead by worker threads. The store must outlive the loader; `batches` come
 // from Sampler::batches() or data/text/packing.h.
 PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
                                         std::int64_t begin = 0, PrefetchOptions options = {});

@@ -1,5 +1,5 @@
-// Names for contents: equal bytes have equal names, different ones (but for an accident of 1 in 2^128) different names.
-// Fast rather than secret: several GB/s, so that a data file is named in less time than it takes to read.
+// Names for contents: equal bytes have equal names, different bytes have different names (except by an accident of 1 in
+// 2^128). Fast rather than secret: several GB/s, so that naming a data file takes less time than reading it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tessera {
 // The published XXH64 function.
 std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed = 0);
 
-// 32 hexadecimal digits: XXH64 twice, by two seeds.
+// 32 hexadecimal digits: XXH64 twice, with two seeds.
 std::string content_name(std::string_view bytes);
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
-// A value of JSON text together with the way to it: reading it as what it is not throws UsageError that names the
-// file, line, column and path: "x.json:12:7: data[3].paragraphs[1].qas[0].answers: expected an array, found a string".
+// A value of JSON text together with its path. Reading it as the wrong type throws UsageError naming the file, line,
+// column and path: "x.json:12:7: data[3].paragraphs[1].qas[0].answers: expected an array, found a string".
 //
-// The way is spelt out only for errors: a node costs a few words. It points at the value, the source and the node that
-// it came from; all of them outlive it (nodes stand in one expression or scope).
+// The path is spelt out only for errors: a node costs a few words. It points at the value, the source and its parent
+// node; all of them must outlive it (nodes live in one expression or scope).
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace tessera {
 
-// The text that a value came from: a whole file, or one line of it.
+// The text a value came from: a whole file, or one line of it.
 struct JsonSource {
   std::string_view text;
   const std::string& origin;         // what messages call it
   const char* name;                  // of the outermost value: "the file", "the row"
-  std::size_t num_lines_before = 0;  // where the text is a part
+  std::size_t num_lines_before = 0;  // if the text is only a part
 };
 
 class JsonNode {
@@ -36,7 +36,7 @@ class JsonNode {
   JsonNode at(std::size_t index) const { return JsonNode((*value_)[index], *this, nullptr, index); }
 
   std::string text() const;
-  // A name that means nothing to us: a number is taken for its digits, null or no such key for "".
+  // A label we do not interpret: a number is read as its digits, null or a missing key as "".
   std::string label(const char* key) const;
   std::int64_t count() const;  // a whole number of at least 0
 
@@ -52,7 +52,7 @@ class JsonNode {
   const Json* value_;
   const JsonSource* source_;
   const JsonNode* parent_ = nullptr;
-  const char* key_ = nullptr;  // in the parent; none: index_ is it
+  const char* key_ = nullptr;  // in the parent; null: index_ is used
   std::size_t index_ = 0;
 };
 

@@ -18,11 +18,11 @@ __extension__ using UInt128 = unsigned __int128;
 
 constexpr std::size_t kPoolSize = 4;
 
-// NumPy's SeedSequence: a seed of any size, stirred into 128 bits and drawn from them.
+// NumPy's SeedSequence: mixes a seed of any size into 128 bits and draws from them.
 class SeedSequence {
  public:
   explicit SeedSequence(std::uint64_t seed) {
-    // The seed's 32-bit words, lowest first; a word above the highest that is set counts as 0, as NumPy's does.
+    // The seed's 32-bit words, lowest first; unused high words count as 0, as in NumPy.
     const std::array<std::uint32_t, kPoolSize> entropy = {static_cast<std::uint32_t>(seed),
                                                           static_cast<std::uint32_t>(seed >> 32), 0, 0};
     for (std::size_t i = 0; i < kPoolSize; ++i) pool_[i] = hashed(entropy[i]);
@@ -66,14 +66,14 @@ class SeedSequence {
   std::uint32_t factor_ = 0x43b0d7e5;
 };
 
-// PCG64 (XSL-RR), with the 32-bit numbers taken as NumPy takes them: the low half first, then the high half.
+// PCG64 (XSL-RR), with 32-bit numbers taken as NumPy takes them: the low half first, then the high half.
 class Pcg64 {
  public:
   explicit Pcg64(std::uint64_t seed) {
     const auto words = SeedSequence(seed).draw();
     const auto pair = [&](std::size_t i) { return (static_cast<UInt128>(words[i]) << 64) | words[i + 1]; };
     increment_ = (pair(2) << 1) | 1;
-    state_ = increment_ + pair(0);  // a step from 0, and the seed added
+    state_ = increment_ + pair(0);  // one step from 0, plus the seed
     step();
   }
 
@@ -88,8 +88,8 @@ class Pcg64 {
     return static_cast<std::uint32_t>(word);
   }
 
-  // 0 to `highest`, each alike: as many bits as it has, drawn again where they say more. (NumPy's shuffle does this;
-  // its `integers` multiplies instead.)
+  // 0 to `highest`, equally likely: draws as many bits as `highest` has, again while the value is too large. (NumPy's
+  // shuffle does this; its `integers` multiplies instead.)
   std::uint32_t up_to(std::uint32_t highest) {
     const std::uint32_t mask = std::numeric_limits<std::uint32_t>::max() >> std::countl_zero(highest);
     std::uint32_t value = next_32() & mask;

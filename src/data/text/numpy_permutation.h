@@ -1,4 +1,4 @@
-// The permutations that NumPy's `default_rng(seed).permutation(n)` gives, which is what `datasets` shuffles by.
+// The permutations of NumPy's `default_rng(seed).permutation(n)`, which `datasets` shuffles by.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace tessera {
 
-// n below 2^32; more rows than that throw Error.
+// n is below 2^32; more rows throw Error.
 std::vector<std::int64_t> numpy_permutation(std::int64_t n, std::uint64_t seed);
 
-// The rows that a run uses, in order: the first `max_rows`, or with a seed those of
-// `dataset.shuffle(seed).select(range(max_rows))`. All rows where `max_rows` is negative or more than there are
+// The rows a run uses, in order: the first `max_rows`, or with a seed those of
+// `dataset.shuffle(seed).select(range(max_rows))`. All rows if `max_rows` is negative or more than there are
 // (`datasets` refuses the latter; callers that care compare sizes).
 struct Subset {
   std::int64_t max_rows = -1;

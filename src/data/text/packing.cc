@@ -17,8 +17,8 @@ std::int64_t length_within(std::int64_t row, std::span<const std::int64_t> lengt
   const std::int64_t length = lengths[static_cast<std::size_t>(row)];
   if (length > budget) {
     throw UsageError(
-        fmt::format("row {} has {} tokens, more than the {} of a whole batch, and rows are not split; allow more "
-                    "tokens a batch or lower max_length",
+        fmt::format("row {} has {} tokens, more than the {} of a whole batch, and rows are not split; raise the "
+                    "number of tokens per batch or lower max_length",
                     row, length, budget));
   }
   return length;

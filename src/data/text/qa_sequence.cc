@@ -13,14 +13,15 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Beyond what any model takes. Mode `padded` fills a row up to max_length: a digit too many must not eat the memory.
+// More than any model takes. Mode `padded` fills a row up to max_length: one digit too many must not exhaust the
+// memory.
 constexpr std::int64_t kLargestMaxLength = 1 << 20;
 
 void append(Ids& ids, const Ids& more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
-// Each position from `first` on predicts the token behind it; the last one nothing.
+// Each position from `first` on predicts the token after it; the last one predicts nothing.
 Ids following_tokens(const Ids& ids, std::size_t first) {
   Ids targets(ids.size(), kNoTarget);
   for (std::size_t i = first; i + 1 < ids.size(); ++i) targets[i] = ids[i + 1];
@@ -38,7 +39,7 @@ LabelMode label_mode_of(const std::string& name) {
   const auto& names = label_mode_names();
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    throw UsageError(fmt::format("'{}' is no label mode; the modes are: {}", printable(name), join(names, ", ")));
+    throw UsageError(fmt::format("'{}' is not a label mode; the modes are: {}", printable(name), join(names, ", ")));
   }
   return static_cast<LabelMode>(found - names.begin());
 }
@@ -49,12 +50,12 @@ const std::string& name_of(LabelMode mode) {
 
 std::string warning_of(LabelMode mode) {
   if (mode == LabelMode::kPadded) {
-    return "label mode 'padded' counts end tokens up to max_length: losses look low because most of them are such "
+    return "label mode 'padded' counts end tokens up to max_length: losses look low because most targets are end "
            "tokens. It exists to reproduce the ZeRO workshop; 'answer' trains better";
   }
   if (mode == LabelMode::kSeparate) {
-    return "label mode 'separate' lays the answer over the prompt's own tokens: losses of 8 to 11, and nothing is "
-           "learnt about answering. It exists to reproduce the FSDP workshop; 'answer' trains better";
+    return "label mode 'separate' puts the answer's labels over the prompt's tokens: losses stay at 8 to 11, and "
+           "the model does not learn to answer. It exists to reproduce the FSDP workshop; 'answer' trains better";
   }
   return {};
 }
@@ -76,7 +77,7 @@ QaEncoder::QaEncoder(const Tokenizer& tokenizer, LabelMode mode, std::int64_t ma
     const auto end_id = tokenizer.eos_id();
     if (!end_id) {
       throw UsageError(fmt::format(
-          "label mode '{}' puts the end token behind the text, and the tokenizer names none; set \"eos_token\" in its "
+          "label mode '{}' needs an end token after the text, and the tokenizer names none; set \"eos_token\" in its "
           "tokenizer_config.json",
           name_of(mode)));
     }
@@ -128,7 +129,7 @@ QaSequence QaEncoder::encode_answer(const SquadRow& row) const {
   return sequence;
 }
 
-// The tokens up to the context, as many of the context's as fit, and those of " Answer:".
+// The tokens before the context, as many of the context's as fit, and those of " Answer:".
 Ids QaEncoder::shortened_prompt(const SquadRow& row, std::int64_t num_allowed) const {
   Ids ids = beginning(fmt::format("Question: {} Context:", row.question));
   const Ids context = tokenizer_.encode(" " + *row.context, false);
@@ -160,8 +161,8 @@ QaSequence QaEncoder::encode_separate(const SquadRow& row) const {
   Ids answer = tokenizer_.encode(qa_answer(row));
   const bool prompt_is_cut = cut(sequence.ids), answer_is_cut = cut(answer);
   sequence.is_truncated = prompt_is_cut || answer_is_cut;
-  // Label j stands at `first + j` of the prompt and is the target of the position before. A label that would stand
-  // outside the prompt, on padding, has no position here.
+  // Label j is at `first + j` of the prompt and is the target of the position before. A label that would fall outside
+  // the prompt, on padding, has no position here.
   const std::int64_t length = std::ssize(sequence.ids), num_labels = std::ssize(answer);
   const std::int64_t first = tokenizer_.padding_side() == PaddingSide::kLeft ? length - num_labels : 0;
   sequence.targets.assign(sequence.ids.size(), kNoTarget);

@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// The sample's tokenizer; its configuration as given.
+// The sample's tokenizer, with the given configuration.
 Tokenizer tokenizer_with(const std::string& old_text, const std::string& new_text,
                          const std::string& file = "tokenizer_config.json") {
   const TestFolder folder;
@@ -74,7 +74,7 @@ TEST(QaSequence, EveryModeIsWhatTransformersMakesOfEveryRow) {
   }
 }
 
-// The whole development file with GPT-2's vocabulary, where TESSERA_TEST_DATA names the folder that holds both.
+// The whole development file with GPT-2's vocabulary; TESSERA_TEST_DATA names the folder that holds both.
 TEST(QaSequence, EveryModeIsWhatTransformersMakesOfTheWholeDevelopmentFile) {
   const char* data = std::getenv("TESSERA_TEST_DATA");
   if (data == nullptr) GTEST_SKIP() << "TESSERA_TEST_DATA is not set";
@@ -111,7 +111,7 @@ TEST(QaSequence, TruncationNeverCutsTheAnswerInModeAnswer) {
       const QaSequence sequence = QaEncoder(tokenizer, LabelMode::kAnswer, max_length).encode(row);
       EXPECT_LE(std::ssize(sequence.ids), max_length);
       EXPECT_EQ(last_of(sequence.ids, answer.size()), answer);
-      // What counts is the answer and the end token, each predicted by the position before.
+      // The answer and the end token count, each predicted by the position before it.
       Ids counted;
       for (const std::int32_t target : sequence.targets) {
         if (target != kNoTarget) counted.push_back(target);
@@ -121,7 +121,7 @@ TEST(QaSequence, TruncationNeverCutsTheAnswerInModeAnswer) {
       EXPECT_NE(text.find("Question: " + row.question + " Context:"), std::string::npos) << text;
       EXPECT_NE(text.find(" Answer:"), std::string::npos);
       if (sequence.is_truncated) {
-        EXPECT_EQ(std::ssize(sequence.ids), max_length);  // no more was cut than had to be
+        EXPECT_EQ(std::ssize(sequence.ids), max_length);  // no more was cut than necessary
         ++num_cut;
       }
     }

@@ -64,7 +64,7 @@ std::vector<SquadRow> rows_of_articles(const JsonNode& articles) {
   return rows;
 }
 
-// Rows about one passage follow each other: `before` is the row before this one, which may share its passage.
+// Rows about one passage are consecutive: `before` is the row before this one, which may share its passage.
 SquadRow row_of_object(const JsonNode& row, const SquadRow* before) {
   const JsonNode answers = row.at("answers");
   std::string context = row.at("context").text();
@@ -88,7 +88,7 @@ Json parse_line(std::string_view line, std::size_t num_lines_before, const std::
   try {
     return parse_json(line, origin);
   } catch (const UsageError&) {
-    // Once more behind as many line breaks, so that the message has the right line.
+    // Parse again after as many line breaks, so that the message has the right line number.
     return parse_json(std::string(num_lines_before, '\n').append(line), origin);
   }
 }
@@ -107,7 +107,7 @@ std::vector<SquadRow> rows_of_lines(std::string_view text, const std::string& or
   return rows;
 }
 
-// Every form but JSON lines of more than one line.
+// Every form except JSON lines with more than one line.
 void read_whole(const JsonNode& root, SquadFile& file) {
   if (root.is_array()) {
     file.form = SquadForm::kJsonRows;
@@ -127,8 +127,8 @@ void read_whole(const JsonNode& root, SquadFile& file) {
   }
 }
 
-// JSON lines: the first line that is not empty is a whole object, and more follows it. An object with "data" is a whole
-// file: what follows it is a mistake of its own.
+// JSON lines: the first non-empty line is a whole object, and more follows it. An object with "data" is a whole file:
+// anything after it is a separate mistake.
 bool is_json_lines(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos || text[begin] != '{') return false;
@@ -139,7 +139,7 @@ bool is_json_lines(std::string_view text) {
   try {
     return !parse_json(line, "").contains("data");
   } catch (const UsageError&) {
-    return false;  // told when the whole is read
+    return false;  // reported when the whole text is parsed
   }
 }
 
@@ -187,8 +187,8 @@ std::string read_squad_bytes(const fs::path& path) {
   const auto advice = [](const std::string& folder) {
     return fmt::format(
         "Arrow files are not read. Convert them once, in Python: "
-        "datasets.load_from_disk(\"{}\")[\"train\"].to_json(\"train.jsonl\"), without [\"train\"] where the folder "
-        "holds one split; then give train.jsonl",
+        "datasets.load_from_disk(\"{}\")[\"train\"].to_json(\"train.jsonl\"), without [\"train\"] if the folder "
+        "holds one split; then use train.jsonl",
         folder);
   };
   if (fs::is_directory(path, ignored)) {
@@ -203,13 +203,13 @@ std::string read_squad_bytes(const fs::path& path) {
   if (path.extension() == ".parquet") {
     throw UsageError(
         fmt::format("{}: Parquet files are not read. Convert them once, in Python: datasets.load_dataset(\"parquet\", "
-                    "data_files=\"{}\")[\"train\"].to_json(\"train.jsonl\"); then give train.jsonl",
+                    "data_files=\"{}\")[\"train\"].to_json(\"train.jsonl\"); then use train.jsonl",
                     path.string(), path.string()));
   }
   std::string bytes = read_file(path);
   if (bytes.starts_with("\x1f\x8b")) {
     throw UsageError(
-        fmt::format("{} is compressed by gzip: expected JSON or JSON lines; unpack it first", path.string()));
+        fmt::format("{} is compressed with gzip: expected JSON or JSON lines; unpack it first", path.string()));
   }
   return bytes;
 }

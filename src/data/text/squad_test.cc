@@ -44,7 +44,7 @@ TEST(Squad, Version2HasQuestionsWithoutAnAnswer) {
   const SquadFile file = read_squad(squad_sample("made-v2.0.json"));
   EXPECT_EQ(file.version, "v2.0");
   ASSERT_EQ(file.rows.size(), 2U);
-  EXPECT_TRUE(file.rows[0].answers.empty());  // plausible ones are none
+  EXPECT_TRUE(file.rows[0].answers.empty());  // plausible answers do not count
   EXPECT_EQ(file.rows[1].answers.at(0).text, "31 metres");
 }
 
@@ -144,7 +144,7 @@ TEST(Squad, RefusesFoldersOfDatasetsAndSaysHowToConvertThem) {
 TEST(Squad, RefusesCompressedFilesByName) {
   const TestFolder folder;
   write_file_atomically(folder / "x.json.gz", "\x1f\x8b\x08...");
-  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed by gzip"),
+  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed with gzip"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// For tests: a folder of its own that goes when it goes, and the samples of the repository.
+// For tests: a temporary folder that is removed with its object, and the repository's samples.
 #pragma once
 
 #include <unistd.h>

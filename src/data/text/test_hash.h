@@ -1,4 +1,4 @@
-// For tests: what the scripts in tools/references/ write in the place of long lists of numbers.
+// For tests: the hashes that the scripts in tools/references/ write in place of long lists of numbers.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// XXH64 of the numbers as they lie in memory, as 16 hexadecimal digits.
+// XXH64 of the numbers as stored in memory, as 16 hexadecimal digits.
 template <typename Number>
 std::string hash_of_numbers(std::span<const Number> numbers) {
   const auto bytes = std::as_bytes(numbers);

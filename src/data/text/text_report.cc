@@ -19,9 +19,9 @@ bool is_first_byte(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
 }
 
-// Whether the answer stands in the context at its place, which counts characters.
+// Whether the answer is in the context at its position, which counts characters.
 bool is_in_place(const SquadAnswer& answer, const std::string& context) {
-  if (answer.start < 0) return true;  // the file does not say
+  if (answer.start < 0) return true;  // the file has no position
   std::size_t byte = 0;
   for (std::int64_t left = answer.start; byte < context.size(); ++byte) {
     if (is_first_byte(context[byte]) && left-- == 0) break;
@@ -67,7 +67,7 @@ SquadSummary summarise(const SquadFile& file) {
 
 TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::int64_t batch_size,
                        std::int64_t batch_tokens) {
-  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows cannot be", batch_size));
+  if (batch_size < 1) throw Error(fmt::format("a batch of {} rows is not possible (expected: at least 1)", batch_size));
   TokenSummary summary;
   summary.counts = tokens.counts();
   summary.max_length = max_length;
@@ -120,11 +120,11 @@ std::string summary_text(const TokenSummary& s) {
   std::string text = line("rows used", fmt::format("{} of {}", c.num_rows, c.num_rows_of_file));
   text += line("tokens", c.num_tokens);
   text += line("counted for the loss", c.num_counted);
-  text += line("tokens a row", fmt::format("mean {:.1f}, median {}, longest {}", mean, s.median_length, c.longest));
+  text += line("tokens per row", fmt::format("mean {:.1f}, median {}, longest {}", mean, s.median_length, c.longest));
   text += line("truncated", fmt::format("{} rows, to max_length {}", c.num_truncated, s.max_length));
   text += line("padding avoided",
-               fmt::format("{:.1f} % of places padded to max_length, {:.1f} % of batches of {} padded to "
-                           "their longest",
+               fmt::format("{:.1f} % against padding to max_length, {:.1f} % against padding batches of {} to "
+                           "their longest row",
                            100 * s.padding_to_max_length, 100 * s.padding_to_longest, s.batch_size));
   if (s.batch_tokens > 0) {
     const auto filled = [&](std::int64_t groups) {

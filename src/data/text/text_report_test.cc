@@ -15,7 +15,7 @@ TEST(TextReport, CountsWhatIsInTheFile) {
   EXPECT_EQ(sample.num_articles, 12);
   EXPECT_EQ(sample.num_contexts, 12);
   EXPECT_EQ(sample.num_unanswered, 0);
-  EXPECT_EQ(sample.num_misplaced, 0);  // foreign letters count as one character each
+  EXPECT_EQ(sample.num_misplaced, 0);  // a non-ASCII letter counts as one character
   const SquadSummary made = summarise(read_squad(squad_sample("made.jsonl")));
   EXPECT_EQ(made.num_rows, 4);
   EXPECT_EQ(made.num_contexts, 3);
@@ -32,7 +32,7 @@ TEST(TextReport, CountsWhatIsInTheFile) {
   EXPECT_EQ(twice.num_repeated, 2);
   EXPECT_NE(summary_text(twice).find("repeated ids           2 rows"), std::string::npos) << summary_text(twice);
   EXPECT_EQ(sample.num_repeated, 0);
-  EXPECT_EQ(wrong.num_repeated, 0);  // no id is no repetition
+  EXPECT_EQ(wrong.num_repeated, 0);  // a missing id is not a repetition
 }
 
 TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
@@ -50,7 +50,7 @@ TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
   const std::string text = summary_text(summary);
   EXPECT_NE(text.find("rows used              5 of 9\n"), std::string::npos) << text;
   EXPECT_NE(text.find("truncated              1 rows, to max_length 50"), std::string::npos) << text;
-  EXPECT_NE(text.find("padding avoided        40.0 % of places padded to max_length, 21.1 %"), std::string::npos)
+  EXPECT_NE(text.find("padding avoided        40.0 % against padding to max_length, 21.1 %"), std::string::npos)
       << text;
   EXPECT_EQ(summary_json(summary)["batches_in_order"], 3);
   EXPECT_THROW(summarise(tokens, 50, 2, 45), UsageError);

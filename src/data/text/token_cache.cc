@@ -29,9 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Part of every key: a change of the prompt or of a label mode takes a new number, or old files would be taken for new.
+// Part of every key. Raise it when the prompt or a label mode changes, or old files would be used as new ones.
 constexpr int kVersion = 1;
-constexpr double kSilentSeconds = 2;  // ranks of one run wait for each other; that is not worth a word
+constexpr double kSilentSeconds = 2;  // ranks of one run wait for each other; that is not worth a message
 
 std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view bytes) {
   return content_name(fmt::format(
@@ -42,7 +42,7 @@ std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer,
       tokenizer.padding_side() == PaddingSide::kLeft ? "left" : "right"));
 }
 
-// Held while this process makes the file; others on this host wait. Works without where there are no locks.
+// Held while this process makes the file; others on this host wait. Does nothing where there are no locks.
 class MakerLock {
  public:
   explicit MakerLock(const fs::path& cache_file)
@@ -53,14 +53,14 @@ class MakerLock {
       if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    // The other may be slow, or stopped: the user should know for what we wait. A dead one holds nothing.
-    log_info("waiting for another process that makes {}", cache_file.string());
+    // The other process may be slow or stopped: tell the user what we wait for. A dead process holds no lock.
+    log_info("waiting for another process to make {}", cache_file.string());
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
   ~MakerLock() {
     if (descriptor_ < 0) return;
-    ::unlink(file_.c_str());  // those who wait on it find the cache file; who comes later may make a lock of their own
+    ::unlink(file_.c_str());  // waiting processes find the cache file; later ones may make a new lock
     ::close(descriptor_);
   }
   MakerLock(const MakerLock&) = delete;
@@ -71,7 +71,7 @@ class MakerLock {
   int descriptor_;
 };
 
-// Sequences of the rows of these numbers; the first error ends it.
+// Sequences of the rows with these numbers; stops at the first error.
 void encode_rows(const QaEncoder& encoder, const std::vector<SquadRow>& all, std::span<const std::int64_t> rows,
                  const std::string& origin, std::span<QaSequence> results) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -94,7 +94,7 @@ std::vector<QaSequence> encode_in_threads(const QaEncoder& encoder, const std::v
   const std::size_t count = std::min(wanted, most);
   std::vector<QaSequence> results(rows.size());
   std::vector<std::exception_ptr> errors(count);
-  // A share is whoever's comes first, so that all are done even where the system gives fewer threads than asked for.
+  // A thread takes the next free share, so that all get done even if the system gives fewer threads than requested.
   std::atomic<std::size_t> next_share = 0;
   const auto work = [&] {
     for (std::size_t i = next_share++; i < count; i = next_share++) {
@@ -116,7 +116,7 @@ std::vector<QaSequence> encode_in_threads(const QaEncoder& encoder, const std::v
     }
     work();
   }
-  for (const std::exception_ptr& error : errors) {  // the same one whatever the number of threads: the first in order
+  for (const std::exception_ptr& error : errors) {  // the first in row order, for any number of threads
     if (error) std::rethrow_exception(error);
   }
   return results;
@@ -143,17 +143,17 @@ std::optional<TokenStore> find(const fs::path& cache_file, const std::string& ke
   } catch (const Error& error) {
     mistake = error.what();
   }
-  if (!mistake.empty() && is_loud) log_warn("the cache file {} is made anew: {}", cache_file.string(), mistake);
+  if (!mistake.empty() && is_loud) log_warn("making the cache file {} again: {}", cache_file.string(), mistake);
   return found;
 }
 
-// Keeps the bytes and maps the file; where that fails, the bytes stay in memory.
+// Saves the bytes and maps the file; if that fails, the bytes stay in memory.
 TextData keep(std::string bytes, const fs::path& cache_file, const std::string& key) {
   try {
     write_file_atomically(cache_file, bytes);
     if (auto mapped = TokenStore::open(cache_file, key)) return {std::move(*mapped), CacheUse::kMade, cache_file};
   } catch (const Error& error) {
-    log_warn("going on without the text cache: {}", error.what());
+    log_warn("continuing without the text cache: {}", error.what());
   }
   return {TokenStore::of_bytes(std::move(bytes)), CacheUse::kMadeUnkept, {}};
 }
@@ -162,11 +162,11 @@ void say_what_is_special(const TextDataSettings& settings, const TokenStore& tok
   if (const std::string warning = warning_of(settings.label_mode); !warning.empty()) log_warn("{}", warning);
   const TokenCounts& counts = tokens.counts();
   if (settings.subset.max_rows > counts.num_rows) {
-    log_warn("{} has {} rows, fewer than the {} asked for: all are used", settings.file.string(), counts.num_rows,
+    log_warn("{} has {} rows, fewer than the {} requested: all are used", settings.file.string(), counts.num_rows,
              settings.subset.max_rows);
   }
   if (counts.num_rows > 0 && counts.num_counted == 0) {
-    log_warn("{}: no token counts for the loss in label mode '{}' with max_length {}: nothing can be learnt",
+    log_warn("{}: no token counts for the loss in label mode '{}' with max_length {}: the model cannot learn",
              settings.file.string(), name_of(settings.label_mode), settings.max_length);
   }
   if (counts.num_truncated > 0) {
@@ -187,7 +187,7 @@ TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer, std:
   std::error_code error;
   fs::create_directories(settings.cache_folder, error);
   if (error) {
-    log_warn("going on without the text cache: cannot make the folder {}: {}", settings.cache_folder.string(),
+    log_warn("continuing without the text cache: cannot create the folder {}: {}", settings.cache_folder.string(),
              error.message());
     return make_unkept();
   }

@@ -1,10 +1,10 @@
-// A SQuAD file as tokens, made once and kept: the second start maps a file into memory and is there.
+// A SQuAD file as tokens, made once and cached: the next start only maps a file into memory.
 //
-// The cache file's name is made of the data file's content, the tokenizer's, and every setting that changes the tokens;
-// so nothing is ever stale, and a changed file has another name. It is written beside its place and renamed. Of several
-// processes of one host that want the same file one makes it while the others wait; across hosts, or where the file
-// system has no locks, each makes it and the last rename wins, all with the same bytes. A damaged file is made anew,
-// with a warning. A cache folder that cannot be written costs a warning and time, nothing else.
+// The cache file's name is made from the content of the data file and the tokenizer, and from every setting that
+// changes the tokens; so nothing is ever stale, and a changed file has another name. It is written to a temporary file
+// and renamed. If several processes on one host want the same file, one makes it while the others wait; across hosts,
+// or where the file system has no locks, each makes it and the last rename wins, all with the same bytes. A damaged
+// file is made again, with a warning. A cache folder that cannot be written costs a warning and time, nothing else.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct TextDataSettings {
   LabelMode label_mode = LabelMode::kAnswer;
   std::int64_t max_length = 512;
   std::filesystem::path cache_folder;  // empty: no cache
-  int num_threads = 0;                 // that tokenise; 0: one a core that this process may use, at most 8
+  int num_threads = 0;                 // for tokenising; 0: one per core that this process may use, at most 8
 };
 
-// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty where neither variable is a whole path: then there is no cache.
+// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty (no cache) if neither variable is an absolute path.
 std::filesystem::path default_cache_folder(const Environment& environment);
 
 enum class CacheUse { kFound, kMade, kMadeUnkept };  // kMadeUnkept: no cache folder, or not writable
@@ -40,9 +40,9 @@ struct TextData {
   std::filesystem::path cache_file;  // empty: not kept
 };
 
-// Throws UsageError naming the file and the place in it, or the row that cannot be made to fit.
+// Throws UsageError naming the file and the place in it, or the row that does not fit.
 TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer);
-// The same for those who have the file's bytes already (read_squad_bytes); settings.file is what messages call it.
+// The same for callers that already have the file's bytes (read_squad_bytes); messages name settings.file.
 TextData load_text_data(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view file_bytes);
 
 }  // namespace tessera

@@ -84,7 +84,7 @@ TEST(TokenCache, EverythingThatChangesTheTokensChangesTheName) {
   EXPECT_EQ(add([](auto& s) { s.subset.max_rows = 5; }), 5U);
   EXPECT_EQ(add([](auto& s) { s.subset = {5, true, 0}; }), 6U);
   EXPECT_EQ(add([](auto& s) { s.subset = {5, true, 1}; }), 7U);
-  // Another tokenizer: one word less.
+  // Another tokenizer: one word fewer.
   std::string tokenizer_json = read_file(squad_sample("tokenizer/tokenizer.json"));
   tokenizer_json.replace(tokenizer_json.find("\"<unk>\""), 7, "\"<unq>\"");
   fs::create_directories(folder / "tok");
@@ -115,7 +115,7 @@ TEST(TokenCache, ADamagedFileIsMadeAnew) {
 }
 
 TEST(TokenCache, TheTokensDoNotDependOnTheNumberOfThreads) {
-  // More rows than one thread is given: the sample several times over.
+  // More rows than one thread gets: the sample several times over.
   const TestFolder folder;
   std::string lines;
   for (int i = 0; i < 12; ++i) lines += read_file(squad_sample("sample.jsonl"));
@@ -181,7 +181,7 @@ TEST(TokenCache, WaitsForTheProcessThatMakesTheFileButNotForOneThatIsDead) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(is_done);
-  ::close(descriptor);  // as the system does for a process that ends; the file stays
+  ::close(descriptor);  // as the system does when a process ends; the file stays
   other.join();
   EXPECT_FALSE(fs::exists(lock_file));
 }
@@ -213,7 +213,7 @@ TEST(TokenCache, DefaultFolderFollowsTheEnvironment) {
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}})), "/x/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}})), "/h/.cache/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"HOME", "/h"}})), "/h/.cache/tessera");
-  EXPECT_EQ(default_cache_folder(Environment({{"HOME", "h"}})), "");  // would lie wherever the run was started
+  EXPECT_EQ(default_cache_folder(Environment({{"HOME", "h"}})), "");  // would depend on where the run was started
   EXPECT_EQ(default_cache_folder(Environment()), "");
 }
 

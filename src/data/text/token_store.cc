@@ -19,12 +19,12 @@ namespace tessera {
 
 namespace {
 
-// A change of the form or of what the tokens mean takes a new number.
+// Raise the number when the format or the meaning of the tokens changes.
 constexpr char kMagic[8] = {'T', 'E', 'S', 'S', 'T', 'O', 'K', '1'};
 
 struct Header {
   char magic[8];
-  std::uint64_t checksum;  // of all bytes behind this word
+  std::uint64_t checksum;  // of all bytes after this word
   char key[32];
   TokenCounts counts;
   char reserved[128 - 48 - sizeof(TokenCounts)];
@@ -32,7 +32,7 @@ struct Header {
 static_assert(sizeof(Header) == 128 && alignof(Header) == 8);
 constexpr std::size_t kChecksumEnd = offsetof(Header, key);
 
-// Rows and tokens that a file of any size can hold: below it the sizes do not overflow.
+// More rows and tokens than any file can hold: below this the sizes do not overflow.
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 56;
 
 std::size_t bytes_of(const TokenCounts& counts) {
@@ -46,7 +46,7 @@ Header header_of(std::string_view bytes) {
   return header;
 }
 
-// They begin with 0, never fall, and end with the number of tokens.
+// Offsets begin at 0, never decrease, and end with the number of tokens.
 bool offsets_are_sound(std::string_view bytes, const TokenCounts& counts) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i <= counts.num_rows; ++i) {
@@ -76,7 +76,7 @@ class Mapping {
   std::size_t size_;
 };
 
-// Nothing where there is no such file; throws Error where the system cannot read it.
+// Null if there is no such file; throws Error if the system cannot read it.
 std::shared_ptr<const Mapping> map_file(const std::filesystem::path& path) {
   const auto fail = [&] {
     throw Error(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)));
@@ -97,7 +97,7 @@ std::shared_ptr<const Mapping> map_file(const std::filesystem::path& path) {
   ::close(descriptor);
   errno = error;
   if (address == MAP_FAILED) {
-    if (size == 0) return nullptr;  // an empty file: as good as none
+    if (size == 0) return nullptr;  // treat an empty file as missing
     fail();
   }
   return std::make_shared<const Mapping>(address, size);
@@ -122,7 +122,7 @@ std::string TokenStore::mistake_in(std::string_view bytes, const std::string& ke
 
 TokenStore::TokenStore(std::shared_ptr<const void> owner, std::string_view bytes, bool is_mapped)
     : owner_(std::move(owner)), bytes_(bytes), is_mapped_(is_mapped), counts_(header_of(bytes).counts) {
-  // Whole pages or operator new: aligned for both types; so are the parts, as the header has 128 bytes.
+  // Whole pages or operator new: aligned for both types; so are the parts, since the header has 128 bytes.
   offsets_ = reinterpret_cast<const std::int64_t*>(bytes.data() + sizeof(Header));
   ids_ = reinterpret_cast<const std::int32_t*>(offsets_ + counts_.num_rows + 1);
   targets_ = ids_ + counts_.num_tokens;

@@ -1,8 +1,8 @@
-// Tokenised sequences in one block of bytes: a file that is mapped into memory, or the same bytes in memory.
+// Tokenised sequences in one block of bytes: a file mapped into memory, or the same bytes in memory.
 //
-// Made once by a Builder, then immutable: any number of threads may read. The form, little-endian: a header of 128
+// Made once by a Builder, then immutable: any number of threads may read. The format, little-endian: a header of 128
 // bytes (see the source file), int64 offsets [rows + 1], int32 ids [tokens], int32 targets [tokens]. The header holds
-// the key that the file was made for and a checksum of everything else, both checked when it is opened.
+// the key the file was made for and a checksum of everything else; both are checked when the file is opened.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct TokenCounts {
 
 class TokenStore {
  public:
-  // What is wrong with the bytes, as text; empty: they are a sound store made for `key`.
+  // What is wrong with the bytes, as text; empty: they are a valid store made for `key`.
   static std::string mistake_in(std::string_view bytes, const std::string& key);
-  // Of sound bytes only.
+  // The bytes must be valid.
   static TokenStore of_bytes(std::string bytes);
-  // Nothing where the file is absent, damaged or made for another key; `mistake` then says which (empty: absent).
+  // Nothing if the file is absent, damaged or made for another key; `mistake` then says which (empty: absent).
   static std::optional<TokenStore> open(const std::filesystem::path& path, const std::string& key,
                                         std::string* mistake = nullptr);
 
@@ -56,7 +56,7 @@ class TokenStore {
   const std::int32_t *ids_, *targets_;
 };
 
-// Collects sequences and gives the bytes of a store.
+// Collects sequences and returns the bytes of a store.
 class TokenStoreBuilder {
  public:
   void add(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets, bool is_truncated);

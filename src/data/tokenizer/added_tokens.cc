@@ -78,7 +78,7 @@ std::optional<TextFinder::Found> TextFinder::find(std::string_view text, std::si
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
                          const Normalizer* normalizer) {
-  // The original looks for special tokens first, then for the others, each in the order of the file.
+  // The original looks for special tokens first, then for the others, each in file order.
   std::vector<const AddedToken*> specials, others;
   for (const AddedToken& token : tokens) {
     if (token.special && !token.content.empty() && special_.insert(token.content).second) specials.push_back(&token);
@@ -157,7 +157,7 @@ std::vector<AddedToken> read_added_tokens_decoder(const Component& config, const
     tokens.push_back(read_token(component));
     const auto known = vocabulary.id_of(tokens.back().content);
     const std::int32_t id = known ? *known : next_id++;
-    if (item.key() != std::to_string(id)) component.refuse(fmt::format("this token's number is {}", id));
+    if (item.key() != std::to_string(id)) component.refuse(fmt::format("this token's id is {}", id));
   }
   return tokens;
 }
@@ -175,7 +175,7 @@ AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabular
   for (std::size_t i = 0; i < components.size(); ++i) {
     const auto id = added.id_of(tokens[i].content);
     if (id && *id != components[i].id("id")) {
-      log_warn("{}: the file numbers \"{}\" {}, but its place gives it {}, which is used (as `tokenizers` does)",
+      log_warn("{}: the file gives \"{}\" the id {}, but its position gives {}, which is used (as in `tokenizers`)",
                components[i].where(), printable(tokens[i].content, 60), components[i].id("id"), *id);
     }
   }

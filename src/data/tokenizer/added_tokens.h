@@ -1,4 +1,4 @@
-// Tokens found in the text before anything else looks at it: special ones such as </s>, and others that were added.
+// Tokens found in the text before any other step: special ones such as </s>, and other added ones.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct AddedToken {
   bool operator==(const AddedToken&) const = default;
 };
 
-// A part of a text: a token that was found, or text that others look at (id -1).
+// A part of a text: a token that was found, or text left for later steps (id -1).
 struct Segment {
   std::string_view text;
   std::int32_t id;
@@ -30,7 +30,7 @@ struct Segment {
 // Finds the leftmost, longest of a set of texts at each place.
 class TextFinder {
  public:
-  // The first of two equal texts counts.
+  // The first of two equal texts wins.
   void add(std::string_view text, std::int32_t id);
   bool empty() const { return nodes_.size() == 1; }
 
@@ -54,10 +54,10 @@ class TextFinder {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // In the file's order. Those that `vocabulary` does not know get the numbers after it, as in the original.
+  // In file order. Tokens that `vocabulary` does not know get the ids after it, as in the original.
   AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const Normalizer* normalizer);
 
-  // Tokens that are looked for in the text as it is, and those for the normalized text (`normalized`).
+  // Tokens looked for in the raw text, and those looked for in the normalized text (`normalized`).
   void split(std::string_view text, bool normalized, std::vector<Segment>& segments) const;
   bool any(bool normalized) const { return !(normalized ? normalized_ : plain_).empty(); }
 

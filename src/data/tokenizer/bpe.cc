@@ -12,10 +12,10 @@
 namespace tessera::internal {
 namespace {
 
-// Up to here looking at every pair again is faster than keeping them in a heap.
+// Up to this size, scanning all pairs again is faster than keeping them in a heap.
 constexpr std::size_t kFewSymbols = 64;
 
-// The heap's top is the pair to merge next: the lowest rank, the leftmost of equals.
+// The heap's top is the pair to merge next: the lowest rank, the leftmost among equals.
 struct MergesLater {
   bool operator()(const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) const {
     return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
@@ -24,7 +24,7 @@ struct MergesLater {
 
 }  // namespace
 
-// Unknown characters wait until it is clear whether the next one is unknown too and joins them.
+// An unknown character waits until it is clear whether the next one is unknown too and joins it.
 struct Bpe::Unknown {
   std::optional<std::int32_t> waiting;
   void flush(std::vector<std::int32_t>& symbols) {
@@ -56,7 +56,7 @@ Bpe::Bpe(Vocabulary vocabulary, const MergePairs& merges, BpeSettings settings, 
 }
 
 bool Bpe::read_bytes() {
-  // A prefix or suffix makes a byte's token depend on its place, and a dropped or unknown one needs the whole story.
+  // A prefix or suffix makes a byte's token depend on its position, and a dropped or unknown one needs the full path.
   if (!settings_.continuing_subword_prefix.empty() || !settings_.end_of_word_suffix.empty()) return false;
   for (std::size_t byte = 0; byte < 256; ++byte) {
     std::string character;
@@ -137,7 +137,7 @@ void Bpe::add_character(const std::string& character, Unknown& unknown, std::vec
       const auto id = vocabulary_.id_of(fmt::format("<0x{:02X}>", static_cast<unsigned char>(byte)));
       if (id) bytes.push_back(*id);
     }
-    if (bytes.size() == character.size()) {  // before what waits, as the original has it
+    if (bytes.size() == character.size()) {  // before the waiting one, as in the original
       symbols.insert(symbols.end(), bytes.begin(), bytes.end());
       return;
     }
@@ -197,7 +197,7 @@ void Bpe::merge_many(BpeScratch& scratch) const {
     const auto at = static_cast<std::int32_t>(best.position);
     if (link(at).token == -1 || link(at).next == -1) continue;
     const std::int32_t right = link(at).next;
-    // The pair may have changed since it was put here.
+    // The pair may have changed since it was pushed.
     if (merges_.find(link(at).token, link(right).token).token != best.token) continue;
     link(at) = {best.token, link(at).previous, link(right).next};
     link(right).token = -1;

@@ -1,7 +1,7 @@
-// The model: a piece's characters (or bytes), merged pair by pair, the pair of the lowest rank first.
+// The model: merges a piece's characters (or bytes) pair by pair, the pair with the lowest rank first.
 //
-// Constant after the set-up, safe from any thread; each call brings its own scratch. The time is n log n in the piece's
-// length, whatever it holds.
+// Constant after set-up, safe from any thread; each call brings its own scratch. The time is n log n in the piece's
+// length, whatever the content.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace tessera::internal {
 
 struct BpeScratch {
   WordCache cache;
-  std::vector<std::int32_t> symbols;  // of the piece at hand
+  std::vector<std::int32_t> symbols;  // of the current piece
   std::vector<std::uint32_t> ranks;   // of symbol i with its neighbour
   struct Link {
     std::int32_t token, previous, next;  // token -1: merged into another
@@ -43,11 +43,11 @@ using MergePairs = std::vector<std::pair<std::string, std::string>>;
 
 class Bpe {
  public:
-  // `where` is what messages call the model's place. Throws where a merge names a token that is not there.
+  // `where` is what messages call the model's place. Throws if a merge names a token that the vocabulary does not have.
   Bpe(Vocabulary vocabulary, const MergePairs& merges, BpeSettings settings, const std::string& where);
 
-  // From now on pieces are bytes, and the vocabulary's characters stand for them (byte_level.h). False: this model
-  // needs characters.
+  // From now on pieces are bytes, and the vocabulary's characters stand for them (byte_level.h). Returns false if this
+  // model needs characters.
   bool read_bytes();
 
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const;

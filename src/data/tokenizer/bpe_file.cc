@@ -8,7 +8,7 @@
 namespace tessera::internal {
 namespace {
 
-// "left right"; the original takes no other form.
+// "left right"; the original accepts no other form.
 std::pair<std::string, std::string> parse_merge(std::string_view line, const std::string& where) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
@@ -32,7 +32,7 @@ MergePairs read_merges(const Component& component) {
       has_lines = true;
       if (!line.starts_with("#version")) merges.push_back(parse_merge(line, merge.where()));
     }
-    if (has_pairs && has_lines) merge.refuse("merges are either all pairs or all strings, found both");
+    if (has_pairs && has_lines) merge.refuse("expected merges that are all pairs or all strings, found both");
   }
   return merges;
 }
@@ -40,13 +40,13 @@ MergePairs read_merges(const Component& component) {
 }  // namespace
 
 Vocabulary read_vocabulary(const Component& component) {
-  if (!component.json().is_object()) component.refuse_value("an object of tokens and their numbers");
+  if (!component.json().is_object()) component.refuse_value("an object of tokens and their ids");
   Vocabulary vocabulary;
   for (const auto& item : component.json().items()) {
     const Component value(item.value(), fmt::format("{}[\"{}\"]", component.where(), printable(item.key(), 60)));
     const std::int32_t id = value.as_id();
     if (const auto other = vocabulary.add(item.key(), id)) {
-      value.refuse(fmt::format("the number {} belongs to \"{}\" already", id, printable(*other, 60)));
+      value.refuse(fmt::format("the id {} already belongs to \"{}\"", id, printable(*other, 60)));
     }
   }
   return vocabulary;
@@ -71,7 +71,7 @@ Bpe read_bpe(const Component& component) {
   component.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                         "byte_fallback", "ignore_merges", "vocab", "merges"});
   if (component.has("dropout") && component.child("dropout").json() != 0.0) {
-    component.child("dropout").refuse("dropout of merges is not supported: tokens would differ from run to run");
+    component.child("dropout").refuse("dropout of merges is not supported: tokens would differ between runs");
   }
   BpeSettings settings;
   const auto text_or_none = [&](const char* key) { return component.has(key) ? component.text(key) : ""; };

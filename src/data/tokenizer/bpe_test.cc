@@ -36,7 +36,7 @@ TEST(Bpe, MergesTheLowestRankFirstAndTheLeftmostOfEquals) {
   EXPECT_EQ(encoded(bpe, ""), "");
 }
 
-// Short pieces are merged by looking at all pairs, long ones by a heap: the same tokens.
+// Short pieces are merged by scanning all pairs, long ones with a heap: the tokens are the same.
 TEST(Bpe, LongPiecesAreMergedLikeShortOnes) {
   const Bpe bpe = letters_and_merges({{"a", "b"}, {"ab", "c"}, {"c", "d"}, {"abc", "abc"}, {"d", "a"}});
   std::string piece;

@@ -6,7 +6,7 @@ namespace tessera::internal {
 namespace {
 
 constexpr int kNone = -1;
-constexpr char32_t kNumCharacters = 0x144;  // the 68 bytes that are not printable stand at 0x100 and after
+constexpr char32_t kNumCharacters = 0x144;  // the 68 bytes that are not printable map to 0x100 and up
 
 bool is_printable(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;

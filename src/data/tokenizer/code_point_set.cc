@@ -71,12 +71,12 @@ bool CodePointSet::has_case() const {
 }
 
 std::string CodePointSet::as_class() const {
-  // What the complement says in fewer ranges is said by it.
+  // Uses the complement if it has fewer ranges.
   const CodePointSet rest = complement();
   const bool negate = rest.ranges_.size() < ranges_.size();
   std::string text = negate ? "[^" : "[";
   for (auto [first, last] : (negate ? rest : *this).ranges_) {
-    // PCRE2 takes no surrogate as the end of a range; within one it does not matter.
+    // PCRE2 accepts no surrogate as the end of a range; inside a range it does not matter.
     if (first >= kFirstSurrogate && first <= kLastSurrogate) first = kLastSurrogate + 1;
     if (last >= kFirstSurrogate && last <= kLastSurrogate) last = kFirstSurrogate - 1;
     if (first > last) continue;

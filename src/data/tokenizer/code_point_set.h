@@ -15,16 +15,16 @@ class CodePointSet {
 
   void add(char32_t first, char32_t last);
   void add(const CodePointSet& other);
-  CodePointSet complement() const;  // within all characters: surrogates are none
+  CodePointSet complement() const;  // within all characters, which exclude surrogates
   CodePointSet intersection(const CodePointSet& other) const;
   bool contains(char32_t c) const;
-  bool has_case() const;  // a character of it has an upper or a lower case
+  bool has_case() const;  // some character in it has an upper or lower case form
 
   const std::vector<CodePointRange>& ranges() const { return ranges_; }
   std::string as_class() const;  // [\x{41}-\x{5a}], in PCRE2's syntax
 
  private:
-  std::vector<CodePointRange> ranges_;  // sorted, apart from each other
+  std::vector<CodePointRange> ranges_;  // sorted, not touching each other
 };
 
 }  // namespace tessera::internal

@@ -27,7 +27,7 @@ void Component::allow_only(std::initializer_list<std::string_view> keys) const {
   if (!json_->is_object()) refuse_value("an object");
   for (const auto& item : json_->items()) {
     if (std::find(keys.begin(), keys.end(), item.key()) == keys.end()) {
-      refuse(fmt::format("the key \"{}\" is not known here; known: {}", printable(item.key(), 80),
+      refuse(fmt::format("unknown key \"{}\"; known keys: {}", printable(item.key(), 80),
                          fmt::join(keys.begin(), keys.end(), ", ")));
     }
   }
@@ -59,7 +59,7 @@ std::string Component::as_text() const {
 
 std::int32_t Component::as_id() const {
   if (!json_->is_number_integer() || *json_ < 0 || *json_ > kMaxTokenId) {
-    refuse_value(fmt::format("a token's number, 0 to {}", kMaxTokenId));
+    refuse_value(fmt::format("a token id, 0 to {}", kMaxTokenId));
   }
   return json_->get<std::int32_t>();
 }

@@ -1,5 +1,5 @@
-// One object of a tokenizer file, and where it stands, so that every message can say so:
-// "dir/tokenizer.json: pre_tokenizer.pretokenizers[0]: expected ...".
+// One object of a tokenizer file, and its place in the file, so that every message can name it: "dir/tokenizer.json:
+// pre_tokenizer.pretokenizers[0]: expected ...".
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace tessera::internal {
 
 class Component {
  public:
-  // `json` must outlive it. Not yet known to be an object: the first question finds out.
+  // `json` must outlive it. It may not be an object: the first access checks.
   Component(const Json& json, std::string where) : json_(&json), where_(std::move(where)) {}
 
   const Json& json() const { return *json_; }
   const std::string& where() const { return where_; }
   bool is_null() const { return json_->is_null(); }
 
-  // Refuses keys beyond these: one that we do not know could change what the file means.
+  // Refuses keys beyond these: an unknown key could change what the file means.
   void allow_only(std::initializer_list<std::string_view> keys) const;
 
   bool has(std::string_view key) const;  // and it is not null
@@ -33,10 +33,10 @@ class Component {
   std::string text(std::string_view key) const;
   bool flag(std::string_view key) const;
   bool flag(std::string_view key, bool preset) const;
-  std::int32_t id(std::string_view key) const;  // a token's: 0 to kMaxTokenId
+  std::int32_t id(std::string_view key) const;  // a token id: 0 to kMaxTokenId
   std::int64_t count(std::string_view key, std::int64_t preset) const;
 
-  // "found ..." at the end, cut where it is long.
+  // Ends with "found ...", shortened if long.
   [[noreturn]] void refuse(const std::string& message) const;
   [[noreturn]] void refuse_value(std::string_view expected) const;
 
@@ -50,7 +50,7 @@ class Component {
   std::string where_;
 };
 
-// Tables are as long as the largest id: a bound keeps a broken file from asking for all the memory there is.
+// Tables are as long as the largest id: a bound keeps a broken file from exhausting the memory.
 inline constexpr std::int32_t kMaxTokenId = (1 << 22) - 1;
 
 }  // namespace tessera::internal

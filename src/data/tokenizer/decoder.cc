@@ -12,7 +12,7 @@
 namespace tessera::internal {
 namespace {
 
-// All tokens become one, as a character's bytes may lie in several of them.
+// All tokens become one, since a character's bytes may be spread over several.
 class ByteLevelDecoder : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens) const override {
@@ -22,7 +22,7 @@ class ByteLevelDecoder : public Decoder {
   }
 };
 
-// Runs of <0x41> become text; where the bytes are none, each becomes U+FFFD.
+// Runs of <0x41> become text; if the bytes are not valid UTF-8, each becomes U+FFFD.
 class ByteFallback : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens) const override {
@@ -50,7 +50,7 @@ class ByteFallback : public Decoder {
   }
 
  private:
-  // -1: it is another token. The original reads the digits as a number, which may have a plus sign.
+  // -1: not a byte token. The original parses the digits as a number, which may have a plus sign.
   static int byte_of(const std::string& token) {
     if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
     const auto digit = [](char c) {
@@ -79,7 +79,7 @@ class ReplaceDecoder : public Decoder {
   Replacement replacement_;
 };
 
-// At most so many of one character from each token's ends.
+// Strips up to a given number of one character from each end of a token.
 class StripDecoder : public Decoder {
  public:
   StripDecoder(std::string character, std::int64_t start, std::int64_t stop)
@@ -91,7 +91,7 @@ class StripDecoder : public Decoder {
       const std::size_t begin = view.size() - left.size();
       std::string_view right = view;
       for (std::int64_t i = 0; i < stop_ && right.ends_with(character_); ++i) right.remove_suffix(character_.size());
-      // Both ends count the whole token, so that they may meet.
+      // Each end is counted on the whole token, so the two may overlap.
       token = begin < right.size() ? std::string(right.substr(begin)) : std::string();
     }
   }

@@ -24,7 +24,7 @@ class Translator {
 
   std::string run() {
     std::string result = alternatives({}, 0);
-    if (!reader_.at_end()) reader_.refuse("')' without a beginning");
+    if (!reader_.at_end()) reader_.refuse("')' without '('");
     return result;
   }
 
@@ -32,10 +32,11 @@ class Translator {
   // Up to ')' or the end.
   std::string alternatives(Options options, int depth) {
     if (depth > kMaxDepth) reader_.refuse("groups nested deeper than 100");
-    // (?i) at a group's beginning holds for all of it. Elsewhere it would also bind what '|' separates: refused below.
+    // (?i) at the start of a group applies to all of it. Elsewhere it would also affect other alternatives: refused
+    // below.
     while (read_leading_options(options)) {
     }
-    std::string result = options.ignore_case ? "(?i)" : "(?-i)";  // of all alternatives that follow
+    std::string result = options.ignore_case ? "(?i)" : "(?-i)";  // for all alternatives that follow
     result += sequence(options, depth);
     while (reader_.take_if(U"|")) result += "|" + sequence(options, depth);
     return result;
@@ -53,7 +54,7 @@ class Translator {
       const char32_t before = last_folded_;
       const std::string atom = this->atom(options, depth);
       const std::string quantified = quantifiers(atom);
-      // What may be repeated or left out is not next to its neighbours for certain; be strict.
+      // A repeated or optional atom may not be next to its neighbours; be strict.
       if (quantified != atom && options.ignore_case && last_folded_ != before) last_folded_ = U'*';
       result += quantified;
     }
@@ -113,13 +114,13 @@ class Translator {
     }
   }
 
-  // A literal character or a class. Where case is ignored, only what both engines fold alike is let through.
+  // A literal character or a class. If case is ignored, only what both engines fold alike is accepted.
   std::string single(const SingleCharacter& character, const Options& options) {
     if (!character.literal) {
       last_folded_ = U'\0';
       if (!options.ignore_case || character.set.ranges().empty()) return character.set.as_class();
       if (character.set.ranges().back().second > 0x7F && character.set.has_case()) {
-        reader_.refuse("a class with letters beyond ASCII where case is ignored");
+        reader_.refuse("a class with non-ASCII letters where case is ignored");
       }
       return character.set.as_class();
     }
@@ -128,14 +129,14 @@ class Translator {
     return fmt::format("\\x{{{:x}}}", static_cast<std::uint32_t>(c));
   }
 
-  // Oniguruma lets "ss" match U+00DF and "fi" U+FB01 when case is ignored, PCRE2 does not.
+  // If case is ignored, Oniguruma lets "ss" match U+00DF and "fi" match U+FB01; PCRE2 does not.
   void check_folding(char32_t c) {
-    if (c > 0x7F) reader_.refuse("a character beyond ASCII where case is ignored");
+    if (c > 0x7F) reader_.refuse("a non-ASCII character where case is ignored");
     const char32_t folded = c >= U'A' && c <= U'Z' ? c - U'A' + U'a' : c;
     const auto is_one_of = [](char32_t a, std::u32string_view set) { return set.find(a) != set.npos; };
     const bool after_s = is_one_of(last_folded_, U"s*") && is_one_of(folded, U"st");
     const bool after_f = is_one_of(last_folded_, U"f*") && is_one_of(folded, U"fil");
-    if (after_s || after_f) reader_.refuse("ss, st, ff, fi or fl where case is ignored: each is one letter too");
+    if (after_s || after_f) reader_.refuse("ss, st, ff, fi or fl where case is ignored: each is also a single letter");
     last_folded_ = folded;
   }
 
@@ -173,26 +174,26 @@ class Translator {
   std::string group(Options options, int depth) {
     std::string open = opening(options);
     std::string inside = alternatives(options, depth + 1);
-    if (!reader_.take_if(U")")) reader_.refuse("'(' without an end");
-    last_folded_ = U'*';  // what a group ends with may join what follows it
+    if (!reader_.take_if(U")")) reader_.refuse("'(' without ')'");
+    last_folded_ = U'*';  // a group's end may join what follows it
     return open + inside + ")";
   }
 
   std::string opening(Options& options) {
-    if (reader_.peek() != U'?') return "(?:";  // captures are not asked for
+    if (reader_.peek() != U'?') return "(?:";  // captures are not needed
     static constexpr std::array<std::pair<std::u32string_view, const char*>, 6> kKinds = {
         {{U"?:", "(?:"}, {U"?=", "(?="}, {U"?!", "(?!"}, {U"?<=", "(?<="}, {U"?<!", "(?<!"}, {U"?>", "(?>"}}};
     for (const auto& [theirs, ours] : kKinds) {
       if (reader_.take_if(theirs)) return ours;
     }
     reader_.take();
-    if (reader_.take_if(U"<")) {  // a name, which nothing refers to
+    if (reader_.take_if(U"<")) {  // a name that nothing refers to
       while (reader_.take() != U'>') {
       }
       return "(?:";
     }
     if (!read_options(options) || !reader_.take_if(U":")) {
-      reader_.refuse("a group (?...) of this kind, or options that do not stand at a group's beginning");
+      reader_.refuse("a group (?...) of this kind, or options that are not at the start of a group");
     }
     return "(?:";
   }
@@ -214,7 +215,7 @@ class Translator {
       return atom;
     }
     const char32_t next = reader_.peek();
-    if (next == U'*' || next == U'+' || next == U'?') reader_.refuse("a quantifier of a quantifier");
+    if (next == U'*' || next == U'+' || next == U'?') reader_.refuse("a quantifier on a quantifier");
     return atom;
   }
 
@@ -250,7 +251,7 @@ class Translator {
   }
 
   ExpressionReader reader_;
-  char32_t last_folded_ = U'\0';  // the letter just before, where case is ignored; '*': any
+  char32_t last_folded_ = U'\0';  // the previous letter if case is ignored; '*': any
 };
 
 }  // namespace

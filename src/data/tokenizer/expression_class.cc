@@ -28,7 +28,7 @@ char32_t read_hex(ExpressionReader& reader, int max_digits) {
     ++count;
   }
   if (count == 0 || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) {
-    reader.refuse("a character's number is not one");
+    reader.refuse("a number that is not a character's");
   }
   return value;
 }
@@ -40,23 +40,23 @@ SingleCharacter set_of(CodePointSet set, bool negate) {
   return {std::nullopt, negate ? set.complement() : std::move(set)};
 }
 
-// \p{...}, of which "\p" has been taken.
+// \p{...}, after "\p" has been read.
 SingleCharacter read_property(ExpressionReader& reader, bool negate) {
   if (!reader.take_if(U"{")) reader.refuse("\\p without braces");
   if (reader.take_if(U"^")) negate = !negate;
   std::string name;
   while (!reader.at_end() && reader.peek() != U'}') append_utf8(name, reader.take());
-  if (!reader.take_if(U"}")) reader.refuse("\\p{ without an end");
+  if (!reader.take_if(U"}")) reader.refuse("\\p{ without }");
   if (lower_case(name) == "any") return set_of(CodePointSet().complement(), negate);
   const auto ranges = category_ranges(name);
   if (!ranges) {
-    reader.refuse(fmt::format("the property \\p{{{}}}; general categories (L, Lu, N, Nd, P, ...) are known",
+    reader.refuse(fmt::format("the property \\p{{{}}}; supported are general categories (L, Lu, N, Nd, P, ...)",
                               printable(name, 60)));
   }
   return set_of(CodePointSet(*ranges), negate);
 }
 
-// Oniguruma takes the six superscript digits and fractions of Latin-1 for \w, but not for [\w].
+// Oniguruma includes the six superscript digits and fractions of Latin-1 in \w, but not in [\w].
 CodePointSet word_characters(bool in_class) {
   const CodePointSet all(flag_ranges(kWord));
   return in_class ? all.intersection(CodePointSet(flag_ranges(kPlainWord))) : all;
@@ -67,7 +67,7 @@ const CodePointSet& hex_digits() {
   return set;
 }
 
-// [:space:] and its like, of which "[:" has been taken. Letters and such mean other sets than \p{L}: refused.
+// [:space:] and the like, after "[:" has been read. Letter classes mean other sets than \p{L}: refused.
 SingleCharacter read_posix(ExpressionReader& reader) {
   const bool negate = reader.take_if(U"^");
   if (reader.take_if(U"space:]")) return set_of(CodePointSet(flag_ranges(kSpace)), negate);
@@ -85,7 +85,7 @@ SingleCharacter read_member(ExpressionReader& reader) {
   reader.take();
   if (reader.peek() == U'b') reader.refuse("\\b in a class");
   auto member = read_escape(reader, true);
-  if (!member) reader.refuse("an escape in a class that is no character");
+  if (!member) reader.refuse("an escape in a class that is not a character");
   return *member;
 }
 
@@ -146,12 +146,12 @@ std::optional<SingleCharacter> read_escape(ExpressionReader& reader, bool in_cla
     case U'x': {
       if (!reader.take_if(U"{")) {
         const char32_t value = read_hex(reader, 2);
-        // Above, Oniguruma takes it for a byte of a character.
-        if (value > 0x7F) reader.refuse("\\x of a byte that is not ASCII");
+        // Above this, Oniguruma reads it as a byte of a character.
+        if (value > 0x7F) reader.refuse("\\x with a non-ASCII byte");
         return literal(value);
       }
       const char32_t value = read_hex(reader, 8);
-      if (!reader.take_if(U"}")) reader.refuse("\\x{ without an end");
+      if (!reader.take_if(U"}")) reader.refuse("\\x{ without }");
       return literal(value);
     }
     case U'u': {
@@ -170,19 +170,19 @@ std::optional<SingleCharacter> read_escape(ExpressionReader& reader, bool in_cla
 SingleCharacter read_class(ExpressionReader& reader) {
   const bool negate = reader.take_if(U"^");
   SingleCharacter result;
-  std::optional<CodePointSet> left_of_and;  // a&&b is the intersection of all that stands left and right
+  std::optional<CodePointSet> left_of_and;  // a&&b is the intersection of everything left and right of it
   const auto finish_operand = [&] {
     left_of_and = left_of_and ? left_of_and->intersection(result.set) : result.set;
     result.set = {};
   };
   bool first = true;
   while (first || reader.peek() != U']') {
-    if (reader.at_end()) reader.refuse("[ without an end");
+    if (reader.at_end()) reader.refuse("[ without ]");
     if (!first && reader.take_if(U"&&")) {
       finish_operand();
       continue;
     }
-    if (first && reader.peek() == U']') {  // [] is no empty class here
+    if (first && reader.peek() == U']') {  // [] is not an empty class here
       reader.refuse("a class that begins with ']'; write \\]");
     }
     first = false;
@@ -195,7 +195,7 @@ SingleCharacter read_class(ExpressionReader& reader) {
     if (reader.peek() == U'-' && reader.peek(1) != U']' && !reader.at_end()) {
       reader.take();
       const SingleCharacter end = read_member(reader);
-      if (!end.literal || *end.literal < last) reader.refuse("a range in a class that has no end");
+      if (!end.literal || *end.literal < last) reader.refuse("a range in a class without a valid end");
       last = *end.literal;
     }
     result.set.add(*member.literal, last);

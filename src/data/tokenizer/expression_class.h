@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-// Where reading stands in an expression, character by character.
+// The reading position in an expression, character by character.
 class ExpressionReader {
  public:
   ExpressionReader(const std::string& expression, const std::string& where);
@@ -35,10 +35,10 @@ struct SingleCharacter {
   CodePointSet set;
 };
 
-// What follows a backslash, which has been taken; nothing if it is no single character (\b, \A, ...), with the reader
-// where it was.
+// Reads what follows a backslash, which has been read; nothing, with the reader unmoved, if it is not a single
+// character (\b, \A, ...).
 std::optional<SingleCharacter> read_escape(ExpressionReader& reader, bool in_class);
-// What follows '[', which has been taken, up to its ']'.
+// Reads what follows '[', which has been read, up to its ']'.
 SingleCharacter read_class(ExpressionReader& reader);
 
 }  // namespace tessera::internal

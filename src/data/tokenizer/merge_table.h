@@ -1,4 +1,5 @@
-// Pairs of tokens to the rank of their merge and the token it makes: open addressing, two or three probes a question.
+// Maps pairs of tokens to the rank of their merge and the token it makes: open addressing, two or three probes per
+// lookup.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +24,13 @@ class MergeTable {
     slots_.resize(size);
   }
 
-  // At most as often as the constructor was told. A pair that is there already is overwritten: the last one counts.
+  // At most as often as the constructor was told. A pair already present is overwritten: the last one wins.
   void add(std::int32_t left, std::int32_t right, Merge merge) {
     Slot& slot = slots_[place(left, right)];
     slot = {left, right, merge};
   }
 
-  // Rank kNoRank where there is no such merge.
+  // Rank kNoRank if there is no such merge.
   Merge find(std::int32_t left, std::int32_t right) const { return slots_[place(left, right)].merge; }
 
  private:

@@ -9,13 +9,13 @@
 namespace tessera::internal {
 namespace {
 
-// Hangul's syllables are arithmetic: 19 leading consonants x 21 vowels x 28 trailing consonants (the first: none).
+// Hangul syllables are arithmetic: 19 leading consonants x 21 vowels x 28 trailing consonants (the first: none).
 constexpr char32_t kSyllable = 0xAC00, kLeading = 0x1100, kVowel = 0x1161, kTrailing = 0x11A7;
 constexpr char32_t kNumLeading = 19, kNumVowels = 21, kNumTrailing = 28;
 constexpr char32_t kNumSyllables = kNumLeading * kNumVowels * kNumTrailing;
 
 void append_decomposed(std::u32string& out, char32_t c, bool compatibility) {
-  if (c < 0xA0) {  // nothing below has parts
+  if (c < 0xA0) {  // nothing below decomposes
     out += c;
   } else if (c >= kSyllable && c < kSyllable + kNumSyllables) {
     const char32_t index = c - kSyllable;
@@ -29,7 +29,7 @@ void append_decomposed(std::u32string& out, char32_t c, bool compatibility) {
   }
 }
 
-// Marks that follow a letter stand in the order of their classes; equal ones keep their order.
+// Marks after a letter are sorted by class; equal classes keep their order.
 void order_marks(std::u32string& text) {
   for (std::size_t begin = 0; begin < text.size(); ++begin) {
     if (text[begin] < 0x300 || combining_class(text[begin]) == 0) continue;
@@ -75,7 +75,7 @@ std::u32string composed(const std::u32string& text) {
   return out;
 }
 
-// Below U+0300 nothing composes, below U+00A0 nothing decomposes: most texts are left alone.
+// Below U+0300 nothing composes, below U+00A0 nothing decomposes: most texts are unchanged.
 bool stays_as_it_is(std::string_view text, NormalForm form) {
   const bool latin_may_change = form.compatibility || !form.compose;
   for (const char byte : text) {

@@ -1,4 +1,4 @@
-// Unicode's normal forms, by the tables of the version that the original knows (unicode.h).
+// Unicode's normal forms, from the tables of the Unicode version that the original uses (unicode.h).
 #pragma once
 
 #include <string>

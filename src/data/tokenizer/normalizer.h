@@ -15,7 +15,8 @@ class Normalizer {
   virtual void apply(std::string& text) const = 0;
 };
 
-// NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace, Prepend and Sequence; others are refused by name. Nothing for null.
+// NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace, Prepend and Sequence; others are refused by name. Null gives
+// nothing.
 std::unique_ptr<Normalizer> read_normalizer(const Component& component);
 
 }  // namespace tessera::internal

@@ -60,10 +60,10 @@ TEST(Expression, ReadsOnigurumasSyntax) {
   EXPECT_EQ(found(R"(\h+)", "xyz0aF"), (Texts{"0aF"}));             // hexadecimal digits, not blanks
   EXPECT_EQ(found("a{2}+", "aaaaa"), (Texts{"aaaa"}));              // repeated, not possessive
   EXPECT_EQ(found("(?m:a.)", "a\n"), (Texts{"a\n"}));               // m lets the dot match line ends
-  EXPECT_EQ(found("^.", "a\nb"), (Texts{"a", "b"}));                // ^ is of lines
-  EXPECT_EQ(found(R"(\s)", "\u180E\u0085"), (Texts{"\u0085"}));     // U+180E is no space
+  EXPECT_EQ(found("^.", "a\nb"), (Texts{"a", "b"}));                // ^ matches at each line
+  EXPECT_EQ(found(R"(\s)", "\u180E\u0085"), (Texts{"\u0085"}));     // U+180E is not a space
   EXPECT_EQ(found("a{,2}b", "aaab"), (Texts{"aab"}));
-  EXPECT_EQ(found("x*", "ax"), (Texts{"", "x"}));  // no empty match behind another
+  EXPECT_EQ(found("x*", "ax"), (Texts{"", "x"}));  // no empty match right after another
 }
 
 TEST(Expression, RefusesByNameWhatItWouldReadDifferently) {
@@ -77,16 +77,16 @@ TEST(Expression, RefusesByNameWhatItWouldReadDifferently) {
   };
   EXPECT_EQ(message("a(?i)b"),
             "t.json: pre_tokenizer: the expression \"a(?i)b\" cannot be used: not supported at character 5: a group "
-            "(?...) of this kind, or options that do not stand at a group's beginning");
+            "(?...) of this kind, or options that are not at the start of a group");
   EXPECT_NE(message("(?i:ss)").find("ss, st, ff, fi or fl where case is ignored"), std::string::npos);
   EXPECT_NE(message(R"(\p{Greek})").find("the property \\p{Greek}"), std::string::npos);
   EXPECT_NE(message(R"((a)\1)").find("\\1"), std::string::npos);
   EXPECT_NE(message(R"(\X)").find("\\X"), std::string::npos);
   EXPECT_NE(message("a{3}?").find("{n}?"), std::string::npos);
-  EXPECT_NE(message("a**").find("a quantifier of a quantifier"), std::string::npos);
-  EXPECT_NE(message("[a").find("[ without an end"), std::string::npos);
-  EXPECT_NE(message("(a").find("'(' without an end"), std::string::npos);
-  EXPECT_NE(message("a)").find("')' without a beginning"), std::string::npos);
+  EXPECT_NE(message("a**").find("a quantifier on a quantifier"), std::string::npos);
+  EXPECT_NE(message("[a").find("[ without ]"), std::string::npos);
+  EXPECT_NE(message("(a").find("'(' without ')'"), std::string::npos);
+  EXPECT_NE(message("a)").find("')' without '('"), std::string::npos);
   EXPECT_NE(message("[[:alpha:]]").find("a class [:...:]"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// Any other expression, by PCRE2 and its compiler.
+// Any other expression, with PCRE2 and its JIT compiler.
 #include "data/tokenizer/pattern.h"
 
 #ifndef TESSERA_HAS_PCRE2
@@ -28,10 +28,10 @@ std::unique_ptr<Pattern> make_pcre_pattern(const std::string&, const std::string
 namespace tessera::internal {
 namespace {
 
-// An expression that goes back and forth over a text more often than this is stopped. GPT-2's needs about two steps a
-// character; Oniguruma's own limit is ten million a match.
+// An expression that backtracks more often than this is stopped. GPT-2's needs about two steps per character;
+// Oniguruma's own limit is ten million per match.
 constexpr std::uint32_t kMaxSteps = 10'000'000;
-constexpr std::size_t kMaxJitStackBytes = 8 << 20;  // deep repetitions of groups; beyond, PCRE2 interprets
+constexpr std::size_t kMaxJitStackBytes = 8 << 20;  // for deep repetitions of groups; beyond it, PCRE2 interprets
 constexpr std::uint32_t kMaxHeapKib = 1 << 20;
 
 template <auto Free>
@@ -65,7 +65,7 @@ class PcrePattern : public Pattern {
                               PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY, &error,
                               &offset, context.get()));
     if (code_ == nullptr) fail("cannot be used", error);
-    // Where the machine has no compiler of PCRE2's, it interprets.
+    // Where PCRE2 has no JIT compiler for the machine, it interprets.
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
 
@@ -81,7 +81,7 @@ class PcrePattern : public Pattern {
       const int result = search(text, from, data.get(), context.get());
       if (result == PCRE2_ERROR_NOMATCH) return;
       if (result < 0) fail("gave up on a text", result);
-      // An empty match right behind the last one does not count (as in the original's iterator).
+      // An empty match right after the last one does not count (as in the original's iterator).
       if (place[0] == place[1] && has_last && matches.back().end == place[1]) {
         if (from == text.size()) return;
         from += utf8_length(static_cast<unsigned char>(text[from]));

@@ -12,7 +12,7 @@ namespace {
 
 // ["</s>", 2]
 std::int32_t id_of_pair(const Component& pair) {
-  if (!pair.json().is_array() || pair.json().size() != 2) pair.refuse_value("a token and its number");
+  if (!pair.json().is_array() || pair.json().size() != 2) pair.refuse_value("a token and its id");
   Component(pair.json()[0], pair.where() + "[0]").as_text();
   return Component(pair.json()[1], pair.where() + "[1]").as_id();
 }
@@ -25,7 +25,7 @@ std::map<std::string, std::vector<std::int32_t>> read_special_tokens(const Compo
     token.allow_only({"id", "ids", "tokens"});
     std::vector<std::int32_t>& ids = tokens[item.key()];
     for (const Component& id : token.children("ids")) ids.push_back(id.as_id());
-    if (token.children("tokens").size() != ids.size()) token.refuse("\"ids\" and \"tokens\" must be equally many");
+    if (token.children("tokens").size() != ids.size()) token.refuse("\"ids\" and \"tokens\" must have the same length");
   }
   return tokens;
 }
@@ -89,7 +89,7 @@ std::size_t PostProcessor::num_added() const {
 PostProcessor read_post_processor(const Component& component) {
   if (component.is_null()) return {};
   const std::string type = component.type();
-  if (type == "ByteLevel") {  // of offsets alone, which we do not give
+  if (type == "ByteLevel") {  // affects only offsets, which we do not return
     component.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     return {};
   }

@@ -1,4 +1,4 @@
-// What is put around the tokens of a text: <s> ... </s> and the like.
+// What is added around the tokens of a text: <s> ... </s> and the like.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace tessera::internal {
 
-// For one text (not a pair): a list of tokens to add and of places for the text's own.
+// For one text (not a pair): a list of tokens to add, with kText where the text's own tokens go.
 struct PostProcessor {
   static constexpr std::int32_t kText = -1;
   std::vector<std::int32_t> single = {kText};
 
-  // As the original does it: without special tokens the text's places still count.
+  // As in the original: without special tokens, every kText still counts.
   std::vector<std::int32_t> apply(std::vector<std::int32_t> ids, bool add_special_tokens) const;
   std::size_t num_added() const;
 };

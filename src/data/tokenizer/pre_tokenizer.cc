@@ -17,7 +17,7 @@ struct Part {
   bool is_match;
 };
 
-// Matches and what lies between them, in order, covering the whole text.
+// Matches and the text between them, in order, covering the whole text.
 std::vector<Part> all_parts(std::string_view text, const std::vector<Match>& matches, bool invert) {
   std::vector<Part> parts;
   std::size_t done = 0;
@@ -30,7 +30,7 @@ std::vector<Part> all_parts(std::string_view text, const std::vector<Match>& mat
   return parts;
 }
 
-// Parts joined as Contiguous (equal neighbours) or MergedWithPrevious (a match that follows a non-match) want it.
+// Joins parts as Contiguous (equal neighbours) or MergedWithPrevious (a match that follows a non-match) requires.
 std::vector<Part> joined(const std::vector<Part>& parts, SplitBehavior behavior) {
   std::vector<Part> result;
   bool previous = false;
@@ -46,7 +46,7 @@ std::vector<Part> joined(const std::vector<Part>& parts, SplitBehavior behavior)
   return result;
 }
 
-// MergedWithNext is MergedWithPrevious read from the end.
+// MergedWithNext is MergedWithPrevious from the end.
 std::vector<Part> joined_with_next(std::vector<Part> parts) {
   std::vector<Part> result;
   bool previous = false;
@@ -86,7 +86,7 @@ class Split : public PreTokenizer {
     if (begin != end) pieces.next.push_back(piece.substr(begin, end - begin));
   }
 
-  // What nearly all files want, without a list of parts.
+  // The case of nearly all files, without a list of parts.
   static void isolate(std::string_view piece, Pieces& pieces) {
     std::size_t done = 0;
     for (const Match& match : pieces.matches) {
@@ -156,7 +156,7 @@ SplitBehavior read_behavior(const Component& component) {
   return found->second;
 }
 
-// The step of a simple type; nothing if there is none of that name.
+// The step of a simple type; nothing if the name is unknown.
 std::unique_ptr<PreTokenizer> read_step(const Component& component, const std::string& type) {
   if (type == "Split") {
     component.allow_only({"type", "pattern", "behavior", "invert"});
@@ -187,13 +187,13 @@ void read_into(const Component& component, PreTokenizers& all) {
     for (const Component& step : component.children("pretokenizers")) read_into(step, all);
     return;
   }
-  if (all.ends_in_bytes) {  // something follows, so the characters are needed after all
+  if (all.ends_in_bytes) {  // more steps follow, so the characters are needed
     all.steps.push_back(make_byte_mapper());
     all.ends_in_bytes = false;
   }
   if (type == "ByteLevel") {
     component.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    component.flag("trim_offsets", true);  // of offsets alone, which we do not give
+    component.flag("trim_offsets", true);  // affects only offsets, which we do not return
     return add_byte_level(all, component.flag("add_prefix_space"), component.flag("use_regex", true));
   }
   auto step = read_step(component, type);

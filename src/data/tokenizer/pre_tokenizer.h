@@ -1,4 +1,4 @@
-// Splits a text into the pieces that the model then merges, each by itself.
+// Splits a text into pieces; the model then merges each piece separately.
 #pragma once
 
 #include <deque>
@@ -28,7 +28,7 @@ struct Pieces {
 
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// A step; constant, safe from any thread.
+// One step; constant, safe from any thread.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
@@ -37,8 +37,8 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  // The last step of the file turns bytes into the characters that stand for them. We leave the pieces as they are
-  // then, and the model reads bytes.
+  // The last step of the file turns bytes into the characters that stand for them. We then leave the pieces as they
+  // are, and the model reads bytes.
   bool ends_in_bytes = false;
 
   void apply(Pieces& pieces) const {
@@ -46,7 +46,7 @@ struct PreTokenizers {
   }
 };
 
-// Split, ByteLevel, Digits, Whitespace, WhitespaceSplit and Sequence; others are refused by name. None for null.
+// Split, ByteLevel, Digits, Whitespace, WhitespaceSplit and Sequence; others are refused by name. Null gives none.
 PreTokenizers read_pre_tokenizers(const Component& component);
 PreTokenizers byte_level_pre_tokenizers(bool add_prefix_space, bool use_regex);
 

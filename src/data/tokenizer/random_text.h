@@ -1,4 +1,4 @@
-// Random texts that Python makes alike, for tests: see tools/references/random_text.py, which says what they hold.
+// Random texts for tests; tools/references/random_text.py makes the same ones in Python and says what they hold.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Replace, which is a normalizer and a decoder; and the pattern that it and Split hold.
+// Replace, which is both a normalizer and a decoder; and the pattern that Replace and Split use.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The expressions that nearly all files of this family hold, by hand: each is one pass over the text. Tests hold them
-// against PCRE2 and against the original.
+// Hand-written scanners for the expressions that nearly all files of this family use: each is one pass over the text.
+// Tests compare them with PCRE2 and with the original.
 #include <cstring>
 
 #include "core/error.h"
@@ -25,7 +25,7 @@ class Walker {
     return table_[byte < 0x80 ? byte : utf8_decode(text_.data() + at)];
   }
   std::size_t next(std::size_t at) const { return at + utf8_length(static_cast<unsigned char>(text_[at])); }
-  // The end of the run of characters of which `mask` leaves exactly `wanted`.
+  // The end of the run of characters whose flags under `mask` are exactly `wanted`.
   std::size_t run(std::size_t at, unsigned mask, unsigned wanted) const {
     while (!at_end(at) && (flags(at) & mask) == wanted) at = next(at);
     return at;
@@ -36,7 +36,7 @@ class Walker {
   const CharTable& table_;
 };
 
-constexpr unsigned kKinds = kLetter | kNumber | kSpace;  // GPT-2 sees these three and 'anything else' (0)
+constexpr unsigned kKinds = kLetter | kNumber | kSpace;  // GPT-2 knows these three and 'anything else' (0)
 
 class Gpt2Pattern : public Pattern {
  public:
@@ -61,7 +61,7 @@ class Gpt2Pattern : public Pattern {
     if (walker.at_end(second)) return second;
     const unsigned second_kind = walker.flags(second) & kKinds;
     if (second_kind != kSpace) return text[at] == ' ' ? walker.run(second, kKinds, second_kind) : second;
-    // White space up to the end of the text, or all but the last of it, which the next word may want.
+    // White space up to the end of the text, or all but its last character, which may belong to the next word.
     const std::size_t end = walker.run(second, kSpace, kSpace);
     return walker.at_end(end) ? end : utf8_previous(text, end);
   }
@@ -74,7 +74,7 @@ class Gpt2Pattern : public Pattern {
   }
 };
 
-// " ?" and a run of characters that do not stop it. What lies between matches is left to the caller.
+// " ?" and a run of non-stop characters. The text between matches is left to the caller.
 class BloomPattern : public Pattern {
  public:
   void find_all(std::string_view text, std::vector<Match>& matches) const override {
@@ -138,12 +138,12 @@ std::unique_ptr<Pattern> make_pattern(const std::string& expression, const std::
   if (expression == kBloomExpression) return std::make_unique<BloomPattern>();
   if (auto pattern = make_pcre_pattern(expression, where)) return pattern;
   throw UsageError(where + ": the expression \"" + expression +
-                   "\" needs PCRE2, which this tessera was built without (only GPT-2's and BLOOM's are built in); "
+                   "\" needs PCRE2, but this tessera was built without it (only GPT-2's and BLOOM's are built in); "
                    "install libpcre2-dev and build again");
 }
 
 std::unique_ptr<Pattern> make_literal_pattern(std::string literal, const std::string& where) {
-  if (literal.empty()) throw UsageError(where + ": expected a text to look for, found an empty one");
+  if (literal.empty()) throw UsageError(where + ": expected a text to look for, found an empty string");
   return std::make_unique<LiteralPattern>(std::move(literal));
 }
 std::unique_ptr<Pattern> make_character_pattern(unsigned flags) {

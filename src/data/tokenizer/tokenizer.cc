@@ -17,7 +17,7 @@ using internal::Segment;
 
 namespace {
 
-// What one call of encode() works with. Kept for the next one, with the words it remembers.
+// The working state of one encode() call. Kept for the next call, with the words it remembers.
 struct Scratch {
   internal::BpeScratch bpe;
   internal::Pieces pieces;
@@ -28,7 +28,7 @@ struct Scratch {
 
 struct Tokenizer::Impl {
   internal::TokenizerParts parts;
-  // One for each thread that has ever been in encode() at the same time.
+  // One per thread that has ever been in encode() at the same time.
   std::mutex mutex;
   std::vector<std::unique_ptr<Scratch>> idle;
 
@@ -101,7 +101,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   std::string repaired;
   if (internal::num_well_formed_bytes(text) != text.size()) text = repaired = internal::replace_ill_formed(text);
   auto scratch = impl_->take();
-  std::vector<std::int32_t> ids = impl_->encode(text, *scratch);  // one that throws takes its scratch along
+  std::vector<std::int32_t> ids = impl_->encode(text, *scratch);  // if it throws, its scratch is dropped
   impl_->give_back(std::move(scratch));
   return impl_->parts.post_processor.apply(std::move(ids), add_special_tokens);
 }
@@ -111,7 +111,7 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const std::int32_t id : ids) {
-    if (id < 0) throw UsageError(fmt::format("{} is no token's number: expected 0 to {}", id, vocab_size() - 1));
+    if (id < 0) throw UsageError(fmt::format("{} is not a token id: expected 0 to {}", id, vocab_size() - 1));
     const AddedToken* added = parts.added_tokens.token_of(id);
     const std::string* token = added != nullptr ? &added->content : parts.model.vocabulary().token_of(id);
     if (token == nullptr || (skip_special_tokens && parts.added_tokens.is_special(*token))) continue;

@@ -1,7 +1,7 @@
 // Text to token ids and back, as the `tokenizers` package does it, for the byte-level BPE family.
 //
-// Immutable after load, so any number of threads may use one. Knows no torch. docs/tokenizer.md says what of the format
-// is supported.
+// Immutable after loading, so any number of threads may use one. Does not depend on torch. docs/tokenizer.md lists the
+// supported parts of the format.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ struct StoredTruncation {
 struct StoredPadding {
   std::optional<std::int64_t> fixed_length;  // none: to the longest of the batch
   PaddingSide direction = PaddingSide::kRight;
-  std::int64_t pad_to_multiple_of = 0;  // 0: of one
+  std::int64_t pad_to_multiple_of = 0;  // 0: no rounding
   std::int32_t pad_id = 0, pad_type_id = 0;
   std::string pad_token;
 };
 
 class Tokenizer {
  public:
-  // `path`: a tokenizer.json, or a folder that holds one, or one with vocab.json + merges.txt. tokenizer_config.json
-  // and special_tokens_map.json beside it, if any, name the special tokens. Throws Error naming the file and the
-  // component that is not supported or not right.
+  // `path`: a tokenizer.json, or a folder that holds one, or a folder with vocab.json + merges.txt.
+  // tokenizer_config.json and special_tokens_map.json beside it, if any, name the special tokens. Throws Error naming
+  // the file and the component that is unsupported or wrong.
   static Tokenizer load(const std::filesystem::path& path);
   // The text of a tokenizer.json; `origin` is what messages call it.
   static Tokenizer from_json(std::string_view text, const std::string& origin);
@@ -46,12 +46,12 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // `add_special_tokens` lets the post-processor add what it adds. Truncation and padding are not applied here.
-  // Text that is not UTF-8 is read as if each maximal ill-formed part were U+FFFD (Python's errors="replace").
-  // Throws Error where an expression of the file takes too many steps, or an unknown token is needed and missing.
+  // `add_special_tokens` lets the post-processor add its tokens. Truncation and padding are not applied here. Text that
+  // is not UTF-8 is read as if each maximal ill-formed part were U+FFFD (Python's errors="replace"). Throws Error if an
+  // expression of the file takes too many steps, or a needed unknown token is missing.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
-  // Always UTF-8: bytes that make no character become U+FFFD. Numbers that no token has are left out, as in the
-  // original (models often have more rows than the vocabulary has tokens); negative ones are refused.
+  // Always UTF-8: bytes that make no character become U+FFFD. Ids that no token has are skipped, as in the original
+  // (models often have more rows than the vocabulary has tokens); negative ones are refused.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
   std::int64_t vocab_size() const;  // added tokens included: the largest id + 1
@@ -60,7 +60,7 @@ class Tokenizer {
   PaddingSide padding_side() const;
   const std::optional<StoredTruncation>& truncation() const;
   const std::optional<StoredPadding>& padding() const;
-  // Of everything that decides what `encode` gives: the key of caches.
+  // A hash of everything that decides what `encode` gives: the key of caches.
   const std::string& content_hash() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised when the same files would give other tokens than before, so that no cache is taken for what it is not.
+// Raised when the same files would give other tokens than before, so that no stale cache is used.
 constexpr std::string_view kEncodingVersion = "tessera-tokenizer-1";
 constexpr const char* kEndOfText = "<|endoftext|>";  // GPT-2's only special token
 
@@ -59,7 +59,7 @@ std::optional<StoredPadding> read_padding(const Component& file) {
   return stored;
 }
 
-// Pieces can stay bytes where the model can read them so; otherwise the last step makes characters of them.
+// Pieces stay bytes if the model can read bytes; otherwise the last step turns them into characters.
 void agree_on_bytes(PreTokenizers& pre_tokenizers, Bpe& model) {
   if (pre_tokenizers.ends_in_bytes && !model.read_bytes()) pre_tokenizers.steps.push_back(make_byte_mapper());
 }
@@ -76,7 +76,7 @@ std::optional<std::string> special_name(const Component& component, std::string_
   return value.json().is_object() ? value.text("content") : value.as_text();
 }
 
-// tokenizer_config.json, then special_tokens_map.json, which counts more where they differ (as in transformers 4).
+// tokenizer_config.json, then special_tokens_map.json, which wins where they differ (as in transformers 4).
 void read_names(const fs::path& folder, TokenizerParts& parts) {
   std::optional<std::string> names[3];
   static constexpr const char* kKeys[3] = {"eos_token", "bos_token", "pad_token"};
@@ -93,7 +93,7 @@ void read_names(const fs::path& folder, TokenizerParts& parts) {
     if (side != "left" && side != "right") component.child("padding_side").refuse_value("left or right");
     parts.padding_side = side == "left" ? PaddingSide::kLeft : PaddingSide::kRight;
   }
-  // GPT-2's folders name nothing: its class in transformers knows.
+  // GPT-2's folders do not name it; its class in transformers does.
   if (!names[0] && !names[1] && parts.added_tokens.is_special(kEndOfText)) names[0] = names[1] = kEndOfText;
   std::optional<std::int32_t>* const ids[3] = {&parts.eos_id, &parts.bos_id, &parts.pad_id};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -185,7 +185,7 @@ TokenizerParts read_tokenizer(const fs::path& path) {
   if (fs::exists(whole)) return read_tokenizer(whole);
   if (!fs::exists(vocab) || !fs::exists(merges)) {
     throw UsageError(
-        fmt::format("{}: neither tokenizer.json nor vocab.json with merges.txt is in this folder", path.string()));
+        fmt::format("{}: this folder has neither tokenizer.json nor vocab.json with merges.txt", path.string()));
   }
   TokenizerParts parts = read_vocab_and_merges(vocab, merges);
   read_names(path, parts);

@@ -1,4 +1,4 @@
-// A tokenizer's parts as its files give them.
+// A tokenizer's parts, as read from its files.
 #pragma once
 
 #include <filesystem>

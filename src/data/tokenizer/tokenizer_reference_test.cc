@@ -1,4 +1,5 @@
-// Equality with the `tokenizers` package: ids, ids without special tokens and both ways to decode, of every reference.
+// Equality with the `tokenizers` package: ids, ids without special tokens and both ways of decoding, for every
+// reference.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ Tokenizer make(const Json& variant) {
   return Tokenizer::from_json(changed_file(variant["base"], variant["changes"]), variant["name"]);
 }
 
-// Without PCRE2 only two expressions can be read; everything else must still be equal.
+// Without PCRE2 only two expressions can be read; everything else must still match.
 bool needs_pcre(const Json& variant) {
   const std::string text = variant["changes"].dump();
   return text.find("Regex") != std::string::npos && variant["name"] != "gpt2_split";
@@ -92,7 +93,7 @@ TEST(TokenizerReference, EqualsTheOriginalOnASampleOfSquadAndThirtyLanguages) {
   }
 }
 
-// What llama.cpp's tests hold against the original's GPT-2: strings between marks, and a line of ids for each.
+// What llama.cpp's tests compare with the original's GPT-2: strings between marks, and one line of ids for each.
 TEST(TokenizerReference, GivesGpt2sIdsForTheReferenceStrings) {
   const Tokenizer gpt2 = load_gpt2(::testing::TempDir());
   const std::string strings = read_file(reference_folder() / "reference_strings.txt");

@@ -1,4 +1,4 @@
-// tests/data/tokenizer for tests: the tokenizers there, and the hashes of what the original makes of texts.
+// tests/data/tokenizer for tests: the tokenizers there, and hashes of the original's output for many texts.
 #pragma once
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ inline std::string gpt2_vocabulary(const std::string& merges) {
   return vocabulary.dump();
 }
 
-// Into a folder of its own under the test's temporary folder.
+// Written to its own folder under the test's temporary folder.
 inline Tokenizer load_gpt2(const std::filesystem::path& temporary) {
   const std::string merges = read_file(reference_folder() / "gpt2_merges.txt");
   const std::filesystem::path folder = temporary / fmt::format("tessera-gpt2-{}", ::getpid());
@@ -68,7 +68,7 @@ inline std::string changed_file(const std::string& base, const Json& changes) {
   return content.dump();
 }
 
-// tools/references/tokenizer.py computes the same of the original's answers.
+// tools/references/tokenizer.py computes the same digest of the original's answers.
 inline std::string digest(const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   Sha256 total;
   const auto add = [&](std::string_view part) { total.add(part).add(std::string_view("\0", 1)); };
@@ -89,7 +89,7 @@ inline std::vector<std::string> random_texts(std::uint64_t seed, std::uint64_t b
   return texts;
 }
 
-// Each code point of a plane between letters, digits and spaces, 256 a text.
+// Each code point of a plane between letters, digits and spaces, 256 per text.
 inline std::vector<std::string> code_point_texts(char32_t plane) {
   std::vector<std::string> texts;
   for (char32_t begin = plane << 16; begin < (plane + 1) << 16; begin += 256) {

@@ -75,7 +75,7 @@ TEST(Tokenizer, ManyThreadsMayUseOne) {
   EXPECT_EQ(num_wrong, std::vector<int>(8, 0));
 }
 
-// Sixteen times the text may not take much more than sixteen times as long; a quadratic step takes 256 times.
+// Sixteen times the text may not take much more than sixteen times as long; a quadratic step would take 256 times.
 TEST(Tokenizer, TimeIsNearlyLinearInTheText) {
   const Tokenizer tokenizer = bloom_like();
   const auto seconds = [&](const std::string& text) {

@@ -72,7 +72,7 @@ std::vector<std::uint8_t> all_flags() {
   return flags;
 }
 
-// Case, underscores, hyphens and spaces do not count in a property's name.
+// Case, underscores, hyphens and spaces are ignored in a property's name.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
@@ -90,7 +90,7 @@ void extend(std::vector<CodePointRange>& ranges, char32_t first, char32_t last) 
   }
 }
 
-// Character to where its entry begins in a flat table of (character, count, characters...).
+// Maps a character to the start of its entry in a flat table of (character, count, characters...).
 std::unordered_map<char32_t, std::uint32_t> index_of(std::span<const std::uint32_t> table) {
   std::unordered_map<char32_t, std::uint32_t> index;
   for (std::uint32_t at = 0; at < table.size(); at += 2 + table[at + 1]) index.emplace(table[at], at);

@@ -1,4 +1,4 @@
-// What a code point is, as the `tokenizers` package has it. Its parts know different versions of Unicode; the tables
+// Properties of code points, as in the `tokenizers` package. Its parts use different versions of Unicode; the tables
 // (unicode_tables.inc) hold its own answers, so that ours are equal. Constant after the first use, safe from any
 // thread.
 #pragma once
@@ -20,13 +20,13 @@ enum CharFlags : std::uint8_t {
   kLetter = 1,      // \p{L}
   kNumber = 2,      // \p{N}
   kSpace = 4,       // \s
-  kWord = 8,        // \w of Split's expressions
-  kPlainWord = 16,  // \w of Whitespace and of single_word: another engine
-  kNumeric = 32,    // of Digits: another version of \p{N}
+  kWord = 8,        // \w in Split's expressions
+  kPlainWord = 16,  // \w in Whitespace and single_word: another engine
+  kNumeric = 32,    // in Digits: another version of \p{N}
   kBloomStop = 64,  // what ends a piece in BLOOM's expression, white space included
 };
 
-// Flags of every code point in two steps, so that the blocks in use stay in the cache.
+// Flags of every code point, in a two-level table, so that the blocks in use stay in the cache.
 class CharTable {
  public:
   static const CharTable& get();
@@ -39,16 +39,16 @@ class CharTable {
 };
 
 // The code points of a property as regular expressions name it (L, Lu, Letter, Nd, ..., any case, underscores and
-// spaces ignored), sorted; nothing if the name is not one of a general category.
+// spaces ignored), sorted; nothing if the name is not a general category.
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name);
 std::vector<CodePointRange> flag_ranges(CharFlags flag);
 
-// One or two characters; the character itself where it has no lower case.
+// One or two characters; the character itself if it has no lower case.
 void append_lower_case(std::u32string& text, char32_t c);
-// Each character that has a lower case, with the (first) character of it.
+// Each character that has a lower case, with the first character of that.
 std::vector<std::pair<char32_t, char32_t>> lower_case_pairs();
 
-// Empty where the character stands for itself.
+// Empty if the character stands for itself.
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility);
 int combining_class(char32_t c);
 std::optional<char32_t> composition(char32_t first, char32_t second);

@@ -10,7 +10,7 @@ struct Sequence {
   bool well_formed;
 };
 
-// The sequence at `at`: a whole character, or the longest part that could have begun one (at least a byte).
+// The sequence at `at`: a whole character, or the longest part that could begin one (at least one byte).
 Sequence sequence_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);
@@ -57,7 +57,7 @@ std::u32string to_utf32(std::string_view text) {
 std::size_t num_well_formed_bytes(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    std::uint64_t eight = 0;  // of ASCII, most often
+    std::uint64_t eight = 0;  // usually ASCII
     while (at + sizeof eight <= text.size()) {
       std::memcpy(&eight, text.data() + at, sizeof eight);
       if ((eight & 0x8080808080808080ULL) != 0) break;

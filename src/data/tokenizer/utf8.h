@@ -8,7 +8,7 @@
 
 namespace tessera::internal {
 
-// How many bytes the character that begins with `lead` has, in well-formed text.
+// The number of bytes of the character that begins with `lead`, in well-formed text.
 inline std::size_t utf8_length(unsigned char lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
@@ -22,7 +22,7 @@ inline char32_t utf8_decode(const char* at) {
   return static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F));
 }
 
-// Where the character that ends before `end` begins; `end` is not the text's beginning.
+// The start of the character that ends before `end`; `end` is not the text's beginning.
 inline std::size_t utf8_previous(std::string_view text, std::size_t end) {
   do {
     --end;
@@ -33,7 +33,7 @@ inline std::size_t utf8_previous(std::string_view text, std::size_t end) {
 void append_utf8(std::string& text, char32_t character);
 std::u32string to_utf32(std::string_view well_formed);
 
-// The bytes from the beginning that are well-formed UTF-8: all of them, or up to the first that is not.
+// The number of leading bytes that are well-formed UTF-8: all of them, or up to the first that is not.
 std::size_t num_well_formed_bytes(std::string_view text);
 
 // Each maximal ill-formed part becomes one U+FFFD, as Unicode recommends (chapter 3, 'U+FFFD substitution of maximal

@@ -19,7 +19,7 @@ using IdOfToken = std::unordered_map<std::string, std::int32_t, StringHash, std:
 
 class Vocabulary {
  public:
-  // The token that already has this id, if one has: then nothing is added.
+  // Returns the token that already has this id, if any; then nothing is added.
   std::optional<std::string> add(std::string token, std::int32_t id) {
     if (static_cast<std::size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<std::size_t>(id) + 1);
     if (tokens_[static_cast<std::size_t>(id)]) return *tokens_[static_cast<std::size_t>(id)];
@@ -33,7 +33,7 @@ class Vocabulary {
     if (found == ids_.end()) return std::nullopt;
     return found->second;
   }
-  // Nothing where no token has the id.
+  // Null if no token has the id.
   const std::string* token_of(std::int32_t id) const {
     if (id < 0 || static_cast<std::size_t>(id) >= tokens_.size()) return nullptr;
     const auto& token = tokens_[static_cast<std::size_t>(id)];

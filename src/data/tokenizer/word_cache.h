@@ -1,4 +1,4 @@
-// What short pieces became, so that the common words of a text are merged once. Used by one thread at a time.
+// Caches the tokens of short pieces, so that the common words of a text are merged once. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tessera::internal {
 
-// Direct-mapped: a new piece takes the place of an old one, so there is nothing to grow, clear or attack. An entry is
-// one cache line; pieces or results that do not fit are simply not remembered.
+// Direct-mapped: a new piece replaces an old one, so there is nothing to grow, clear or attack. An entry is one cache
+// line; pieces or results that do not fit are simply not cached.
 class WordCache {
  public:
   static constexpr std::size_t kMaxKeyBytes = 31, kMaxTokens = 7;

@@ -1,7 +1,7 @@
-// AdamW for ARM by hand. What limits it there are roots and divisions: two of the four vector pipes have them, and a
-// pipe is chosen before it is known to be free. Four of one kind in a row use both; scattered between other
-// instructions, as the compiler orders them, they wait for each other (measured on Neoverse V1: 33 GB/s, in rows 37
-// GB/s).
+// AdamW for ARM, by hand. Square roots and divisions are the bottleneck: only two of the four vector pipes have them,
+// and a pipe is chosen before it is known to be free. Four of one kind in a row use both pipes; scattered between other
+// instructions, as the compiler orders them, they wait for each other (measured on Neoverse V1: 33 GB/s scattered, 37
+// GB/s in a row).
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -51,7 +51,7 @@ inline void divide(float32x4_t* x, const float32x4_t* by) {
       : "w"(by[0]), "w"(by[1]), "w"(by[2]), "w"(by[3]));
 }
 
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 inline uint16x8_t as_bf16_by_integers(float32x4_t low, float32x4_t high) {
   const auto rounded = [](float32x4_t x) {
     const uint32x4_t bits = vreinterpretq_u32_f32(x);
@@ -62,7 +62,7 @@ inline uint16x8_t as_bf16_by_integers(float32x4_t low, float32x4_t high) {
   return vuzp2q_u16(rounded(low), rounded(high));
 }
 
-// The same by the instruction that newer processors have.
+// The same with the instruction that newer processors have.
 inline uint16x8_t as_bf16(float32x4_t low, float32x4_t high) {
   uint16x8_t result;
   asm(".arch_extension bf16\n bfcvtn %0.4h, %1.4s\n bfcvtn2 %0.8h, %2.4s" : "=&w"(result) : "w"(low), "w"(high));
@@ -137,7 +137,7 @@ struct AdamWLanes {
       step<kHasBf16, kHasL2>(params + i, grads + i, kCopies ? copy + i : copy, mean + i, square_mean + i);
     }
     if (i == n) return;
-    // The rest goes through the same instructions, so that it gets the same bits.
+    // The remainder goes through the same instructions, so that it gets the same bits.
     float p[kStep] = {}, m[kStep] = {}, v[kStep] = {};
     G g[kStep] = {};
     C c[kStep] = {};

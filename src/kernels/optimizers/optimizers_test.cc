@@ -1,4 +1,4 @@
-// AdamW, Adam and SGD against torch.optim's steps (tools/references/kernels.py), and what shards and types must not
+// AdamW, Adam and SGD against torch.optim's steps (tools/references/kernels.py), and what sharding and types must not
 // change.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
