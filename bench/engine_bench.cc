@@ -107,15 +107,14 @@ class PlainLoop : public Trainer {
     std::vector<at::Tensor> sums;
     for (const State& state : states_) sums.push_back(kernels::block_square_sums(state.gradient().flatten()));
     const double norm = std::sqrt(kernels::add_in_order(at::cat(sums))) / work_.num_counted();
-    kernels::AdamW how;
-    how.learning_rate = kLearningRate;
-    how.gradient_scale = std::min(1.0, kMaxNorm / (norm + 1e-6)) / work_.num_counted();
-    ++num_updates_;
+    const UpdateNumbers update{.learning_rate = kLearningRate,
+                               .gradient_scale = std::min(1.0, kMaxNorm / (norm + 1e-6)) / work_.num_counted(),
+                               .step = ++num_updates_};
     for (State& state : states_) {
-      kernels::AdamWBuffers buffers{
-          state.master.flatten(), state.gradient().flatten(), state.mean.flatten(), state.square_mean.flatten(), {}};
-      if (work_.type != at::kFloat) buffers.copy = state.parameter.detach().flatten();
-      kernels::adamw_step(buffers, how, num_updates_);
+      OptimizerSlice slice{
+          state.master.flatten(), state.gradient().flatten(), {state.mean.flatten(), state.square_mean.flatten()}};
+      if (work_.type != at::kFloat) slice.copy = state.parameter.detach().flatten();
+      optimizer_of("adamw").update(slice, {}, update);
       state.parameter.mutable_grad().reset();
       state.sum.reset();
     }
@@ -130,17 +129,17 @@ class PlainLoop : public Trainer {
 
 class EngineLoop : public Trainer {
  public:
-  EngineLoop(World& world, const Work& work, const Placement& placement)
+  EngineLoop(World& world, const Work& work, const SpreadOptions& spread)
       : work_(work), model_(work.config, at::device(at::kMeta)) {
     EngineOptions options;
-    options.placement = placement;
+    options.spread = spread;
     options.types = {work.type, work.type, work.micro_batches.size() > 1};
     options.device = work.device;
     options.first_values = [this](const std::string& name, at::Tensor values) {
       initialise_parameter(values, name, model_.initializer_range(), kSeed);
     };
     engine_ = std::make_unique<Engine>(world, model_, model_.units(), options);
-    optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, kernels::AdamW{});
+    optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, choose_optimizer("adamw"));
     model_.train();
   }
 
@@ -224,7 +223,7 @@ void overhead(World& world) {
              work.config.hidden_size, work.micro_batches[0].input_ids.numel(), at::get_num_threads());
   for (const char* strategy : {"single", "full_shard"}) {
     PlainLoop plain(work);
-    EngineLoop ours(world, work, placement_of(strategy));
+    EngineLoop ours(world, work, SpreadOptions{.strategy = strategy});
     mark(fmt::format("engine overhead at one rank, {}", strategy), ratio_of(ours, plain, 50, strategy), false, 1.03);
   }
 }
@@ -259,13 +258,14 @@ void gpu(World& world) {
   }
   fmt::print("BLOOM-560M, bf16, batch {} x accumulation {}, {}\n", kBatch, kAccumulation, gpu_support()->info(0).name);
   {
-    EngineLoop single(world, work, placement_of("single")), full_shard(world, work, placement_of("full_shard"));
+    EngineLoop single(world, work, SpreadOptions{.strategy = "single"}),
+        full_shard(world, work, SpreadOptions{.strategy = "full_shard"});
     mark("speed of full_shard at one rank, of single's", 1 / ratio_of(full_shard, single, 60, "full_shard"), true,
          0.95);
   }
   {
     PlainLoop plain(work);
-    EngineLoop single(world, work, placement_of("single"));
+    EngineLoop single(world, work, SpreadOptions{.strategy = "single"});
     mark("engine overhead at one rank, single", ratio_of(single, plain, 60, "single"), false, 1.03);
   }
   // What `tessera train` makes of it unless told otherwise: the micro-batches of an update are one pass.

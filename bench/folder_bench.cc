@@ -18,11 +18,11 @@
 #include <map>
 #include <memory>
 
+#include "core/error.h"
+#include "support/shell_module.h"
 #include "weights/load_weights.h"
 #include "weights/weights.h"
 #include "weights/write_model_folder.h"
-#include "core/error.h"
-#include "support/shell_module.h"
 
 namespace tessera {
 namespace {

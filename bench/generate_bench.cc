@@ -17,10 +17,10 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
+#include "jobs/answers.h"
 #include "model/bloom.h"
 #include "model/initialise.h"
 #include "squad_like.h"
-#include "jobs/answers.h"
 
 namespace tessera {
 namespace {
@@ -138,7 +138,7 @@ int run_in(World& world, at::ScalarType type, const std::string& what) {
   initialise(model, 1);
   model.eval();
   EngineOptions options;
-  options.placement = placement_of("single");
+  options.spread.strategy = "single";
   options.types = {type, type, false};
   options.device = world.device();
   Engine engine(world, model, model.units(), options);

@@ -1,7 +1,7 @@
 // The CPU's fused AdamW against a plain copy: bytes that pass through memory in a second, turn by turn in one run.
 //
 // A copy of n bytes reads n and writes n. AdamW reads the parameter, its gradient and two moments and writes three of
-// them, and the half-type copy: 4 + g + 8 bytes read and 12 + c written a number.
+// them, and the half-type copy: 4 + g + 8 bytes read and 12 + c written per number.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -13,12 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/adamw.h"
 #include "kernels/norm.h"
+#include "kernels/optimizers/optimizer_slice.h"
 #include "kernels/parallel.h"
 
 namespace {
 
+using namespace tessera;
 using namespace tessera::kernels;
 
 // Each turn takes the next slice of buffers that no cache holds, about 32 MB through memory: short beside a time slice
@@ -55,16 +56,14 @@ at::Tensor part_of(const at::Tensor& whole, std::int64_t turn) {
 Row adamw_row(const std::string& name, const at::Tensor& grads, std::optional<at::ScalarType> copy_type) {
   const double bytes = 24.0 + static_cast<double>(grads.element_size()) +
                        (copy_type ? static_cast<double>(c10::elementSize(*copy_type)) : 0.0);
-  AdamWBuffers own{at::randn({kNumel}), grads, at::zeros({kNumel}), at::zeros({kNumel}), {}};
+  OptimizerSlice own{at::randn({kNumel}), grads, {at::zeros({kNumel}), at::zeros({kNumel})}};
   if (copy_type) own.copy = at::zeros({kNumel}, *copy_type);
   return {name, bytes * static_cast<double>(kSlice), [own](std::int64_t turn) {
-            AdamWBuffers part{part_of(own.params, turn),
-                              part_of(own.grads, turn),
-                              part_of(own.mean, turn),
-                              part_of(own.square_mean, turn),
-                              {}};
-            if (own.copy) part.copy = part_of(*own.copy, turn);
-            adamw_step(part, {.learning_rate = 1e-4, .weight_decay = 0.01}, turn + 1);
+            OptimizerSlice part{part_of(own.params, turn),
+                                part_of(own.grads, turn),
+                                {part_of(own.states[0], turn), part_of(own.states[1], turn)}};
+            if (own.copy.defined()) part.copy = part_of(own.copy, turn);
+            optimizer_of("adamw").update(part, {.weight_decay = 0.01}, {.learning_rate = 1e-4, .step = turn + 1});
           }};
 }
 

@@ -25,12 +25,12 @@
 #include "comm/gpu_support.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "jobs/image_task.h"
 #include "model/resnet.h"
 #include "parallel/engine.h"
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"
 #include "tessera/world.h"
-#include "jobs/image_task.h"
 
 namespace tessera {
 namespace {
@@ -52,13 +52,11 @@ class Ours {
  public:
   Ours(World& world, const Work& work) : work_(work), sums_(at::zeros({3}, at::dtype(at::kDouble).device(at::kCUDA))) {
     EngineOptions options;
-    options.placement = placement_of("single");
+    options.spread.strategy = "single";
     options.device = at::Device(at::kCUDA, 0);
     engine_ = std::make_unique<Engine>(world, model_, model_.units(), options);
-    kernels::Sgd sgd;
-    sgd.momentum = kMomentum;
-    sgd.weight_decay = kDecay;
-    optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, sgd);
+    optimizer_ = std::make_unique<ShardedOptimizer>(
+        *engine_, choose_optimizer("sgd", {.weight_decay = kDecay, .momentum = kMomentum}));
     if (work.type == at::kHalf) scaler_.emplace(LossScaleOptions{});
   }
 

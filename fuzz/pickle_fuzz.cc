@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "weights/pickle.h"
 #include "core/error.h"
+#include "weights/pickle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view pickle(reinterpret_cast<const char*>(data), size);

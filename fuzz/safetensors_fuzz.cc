@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "weights/safetensors.h"
 #include "core/error.h"
+#include "weights/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "weights/torch_file.h"
 #include "core/error.h"
+#include "weights/torch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);

@@ -57,6 +57,7 @@ nlohmann-json3-dev header nlohmann/json.hpp
 libfmt-dev header fmt/core.h
 libgtest-dev header gtest/gtest.h
 libjpeg-dev header jpeglib.h
+libxxhash-dev header xxhash.h
 END_OF_LIST
       ;;
     comfort) # the commit in results, faster rebuilds, faster links, arbitrary tokenizer expressions

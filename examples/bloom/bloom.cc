@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     const Sequences sequences = read_sequences(argument(3, "-"));
     const auto model =
         folder == "-" ? tessera::make_text_model(kSmallConfig, /*seed=*/1) : tessera::load_text_model(folder);
-    tessera::Sharded sharded(world, *model, {.strategy = strategy});
+    tessera::Sharded sharded(world, *model, {.spread = {.strategy = strategy}});
     tessera::Optimizer optimizer(sharded, tessera::AdamW{.learning_rate = folder == "-" ? 1e-2 : 5e-5});
     for (int step = 0; step < kNumSteps; ++step) {
       model->set_dropout_seed(static_cast<std::uint64_t>(step * world.size() + world.rank()));

@@ -10,8 +10,8 @@
 // SAVE_TO, LOAD_FROM: a .safetensors file with the weights; empty means none.
 #include <tessera/checkpoint.h>
 #include <tessera/optimizer.h>
-#include <tessera/placement.h>
 #include <tessera/shard.h>
+#include <tessera/spread.h>
 // Instead of <torch/torch.h>, which takes three times as long to compile.
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
@@ -112,7 +112,8 @@ void print(const tessera::World& world, int step, double loss) {
 // [docs: begin]
 void train_blocks(tessera::World& world, const Arguments& arguments) {
   Net model;
-  tessera::Sharded sharded(world, *model, {.strategy = arguments.strategy, .units = tessera::units_of<Block>(*model)});
+  tessera::Sharded sharded(world, *model,
+                           {.spread = {.strategy = arguments.strategy}, .units = tessera::units_of<Block>(*model)});
   tessera::Optimizer optimizer(sharded, tessera::AdamW{.learning_rate = 3e-3});
   if (!arguments.load_from.empty()) tessera::load_weights(sharded, arguments.load_from);
   for (int step = 0; step < kNumSteps; ++step) {
@@ -143,13 +144,13 @@ void train(tessera::Sharded& sharded, const Arguments& arguments, const LossOfBa
 
 void train_sequential(tessera::World& world, const Arguments& arguments) {
   torch::nn::Sequential model = make_sequential();
-  tessera::Sharded sharded(world, *model, {.strategy = arguments.strategy});
+  tessera::Sharded sharded(world, *model, {.spread = {.strategy = arguments.strategy}});
   train(sharded, arguments, [&](const Batch& batch) { return loss_of(sharded.forward(batch.images), batch); });
 }
 
 void train_whole(tessera::World& world, const Arguments& arguments) {
   PlainNet model;
-  tessera::Sharded sharded(world, *model, {.strategy = arguments.strategy});
+  tessera::Sharded sharded(world, *model, {.spread = {.strategy = arguments.strategy}});
   train(sharded, arguments, [&](const Batch& batch) {
     return sharded.forward([&] { return loss_of(model->forward(batch.images), batch); });
   });

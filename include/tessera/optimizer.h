@@ -1,12 +1,13 @@
 // Updates the parameters of a Sharded (tessera/shard.h): each rank the part that its strategy gives it, fused.
 //
-// One Optimizer a Sharded, which must outlive it. Every rank gives the same arguments. One thread at a time.
+// One Optimizer per Sharded, which must outlive it. Every rank gives the same arguments. One thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "tessera/optimizer_numbers.h"
 #include "tessera/shard.h"
 
 namespace tessera {
@@ -25,6 +26,14 @@ struct Sgd {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
+};
+
+// Any other optimizer, by a word of `tessera train --optim`: {"lion_32bit", 1e-4, {.weight_decay = 0.1}}. It reads the
+// numbers that its formula has.
+struct NamedOptimizer {
+  std::string name;
+  double learning_rate = 1e-3;
+  OptimizerNumbers numbers{};
 };
 
 struct StepOptions {
@@ -46,6 +55,7 @@ class Optimizer {
   // Throws where an option is out of its range.
   Optimizer(Sharded& sharded, const AdamW& options);
   Optimizer(Sharded& sharded, const Sgd& options);
+  Optimizer(Sharded& sharded, const NamedOptimizer& options);
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;

@@ -1,6 +1,6 @@
-// A torch::nn::Module of your own, spread over the ranks by one word: DDP, ZeRO or FSDP (tessera/placement.h).
+// A torch::nn::Module of your own, spread over the ranks by one word: DDP, ZeRO or FSDP (tessera/spread.h).
 //
-//   tessera::Sharded sharded(world, *model, {.strategy = "full_shard"});
+//   tessera::Sharded sharded(world, *model, {.spread = {.strategy = "full_shard"}});
 //   tessera::Optimizer optimizer(sharded, tessera::AdamW{.learning_rate = 1e-3});      // tessera/optimizer.h
 //   for (...) {
 //     at::Tensor loss = sharded.forward([&] { return loss_of(model->forward(x, sharded), y); });
@@ -16,7 +16,7 @@
 //   - The model's forward takes a UnitRunner and runs its blocks by runner.run(block, x) (tessera/unit.h); the blocks
 //     are `.units = tessera::units_of<Block>(*model)`, or the model is a UnitModel. This Sharded is the runner.
 //
-// Order: forward, backward, step; with several micro-steps an update: forward, accumulate, ..., forward, backward,
+// Order: forward, backward, step; with several micro-steps per update: forward, accumulate, ..., forward, backward,
 // step. There is no zero_grad: a step uses the gradients up. Every rank makes the same calls in the same order, each
 // with its own part of the batch. Evaluation: forward under torch::NoGradGuard, after a step.
 // Buffers (batch norm's statistics) are rank 0's, taken over before each step's first pass, as DDP does it.
@@ -40,36 +40,36 @@
 #include <type_traits>
 #include <vector>
 
+#include "tessera/spread.h"
 #include "tessera/unit.h"
 #include "tessera/world.h"
 
 namespace tessera {
 
 struct ShardOptions {
-  std::string strategy = "ddp";
+  SpreadOptions spread{};  // strategy, offload, prefetch
   // Empty: those of a UnitModel, the children of a Sequential, else one for the whole model. Parameters in no unit, or
   // in several, form the root, which is whole during a pass.
   std::vector<Unit> units{};
   // What the model computes in: float32, bfloat16 or float16 (with a loss scale, as torch's GradScaler keeps it).
-  // Inputs must have this type, too; buffers stay as they are, so libtorch's batch norm takes float32 only. The values
-  // that the optimizer updates are float32 always.
+  // Inputs must have this type too; buffers stay as they are, so libtorch's batch norm takes float32 only. The values
+  // that the optimizer updates are always float32.
   at::ScalarType compute_type = at::kFloat;
-  bool accumulates = false;         // accumulate() will be used
-  bool recomputes = false;          // keep only the inputs of units for backward and compute them again there
-  bool offload_optimizer = false;   // optimizer state and its update in host memory
-  bool offload_parameters = false;  // where parameters are split: in host memory between uses
-  // With offload_optimizer on a GPU: an update runs beside the next step, which still uses the values before it.
-  // Faster, with other losses than every other way. Evaluations (passes without gradients between steps) and saving see
-  // the newest values, and so does the step after them: when they come changes the losses.
-  bool delayed_update = false;
+  std::optional<at::ScalarType> reduce_type{};  // of gradients between ranks; none: the compute type
+  bool accumulates = false;                     // accumulate() will be used
+  bool recomputes = false;                      // keep only the inputs of units for backward and recompute the rest
   // By name: parameters that the optimizer's weight decay leaves alone, e.g. biases and norms.
   std::function<bool(const std::string& name)> is_exempt_from_decay{};
+  // Values to start with, asked for unit by unit: the model may then be on the meta device, and no rank ever holds more
+  // of it than the strategy says plus one unit. Only rank 0 asks, unless spread.sync_module_states is off. Empty: the
+  // parameters' own values.
+  ParameterSource first_values{};
 };
 
 class Sharded : public UnitRunner {
  public:
-  // Collective. Moves the model to the world's device, unit by unit. Every rank begins with rank 0's values. Throws
-  // where the strategy is not known, the ranks' models are not alike, or a unit is not of this model.
+  // Collective. Moves the model to the world's device, unit by unit. Every rank starts with rank 0's values. Throws
+  // where the strategy is not known, the ranks' models do not match, or a unit is not of this model.
   Sharded(World& world, torch::nn::Module& model, const ShardOptions& options = {});
   ~Sharded() override;
   Sharded(const Sharded&) = delete;

@@ -7,7 +7,8 @@
 //   zero2                whole                                  split       split             all ranks
 //   shard_grad_op        split; whole from forward to backward  split       split             all ranks
 //   zero3 full_shard     split; whole while a unit computes     split       split             all ranks
-//   zero3_hpz            as zero3; backward gathers from a      split       split             all ranks; the second copy
+//   zero3_hpz            as zero3; backward gathers from a      split       split             all ranks; the second
+//   copy
 //                        second copy that each node keeps                                     over the ranks of a node
 //   hybrid_shard         as full_shard                          split       split             the ranks of a node
 //   hybrid_shard_zero2   as shard_grad_op                       split       split             the ranks of a node

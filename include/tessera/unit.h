@@ -33,6 +33,9 @@ struct Unit {
   torch::nn::Module* module;  // owned by the model; every parameter of the unit is in it
 };
 
+// Writes the values that a parameter starts with, in float32, into a tensor of its shape.
+using ParameterSource = std::function<void(const std::string& name, at::Tensor values)>;
+
 namespace internal {
 
 template <typename T>
@@ -62,9 +65,9 @@ class UnitRunner {
   using Body = std::function<at::Tensor(const at::Tensor&)>;
 
   virtual ~UnitRunner() = default;
-  // Called once a unit a forward pass, in the order of the model's list. `body` must only use the unit's own parameters
-  // and what it captured; it may be called again during backward. What it gets and gives must not be modified in place
-  // outside it.
+  // Called once per unit in each forward pass, in the order of the model's list. `body` must only use the unit's own
+  // parameters and what it captured; it may be called again during backward. What it gets and gives must not be
+  // modified in place outside it.
   virtual at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) {
     (void)unit;
     return body(input);

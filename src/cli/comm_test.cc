@@ -6,10 +6,10 @@
 #include <limits>
 #include <optional>
 
-#include "comm/world_settings.h"
 #include "comm/bandwidth/bandwidth.h"
 #include "comm/bandwidth/report.h"
 #include "comm/failure.h"
+#include "comm/world_settings.h"
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/log.h"

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <optional>
 
-#include "weights/model_folder.h"
-#include "weights/weight_tensors.h"
-#include "weights/weights.h"
-#include "weights/write_model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/output.h"
 #include "core/quantity.h"
+#include "weights/model_folder.h"
+#include "weights/weight_tensors.h"
+#include "weights/weights.h"
+#include "weights/write_model_folder.h"
 
 namespace tessera {
 namespace {

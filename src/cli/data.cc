@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <initializer_list>
 
-#include "weights/model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -17,20 +16,21 @@
 #include "data/text/text_report.h"
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct DataSettings {
+struct DataCommandSettings {
   std::vector<std::string> words;
   std::string tokenizer, label_mode, cache_folder;
   std::int64_t max_length = 0, max_samples = 0, subset_seed = 0, batch_size = 0, batch_tokens = 0;
   bool as_json = false, uses_cache = true;
 };
 
-void declare(Schema& schema, DataSettings& s) {
+void declare(Schema& schema, DataCommandSettings& s) {
   const std::string text = "Text", output = "Output";
   schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of pictures", &s.words);
   schema.text("tokenizer", &s.tokenizer)
@@ -83,7 +83,7 @@ std::string cache_text(const TextData& data) {
   }
 }
 
-TextDataSettings text_settings(const Schema& schema, const DataSettings& s, const fs::path& path) {
+TextDataSettings text_settings(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
   TextDataSettings text;
   text.file = path;
   text.subset = {s.max_samples, schema.at("subset_seed").is_set(), static_cast<std::uint64_t>(s.subset_seed)};
@@ -103,7 +103,7 @@ void refuse_given(const Schema& schema, std::initializer_list<const char*> names
   }
 }
 
-void inspect_text(const Schema& schema, const DataSettings& s, const fs::path& path) {
+void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
   if (s.tokenizer.empty()) {
     refuse_given(schema,
                  {"label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
@@ -154,7 +154,7 @@ void inspect_pictures(const Schema& schema, const fs::path& folder) {
   }
 }
 
-void inspect(const Schema& schema, const DataSettings& s, const fs::path& path) {
+void inspect(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
   std::error_code ignored;
   // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
   if (fs::is_directory(path, ignored) && !is_arrow_folder(path)) {
@@ -167,7 +167,7 @@ void inspect(const Schema& schema, const DataSettings& s, const fs::path& path) 
 }  // namespace
 
 int run_data(const std::vector<std::string>& args) {
-  DataSettings settings;
+  DataCommandSettings settings;
   Schema schema("tessera data", "inspect PATH: show what a data file or folder holds");
   declare(schema, settings);
   if (!schema.read_command_line(args)) return 0;

@@ -9,23 +9,26 @@
 #include <filesystem>
 #include <optional>
 
-#include "jobs/qa_answers.h"
-#include "jobs/qa_files.h"
-#include "comm/world_settings.h"
+#include "comm/exchange.h"
 #include "comm/rank_env.h"
+#include "comm/world_settings.h"
 #include "config/schema.h"
 #include "core/clock.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/log_json.h"
 #include "core/output.h"
-#include "train/engine_setup.h"
-#include "train/log_json.h"
-#include "report/log_line.h"
 #include "core/python_text.h"
+#include "jobs/qa_answers.h"
+#include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
-#include "comm/exchange.h"
+#include "parallel/spread_options.h"
+#include "report/log_line.h"
+#include "settings/shared.h"
+#include "train/log_lines.h"
+#include "train/step_setup.h"
 
 namespace tessera {
 namespace {
@@ -35,81 +38,28 @@ namespace fs = std::filesystem;
 struct EvaluateSettings {
   TrainSettings train;  // what of it matters here
   WorldSettings world;
-  std::string strategy, predictions_file;
+  std::string predictions_file;
   std::int64_t subset_seed = -1;
   bool fp16 = false, bf16 = false, as_json = false;
 };
 
-void declare_what(Schema& schema, EvaluateSettings& s) {
-  const std::string group = "What is evaluated";
+void declare(Schema& schema, EvaluateSettings& s) {
+  const std::string what = "What is evaluated", how = "How", output = "Output";
   DataSettings& data = s.train.data;
-  schema.text("model", &s.train.model.name_or_path)
-      .alias("model_name_or_path")
-      .group(group)
-      .help("folder with config.json and weights, or a hub name in the local cache");
-  schema.text("tokenizer", &s.train.model.tokenizer_name)
-      .alias("tokenizer_name")
-      .group(group)
-      .help("where the model's folder has none");
-  schema.text("validation_file", &data.validation_file).group(group).help("questions with answers, in a form of SQuAD");
-  schema.integer("max_eval_samples", &data.max_eval_samples)
-      .preset("0")
-      .at_least(0)
-      .group(group)
-      .help("so many rows, over all ranks; 0: all");
-  schema.integer("subset_seed", &s.subset_seed)
-      .preset("-1")
-      .at_least(-1)
-      .group(group)
-      .help("rows as datasets' shuffle(seed) gives them; -1: the first ones of the file");
-  schema.integer("max_length", &data.max_length)
-      .preset("512")
-      .range(1, 1'000'000)
-      .group(group)
-      .help("tokens of a sequence; longer ones are cut");
-  schema.text("label_mode", &data.label_mode)
-      .preset("answer")
-      .choices(label_mode_names())
-      .group(group)
-      .help("which tokens count for the loss; padded and separate only reproduce the workshops");
-}
-
-void declare_how(Schema& schema, EvaluateSettings& s) {
-  const std::string how = "How", output = "Output";
-  std::vector<std::string> strategies = strategy_names();
-  strategies.insert(strategies.begin(), "auto");
-  schema.integer("per_device_eval_batch_size", &s.train.loop.eval_batch_size)
-      .preset("8")
-      .at_least(1)
-      .group(how)
-      .help("rows of a rank that are one pass for the loss; answers go by memory");
-  schema.boolean("predict_with_generate", &s.train.evaluation.generates)
-      .preset("true")
-      .group(how)
-      .help("exact match and F1 of the model's own answers, by greedy generation");
-  schema.integer("max_new_tokens", &s.train.evaluation.max_new_tokens)
-      .preset("50")
-      .range(1, 1'000'000)
-      .group(how)
-      .help("at most so many tokens an answer");
-  schema.boolean("bf16", &s.bf16).preset("false").group(how).help("compute in bfloat16");
-  schema.boolean("fp16", &s.fp16).preset("false").group(how).help("compute in float16");
-  schema.text("strategy", &s.strategy)
-      .preset("auto")
-      .choices(strategies)
-      .group(how)
-      .help("full_shard, zero3: each rank keeps a part of the model; auto: every rank keeps all of it");
-  schema.boolean("offload_param", &s.train.spread.offload_param)
-      .preset("false")
-      .group(how)
-      .help("parameters live in host memory between uses; where the strategy splits them");
-  schema.boolean("json", &s.as_json)
-      .preset("false")
-      .group(output)
-      .help("one object: eval_loss, exact_match, f1, eval_samples, times and rates");
+  shared::model_name_or_path(schema, s.train.model, what).alias("model");
+  shared::tokenizer_name(schema, s.train.model, what).alias("tokenizer");
+  shared::validation_file(schema, data, what);
+  shared::max_eval_samples(schema, data, what);
+  shared::text_rows(schema, data, &s.subset_seed, what);
+  shared::eval_batch_size(schema, &s.train.loop.eval_batch_size, how).preset("8");
+  shared::generation(schema, s.train.evaluation, how);
+  shared::half_types(schema, &s.fp16, &s.bf16, how);
+  declare(schema, s.train.spread, how, {"strategy", "offload_param", "pin_memory"});
+  shared::as_json(schema, &s.as_json)
+      .help("print one object: eval_loss, exact_match, f1, eval_samples, times and rates");
   schema.text("predictions_file", &s.predictions_file)
       .group(output)
-      .help("the answers as the official script reads them: {\"question's id\": \"answer\"}");
+      .help("write the answers as the official script reads them: {\"question's id\": \"answer\"}");
 }
 
 void refuse(const std::string& message) {
@@ -117,20 +67,20 @@ void refuse(const std::string& message) {
 }
 
 // What can be wrong before any file is opened, and the settings that follow from others.
-void settle(EvaluateSettings& s, int num_ranks) {
+void resolve(EvaluateSettings& s, int num_ranks) {
   if (s.train.model.name_or_path.empty()) refuse("--model FOLDER is missing");
   if (s.train.data.validation_file.empty()) refuse("--validation_file FILE is missing");
   if (s.fp16 && s.bf16) refuse("--fp16 and --bf16 exclude each other; give one");
-  if (s.strategy == "single" && num_ranks > 1) {
-    refuse(fmt::format("--strategy single: there are {} ranks; take ddp or another strategy, or start one", num_ranks));
+  SpreadOptions& spread = s.train.spread;
+  spread = resolve_strategy(spread, num_ranks);
+  if (placement_of(spread).is_for_one_rank && num_ranks > 1) {  // and throws where offload does not fit
+    refuse(fmt::format("--strategy {}: there are {} ranks; use ddp or another strategy, or start one", spread.strategy,
+                       num_ranks));
   }
   if (!s.predictions_file.empty() && !s.train.evaluation.generates) {
     refuse("--predictions_file: needs --predict_with_generate true");
   }
-  s.train.spread.strategy = s.strategy != "auto" ? s.strategy : num_ranks > 1 ? "ddp" : "single";
-  s.train.spread.pin_memory = s.train.spread.offload_param;
-  placement_of(s.train.spread.strategy, {.parameters = s.train.spread.offload_param});  // throws where they do not fit
-  s.train.precision.compute = s.bf16 ? NumberType::kBfloat16 : s.fp16 ? NumberType::kFloat16 : NumberType::kFloat32;
+  s.train.precision.compute = s.bf16 ? NumberType::kBFloat16 : s.fp16 ? NumberType::kFloat16 : NumberType::kFloat32;
   if (s.subset_seed >= 0) s.train.data.subset_seed = s.subset_seed;
 }
 
@@ -195,9 +145,10 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   check_vocabulary(data.text.tokens, *model.model, s.train.data.validation_file);
   const std::string warning = warning_of(label_mode_of(s.train.data.label_mode));
   if (!warning.empty() && world.rank() == 0) log_warn("{}", warning);
-  EngineOptions options = engine_options(s.train, *model.model, world.device());
+  TrainStepOptions options = step_options(s.train, *model.model, world.device());
   options.first_values = FirstValues(model, 0);
-  Engine engine(world, *model.model, units_to_spread(*model.model, s.train.spread), options);
+  TrainStep step(world, *model.model, units_to_spread(*model.model, s.train.wrap), options);
+  Engine& engine = step.engine();
   model.model->eval();
   const LogRecord loss = evaluate_loss(world, engine, *model.model, data.text.tokens, s.train.loop.eval_batch_size);
   const double begin = steady_seconds();
@@ -218,8 +169,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
 int run_evaluate(const std::vector<std::string>& args) {
   EvaluateSettings s;
   Schema schema("tessera evaluate", "loss, exact match and F1 of a model folder on questions with answers");
-  declare_what(schema, s);
-  declare_how(schema, s);
+  declare(schema, s);
   declare(schema, s.world);
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
@@ -227,7 +177,7 @@ int run_evaluate(const std::vector<std::string>& args) {
     return 0;
   }
   const Environment environment = Environment::of_process();
-  settle(s, discover_rank(environment).world_size);
+  resolve(s, discover_rank(environment).world_size);
   WorldOptions options = options_of(s.world, schema);
   if (s.as_json) options.banner = options.log_all_ranks = false;  // the object is all that goes to standard output
   return run_rank(options, [&](World& world) {

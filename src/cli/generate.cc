@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "cli/compute_choice.h"
-#include "weights/load_language_model.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -20,12 +19,15 @@
 #include "model/config_reader.h"
 #include "model/generation.h"
 #include "model/packing.h"
+#include "settings/shared.h"
+#include "weights/load_language_model.h"
 
 namespace tessera {
 namespace {
 
 struct GenerateSettings {
-  std::string model, tokenizer, prompt, prompt_ids, device, dtype;
+  ModelSettings model;
+  std::string prompt, prompt_ids, device, dtype;
   std::int64_t seed = 0;
   bool from_ids = false, as_json = false, with_logits = false;
   GenerationOptions generation;
@@ -33,20 +35,15 @@ struct GenerateSettings {
 
 void declare(Schema& schema, GenerateSettings& s) {
   const std::string what = "What is continued", how = "How", output = "Output";
-  schema.text("model", &s.model)
-      .alias("model_name_or_path")
-      .group(what)
-      .help("folder with config.json and weights, or a hub name in the local cache");
-  schema.text("tokenizer", &s.tokenizer).alias("tokenizer_name").group(what).help("where the model's folder has none");
+  shared::model_name_or_path(schema, s.model, what).alias("model");
+  shared::tokenizer_name(schema, s.model, what).alias("tokenizer");
   schema.text("prompt", &s.prompt).group(what).help("the text to continue");
   schema.text("prompt_ids", &s.prompt_ids)
       .group(what)
       .help("its token ids instead, as a JSON array; needs no tokenizer: \"[1,2]\"");
-  schema.integer("max_new_tokens", &s.generation.max_new_tokens)
+  shared::max_new_tokens(schema, &s.generation.max_new_tokens, how)
       .preset("20")
-      .range(1, 1'000'000)
-      .group(how)
-      .help("at most so many tokens; fewer where the model ends the text");
+      .help("at most this many tokens; fewer if the model ends the text");
   schema.boolean("do_sample", &s.generation.sampling.do_sample)
       .preset("false")
       .group(how)
@@ -55,7 +52,7 @@ void declare(Schema& schema, GenerateSettings& s) {
       .preset("1")
       .range(1e-4, 1e4)
       .group(how)
-      .help("logits are divided by it; with --do_sample");
+      .help("divides the logits; with --do_sample");
   schema.integer("top_k", &s.generation.sampling.top_k)
       .preset("50")
       .at_least(0)
@@ -66,22 +63,20 @@ void declare(Schema& schema, GenerateSettings& s) {
       .range(1e-6, 1)
       .group(how)
       .help("draw from the fewest tokens whose probabilities reach it; with --do_sample");
-  schema.integer("seed", &s.seed).preset("0").at_least(0).group(how).help("of the draws");
+  shared::seed(schema, &s.seed, how).preset("0").help("seed of the draws");
   schema.text("device", &s.device)
       .preset("auto")
       .choices({"auto", "cpu", "cuda"})
       .group(how)
-      .help("auto: a GPU if any");
+      .help("where to compute; auto: a GPU if there is one");
   schema.text("dtype", &s.dtype)
       .alias("torch_dtype")
       .preset("float32")
       .choices(compute_type_names())
       .group(how)
       .help("type of weights and computation");
-  schema.boolean("json", &s.as_json)
-      .preset("false")
-      .group(output)
-      .help("one object: ids and text of the prompt and what follows it, num_prompt_ids");
+  shared::as_json(schema, &s.as_json)
+      .help("print one object: ids and text of the prompt and what follows it, num_prompt_ids");
   schema.boolean("logits", &s.with_logits)
       .preset("false")
       .group(output)
@@ -89,7 +84,7 @@ void declare(Schema& schema, GenerateSettings& s) {
 }
 
 void check(const Schema& schema, GenerateSettings& s) {
-  if (s.model.empty()) throw UsageError("tessera generate: --model FOLDER is missing");
+  if (s.model.name_or_path.empty()) throw UsageError("tessera generate: --model FOLDER is missing");
   if (schema.at("prompt").is_set() == schema.at("prompt_ids").is_set()) {
     throw UsageError("tessera generate: give either --prompt TEXT or --prompt_ids \"[1,2]\"");
   }
@@ -158,7 +153,8 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
 }
 
 std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {
-  if (!s.tokenizer.empty()) return Tokenizer::load(find_model_folder(s.tokenizer, Environment::of_process()));
+  if (!s.model.tokenizer_name.empty())
+    return Tokenizer::load(find_model_folder(s.model.tokenizer_name, Environment::of_process()));
   const bool has_own = !folder.tokenizer_files().empty();
   if (!s.from_ids && !has_own) {
     throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer PATH, or --prompt_ids instead of --prompt",
@@ -213,7 +209,7 @@ int run_generate(const std::vector<std::string>& args) {
   }
   check(schema, s);
   s.generation.seed = static_cast<std::uint64_t>(s.seed);
-  const ModelFolder folder = ModelFolder::open(find_model_folder(s.model, Environment::of_process()));
+  const ModelFolder folder = ModelFolder::open(find_model_folder(s.model.name_or_path, Environment::of_process()));
   read_generation_config(schema, folder, s);
   check_sampling_flags(schema, s);
   check_is_language_model(folder);  // before it is asked for a tokenizer

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "weights/model_folder.h"
-#include "weights/weight_summary.h"
-#include "weights/weights.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -15,6 +12,9 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "weights/model_folder.h"
+#include "weights/weight_summary.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {

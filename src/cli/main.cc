@@ -1,4 +1,4 @@
-// The program: one subcommand a file, chosen here.
+// The program: one file per subcommand, chosen here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +25,7 @@
 #include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "jobs/jobs.h"
 
 namespace tessera {
 namespace {
@@ -39,6 +40,12 @@ struct Command {
 
 std::vector<std::string> rank_commands();
 
+std::vector<std::string> names_of_jobs() {
+  std::vector<std::string> names;
+  for (const JobTraits* job : job_traits()) names.push_back(job->name);
+  return names;
+}
+
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
       {"launch", "start ranks on this host, as torchrun does",
@@ -52,7 +59,7 @@ const std::vector<Command>& commands() {
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, a line each", run_tokenize},
-      {"train", "train a model: bloom-qa, gpt-qa or resnet-tinyimagenet", run_train},
+      {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
       {"__minder", "", run_minder},
   };
   return all;
@@ -75,20 +82,12 @@ std::string usage() {
   return text + "\n`tessera COMMAND --help` shows a command's options.\n";
 }
 
-int run(const Arguments& arguments) {
-  std::string name = arguments.empty() ? "--help" : arguments.front();
-  if (name == "--help" || name == "-h" || name == "help") {
-    print_out(usage());
-    return arguments.empty() ? static_cast<int>(ExitStatus::kUsage) : 0;
-  }
-  if (name == "--version" || name == "version") {
-    print_out(fmt::format("tessera {}\n", kVersion));
-    return 0;
-  }
+// What the first word asks for; the rest is the command's.
+const Command& find_command(std::string name) {
   if (!name.starts_with("__")) std::replace(name.begin(), name.end(), '_', '-');  // the same, as in settings
   std::vector<std::string> names;
   for (const Command& command : commands()) {
-    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
+    if (command.name == name) return command;
     if (!command.summary.empty()) names.push_back(command.name);
   }
   const auto meant = nearest(name, names);
@@ -104,11 +103,20 @@ int main(int argc, char** argv) {
   open_missing_standard_streams();
   try {
     const Arguments arguments(argv + 1, argv + argc);
-    // `tessera env` tells of a wrong TESSERA_LOG; everything else refuses it.
+    // `tessera env` reports a wrong TESSERA_LOG; everything else refuses it.
     if (arguments.empty() || arguments.front() != "env") {
       configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), 0);
     }
-    return run(arguments);
+    const std::string first = arguments.empty() ? "--help" : arguments.front();
+    if (first == "--help" || first == "-h" || first == "help") {
+      print_out(usage());
+      return arguments.empty() ? static_cast<int>(ExitStatus::kUsage) : 0;
+    }
+    if (first == "--version" || first == "version") {
+      print_out(fmt::format("tessera {}\n", kVersion));
+      return 0;
+    }
+    return find_command(first).run({arguments.begin() + 1, arguments.end()});
   } catch (const Error& error) {
     report_failure(error.what(), static_cast<int>(error.status()));
     return static_cast<int>(error.status());

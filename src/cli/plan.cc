@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "weights/model_folder.h"
-#include "report/plan_report.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -16,6 +14,10 @@
 #include "core/text.h"
 #include "model/language_model.h"
 #include "model/resnet.h"
+#include "parallel/spread_options.h"
+#include "report/plan_report.h"
+#include "settings/shared.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
@@ -26,97 +28,77 @@ constexpr const char* kResNet = "resnet50";
 
 struct PlanSettings {
   std::vector<std::string> words;
-  std::string config_name, strategy, optimizer, device;
-  int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
-  OffloadChoice offload;
+  std::string config_name, strategies, optim, device;
+  int num_ranks = 1, ranks_per_node = 0;
+  SpreadOptions spread;
   bool bf16 = false, fp16 = false, checkpoints = false;
   double momentum = 0;
-  std::int64_t num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0, memory_bytes = 0;
+  std::int64_t num_micro_steps = 1, num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0;
+  std::int64_t memory_bytes = 0;
   bool as_json = false;
 };
 
 void declare_run(Schema& schema, PlanSettings& s) {
   const std::string group = "How it is spread";
-  schema.text("strategy", &s.strategy).preset("all").group(group).help("one, several (zero2,full_shard) or all");
-  schema.integer("ranks", &s.num_ranks).alias("num_ranks").preset("1").range(1, 1'000'000).group(group).help("in all");
+  schema.text("strategy", &s.strategies).preset("all").group(group).help("one, several (zero2,full_shard) or all");
+  schema.integer("ranks", &s.num_ranks)
+      .alias("num_ranks")
+      .preset("1")
+      .range(1, 1'000'000)
+      .group(group)
+      .help("number of ranks in all");
   schema.integer("ranks_per_node", &s.ranks_per_node)
       .preset("0")
       .range(0, 1'000'000)
       .group(group)
-      .help("for hybrid_shard; 0: all are of one node");
-  schema.boolean("offload_optimizer", &s.offload.optimizer)
-      .preset("false")
-      .group(group)
-      .help("master values, moments and reduced gradients in host memory");
-  schema.boolean("offload_param", &s.offload.parameters)
-      .preset("false")
-      .group(group)
-      .help("parameters too, where a strategy splits them");
-  schema.boolean("delayed_update", &s.offload.delayed_update)
-      .preset("false")
-      .group(group)
-      .help("with --offload_optimizer: the update runs beside the next step");
+      .help("for strategies that split over a node; 0: all ranks are on one node");
+  declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update"});
   schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
   schema.bytes("memory", &s.memory_bytes)
       .group(group)
-      .help("of one device (80G): says which rows fit, and what would make one fit");
+      .help("memory of one device (80G): says which strategies fit, and what would make one fit");
 }
 
 void declare_training(Schema& schema, PlanSettings& s) {
   const std::string group = "What is trained";
-  schema.text("config_name", &s.config_name).group(group).help("a config.json instead of MODEL: bloom or tessera-gpt");
-  schema.boolean("bf16", &s.bf16).preset("false").group(group).help("compute in bfloat16, with float32 master values");
-  schema.boolean("fp16", &s.fp16).preset("false").group(group).help("compute in float16, with float32 master values");
-  schema.text("optimizer", &s.optimizer)
-      .alias("optim")
-      .preset("adamw")
-      .choices({"adamw", "adam", "sgd", "adamw_torch", "adamw_torch_fused", "adamw_apex_fused", "adamw_hf"})
-      .group(group)
-      .help("what it keeps for each parameter: two numbers, or with sgd and a momentum one");
-  schema.real("momentum", &s.momentum).preset("0").range(0, 1).group(group).help("of sgd");
-  schema.integer("gradient_accumulation_steps", &s.num_micro_steps)
-      .preset("1")
-      .range(1, 1'000'000)
-      .group(group)
-      .help("micro-batches an update");
-  schema.boolean("gradient_checkpointing", &s.checkpoints)
-      .preset("false")
-      .group(group)
-      .help("blocks are computed again in backward");
-  schema.integer("per_device_train_batch_size", &s.batch_size)
-      .alias("batch_size")
-      .preset("4")
-      .range(1, 1'000'000)
-      .group(group)
-      .help("sequences, or pictures, of a micro-batch of one rank");
-  schema.integer("max_seq_length", &s.length)
+  shared::config_name(schema, &s.config_name, group).help("a config.json instead of MODEL: bloom or tessera-gpt");
+  shared::half_types(schema, &s.fp16, &s.bf16, group);
+  shared::optim(schema, &s.optim, group).alias("optimizer");
+  shared::momentum(schema, &s.momentum, group);
+  shared::accumulation(schema, &s.num_micro_steps, group);
+  shared::gradient_checkpointing(schema, &s.checkpoints, group);
+  shared::train_batch_size(schema, &s.batch_size, group).preset("4");
+  shared::max_length(schema, "max_seq_length", &s.length, group)
       .alias("length")
       .alias("max_length")
-      .preset("512")
-      .range(1, 1 << 24)
-      .group(group)
-      .help("tokens of each sequence");
+      .help("tokens per sequence");
   schema.integer("tokens", &s.num_tokens)
       .range(1, std::int64_t{1} << 40)
       .group(group)
-      .help("of a micro-batch of one rank, instead of batch size x length");
-  schema.integer("image_size", &s.image_size).preset("224").range(32, 1 << 14).group(group).help("resnet50: a side");
-  schema.integer("num_classes", &s.num_classes).preset("1000").range(1, 1 << 24).group(group).help("resnet50");
+      .help("tokens per rank and micro-batch, instead of batch size x length");
+  shared::image_size(schema, &s.image_size, group).help("resnet50: side of an image");
+  schema.integer("num_classes", &s.num_classes).preset("1000").range(1, 1 << 24).group(group).help("resnet50: classes");
+}
+
+SpreadOptions spread_of(const PlanSettings& s, const std::string& strategy) {
+  SpreadOptions spread = s.spread;
+  spread.strategy = strategy;
+  return spread;
 }
 
 std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::string>& left_out) {
   std::vector<std::string> chosen;
-  for (const std::string& word : split(s.strategy, ',')) {
+  for (const std::string& word : split(s.strategies, ',')) {
     const std::string name(trim(word));
     if (name != "all") {
-      placement_of(name, s.offload);  // refuses what is none
+      placement_of(spread_of(s, name));  // refuses what is none
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
       continue;
     }
     for (const std::string& each : strategy_names()) {
-      const Placement row = placement_of(each);
+      const Placement& row = placement_of(each);
       const bool is_possible =
-          (row.over != ShardOver::kNobody || s.num_ranks == 1) && (!s.offload.parameters || row.parameters_split);
+          (!row.is_for_one_rank || s.num_ranks == 1) && (!s.spread.offload_parameters || row.parameters.is_split());
       (is_possible ? chosen : left_out).push_back(each);
     }
   }
@@ -124,8 +106,7 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
 }
 
 int num_moments_of(const PlanSettings& s) {
-  if (s.optimizer != "sgd") return 2;
-  return s.momentum > 0 ? 1 : 0;
+  return static_cast<int>(optimizer_of(s.optim).states({.momentum = s.momentum}).size());
 }
 
 PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text) {
@@ -138,7 +119,7 @@ PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text
   options.num_moments = num_moments_of(s);
   options.num_ranks = s.num_ranks;
   options.ranks_per_node = s.ranks_per_node;
-  options.num_micro_steps = s.num_micro_steps;
+  options.num_micro_steps = static_cast<int>(s.num_micro_steps);
   options.checkpoints_activations = s.checkpoints;
   options.on_gpu = s.device == "cuda";
   StepShape& shape = request.shape;
@@ -169,8 +150,11 @@ void check(const Schema& schema, const PlanSettings& s) {
   if (is_set("tokens") && is_set("per_device_train_batch_size")) {
     throw UsageError("--tokens and --per_device_train_batch_size both say how large a micro-batch is: give one");
   }
-  if (s.momentum > 0 && s.optimizer != "sgd") throw UsageError("--momentum: only with --optimizer sgd");
-  if (s.device == "cpu" && (s.offload.optimizer || s.offload.parameters)) {
+  const OptimizerKind& optimizer = optimizer_of(s.optim);
+  const bool reads_momentum =
+      std::find(optimizer.reads.begin(), optimizer.reads.end(), "momentum") != optimizer.reads.end();
+  if (s.momentum > 0 && !reads_momentum) throw UsageError("--momentum: only with --optimizer sgd");
+  if (s.device == "cpu" && (s.spread.offload_optimizer || s.spread.offload_parameters)) {
     throw UsageError("offload with --device cpu: a CPU's memory is the host's already");
   }
   const bool is_resnet = s.words == std::vector<std::string>{kResNet};
@@ -219,7 +203,7 @@ int run_plan(const std::vector<std::string>& args) {
   schema.positionals("MODEL", &s.words);
   declare_training(schema, s);
   declare_run(schema, s);
-  schema.boolean("json", &s.as_json).preset("false").group("Output").help("one JSON object, in bytes");
+  shared::as_json(schema, &s.as_json).help("print one JSON object, in bytes");
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
     print_out(schema.config_text());
@@ -232,12 +216,12 @@ int run_plan(const std::vector<std::string>& args) {
   const std::vector<std::string> strategies = strategies_of(s, report.left_out);
   report.model = is_text ? plan_text_model(config_of(s), report.request.shape) : plan_resnet(s);
   report.request.options.buffer_bytes = report.model.buffer_bytes;
-  report.optimizer = s.optimizer;
+  report.optimizer = optimizer_of(s.optim).name;
   report.is_text = is_text;
   if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;
-    request.options.placement = placement_of(name, s.offload);
+    request.options.spread = spread_of(s, name);
     report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
   }
   add_advice(report);

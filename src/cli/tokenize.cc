@@ -6,13 +6,13 @@
 #include <iostream>
 #include <limits>
 
-#include "weights/model_folder.h"
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/output.h"
 #include "data/tokenizer/tokenizer.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {

@@ -127,6 +127,15 @@ Setting& Setting::group(const std::string& title) {
   return *this;
 }
 
+Setting& Setting::meaning(std::function<std::string(const std::string& text)> of) {
+  meaning_ = std::move(of);
+  return *this;
+}
+
+bool Setting::means_the_same(const std::string& a, const std::string& b) const {
+  return parse(a) == parse(b) || (meaning_ && meaning_(a) == meaning_(b));
+}
+
 Setting& Setting::list() {
   is_list_ = true;
   return *this;

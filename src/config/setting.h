@@ -38,9 +38,11 @@ class Setting {
   Setting& choices(std::vector<std::string> allowed);
   Setting& help(const std::string& text);
   Setting& group(const std::string& title);  // the heading in --help and in the docs
-  Setting& list();                           // several values, separated by commas; the component splits them
-  Setting& secret();                         // never printed: shown as "(set)"
-  Setting& hidden();                         // in no help and no table; printed only if a source has set it
+  // Texts with the same meaning are one value to whoever compares two sources: adamw_hf and adamw_torch.
+  Setting& meaning(std::function<std::string(const std::string& text)> of);
+  Setting& list();    // several values, separated by commas; the component splits them
+  Setting& secret();  // never printed: shown as "(set)"
+  Setting& hidden();  // in no help and no table; printed only if a source has set it
 
   const std::string& name() const { return name_; }
   Source source() const { return source_; }
@@ -52,6 +54,8 @@ class Setting {
   const std::string& text() const { return text_; }
   // "default", "command line", "ds.json", "LR in the environment"
   const std::string& origin() const { return origin_; }
+
+  bool means_the_same(const std::string& a, const std::string& b) const;
 
   // The text's value; otherwise throws UsageError "expected ..." (without the text, which may be secret).
   Value parse(const std::string& text) const;
@@ -84,6 +88,7 @@ class Setting {
   bool hidden_ = false;
   bool has_preset_ = false;
   Source source_ = Source::kDefault;
+  std::function<std::string(const std::string&)> meaning_;
   Store store_;
 };
 

@@ -42,6 +42,11 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(message, ExitStatus::kUsage) {}
 };
 
+// A file that the user can mend: "model.bin: it ends too early".
+[[noreturn]] inline void refuse_file(const std::string& origin, const std::string& mistake) {
+  throw UsageError(origin + ": " + mistake);
+}
+
 // The ranks did not find each other, or are not alike: exit status 42.
 inline Error rendezvous_error(const std::string& message) {
   return Error(message, ExitStatus::kRendezvous);

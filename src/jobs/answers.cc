@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "data/text/qa_sequence.h"
-#include "comm/exchange.h"
 #include "jobs/squad_metrics.h"
 
 namespace tessera {
@@ -104,7 +104,7 @@ std::int64_t batch_bytes(const LanguageModel& model, std::int64_t count, std::in
 }  // namespace
 
 bool keeps_whole(const Engine& engine) {
-  return !engine.placement().on(engine.groups().num_shards()).parameters_split;
+  return !engine.placement().in_shards(engine.groups().num_shards()).parameters.is_split();
 }
 
 bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes) {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/log_record.h"
 #include "data/text/squad.h"
 #include "data/text/token_store.h"
 #include "data/tokenizer/tokenizer.h"
 #include "model/generation.h"
 #include "parallel/engine.h"
 #include "tessera/world.h"
-#include "train/log_record.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "model/small_model.h"
-#include "train/engine_setup.h"
+#include "train/step_setup.h"
 
 namespace tessera {
 namespace {

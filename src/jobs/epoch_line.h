@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

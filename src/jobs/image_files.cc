@@ -5,9 +5,9 @@
 
 #include <utility>
 
+#include "core/error.h"
 #include "weights/load_weights.h"
 #include "weights/model_folder.h"
-#include "core/error.h"
 
 namespace tessera {
 namespace {

@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 
-#include "state/model_output.h"
 #include "core/environment.h"
 #include "core/json.h"
 #include "data/images/image_dataset.h"
 #include "model/resnet.h"
 #include "settings/train_settings.h"
+#include "state/model_output.h"
 
 namespace tessera {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "jobs/train_plan.h"
 #include "core/log.h"
 #include "jobs/answers.h"
+#include "jobs/run_plan.h"
 
 namespace tessera {
 namespace {

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "weights/load_weights.h"
-#include "weights/model_folder.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/text/numpy_permutation.h"
 #include "model/config_reader.h"
-#include "model/gpt_config.h"
 #include "model/initialise.h"
+#include "weights/load_weights.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
@@ -60,23 +59,6 @@ std::vector<std::int64_t> eos_ids_of(const Json& config, const std::optional<Jso
   return ids;
 }
 
-Json gpt_config(const ModelSettings& model, const Tokenizer& tokenizer) {
-  GptConfig config;
-  config.vocab_size = std::max(model.vocab_size, tokenizer.vocab_size());
-  config.hidden_size = model.hidden_size;
-  config.num_layers = model.num_layers;
-  config.num_heads = model.num_heads;
-  config.ff_dim = model.ff_dim;
-  config.seq_length = model.seq_length;
-  config.learned_positions = model.learned_positions;
-  config.dropout = model.dropout;
-  Json json = config.to_json();
-  if (const auto id = tokenizer.bos_id()) json["bos_token_id"] = *id;
-  if (const auto id = tokenizer.eos_id()) json["eos_token_id"] = *id;
-  if (const auto id = tokenizer.pad_id()) json["pad_token_id"] = *id;
-  return json;
-}
-
 TextDataSettings data_settings(const TrainSettings& settings, const std::string& file, std::int64_t max_rows,
                                const Environment& environment) {
   TextDataSettings text;
@@ -120,7 +102,7 @@ std::vector<SquadRow> rows_with_answers(const TextDataSettings& text, const std:
 
 }  // namespace
 
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment) {
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, const ScratchConfig& scratch) {
   const ModelSettings& model = settings.model;
   fs::path folder;
   Json config;
@@ -132,19 +114,17 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     config = opened.config();
     generation = opened.generation_config();
     origin = (folder / "config.json").string();
-  } else if (settings.job == Job::kBloomQa) {
+  } else if (scratch.without_tokenizer) {
+    config = scratch.without_tokenizer();
     origin = model.config_name;
-    config = read_json_file(origin);
-    if (!config.is_object()) throw UsageError(origin + ": expected a JSON object");
-    if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
   }
   const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
-  // What is no text model is refused as that, before it is asked for a tokenizer.
+  // What is not a text model is refused as such, before it is asked for a tokenizer.
   std::shared_ptr<LanguageModel> made = config.is_null() ? nullptr : make();
   TokenizerPlace place = find_tokenizer(settings, folder, environment);
   Tokenizer tokenizer = Tokenizer::load(place.path);
   if (!made) {
-    config = gpt_config(model, tokenizer);
+    config = scratch.with_tokenizer(tokenizer);
     made = make();
   }
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);

@@ -4,20 +4,21 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "weights/weights.h"
-#include "state/model_output.h"
 #include "core/environment.h"
 #include "core/json.h"
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
-#include "model/language_model.h"
 #include "jobs/answers.h"
+#include "model/language_model.h"
 #include "settings/train_settings.h"
+#include "state/model_output.h"
+#include "weights/weights.h"
 
 namespace tessera {
 
@@ -31,8 +32,14 @@ struct QaModel {
   std::vector<std::int64_t> eos_ids;
 };
 
+// The config.json of a model that no folder gives: either of the two.
+struct ScratchConfig {
+  std::function<Json()> without_tokenizer{};
+  std::function<Json(const Tokenizer&)> with_tokenizer{};
+};
+
 // Throws UsageError where a folder has no tokenizer, a config is not right, or a file is missing.
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment);
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, const ScratchConfig& scratch = {});
 
 SavedModel saved_model_of(const QaModel& model);
 

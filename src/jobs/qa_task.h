@@ -10,8 +10,8 @@
 
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
-#include "model/language_model.h"
 #include "jobs/qa_evaluation.h"
+#include "model/language_model.h"
 #include "train/task.h"
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

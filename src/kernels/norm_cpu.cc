@@ -1,3 +1,5 @@
+#include "kernels/norm_cpu.h"
+
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -5,7 +7,6 @@
 
 #include "kernels/half_numbers.h"
 #include "kernels/norm.h"
-#include "kernels/norm_cpu.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

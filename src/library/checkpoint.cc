@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "weights/load_weights.h"
 #include "core/error.h"
-#include "state/optimizer_file.h"
 #include "library/optimizer_impl.h"
+#include "state/optimizer_file.h"
 #include "state/weights_file.h"
+#include "weights/load_weights.h"
 
 namespace tessera {
 namespace {
@@ -22,7 +22,7 @@ void check_ready(const Sharded::Impl& sharded, const char* call) {
 }
 
 SpreadModel spread_of(Sharded::Impl& sharded) {
-  return {sharded.world, *sharded.engine, sharded.model,
+  return {sharded.world, sharded.step.engine(), sharded.model,
           [&sharded](const char* call, const std::function<void()>& work) { sharded.guarded(call, work); }};
 }
 
@@ -31,7 +31,7 @@ SpreadModel spread_of(Sharded::Impl& sharded) {
 void save_weights(Sharded& sharded, const std::filesystem::path& file) {
   Sharded::Impl& impl = sharded.impl();
   check_ready(impl, "save_weights");
-  impl.guarded("save_weights", [&] { impl.make_buffers_alike(); });
+  impl.guarded("save_weights", [&] { impl.sync_buffers(); });
   write_weights_file(spread_of(impl), file);
 }
 
@@ -52,18 +52,16 @@ void save_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
   Optimizer::Impl& impl = optimizer.impl();
   Sharded::Impl& sharded = impl.sharded;
   check_ready(sharded, "save_optimizer");
-  const LossScaler* scaler = sharded.scaler ? &*sharded.scaler : nullptr;
-  write_optimizer_file(spread_of(sharded), impl.optimizer, scaler, file);
+  write_optimizer_file(spread_of(sharded), sharded.step, file);
 }
 
 void load_optimizer(Optimizer& optimizer, const std::filesystem::path& file) {
   Optimizer::Impl& impl = optimizer.impl();
   Sharded::Impl& sharded = impl.sharded;
   check_ready(sharded, "load_optimizer");
-  const LossScaler::State scale = sharded.scaler ? sharded.scaler->state() : LossScaler::State();
-  const OptimizerNumbers read = read_optimizer_file(spread_of(sharded), impl.optimizer, scale, file);
-  impl.optimizer.set_num_updates(read.num_updates);
-  if (sharded.scaler) sharded.scaler->set_state(read.scale);
+  const OptimizerProgress read = read_optimizer_file(spread_of(sharded), sharded.step, file);
+  sharded.step.optimizer().set_num_updates(read.num_updates);
+  if (sharded.step.scaler() != nullptr) sharded.step.scaler()->set_state(read.scale);
 }
 
 }  // namespace tessera

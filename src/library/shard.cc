@@ -7,26 +7,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/failure.h"
 #include "core/error.h"
 #include "library/shard_impl.h"
 
 namespace tessera {
 namespace {
 
-EngineOptions engine_options(const ShardOptions& options, const World& world) {
-  if (options.compute_type != at::kFloat && options.compute_type != at::kBFloat16 &&
-      options.compute_type != at::kHalf) {
-    throw UsageError(
-        fmt::format("compute_type {}: expected Float, BFloat16 or Half", c10::toString(options.compute_type)));
-  }
-  EngineOptions engine;
-  engine.placement = placement_of(options.strategy, {.optimizer = options.offload_optimizer,
-                                                     .parameters = options.offload_parameters,
-                                                     .delayed_update = options.delayed_update});
-  engine.types = {options.compute_type, at::kFloat, options.accumulates};
-  engine.is_exempt_from_decay = options.is_exempt_from_decay;
-  engine.device = world.device();
-  return engine;
+TrainStepOptions step_options(const ShardOptions& options, const World& world) {
+  TrainStepOptions step;
+  step.spread = options.spread;
+  step.compute_type = options.compute_type;
+  step.reduce_type = options.reduce_type;
+  if (options.compute_type == at::kHalf) step.loss_scale.emplace();
+  step.accumulates = options.accumulates;
+  step.recomputes = options.recomputes;
+  step.device = world.device();
+  step.is_exempt_from_decay = options.is_exempt_from_decay;
+  step.first_values = options.first_values;
+  return step;
 }
 
 torch::nn::Module& checked(torch::nn::Module& model) {
@@ -37,11 +36,6 @@ torch::nn::Module& checked(torch::nn::Module& model) {
                     model.name()));
   }
   return model;
-}
-
-std::string text_of(const std::exception& error) {
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  return from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
 }
 
 // Remembers that something is being done, whatever happens in it.
@@ -64,11 +58,10 @@ Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardO
       options(its_options),
       units(choose_units(its_model, its_options.units)),
       map(its_model, units),
-      engine(std::make_unique<Engine>(its_world, its_model, units, engine_options(its_options, its_world))),
-      recomputing(*engine),
+      step(its_world, its_model, units, step_options(its_options, its_world)),
       watch(its_model),
       has_run(units.size(), false) {
-  if (options.compute_type == at::kHalf) scaler.emplace(LossScaleOptions());
+  options.first_values = {};  // it may hold a file
 }
 
 void Sharded::Impl::check_idle(const char* call) const {
@@ -84,7 +77,7 @@ void Sharded::Impl::guarded(const char* call, const std::function<void()>& work)
   try {
     work();
   } catch (const std::exception& error) {
-    failure = fmt::format("{} failed ({})", call, text_of(error));
+    failure = fmt::format("{} failed ({})", call, message_of(error));
     throw;
   } catch (...) {
     failure = fmt::format("{} failed", call);
@@ -92,13 +85,13 @@ void Sharded::Impl::guarded(const char* call, const std::function<void()>& work)
   }
 }
 
-void Sharded::Impl::make_buffers_alike() {
-  if (std::exchange(buffers_may_differ, false)) engine->sync_buffers();
+void Sharded::Impl::sync_buffers() {
+  if (std::exchange(buffers_may_differ, false)) step.engine().sync_buffers();
 }
 
 std::string Sharded::Impl::advice_about_units() const {
   const auto missing = std::find(has_run.begin(), has_run.end(), false);
-  if (missing == has_run.end() || !placement_of(options.strategy).parameters_split) return {};
+  if (missing == has_run.end() || !step.engine().placement().parameters.is_split()) return {};
   return fmt::format(
       "unit '{}' had not been run: if the model called it directly, let it be runner.run(block, x), since its "
       "parameters are there only then",
@@ -110,7 +103,7 @@ void Sharded::Impl::backward(const char* call, const at::Tensor& loss, bool last
   if (gradients_are_complete) {
     throw UsageError(
         fmt::format("{} was called a second time without a step between: call Optimizer::step, or, for "
-                    "several micro-steps an update, accumulate() for all but the last",
+                    "several micro-steps per update, accumulate() for all but the last",
                     call));
   }
   if (!loss.defined() || !loss.requires_grad()) {
@@ -126,7 +119,7 @@ void Sharded::Impl::backward(const char* call, const at::Tensor& loss, bool last
   if (num_passes == 0) throw UsageError(fmt::format("{} needs a forward() before it: each loss is used once", call));
   guarded(call, [&] {
     const Flag flag(in_backward);
-    engine->backward(scaler ? loss * scaler->scale() : loss, last_micro_step);
+    step.backward(loss, step.loss_factor(), last_micro_step);
   });
   num_passes = 0;
   ++num_losses;
@@ -151,10 +144,10 @@ void Sharded::pass(const std::function<void()>& compute) {
     if (at::GradMode::is_enabled()) {
       impl.buffers_may_differ = true;
     } else {
-      impl.make_buffers_alike();
+      impl.sync_buffers();
     }
     try {
-      const auto engine_pass = impl.engine->forward();
+      const auto step_pass = impl.step.forward();
       compute();
     } catch (const c10::Error& error) {
       const std::string advice = impl.advice_about_units();
@@ -210,9 +203,8 @@ at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& b
   if (place->is_unit) {
     const std::size_t index = *place->unit;
     impl.has_run[index] = true;
-    UnitRunner& runner = impl.options.recomputes ? static_cast<UnitRunner&>(impl.recomputing) : *impl.engine;
     // By value: the body may be called again during backward.
-    return runner.run(impl.units[index], input, [&impl, index, body](const at::Tensor& x) {
+    return impl.step.runner().run(impl.units[index], input, [&impl, index, body](const at::Tensor& x) {
       impl.running.push_back(index);
       at::Tensor output = body(x);
       impl.running.pop_back();

@@ -1,15 +1,11 @@
 // What a tessera::Sharded holds, and which call may follow which.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "library/model_map.h"
-#include "model/checkpointing.h"
-#include "parallel/engine.h"
-#include "parallel/loss_scale.h"
+#include "parallel/train_step.h"
 #include "tessera/shard.h"
 
 namespace tessera {
@@ -22,8 +18,8 @@ struct Sharded::Impl {
   // Runs `work`; what it throws makes this Sharded unusable.
   void guarded(const char* call, const std::function<void()>& work);
   void backward(const char* call, const at::Tensor& loss, bool last_micro_step);
-  // Collective, where a pass with gradients may have made batch norm's statistics differ.
-  void make_buffers_alike();
+  // Collective, where a pass with gradients may have made batch norm's statistics differ: all take rank 0's.
+  void sync_buffers();
   // What a forward that failed had not run: the likeliest reason where parameters are released.
   std::string advice_about_units() const;
 
@@ -32,9 +28,7 @@ struct Sharded::Impl {
   ShardOptions options;
   std::vector<Unit> units;
   ModelMap map;
-  std::unique_ptr<Engine> engine;
-  CheckpointRunner recomputing;
-  std::optional<LossScaler> scaler;  // of float16
+  TrainStep step;
   ModelWatch watch;
 
   bool in_forward = false, in_backward = false, has_optimizer = false;

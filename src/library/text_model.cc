@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "weights/load_weights.h"
-#include "weights/model_folder.h"
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "comm/exchange.h"
 #include "library/shard_impl.h"
 #include "model/initialise.h"
 #include "model/language_model.h"
 #include "model/packing.h"
 #include "tessera/checkpoint.h"
+#include "weights/load_weights.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 

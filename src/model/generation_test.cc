@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "model/small_model.h"
+#include "monitor/cpu_tensors.h"
 #include "support/contains.h"
-#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {

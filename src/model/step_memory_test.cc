@@ -12,7 +12,7 @@
 #include "model/checkpointing.h"
 #include "model/resnet.h"
 #include "model/small_model.h"
-#include "support/counting_allocator.h"
+#include "monitor/cpu_tensors.h"
 #include "support/processor.h"
 
 namespace tessera {

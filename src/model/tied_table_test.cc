@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/small_model.h"
-#include "support/counting_allocator.h"
+#include "monitor/cpu_tensors.h"
 
 namespace tessera {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/exchange.h"
 #include "comm/gpu_support.h"
 #include "core/clock.h"
 #include "monitor/nvml.h"
 #include "monitor/process_usage.h"
-#include "comm/exchange.h"
 
 namespace tessera {
 namespace {
@@ -125,23 +125,6 @@ LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& s
 
 LogRecord UtilisationMeter::summary(World& world) const {
   return summary_of(gather_numbers(world, sums()), is_gpu_);
-}
-
-// Under W&B's names, which its own agent gives such readings.
-void UtilisationListener::on_log(const RunMoment& at, const LogRecord&) {
-  const std::optional<Usage>& usage = meter_->last();
-  if (reports_ == nullptr || !usage || at.step == last_step_) return;
-  last_step_ = at.step;
-  LogRecord readings;
-  if (device_ == "cpu") {
-    if (usage->allocated_bytes) readings.set("proc.memory.rssMB", *usage->allocated_bytes / kBytesOfMb);
-    if (usage->busy_percent) readings.set("proc.cpu", *usage->busy_percent);
-  } else {
-    if (usage->used_bytes) readings.set(device_ + ".memoryAllocatedBytes", *usage->used_bytes);
-    if (usage->busy_percent) readings.set(device_ + ".gpu", *usage->busy_percent);
-    if (usage->allocated_bytes) readings.set(device_ + ".tensorBytes", *usage->allocated_bytes);
-  }
-  reports_->on_system_metrics(at, readings);
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // How much memory a run takes and how busy its devices are: read at the end of each step, on every rank.
 //
 //   auto meter = std::make_shared<UtilisationMeter>(usage_reader(world));
-//   listeners.add(std::make_unique<UtilisationListener>(meter, ...));   // on every rank
+//   listeners.add(std::make_unique<UtilisationListener>(meter, ...));   // report/, on every rank
 //   trainer.add_summary([&] { return meter->summary(world); });         // collective
 //
 // Nothing here waits for a GPU. One thread.
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/log_record.h"
 #include "tessera/world.h"
-#include "train/listener.h"
 
 namespace tessera {
 
@@ -63,25 +63,6 @@ class UtilisationMeter {
   double peak_ = 0;
   std::optional<Usage> last_;
   double begun_ = 0, spent_ = 0;  // seconds
-};
-
-class UtilisationListener : public TrainListener {
- public:
-  // `reports`: who hears of readings at each log, as system metrics; null: nobody. It must outlive this.
-  // `device`: "gpu.0" or "cpu".
-  UtilisationListener(std::shared_ptr<UtilisationMeter> meter, Listeners* reports, std::string device)
-      : meter_(std::move(meter)), reports_(reports), device_(std::move(device)) {}
-
-  std::string name() const override { return "utilisation"; }
-  void on_train_begin(const RunMoment&) override { meter_->begin(); }
-  void on_step_end(const RunMoment&) override { meter_->sample(); }
-  void on_log(const RunMoment& at, const LogRecord&) override;
-
- private:
-  std::shared_ptr<UtilisationMeter> meter_;
-  Listeners* reports_;
-  std::string device_;
-  std::int64_t last_step_ = -1;
 };
 
 }  // namespace tessera

@@ -60,10 +60,10 @@ void check_world(const World& world, const SpreadOptions& spread) {
                     placement.strategy, num_ranks_of.at(0), node, num_ranks));
   }
   if (spread.hpz_partition_size > 0 && spread.hpz_partition_size != num_ranks_of.at(0)) {
-    throw UsageError(
-        fmt::format("hpz_partition_size {}: nodes have {} ranks, and the second copy is split over the ranks of a node; "
-                    "write {} or leave it out",
-                    spread.hpz_partition_size, num_ranks_of.at(0), num_ranks_of.at(0)));
+    throw UsageError(fmt::format(
+        "hpz_partition_size {}: nodes have {} ranks, and the second copy is split over the ranks of a node; "
+        "write {} or leave it out",
+        spread.hpz_partition_size, num_ranks_of.at(0), num_ranks_of.at(0)));
   }
 }
 

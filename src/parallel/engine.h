@@ -80,8 +80,8 @@ class Engine : public UnitRunner {
   // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
   // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
   void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
-  // Waits for updates in the background, publishes delayed ones, and throws what went wrong in one: at the end of a run,
-  // and before masters and moments are read. Collective. Not between a forward and its backward.
+  // Waits for updates in the background, publishes delayed ones, and throws what went wrong in one: at the end of a
+  // run, and before masters and moments are read. Collective. Not between a forward and its backward.
   void finish_updates();
   // Collective: every rank takes rank 0's batch-norm statistics. The first pass of a step does it by itself; before
   // evaluation and saving the caller does.

@@ -59,8 +59,8 @@ class FlatUnit {
   void continue_reduce() { gradient_->continue_reduce(); }
   void wait_reduce() { gradient_->wait_reduce(); }
 
-  // The float32 values that the optimizer updates, and their gradient (float32 or the reduce type): of updated(). On the
-  // host where the row offloads the optimizer; the gradient is there after wait_gradient_on_host, from any thread.
+  // The float32 values that the optimizer updates, and their gradient (float32 or the reduce type): of updated(). On
+  // the host where the row offloads the optimizer; the gradient is there after wait_gradient_on_host, from any thread.
   const at::Tensor& master() const { return values_->master(); }
   const at::Tensor& gradient() const { return gradient_->value(); }
   bool has_gradient() const { return gradient_->is_reduced(); }

@@ -51,8 +51,8 @@ Family strategies(const PlanRequest& request) {
   Family family;
   for (const char* name : {"zero1", "zero2", "shard_grad_op", "full_shard"}) {
     if (num_split(placement_of(name)) <= num_split(now)) continue;
-    family.push_back({fmt::format("--strategy {}", name),
-                      [name](PlanRequest& changed) { changed.options.spread.strategy = name; }});
+    family.push_back(
+        {fmt::format("--strategy {}", name), [name](PlanRequest& changed) { changed.options.spread.strategy = name; }});
   }
   return family;
 }

@@ -42,9 +42,9 @@ struct MemoryPlanOptions {
   // A unit's flat gradient is there until its reduction has read it: while the next unit's is made (across nodes, while
   // the next two are). False: gone at once, as where ranks are threads that go in step.
   bool reductions_take_time = true;
-  bool on_gpu = true;  // else the device is a CPU, and offload changes nothing
+  bool on_gpu = true;                    // else the device is a CPU, and offload changes nothing
   bool host_memory_is_separate = false;  // of a CPU: tests say so, as they say it to the engine
-  std::int64_t buffer_bytes = 0;  // of the module: batch-norm's statistics
+  std::int64_t buffer_bytes = 0;         // of the module: batch-norm's statistics
 };
 
 struct MemoryUse {

@@ -20,7 +20,7 @@ std::vector<PlannedUnit> units() {
 
 MemoryPlanOptions options_of(const std::string& strategy, int num_ranks) {
   MemoryPlanOptions options;
-  options.placement = placement_of(strategy);
+  options.spread.strategy = strategy;
   options.types = {at::kBFloat16, at::kBFloat16, false};
   options.num_ranks = num_ranks;
   return options;
@@ -52,8 +52,8 @@ TEST(MemoryPlan, IsStateAndUnitsInFlight) {
 TEST(MemoryPlan, PrefetchingCostsAUnit) {
   MemoryPlanOptions options = options_of("full_shard", 4);
   const std::int64_t with = peak_in_blocks(options);
-  options.backward_prefetch = BackwardPrefetch::kNone;
-  options.forward_prefetch = false;
+  options.spread.backward_prefetch = BackwardPrefetch::kNone;
+  options.spread.forward_prefetch = false;
   EXPECT_LE(peak_in_blocks(options), with);
 }
 

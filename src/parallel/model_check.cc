@@ -113,7 +113,8 @@ void compare(World& world, const Features& own) {
 }  // namespace
 
 void check_ranks_match(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
-                 const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit) {
+                       const EngineOptions& options,
+                       const std::vector<std::vector<UnitParameter>>& parameters_of_unit) {
   if (world.size() == 1) return;
   Features features;
   add_options(options, features);

@@ -15,7 +15,6 @@ namespace tessera {
 // engine's options, in the parameters (name, order, shape, type, device, trained or frozen, with or without weight
 // decay, unit), in the list of units, in the module's buffers. The values need not be alike.
 void check_ranks_match(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
-                       const EngineOptions& options,
-                       const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
+                       const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// A module's buffers (batch-norm's statistics) across ranks: never split; before a step every rank takes rank 0's, as DistributedDataParallel does.
+// A module's buffers (batch-norm's statistics) across ranks: never split; before a step every rank takes rank 0's, as
+// DistributedDataParallel does.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -27,11 +27,11 @@ Placement row(const char* name, StrategyFamily family, Over parameters, Over gra
 }
 
 // The one list of strategies. Messages, help, docs, DeepSpeed's stages and FSDP's words all come from it.
-const std::vector<Placement>& table() {
+const std::vector<Placement>& rows() {
   using enum Over;
   using enum After;
   using enum StrategyFamily;
-  static const std::vector<Placement> rows = {
+  static const std::vector<Placement> all = {
       //                                     parameters gradients optimizer          backward gathers from
       row("single", /*            */ kPlain, kNobody, kNobody, kNobody, kKeep, kNobody),
       row("ddp", /*               */ kPlain, kNobody, kNobody, kNobody, kKeep, kNobody),
@@ -46,12 +46,12 @@ const std::vector<Placement>& table() {
       row("hybrid_shard_zero2", /* */ kFsdp, kNode, kNode, kNode, kKeep, kNode),
       row("no_shard", /*           */ kFsdp, kNobody, kNobody, kNobody, kKeep, kNobody),
   };
-  return rows;
+  return all;
 }
 
 std::vector<std::string> names_of(const auto& wanted) {
   std::vector<std::string> names;
-  for (const Placement& each : table()) {
+  for (const Placement& each : rows()) {
     if (wanted(each)) names.push_back(each.strategy);
   }
   return names;
@@ -92,8 +92,8 @@ Placement Placement::on_device_alone() const {
 }
 
 const Placement& placement_of(std::string_view name) {
-  const auto found = std::find_if(table().begin(), table().end(), [&](const Placement& p) { return p.strategy == name; });
-  if (found != table().end()) return *found;
+  const auto found = std::find_if(rows().begin(), rows().end(), [&](const Placement& p) { return p.strategy == name; });
+  if (found != rows().end()) return *found;
   const auto meant = nearest(std::string(name), strategy_names());
   throw UsageError(fmt::format("strategy '{}' is not known{}; strategies: {}", name,
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(strategy_names(), ", ")));
@@ -102,11 +102,10 @@ const Placement& placement_of(std::string_view name) {
 Placement placement_of(const SpreadOptions& options) {
   Placement placement = placement_of(options.strategy);
   if (options.offload_parameters && !placement.parameters.is_split()) {
-    throw UsageError(
-        fmt::format("offload_param needs a strategy that splits the parameters ({}), not {}: there every rank keeps "
-                    "them whole on its device",
-                    join(names_of([](const Placement& each) { return each.parameters.is_split(); }), ", "),
-                    options.strategy));
+    throw UsageError(fmt::format(
+        "offload_param needs a strategy that splits the parameters ({}), not {}: there every rank keeps "
+        "them whole on its device",
+        join(names_of([](const Placement& each) { return each.parameters.is_split(); }), ", "), options.strategy));
   }
   if (options.delayed_update && !options.offload_optimizer) {
     throw UsageError(

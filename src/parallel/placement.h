@@ -24,9 +24,9 @@ struct StatePlace {
 struct Placement {
   std::string strategy = "single";  // its name, for messages
   StrategyFamily family = StrategyFamily::kPlain;
-  StatePlace parameters;                // between uses; not split: every rank keeps them whole
-  StatePlace gradients;                 // split: reduced in every micro-step; else accumulated whole, reduced in the last
-  StatePlace optimizer;                 // master values, moments and the gradient that the update reads
+  StatePlace parameters;  // between uses; not split: every rank keeps them whole
+  StatePlace gradients;   // split: reduced in every micro-step; else accumulated whole, reduced in the last
+  StatePlace optimizer;   // master values, moments and the gradient that the update reads
   bool released_after_forward = false;  // parameters are gathered again for backward
   // Where backward gathers from: the ranks that parameters are split over, or kNode: a second copy in each node.
   Over backward_gathers_from = Over::kNobody;
@@ -38,8 +38,8 @@ struct Placement {
   bool keeps_second_copy() const { return backward_gathers_from != parameters.over; }
   bool needs_equal_nodes() const { return reduced_over() == Over::kNode || keeps_second_copy(); }
 
-  // The row on nodes of this size: a second copy saves nothing where the node is the world, and a node of one rank keeps
-  // what it gathered.
+  // The row on nodes of this size: a second copy saves nothing where the node is the world, and a node of one rank
+  // keeps what it gathered.
   Placement on_nodes_of(int ranks_per_node, int num_ranks) const;
   // The row where a unit is split into so many shards: one rank alone would only copy to and fro.
   Placement in_shards(int num_shards) const;

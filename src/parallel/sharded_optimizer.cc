@@ -85,9 +85,10 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   square_sums_.assign(square_sums_.size(), at::Tensor());
   if (was_updated) {
     if (!result.skipped) return result;
-    throw Error(describe(result.faults) +
-                "; it was used before that was known, as updates during backward do: the model is spoilt; resume from a "
-                "checkpoint, and let updates wait for the norm");
+    throw Error(
+        describe(result.faults) +
+        "; it was used before that was known, as updates during backward do: the model is spoilt; resume from a "
+        "checkpoint, and let updates wait for the norm");
   }
   if (!result.skipped) {
     ++num_updates_;
@@ -136,7 +137,8 @@ void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, dou
   });
 }
 
-// Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective per step.
+// Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective per
+// step.
 double ShardedOptimizer::gradient_norm() const {
   // The order of the gathers goes with the sums: units of one size that ranks gather in different orders would be
   // mixed up and nobody would notice.

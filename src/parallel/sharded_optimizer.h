@@ -20,7 +20,7 @@ namespace tessera {
 
 // The learning rate comes with each update; the weight decay is that of the decaying parameters.
 struct OptimizerChoice {
-  const Optimizer* optimizer = nullptr;
+  const OptimizerKind* optimizer = nullptr;
   OptimizerNumbers numbers{};
 };
 // By any word of optimizers().

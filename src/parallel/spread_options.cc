@@ -21,7 +21,7 @@ const std::vector<std::string>& prefetch_words() {
   return words;
 }
 
-const std::vector<Option>& table() {
+const std::vector<Option>& option_table() {
   static const std::vector<Option> options = {
       {"strategy", &SpreadOptions::strategy,
        "who keeps which part of the model's state; auto: single on one rank, ddp on several"},
@@ -72,17 +72,18 @@ struct Declare {
 
 void declare(Schema& schema, SpreadOptions& options, const std::string& group, const std::vector<std::string>& names) {
   const SpreadOptions presets;
-  for (const Option& option : table()) {
+  for (const Option& option : option_table()) {
     if (!names.empty() && std::find(names.begin(), names.end(), option.name) == names.end()) continue;
     const Declare declare{schema, option.name};
-    Setting& setting = std::visit([&](const auto member) -> Setting& { return declare(&(options.*member)); }, option.member);
+    Setting& setting =
+        std::visit([&](const auto member) -> Setting& { return declare(&(options.*member)); }, option.member);
     setting.preset(text_of(option, presets)).group(group).help(option.help);
   }
 }
 
 std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options) {
   std::vector<std::pair<std::string, std::string>> described;
-  for (const Option& option : table()) described.emplace_back(option.name, text_of(option, options));
+  for (const Option& option : option_table()) described.emplace_back(option.name, text_of(option, options));
   return described;
 }
 

@@ -35,9 +35,9 @@ class StepPlayer : public MemoryTape {
     std::size_t num_missing = 0;
     bool is_whole = false, has_flat = false, adds = false;  // adds: an earlier micro-step's gradient is there
     bool has_second_copy = false;
-    std::int64_t reducing_bytes = 0;                        // a flat gradient that a reduction still reads
-    std::int64_t waiting_numel = 0, waiting_bytes = 0;      // small gradients that wait for each other
-    std::int64_t largest_waiting = 0;                       // what the largest of them takes while it is added
+    std::int64_t reducing_bytes = 0;                    // a flat gradient that a reduction still reads
+    std::int64_t waiting_numel = 0, waiting_bytes = 0;  // small gradients that wait for each other
+    std::int64_t largest_waiting = 0;                   // what the largest of them takes while it is added
     std::int64_t incoming_bytes = 0, reduced_bytes = 0;
   };
   void take(Kind kind, std::int64_t bytes);

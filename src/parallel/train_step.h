@@ -1,4 +1,5 @@
-// One update of a model that is spread over ranks, whoever asks for it: `tessera train` and the public library sit on it.
+// One update of a model that is spread over ranks, whoever asks for it: `tessera train` and the public library sit on
+// it.
 //
 //   TrainStep step(world, *model, model->units(), options);
 //   step.set_optimizer(choose_optimizer("adamw", {.weight_decay = 0.01}));
@@ -32,24 +33,25 @@ namespace tessera {
 
 struct TrainStepOptions {
   SpreadOptions spread;
-  at::ScalarType compute_type = at::kFloat;       // float32, bfloat16 or float16: what units compute in and gathers carry
-  std::optional<at::ScalarType> reduce_type;      // of gradients between ranks; none: the compute type
-  std::optional<LossScaleOptions> loss_scale;     // none: losses are not scaled
-  bool accumulates = false;                       // several micro-steps per update
-  bool recomputes = false;                        // keep only the inputs of units for backward, and compute them again there
-  std::optional<at::Device> device;               // where to compute; none: where the parameters are
+  at::ScalarType compute_type = at::kFloat;    // float32, bfloat16 or float16: what units compute in and gathers carry
+  std::optional<at::ScalarType> reduce_type;   // of gradients between ranks; none: the compute type
+  std::optional<LossScaleOptions> loss_scale;  // none: losses are not scaled
+  bool accumulates = false;                    // several micro-steps per update
+  bool recomputes = false;           // keep only the inputs of units for backward, and compute them again there
+  std::optional<at::Device> device;  // where to compute; none: where the parameters are
   // Parameters that the optimizer's weight decay leaves alone; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
-  // Values to start with, unit by unit: the model may then be on the meta device, and no rank ever holds more of it than
-  // the strategy says plus one unit. Empty: the parameters' own.
+  // Values to start with, unit by unit: the model may then be on the meta device, and no rank ever holds more of it
+  // than the strategy says plus one unit. Empty: the parameters' own.
   ParameterSource first_values;
 };
 
 struct StepArguments {
   double learning_rate = 0;
-  double divisor = 1;    // of the summed gradient; the loss scale is not part of it
-  double max_norm = 0;   // clips the divided gradient's norm over all parameters; 0: no clipping
-  bool may_skip = true;  // false: a gradient that is not finite may end the run, so an update need not wait for the norm
+  double divisor = 1;   // of the summed gradient; the loss scale is not part of it
+  double max_norm = 0;  // clips the divided gradient's norm over all parameters; 0: no clipping
+  bool may_skip =
+      true;  // false: a gradient that is not finite may end the run, so an update need not wait for the norm
 };
 
 struct StepOutcome {
@@ -65,7 +67,8 @@ class TrainStep {
   // ranks' models or options are not alike.
   TrainStep(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const TrainStepOptions& options);
 
-  // Before the first update; again: another one, with fresh state. Throws UsageError where a number is out of its range.
+  // Before the first update; again: another one, with fresh state. Throws UsageError where a number is out of its
+  // range.
   void set_optimizer(const OptimizerChoice& choice);
   void remove_optimizer() { optimizer_.reset(); }
 
@@ -84,6 +87,7 @@ class TrainStep {
   StepOutcome update(const StepArguments& arguments);
 
   Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
   ShardedOptimizer& optimizer() { return *optimizer_; }
   const ShardedOptimizer& optimizer() const { return *optimizer_; }
   // Null: losses are not scaled.

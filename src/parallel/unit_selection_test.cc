@@ -32,31 +32,6 @@ std::vector<std::string> names_of(const std::vector<Unit>& units) {
 
 using Names = std::vector<std::string>;
 
-TEST(FindUnits, ByClassWithAndWithoutItsNamespaceOrHolder) {
-  Tower tower;
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"SmallBlock"}})), (Names{"first", "second"}));
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"Linear"}})), (Names{"first.linear", "second.linear", "head"}));
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {"torch.nn.Linear"}})),
-            names_of(find_units(tower, {.kinds = {"LinearImpl"}})));
-}
-
-TEST(FindUnits, BySizeTheOutermost) {
-  Tower tower;
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 20})), (Names{"first", "second", "head"}));
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 21})), (Names{"head"}));
-  EXPECT_EQ(names_of(find_units(tower, {.kinds = {}, .min_num_parameters = 1000})), Names{});
-}
-
-TEST(FindUnits, AClassThatTheModelLacksIsRefusedWithThoseItHas) {
-  Tower tower;
-  try {
-    find_units(tower, {.kinds = {"BloomBlock"}});
-    FAIL() << "accepted";
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "the model has no units of class 'BloomBlock'; its classes: Linear, SmallBlock");
-  }
-}
-
 TEST(SelectUnits, PicksOfTheModelsOwnList) {
   Tower tower;
   const std::vector<Unit> list{{"first", "BloomBlock", tower.first.get()}, {"head", "Head", tower.head.get()}};

@@ -71,8 +71,8 @@ void UnitValues::place(const at::Tensor& values) {
   whole_ = same_type ? values : values.to(compute);
   at::Tensor current = part_of(whole_, context_->updated());  // what the optimizer updates, in the compute type
   if (row.parameters.is_split()) {
-    shard_ =
-        row.parameters.is_on_host() ? on_host(part_of(whole_, context_->own_shard())) : part_of(whole_, context_->own_shard()).clone();
+    shard_ = row.parameters.is_on_host() ? on_host(part_of(whole_, context_->own_shard()))
+                                         : part_of(whole_, context_->own_shard()).clone();
     current = shard_;
   }
   const bool master_is_elsewhere =
@@ -113,11 +113,12 @@ void UnitValues::begin_gather() {
     gather_ = context_->groups.second_copy->all_gather(whole_, second_copy_, context_->name);
     return;
   }
-  // One that publish_update began knows nothing of what the current stream was given since: a gather must not go after it
-  // alone.
+  // One that publish_update began knows nothing of what the current stream was given since: a gather must not go after
+  // it alone.
   std::exchange(upload_, {}).order_after();
   upload();
-  const at::Tensor own = row.parameters.is_split() && !row.parameters.is_on_host() ? shard_ : part_of(whole_, context_->own_shard());
+  const at::Tensor own =
+      row.parameters.is_split() && !row.parameters.is_on_host() ? shard_ : part_of(whole_, context_->own_shard());
   if (group != nullptr && (row.parameters.is_split() || row.optimizer.is_split())) {
     c10::OptionalStreamGuard beside;
     if (upload_.is_pending()) beside.reset_stream(*context_->link->upload_stream());

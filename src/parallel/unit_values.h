@@ -11,12 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "model/unit.h"
 #include "parallel/unit_context.h"
 
 namespace tessera {
-
-// Writes the values that a parameter begins with, in float32, into a tensor of its shape on the unit's device.
-using ParameterSource = std::function<void(const std::string& name, at::Tensor values)>;
 
 class UnitValues {
  public:

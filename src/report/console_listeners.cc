@@ -1,7 +1,7 @@
 #include "report/console_listeners.h"
 
-#include "report/log_line.h"
 #include "core/python_text.h"
+#include "report/log_line.h"
 
 namespace tessera {
 

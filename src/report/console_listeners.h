@@ -7,8 +7,8 @@
 #include <string>
 
 #include "report/console.h"
-#include "train/listener.h"
 #include "report/progress_text.h"
+#include "train/listener.h"
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/file.h"
-#include "core/text.h"
 #include "core/python_text.h"
+#include "core/text.h"
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/text.h"
 #include "core/python_text.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -126,14 +126,6 @@ std::string format_dict(const LogRecord& record) {
 
 constexpr std::string_view kMetricsLabel = "Evaluation Metrics";
 
-// transformers leaves the rates out where no time has passed.
-void add_speed(LogRecord& record, const std::string& split, double seconds, double num_samples, double num_steps) {
-  record.set(split + "_runtime", python_round(seconds, 4));
-  if (seconds == 0) return;
-  record.set(split + "_samples_per_second", python_round(num_samples / seconds, 3));
-  record.set(split + "_steps_per_second", python_round(num_steps / seconds, 3));
-}
-
 }  // namespace
 
 std::string format_log_line(const LogRecord& record) {
@@ -170,32 +162,6 @@ std::vector<LogLine> parse_log(std::string_view text) {
     text.remove_prefix(std::min(length + 1, text.size()));
   }
   return lines;
-}
-
-LogRecord train_log(double mean_loss, std::optional<double> grad_norm, double learning_rate, double epoch) {
-  LogRecord record;
-  record.set("loss", python_round(mean_loss, 4));
-  if (grad_norm) record.set("grad_norm", *grad_norm);
-  record.set("learning_rate", learning_rate);
-  record.set("epoch", epoch);
-  return record;
-}
-
-LogRecord evaluation_log(const LogRecord& metrics, double seconds, std::int64_t num_samples, std::int64_t num_steps,
-                         std::optional<double> epoch) {
-  LogRecord record;
-  for (const auto& [key, value] : metrics.entries()) record.set(key.starts_with("eval_") ? key : "eval_" + key, value);
-  add_speed(record, "eval", seconds, static_cast<double>(num_samples), static_cast<double>(num_steps));
-  if (epoch) record.set("epoch", *epoch);
-  return record;
-}
-
-LogRecord train_summary(double seconds, double num_samples, std::int64_t num_steps, double train_loss, double epoch) {
-  LogRecord record;
-  add_speed(record, "train", seconds, num_samples, static_cast<double>(num_steps));
-  record.set("train_loss", train_loss);
-  record.set("epoch", epoch);
-  return record;
 }
 
 }  // namespace tessera

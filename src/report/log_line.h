@@ -1,13 +1,12 @@
 // Log lines as transformers 4 prints them, written and read back: {'loss': 4.895, 'grad_norm': 81.5, 'epoch': 4.0}
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 
@@ -27,12 +26,5 @@ struct LogLine {
 std::optional<LogLine> parse_log_line(std::string_view line);
 // All such lines of a job's output, in order; progress bars and other text between them are passed over.
 std::vector<LogLine> parse_log(std::string_view text);
-
-// Lines that the trainer logs. Times and rates are rounded as transformers rounds them.
-LogRecord train_log(double mean_loss, std::optional<double> grad_norm, double learning_rate, double epoch);
-// Without an epoch where nothing is being trained.
-LogRecord evaluation_log(const LogRecord& metrics, double seconds, std::int64_t num_samples, std::int64_t num_steps,
-                         std::optional<double> epoch = {});
-LogRecord train_summary(double seconds, double num_samples, std::int64_t num_steps, double train_loss, double epoch);
 
 }  // namespace tessera

@@ -21,8 +21,7 @@ std::string as_file_name(std::string text) {
 
 std::string folder_name(const TrainSettings& settings, const Environment& environment) {
   const std::string& run_name = settings.reports.run_name;
-  const std::string name =
-      !run_name.empty() ? run_name : environment.find("SLURM_JOB_NAME").value_or(name_of(settings.job));
+  const std::string name = !run_name.empty() ? run_name : environment.find("SLURM_JOB_NAME").value_or(settings.job);
   const std::string id = environment.find("SLURM_JOB_ID").value_or(discover_rank(environment).job_id);
   return as_file_name(id.empty() ? name : fmt::format("{}-{}", name, id));
 }
@@ -36,11 +35,11 @@ fs::path rank_log_path(const TrainSettings& settings, const Environment& environ
   return folder / fmt::format("rank-{}.log", rank);
 }
 
-void open_rank_log(const TrainRun& run, const World& world) {
-  const TrainSettings& settings = run.settings();
+void open_rank_log(const LoadedTrainSettings& run, const World& world) {
+  const TrainSettings& settings = run.settings;
   if (settings.dry_run) return;
   try {
-    open_log_file(rank_log_path(settings, run.environment, world.rank()));
+    open_log_file(rank_log_path(settings, run.request.environment, world.rank()));
   } catch (const UsageError& error) {
     if (!settings.output.log_dir.empty()) throw UsageError(fmt::format("--log_dir: {}", error.what()));
     log_debug("{}", error.what());  // the output folder is tried next, and that is told of

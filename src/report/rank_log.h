@@ -4,7 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "report/train_reports.h"
+#include "core/environment.h"
+#include "settings/load.h"
 #include "tessera/world.h"
 #include "train/listener.h"
 
@@ -15,7 +16,7 @@ namespace tessera {
 std::filesystem::path rank_log_path(const TrainSettings& settings, const Environment& environment, int rank);
 
 // This rank's log lines go there, too, from now on. Throws UsageError where --log_dir cannot be written.
-void open_rank_log(const TrainRun& run, const World& world);
+void open_rank_log(const LoadedTrainSettings& run, const World& world);
 
 // What the trainer tells: log records, checkpoints, the end. The file alone: on the screen others show it.
 class RankLog : public TrainListener {

@@ -7,8 +7,8 @@
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/log_json.h"
 #include "core/text.h"
-#include "train/log_json.h"
 
 namespace tessera {
 
@@ -61,7 +61,7 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
   }
   Json metrics = Json::array();
   for (const LogRecord& record : metrics_before) metrics.push_back(json_of(record));
-  json_ = {{"format", 1},
+  json_ = {{"format", kRunRecordFormat},
            {"status", "running"},
            {"exit_reason", ""},
            {"started", ""},

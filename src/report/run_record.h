@@ -4,12 +4,13 @@
 //  "settings": {"learning_rate": {"value": "5e-05", "origin": "command line"}, ...}, "versions": {...}, "hosts": [...],
 //  "devices": [...], "commit": "...", "command": [...], "total_steps": 93, "metrics": [{"step": 10, ...}, ...],
 //  "summary": {...}}
-// Written whole and atomically: at the beginning, as the run goes (not more often than every few seconds), at the end.
-// A status 'running' with an old 'updated' is a run that was killed.
+// Written whole and atomically: at the start, while the run goes (at most every few seconds), at the end. A status
+// 'running' with an old 'updated' is a run that was killed.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,28 @@ class RunRecorder : public TrainListener {
   Json json_;
   double last_written_ = 0, last_duration_ = 0;
 };
+
+// A run's record, read back: what tables and comparisons are made of.
+struct RunRecord {
+  std::filesystem::path file;
+  std::string status;  // running, finished, stopped_early, interrupted, failed
+  std::string exit_reason, started, updated, commit;
+  std::vector<RecordedSetting> settings;
+  LogRecord versions, summary;
+  std::vector<std::string> hosts, devices, command, checkpoints;
+  std::int64_t total_steps = 0;
+  std::vector<LogRecord> metrics;  // each with its step and time
+
+  const RecordedSetting* setting(const std::string& name) const;  // null: the run had none of that name
+  // The last value that was logged under this name; none: it never was.
+  std::optional<double> last(const std::string& metric) const;
+};
+
+// The format that this program writes. A record of a newer one is refused with both numbers.
+inline constexpr int kRunRecordFormat = 1;
+
+// A run.json, or a folder with one. Throws UsageError naming the file and what is wrong with it.
+RunRecord read_run_record(const std::filesystem::path& path);
 
 // "2026-11-15T09:00:00Z"
 std::string utc_time(double wall_seconds);

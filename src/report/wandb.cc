@@ -8,7 +8,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "train/log_json.h"
+#include "core/log_json.h"
 #include "report/proto_writer.h"
 #include "report/run_record.h"
 

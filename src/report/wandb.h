@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/json.h"
-#include "train/listener.h"
 #include "report/wandb_file.h"
+#include "train/listener.h"
 
 namespace tessera {
 

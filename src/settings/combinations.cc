@@ -1,19 +1,19 @@
 // Settings that make no sense together, refused before anything starts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/placement.h"
 #include "settings/load.h"
-#include "settings/translate.h"
+#include "settings/resolve.h"
 
 namespace tessera {
 
 namespace {
-
-using internal::shown;
 
 bool from_command_line(const Schema& schema, const char* name) {
   return schema.at(name).source() == Source::kCommandLine;
@@ -31,41 +31,43 @@ void need(const Schema& schema, bool is_read, std::initializer_list<const char*>
   }
 }
 
-void check_spread(const Schema& schema, const DeclaredSettings& s, const Translation& how) {
-  const SpreadSettings& spread = s.train.spread;
-  const std::string& strategy = spread.strategy;
-  const bool is_fsdp = strategy.find("shard") != std::string::npos;
-  const bool splits_parameters = strategy == "zero3" || (is_fsdp && strategy != "no_shard");
-  if (!s.deepspeed.empty() && (!s.fsdp.empty() || !s.fsdp_config.empty())) {
-    refuse("--deepspeed and --fsdp exclude each other; give one");
-  }
-  if (!s.fsdp_config.empty() && !is_fsdp) {
+void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolution& how) {
+  const SpreadOptions& spread = s.train.spread;
+  const Placement& row = placement_of(spread.strategy);
+  const bool splits_parameters = row.parameters.is_split();
+  if (!s.fsdp_config.empty() && row.family != StrategyFamily::kFsdp) {
     refuse(fmt::format("--fsdp_config: needs --fsdp \"full_shard auto_wrap\" or another of its strategies, found {}",
                        shown(schema, "strategy")));
   }
-  if (strategy == "single" && how.num_ranks.value_or(1) > 1) {
-    refuse(fmt::format("{}: there are {} ranks; take ddp or another strategy, or start one rank",
+  if (row.is_for_one_rank && how.num_ranks.value_or(1) > 1) {
+    refuse(fmt::format("{}: there are {} ranks; use ddp or another strategy, or start one rank",
                        shown(schema, "strategy"), *how.num_ranks));
   }
-  if (spread.offload_param && !splits_parameters) {
+  if (spread.offload_parameters && !splits_parameters) {
     refuse(
         fmt::format("{}: needs a strategy that splits the parameters (zero3, full_shard, shard_grad_op or "
                     "hybrid_shard), found {}",
                     shown(schema, "offload_param"), shown(schema, "strategy")));
   }
-  need(schema, spread.offload_optimizer || spread.offload_param, {"pin_memory"},
+  need(schema, spread.offload_optimizer || spread.offload_parameters, {"pin_memory"},
        "with --offload_optimizer or --offload_param");
   need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
+  need(schema, row.keeps_second_copy(), {"hpz_partition_size"}, "with --strategy zero3_hpz");
   need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap", "wrap_classes"},
-       "with a strategy that splits the parameters, found " + strategy);
+       "with a strategy that splits the parameters, found " + spread.strategy);
 }
 
+// Numbers that belong to other optimizers than the chosen one.
 void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
   const OptimizerSettings& optimizer = s.train.optimizer;
-  const bool is_sgd = optimizer.kind == OptimizerKind::kSgd;
-  need(schema, is_sgd, {"momentum", "nesterov"}, "with --optim sgd");
-  need(schema, !is_sgd, {"adam_beta1", "adam_beta2", "adam_epsilon"}, "with --optim adamw_torch");
-  if (is_sgd && optimizer.nesterov && optimizer.momentum == 0) refuse("--nesterov: needs --momentum above 0");
+  const OptimizerKind& chosen = optimizer_of(optimizer.optim);
+  for (const OptimizerKind* other : optimizers()) {
+    for (const std::string& name : other->reads) {
+      const bool is_read = std::find(chosen.reads.begin(), chosen.reads.end(), name) != chosen.reads.end();
+      need(schema, is_read, {name.c_str()}, "with --optim " + other->words.front());
+    }
+  }
+  if (optimizer.numbers.nesterov && optimizer.numbers.momentum == 0) refuse("--nesterov: needs --momentum above 0");
   need(schema, s.train.precision.compute == NumberType::kFloat16 || s.train.precision.half_on_gpu,
        {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "consecutive_hysteresis",
         "min_loss_scale"},
@@ -75,10 +77,11 @@ void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
        "with a dynamic scale, --loss_scale 0");
 }
 
-void check_buffers(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
+void check_buffers(const Schema& schema, const JobTraits& job, const DeclaredSettings& s,
+                   std::vector<std::string>& notes) {
   const std::optional<NumberType>& type = s.train.precision.buffers;
   if (!type) return;
-  if (s.train.job != Job::kResnetTinyimagenet) {
+  if (!job.has_buffers) {
     notes.push_back(fmt::format("{} changes nothing: the model has no buffers", shown(schema, "buffer_dtype")));
   } else if (*type != NumberType::kFloat32) {
     refuse(fmt::format("{}: batch norm's statistics stay in fp32; leave it out", shown(schema, "buffer_dtype")));
@@ -91,7 +94,7 @@ void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector
   const bool is_deepspeeds = schedule.kind.starts_with("Warmup");
   const bool has_warmup = schedule.warmup_steps > 0 || schedule.warmup_ratio > 0;
   if (has_warmup && (is_step || schedule.kind == "constant")) {
-    refuse(fmt::format("{}: {} has no warm-up; take {}",
+    refuse(fmt::format("{}: {} has no warm-up; use {}",
                        shown(schema, schedule.warmup_steps > 0 ? "warmup_steps" : "warmup_ratio"),
                        shown(schema, "lr_scheduler_type"), is_step ? "linear" : "constant_with_warmup"));
   }
@@ -140,7 +143,7 @@ void check_best(const Schema& schema, const DeclaredSettings& s) {
   }
   if (!evaluation.load_best_model_at_end || flow.saving == Interval::kBest) return;
   if (flow.evaluation != flow.saving || !evaluates) {
-    const bool lacks_data = !evaluates && s.eval_strategy != "no";
+    const bool lacks_data = !evaluates && schema.at("eval_strategy").text() != "no";
     refuse(fmt::format("{}: needs one strategy for both, found {}{} and {}", shown(schema, "load_best_model_at_end"),
                        shown(schema, "eval_strategy"), lacks_data ? ", without --validation_file," : "",
                        shown(schema, "save_strategy")));
@@ -155,54 +158,24 @@ void check_best(const Schema& schema, const DeclaredSettings& s) {
   }
 }
 
-void check_data(const Schema& schema, const DeclaredSettings& s) {
-  const TrainSettings& train = s.train;
-  const auto require = [](const std::string& value, const char* what) {
-    if (value.empty()) refuse(fmt::format("{} is missing", what));
-  };
-  if (train.job == Job::kResnetTinyimagenet) {
-    require(train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
-    return;
-  }
-  require(train.data.train_file, "--train_file FILE");
-  if (train.job == Job::kGptQa) {
-    require(train.model.tokenizer_name, "--tokenizer_name PATH");
-    return;
-  }
-  const bool from_scratch = train.model.name_or_path.empty();
-  if (from_scratch)
-    require(train.model.config_name, "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch,");
-  if (from_scratch) require(train.model.tokenizer_name, "--tokenizer_name PATH, which a model from scratch needs,");
-  if (!from_scratch && !train.model.config_name.empty()) {
-    refuse(fmt::format("{} and {} exclude each other: the folder has a config.json of its own",
-                       shown(schema, "model_name_or_path"), shown(schema, "config_name")));
-  }
-}
-
-void check_lengths(const Schema& schema, const DeclaredSettings& s) {
-  need(schema, s.train.data.num_workers > 0, {"dataloader_prefetch_factor"}, "with --dataloader_num_workers above 0");
-  if (s.train.job != Job::kGptQa || s.train.data.max_length <= s.train.model.seq_length) return;
-  refuse(fmt::format("{} is more than {}", shown(schema, "max_length"), shown(schema, "seq_length")));
-}
-
 }  // namespace
 
 namespace internal {
 
-void check_combinations(const Schema& schema, const DeclaredSettings& s, const Translation& how,
+void check_combinations(const Schema& schema, const JobTraits& job, const DeclaredSettings& s, const Resolution& how,
                         std::vector<std::string>& notes) {
   const TrainSettings& train = s.train;
   check_spread(schema, s, how);
   check_optimizer(schema, s);
-  check_buffers(schema, s, notes);
+  check_buffers(schema, job, s, notes);
   check_schedule(schema, s, notes);
   const FlowOptions& flow = train.flow;
   check_steps(schema, "eval_strategy", "eval_steps", flow.evaluation, flow.eval_steps.value_or(0), notes);
   check_steps(schema, "save_strategy", "save_steps", flow.saving, flow.save_steps, notes);
   check_steps(schema, "logging_strategy", "logging_steps", flow.logging, flow.logging_steps, notes);
   check_best(schema, s);
-  check_lengths(schema, s);
-  if (how.needs_data) check_data(schema, s);
+  need(schema, train.data.num_workers > 0, {"dataloader_prefetch_factor"}, "with --dataloader_num_workers above 0");
+  job.check(schema, s, how.needs_data);
 }
 
 }  // namespace internal

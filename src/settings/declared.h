@@ -1,13 +1,14 @@
-// The settings of `tessera train JOB`, each declared once.
+// The settings of `tessera train JOB`, each declared once. (no torch)
 //
-// What can be bound to a member of TrainSettings is; words that stand for an enumeration, values that come in two
-// names of another program and the files to read are kept here until translate() (translate.h) has read them.
+// What can be bound to a member of TrainSettings is; values that come in two names of another program, words with a
+// meaning of their own and the files to read are kept here until resolve() (resolve.h) has read them.
 #pragma once
 
 #include <deque>
 #include <string>
 
 #include "config/schema.h"
+#include "settings/job_traits.h"
 #include "settings/train_settings.h"
 
 namespace tessera {
@@ -17,10 +18,7 @@ struct DeclaredSettings {
 
   // Files and words of others.
   std::string deepspeed, fsdp, fsdp_config, env_file;
-  // Words that become an enumeration, a number or a list.
-  std::string strategy, backward_prefetch, wrap, wrap_classes;
-  std::string reduce_dtype, buffer_dtype, optim, lr_scheduler_kwargs, warmup_type, short_group;
-  std::string eval_strategy, save_strategy, logging_strategy, merge_accumulation, report_to, resume, positions;
+  std::string wrap_classes, lr_scheduler_kwargs, report_to, resume;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
   bool greater_is_better = false;
   double loss_scale = 0, eval_steps = 0;
@@ -34,29 +32,17 @@ struct DeclaredSettings {
   std::deque<std::string> foreign_words;
 };
 
-// Everything, with the job's own defaults. `s` must outlive the schema.
-void declare(Schema& schema, Job job, DeclaredSettings& s);
+// Everything, with the job's own settings and presets. `s` must outlive the schema.
+void declare(Schema& schema, const JobTraits& job, DeclaredSettings& s);
 
 namespace internal {
 
-// What differs between jobs, in the form that a user would write.
-struct JobPresets {
-  const char *batch_size, *eval_batch_size, *accumulation, *learning_rate, *weight_decay, *max_grad_norm;
-  const char *optim, *momentum, *scheduler;
-  const char *save_strategy, *logging_steps, *output_dir;
-};
-const JobPresets& presets_of(Job job);
-
-void declare_files(Schema& schema, DeclaredSettings& s);
-void declare_model(Schema& schema, Job job, DeclaredSettings& s);
-void declare_data(Schema& schema, Job job, DeclaredSettings& s);
-void declare_spread(Schema& schema, DeclaredSettings& s);
+void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s);
 void declare_precision(Schema& schema, DeclaredSettings& s);
-void declare_optimizer(Schema& schema, Job job, DeclaredSettings& s);
-void declare_schedule(Schema& schema, Job job, DeclaredSettings& s);
-void declare_loop(Schema& schema, Job job, DeclaredSettings& s);
-void declare_evaluation(Schema& schema, Job job, DeclaredSettings& s);
-void declare_output(Schema& schema, Job job, DeclaredSettings& s);
+void declare_optimizer(Schema& schema, const JobTraits& job, DeclaredSettings& s);
+void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s);
+void declare_evaluation(Schema& schema, const JobTraits& job, DeclaredSettings& s);
+void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s);
 void declare_reports(Schema& schema, DeclaredSettings& s);
 
 }  // namespace internal

@@ -84,7 +84,8 @@ TEST_F(Pages, SettingsAreThoseThatThereAre) {
   const std::set<std::string> elsewhere = {"nproc_per_node", "comm_timeout", "backend",
                                            "print_config",   "help",         "no_stop_on_nan"};
   std::vector<LoadedTrainSettings> jobs;
-  for (const std::string& job : job_names()) {
+  for (const JobTraits* each : job_traits()) {
+    const std::string& job = each->name;
     testing::internal::CaptureStdout();
     jobs.push_back(load_as_is({job, "--print_config"}));
     testing::internal::GetCapturedStdout();

@@ -16,9 +16,9 @@ constexpr const char* kOptimizerType = "optimizer.type";
 constexpr const char* kSchedulerType = "scheduler.type";
 
 // Completes what the rules have read.
-class Reader {
+class DsConfigReader {
  public:
-  Reader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
+  DsConfigReader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
 
   // Before the keys are walked: an optimizer that there is not has parameters that there are not.
   void check_types() const {
@@ -87,7 +87,18 @@ class Reader {
       file_.refuse_value("zero_optimization.stage", fmt::format("expected 0, 1, 2 or 3, found {}", text));
     }
     stage_ = text[0] - '0';
-    give("strategy", "zero" + text, "zero_optimization.stage");
+    if (!read_second_copy()) give("strategy", "zero" + text, "zero_optimization.stage");
+  }
+
+  // ZeRO++: a second copy of the parameters within each node. 1 is DeepSpeed's word for none.
+  bool read_second_copy() {
+    const std::string key = "zero_optimization.zero_hpz_partition_size";
+    const Json* size = file_.find(key);
+    if (size == nullptr || size->get<double>() <= 1) return false;
+    if (stage_ != 3) file_.refuse_value(key, fmt::format("needs stage 3, found stage {}", stage_));
+    give("strategy", "zero3_hpz", key);
+    give("hpz_partition_size", text_of(*size), key);
+    return true;
   }
 
   void read_offload() {
@@ -189,7 +200,7 @@ class Reader {
 ForeignConfig read_ds_config(const std::string& origin, const std::string& text) {
   const ForeignFile file(origin, text);
   ForeignConfig config;
-  Reader reader(file, config);
+  DsConfigReader reader(file, config);
   reader.check_types();
   config = walk(file, ds_config_rules());
   reader.run();

@@ -170,7 +170,7 @@ const Rules kZero = {
     {"zero_optimization", "log_trace_cache_warnings", F::kBool, T::kNoEffect, kOwnWay},
     {"zero_optimization", "enable_sanity_checks", F::kBool, T::kNoEffect, "ranks are always compared"},
     {"zero_optimization", "save_muon_momentum_buffer_in_memory", F::kBool, T::kNoEffect, "there is no Muon"},
-    {"zero_optimization", "zero_hpz_partition_size", F::kCount, T::kOnly, "take --strategy hybrid_shard", false, "1"},
+    {"zero_optimization", "zero_hpz_partition_size", F::kCount, T::kReader},
     {"zero_optimization", "mics_shard_size", F::kNumber, T::kOnly, "take --strategy hybrid_shard", false, "-1"},
     {"zero_optimization", "mics_hierarchical_params_gather", F::kBool, T::kOnly, "take --strategy hybrid_shard", false,
      "false"},

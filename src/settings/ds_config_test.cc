@@ -46,12 +46,12 @@ TEST_F(DsConfig, EveryKeyOfTheContractIsTaken) {
   EXPECT_EQ(s.loop.batch_size, 2);
   EXPECT_EQ(s.loop.accumulation, 8);
   EXPECT_EQ(s.optimizer.max_grad_norm, 0.5);
-  EXPECT_EQ(s.optimizer.kind, OptimizerKind::kAdamW);  // DeepSpeed's Adam decays as AdamW does
+  EXPECT_EQ(optimizer_of(s.optimizer.optim).name, "adamw");  // DeepSpeed's Adam decays as AdamW does
   EXPECT_EQ(s.optimizer.learning_rate, 3e-5);
-  EXPECT_EQ(s.optimizer.beta1, 0.8);
-  EXPECT_EQ(s.optimizer.beta2, 0.99);
-  EXPECT_EQ(s.optimizer.epsilon, 1e-7);
-  EXPECT_EQ(s.optimizer.weight_decay, 3e-7);
+  EXPECT_EQ(s.optimizer.numbers.beta1, 0.8);
+  EXPECT_EQ(s.optimizer.numbers.beta2, 0.99);
+  EXPECT_EQ(s.optimizer.numbers.epsilon, 1e-7);
+  EXPECT_EQ(s.optimizer.numbers.weight_decay, 3e-7);
   EXPECT_EQ(s.schedule.kind, "WarmupDecayLR");
   EXPECT_EQ(s.schedule.warmup_min_lr, 1e-6);
   EXPECT_EQ(s.schedule.warmup_steps, 10);
@@ -65,7 +65,7 @@ TEST_F(DsConfig, EveryKeyOfTheContractIsTaken) {
   EXPECT_EQ(s.precision.loss_scale.minimum, 2);
   EXPECT_EQ(s.spread.strategy, "zero3");
   EXPECT_TRUE(s.spread.offload_optimizer);
-  EXPECT_TRUE(s.spread.offload_param);
+  EXPECT_TRUE(s.spread.offload_parameters);
   EXPECT_TRUE(s.spread.pin_memory);
   EXPECT_TRUE(s.spread.forward_prefetch);
   const std::string said = notes(loaded);
@@ -102,7 +102,7 @@ TEST_F(DsConfig, TheExperimentsFilesAreTaken) {
     const TrainSettings& s = loaded.settings;
     EXPECT_EQ(s.spread.strategy, expected.strategy) << expected.name;
     EXPECT_EQ(s.spread.offload_optimizer, expected.optimizer) << expected.name;
-    EXPECT_EQ(s.spread.offload_param, expected.param) << expected.name;
+    EXPECT_EQ(s.spread.offload_parameters, expected.param) << expected.name;
     EXPECT_EQ(s.spread.pin_memory, expected.pinned) << expected.name;
     EXPECT_EQ(s.precision.compute, NumberType::kFloat16);  // all "auto": the command line's
     EXPECT_EQ(s.optimizer.learning_rate, 1e-4);
@@ -145,7 +145,7 @@ TEST_F(DsConfig, DocumentedExamplesOfDeepSpeedAreTaken) {
     "prescale_gradients": false, "gradient_predivide_factor": 1.0, "sparse_gradients": false,
     "flops_profiler": {"enabled": false, "profile_step": 1}, "tensorboard": {"enabled": false}})")
                                 .settings;
-  EXPECT_TRUE(big.spread.offload_param && big.spread.offload_optimizer && big.spread.pin_memory);
+  EXPECT_TRUE(big.spread.offload_parameters && big.spread.offload_optimizer && big.spread.pin_memory);
 }
 
 TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
@@ -173,14 +173,14 @@ TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
       "stage3_param_persistence_threshold": "auto", "stage3_max_live_parameters": 1e9,
       "stage3_max_reuse_distance": 1e9, "stage3_gather_16bit_weights_on_model_save": true}})";
   const TrainSettings t = with(three, {"--bf16", "--warmup_ratio=0.1"}).settings;
-  EXPECT_EQ(t.precision.compute, NumberType::kBfloat16);
+  EXPECT_EQ(t.precision.compute, NumberType::kBFloat16);
   EXPECT_EQ(t.schedule.kind, "WarmupDecayLR");
   EXPECT_EQ(t.schedule.warmup_ratio, 0.1);
   EXPECT_EQ(t.schedule.total_steps, 0);
   EXPECT_TRUE(t.spread.forward_prefetch);
   EXPECT_FALSE(with(three, {"--bf16", "--warmup_ratio=0.1", "--no_forward_prefetch"}).settings.spread.forward_prefetch);
   // All names of AdamW are one; SGD is another.
-  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).settings.optimizer.kind, OptimizerKind::kAdamW);
+  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).optimizer_of(settings.optimizer.optim).name, "adamw");
   EXPECT_NE(refusal_with(two, {"--fp16", "--optim=sgd"}).find("optim is sgd (command line) and adamw_torch_fused"),
             std::string::npos);
   // The file for inference with one key more, and amp that is off.
@@ -318,17 +318,17 @@ TEST_F(DsConfig, TheTotalOfSamplesIsTheProductOrRefusedWithTheNumbers) {
 }
 
 TEST_F(DsConfig, PlainAdamIsAskedForByItsOwnKey) {
-  EXPECT_EQ(with(R"({"optimizer": {"type": "adam", "params": {"adam_w_mode": false}}})").settings.optimizer.kind,
-            OptimizerKind::kAdam);
+  EXPECT_EQ(with(R"({"optimizer": {"type": "adam", "params": {"adam_w_mode": false}}})").settings.optimizer.optim,
+            "adam");
   const TrainSettings sgd = with(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9}}})").settings;
-  EXPECT_EQ(sgd.optimizer.kind, OptimizerKind::kSgd);
-  EXPECT_EQ(sgd.optimizer.momentum, 0.9);
+  EXPECT_EQ(optimizer_of(sgd.optimizer.optim).name, "sgd");
+  EXPECT_EQ(sgd.optimizer.numbers.momentum, 0.9);
 }
 
 TEST_F(DsConfig, NoPrefetchSizeMeansNoPrefetch) {
   const TrainSettings s = with(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0}})").settings;
   EXPECT_FALSE(s.spread.forward_prefetch);
-  EXPECT_EQ(s.spread.backward_prefetch, PrefetchInBackward::kNone);
+  EXPECT_EQ(s.spread.backward_prefetch, BackwardPrefetch::kNone);
 }
 
 TEST_F(DsConfig, TheFileMayBeTheArgumentItselfAsInTransformers) {

@@ -129,7 +129,7 @@ export CONDA_ENV_PATH=/opt/conda
   EXPECT_EQ(s.loop.batch_size, 3);
   EXPECT_EQ(s.loop.eval_batch_size, 3);
   EXPECT_EQ(s.optimizer.learning_rate, 1e-5);
-  EXPECT_EQ(s.optimizer.weight_decay, 0.1);
+  EXPECT_EQ(s.optimizer.numbers.weight_decay, 0.1);
   EXPECT_EQ(s.loop.accumulation, 5);
   EXPECT_EQ(s.precision.compute, NumberType::kFloat16);
   EXPECT_EQ(origin(loaded, "fp16"), "FP16 in env_vars.sh");

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/json_mistake.h"
 #include "core/text.h"
-#include "settings/train_settings.h"
 
 namespace tessera {
 
@@ -233,16 +232,13 @@ std::string text_of(const Json& value) {
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes) {
   for (const ForeignValue& value : config.values) {
     const Setting& setting = schema.at(value.setting);
-    Setting::Value parsed;
     try {
-      parsed = setting.parse(value.text);
+      setting.parse(value.text);
     } catch (const UsageError& error) {
       throw UsageError(
           fmt::format("{}: {}: {}, found {}", value.place, value.key, error.what(), printable(value.text)));
     }
-    const bool differs =
-        setting.source() >= Source::kJson && setting.parse(setting.text()) != parsed &&
-        !(setting.name() == "optim" && optimizer_kind_of(setting.text()) == optimizer_kind_of(value.text));
+    const bool differs = setting.source() >= Source::kJson && !setting.means_the_same(setting.text(), value.text);
     if (differs && value.is_default) continue;
     if (differs && setting.source() == Source::kCommandLine && on_difference == OnDifference::kYield) {
       notes.push_back(fmt::format("--{}={} (command line) overrules {}={} ({})", setting.name(), setting.text(),

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/placement.h"
 #include "settings/number_words.h"
 
 namespace tessera {
@@ -15,18 +16,18 @@ namespace {
 using F = KeyRule::Form;
 using T = KeyRule::Fate;
 
-const std::vector<std::string> kStrategies = {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"};
+const std::vector<std::string>& strategies() {
+  static const std::vector<std::string> names = strategy_names(StrategyFamily::kFsdp);
+  return names;
+}
 
 bool is_strategy(const std::string& word) {
-  return std::find(kStrategies.begin(), kStrategies.end(), word) != kStrategies.end();
+  return std::find(strategies().begin(), strategies().end(), word) != strategies().end();
 }
 
 [[noreturn]] void refuse_word(const std::string& word) {
-  std::vector<std::string> known = kStrategies;
+  std::vector<std::string> known = strategies();
   known.insert(known.end(), {"auto_wrap", "offload"});
-  if (word == "hybrid_shard_zero2") {
-    throw UsageError("--fsdp hybrid_shard_zero2: Tessera has no such strategy; take hybrid_shard, or shard_grad_op");
-  }
   const auto meant = nearest(word, known);
   throw UsageError(fmt::format("--fsdp: the word '{}' is not known{}; words: {}", printable(word, 40),
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
@@ -43,9 +44,9 @@ std::vector<std::string> words_of(std::string text) {
 }
 
 // Completes what the rules have read.
-class Reader {
+class FsdpConfigReader {
  public:
-  Reader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
+  FsdpConfigReader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
 
   void run() {
     read_sharding();
@@ -69,12 +70,13 @@ class Reader {
   void read_sharding() {
     if (const Json* value = file_.find("sharding_strategy")) {
       // accelerate also counts them from 1.
-      const std::vector<std::string> by_number = {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard"};
+      const std::vector<std::string> by_number = {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
+                                                  "hybrid_shard_zero2"};
       std::string word = lower_case(text_of(*value));
-      if (word.size() == 1 && word[0] >= '1' && word[0] <= '4')
+      if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
         word = by_number[static_cast<std::size_t>(word[0] - '1')];
       if (!is_strategy(word)) {
-        file_.refuse_value("sharding_strategy", fmt::format("expected one of {}, found {}", join(kStrategies, ", "),
+        file_.refuse_value("sharding_strategy", fmt::format("expected one of {}, found {}", join(strategies(), ", "),
                                                             printable(value->dump(-1, ' ', true), 40)));
       }
       give("strategy", word, "sharding_strategy");
@@ -205,13 +207,12 @@ ForeignConfig read_fsdp_words(const std::string& text) {
     } else if (word == "offload") {
       give("offload_param", "true", word);
       give("offload_optimizer", "true", word);
-      config.values.push_back({"pin_memory", "true", word + ", as FSDP does", "--fsdp", true});
     } else if (word != "auto_wrap") {
       refuse_word(word);
     }
   }
   if (!words.empty() && strategy.empty()) {
-    throw UsageError(fmt::format("--fsdp \"{}\": needs one of {} beside it", text, join(kStrategies, ", ")));
+    throw UsageError(fmt::format("--fsdp \"{}\": needs one of {} beside it", text, join(strategies(), ", ")));
   }
   return config;
 }
@@ -240,7 +241,7 @@ const std::vector<KeyRule>& fsdp_config_rules() {
       {"", "limit_all_gathers", F::kBool, T::kNoEffect, "at most two blocks are whole at a time"},
       {"", "use_orig_params", F::kBool, T::kNoEffect, kOriginal},
       {"", "cpu_ram_efficient_loading", F::kBool, T::kNoEffect, "every rank reads only what it keeps"},
-      {"", "state_dict_type", F::kText, T::kNoEffect, "the model's folder is whole, checkpoints are sharded"},
+      {"", "state_dict_type", F::kText, T::kNoEffect, "the model's folder and checkpoints are whole files"},
       {"", "version", F::kCount, T::kNoEffect, "there is one engine for both"},
       {"", "xla", F::kBool, T::kOnly, kTpu, false, "false"},
       {"", "xla_fsdp_v2", F::kBool, T::kOnly, kTpu, false, "false"},
@@ -253,7 +254,7 @@ const std::vector<KeyRule>& fsdp_config_rules() {
 ForeignConfig read_fsdp_config(const std::string& origin, const std::string& text) {
   const ForeignFile file(origin, text, "fsdp_");
   ForeignConfig config = walk(file, fsdp_config_rules());
-  Reader(file, config).run();
+  FsdpConfigReader(file, config).run();
   return config;
 }
 

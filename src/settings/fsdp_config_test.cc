@@ -23,10 +23,10 @@ TEST_F(Fsdp, WordsGiveStrategyAndOffload) {
   for (const char* strategy : {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"}) {
     const TrainSettings s = load({"--fsdp", std::string(strategy) + " auto_wrap"}).settings;
     EXPECT_EQ(s.spread.strategy, strategy);
-    EXPECT_FALSE(s.spread.offload_param || s.spread.offload_optimizer || s.spread.pin_memory);
+    EXPECT_FALSE(s.spread.offload_parameters || s.spread.offload_optimizer || s.spread.pin_memory);
   }
   const LoadedTrainSettings loaded = load({"--fsdp", "full_shard auto_wrap offload"});
-  EXPECT_TRUE(loaded.settings.spread.offload_param);
+  EXPECT_TRUE(loaded.settings.spread.offload_parameters);
   EXPECT_TRUE(loaded.settings.spread.offload_optimizer);
   EXPECT_TRUE(loaded.settings.spread.pin_memory);
   EXPECT_EQ(origin(loaded, "offload_param"), "--fsdp: offload");
@@ -60,16 +60,16 @@ TEST_F(Fsdp, EveryKeyOfTheContractIsTaken) {
     "mixed_precision": {"enabled": true, "param_dtype": "bf16", "reduce_dtype": "torch.float32",
                         "buffer_dtype": "bfloat16"}})");
   const TrainSettings& s = loaded.settings;
-  EXPECT_EQ(s.spread.wrap, UnitWrap::kByClass);
-  EXPECT_EQ(s.spread.wrap_classes, std::vector<std::string>{"BloomBlock"});
-  EXPECT_EQ(s.spread.backward_prefetch, PrefetchInBackward::kAfter);
+  EXPECT_EQ(s.wrap.wrap, UnitWrap::kByClass);
+  EXPECT_EQ(s.wrap.classes, std::vector<std::string>{"BloomBlock"});
+  EXPECT_EQ(s.spread.backward_prefetch, BackwardPrefetch::kPost);
   EXPECT_FALSE(s.spread.forward_prefetch);
   EXPECT_TRUE(s.spread.sync_module_states);
   EXPECT_TRUE(s.loop.gradient_checkpointing);
-  EXPECT_TRUE(s.spread.offload_param && s.spread.offload_optimizer);
-  EXPECT_EQ(s.precision.compute, NumberType::kBfloat16);
+  EXPECT_TRUE(s.spread.offload_parameters && s.spread.offload_optimizer);
+  EXPECT_EQ(s.precision.compute, NumberType::kBFloat16);
   EXPECT_EQ(s.precision.reduce, NumberType::kFloat32);
-  EXPECT_EQ(s.precision.buffers, NumberType::kBfloat16);
+  EXPECT_EQ(s.precision.buffers, NumberType::kBFloat16);
   EXPECT_EQ(
       notes(loaded),
       "fsdp.json: accepted, but without effect here: limit_all_gathers (at most two blocks are whole at a time), "
@@ -83,27 +83,27 @@ TEST_F(Fsdp, TheWorkshopsFileIsTaken) {
     "transformers.models.bloom.modeling_bloom.BloomBlock", "fsdp_backward_prefetch": "BACKWARD_POST",
     "fsdp_forward_prefetch": "True", "fsdp_sync_module_states": "true"})")
                               .settings;
-  EXPECT_EQ(s.spread.wrap_classes, std::vector<std::string>{"BloomBlock"});
-  EXPECT_EQ(s.spread.backward_prefetch, PrefetchInBackward::kAfter);
+  EXPECT_EQ(s.wrap.classes, std::vector<std::string>{"BloomBlock"});
+  EXPECT_EQ(s.spread.backward_prefetch, BackwardPrefetch::kPost);
   EXPECT_TRUE(s.spread.forward_prefetch);
 }
 
 TEST_F(Fsdp, PrefetchHasThreeWords) {
-  using P = PrefetchInBackward;
-  EXPECT_EQ(with(R"({"backward_prefetch": "backward_pre"})").settings.spread.backward_prefetch, P::kBefore);
+  using P = BackwardPrefetch;
+  EXPECT_EQ(with(R"({"backward_prefetch": "backward_pre"})").settings.spread.backward_prefetch, P::kPre);
   EXPECT_EQ(with(R"({"backward_prefetch": "no_prefetch"})").settings.spread.backward_prefetch, P::kNone);
   EXPECT_EQ(with(R"({"backward_prefetch": "none"})").settings.spread.backward_prefetch, P::kNone);
-  EXPECT_EQ(with(R"({"backward_prefetch": null})").settings.spread.backward_prefetch, P::kBefore);  // our default
+  EXPECT_EQ(with(R"({"backward_prefetch": null})").settings.spread.backward_prefetch, P::kPre);  // our default
   EXPECT_EQ(refusal_with(R"({"backward_prefetch": "pre"})"),
             "fsdp.json:1:23: backward_prefetch: expected backward_pre, backward_post or no_prefetch, found \"pre\"");
 }
 
 TEST_F(Fsdp, UnitsAreBlocksClassesOrSizes) {
-  EXPECT_EQ(load({"--fsdp", "full_shard auto_wrap"}).settings.spread.wrap, UnitWrap::kBlocks);
-  EXPECT_EQ(with(R"({"auto_wrap_policy": "NO_WRAP"})").settings.spread.wrap, UnitWrap::kNone);
+  EXPECT_EQ(load({"--fsdp", "full_shard auto_wrap"}).settings.wrap.wrap, UnitWrap::kBlocks);
+  EXPECT_EQ(with(R"({"auto_wrap_policy": "NO_WRAP"})").settings.wrap.wrap, UnitWrap::kNone);
   const TrainSettings by_size = with(R"({"min_num_params": 2000})").settings;
-  EXPECT_EQ(by_size.spread.wrap, UnitWrap::kBySize);
-  EXPECT_EQ(by_size.spread.wrap_min_num_params, 2000);
+  EXPECT_EQ(by_size.wrap.wrap, UnitWrap::kBySize);
+  EXPECT_EQ(by_size.wrap.min_num_params, 2000);
   EXPECT_EQ(refusal_with(R"({"min_num_params": 2000, "transformer_layer_cls_to_wrap": "X"})"),
             "fsdp.json:1:20: min_num_params: excludes transformer_layer_cls_to_wrap; leave one out");
   EXPECT_EQ(refusal({"--fsdp=full_shard", "--fsdp_min_num_params=3", "--fsdp_transformer_layer_cls_to_wrap=X"}),
@@ -111,7 +111,7 @@ TEST_F(Fsdp, UnitsAreBlocksClassesOrSizes) {
   const TrainSettings two =
       load({"--fsdp=full_shard", "--fsdp_transformer_layer_cls_to_wrap", "a.B, torch.nn.TransformerEncoderLayer"})
           .settings;
-  EXPECT_EQ(two.spread.wrap_classes, (std::vector<std::string>{"B", "TransformerEncoderLayer"}));
+  EXPECT_EQ(two.wrap.classes, (std::vector<std::string>{"B", "TransformerEncoderLayer"}));
   EXPECT_EQ(refusal({"--fsdp=full_shard", "--wrap=class"}), "--wrap=class (command line): needs --wrap_classes");
 }
 

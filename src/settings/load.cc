@@ -13,41 +13,38 @@
 #include "settings/env_file.h"
 #include "settings/fsdp_config.h"
 #include "settings/hugging_face.h"
-#include "settings/translate.h"
+#include "settings/resolve.h"
 
 namespace tessera {
 
 namespace {
 
-const char* summary_of(Job job) {
-  switch (job) {
-    case Job::kBloomQa:
-      return "fine-tune BLOOM on questions and answers";
-    case Job::kGptQa:
-      return "train a GPT-like model from scratch on questions and answers";
-    case Job::kResnetTinyimagenet:
-      break;
-  }
-  return "train a ResNet-50 on TinyImageNet";
+using Jobs = std::vector<const JobTraits*>;
+
+std::vector<std::string> names_of(const Jobs& jobs) {
+  std::vector<std::string> names;
+  for (const JobTraits* job : jobs) names.push_back(job->name);
+  return names;
 }
 
-std::string usage() {
+std::string usage(const Jobs& jobs) {
   std::string text = "usage: tessera train JOB [settings]\n\njobs:\n";
-  for (const std::string& name : job_names()) text += fmt::format("  {:<20}  {}\n", name, summary_of(*job_of(name)));
+  for (const JobTraits* job : jobs) text += fmt::format("  {:<20}  {}\n", job->name, job->summary);
   return text + "\n`tessera train JOB --help` lists the settings.\n";
 }
 
-// Nothing: help was asked for.
-std::optional<Job> take_job(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && (arguments[0] == "-h" || arguments[0] == "--help")) return std::nullopt;
+// Null: help was asked for.
+const JobTraits* find_job(const Jobs& jobs, const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && (arguments[0] == "-h" || arguments[0] == "--help")) return nullptr;
   if (arguments.empty() || arguments[0].starts_with('-')) {
-    throw UsageError(fmt::format("tessera train: the job comes first: one of {}", join(job_names(), ", ")));
+    throw UsageError(fmt::format("tessera train: the job comes first: one of {}", join(names_of(jobs), ", ")));
   }
-  const std::optional<Job> job = job_of(arguments[0]);
-  if (job) return job;
-  const auto meant = nearest(arguments[0], job_names());
-  throw UsageError(fmt::format("tessera train: '{}' is no job{}; jobs: {}", printable(arguments[0], 40),
-                               meant ? fmt::format(", did you mean {}?", *meant) : "", join(job_names(), ", ")));
+  for (const JobTraits* job : jobs) {
+    if (job->name == arguments[0]) return job;
+  }
+  const auto meant = nearest(arguments[0], names_of(jobs));
+  throw UsageError(fmt::format("tessera train: '{}' is not a job{}; jobs: {}", printable(arguments[0], 40),
+                               meant ? fmt::format(", did you mean {}?", *meant) : "", join(names_of(jobs), ", ")));
 }
 
 // As transformers takes them: a path, or the JSON itself.
@@ -57,21 +54,21 @@ std::pair<std::string, std::string> origin_and_text(const char* option, const st
 }
 
 // The names that an env file may have for another job.
-std::vector<std::string> names_of_other_jobs() {
+std::vector<std::string> variables_of(const Jobs& jobs) {
   std::vector<std::string> names;
-  for (const std::string& name : job_names()) {
+  for (const JobTraits* job : jobs) {
     DeclaredSettings declared;
     Schema schema("", "");
-    declare(schema, *job_of(name), declared);
+    declare(schema, *job, declared);
     for (std::string& variable : schema.environment_names()) names.push_back(std::move(variable));
   }
   return names;
 }
 
-void read_sources(const Environment& environment, const DeclaredSettings& s, Schema& schema,
+void read_sources(const TrainRequest& request, const DeclaredSettings& s, Schema& schema,
                   std::vector<std::string>& notes) {
-  schema.read_environment(environment);
-  if (!s.env_file.empty()) read_env_file(s.env_file, environment, names_of_other_jobs(), schema, notes);
+  schema.read_environment(request.environment);
+  if (!s.env_file.empty()) read_env_file(s.env_file, request.environment, variables_of(request.jobs), schema, notes);
   if (!s.deepspeed.empty() && (!s.fsdp.empty() || !s.fsdp_config.empty())) {
     throw UsageError("--deepspeed and --fsdp exclude each other; give one");
   }
@@ -95,14 +92,15 @@ LoadedTrainSettings::~LoadedTrainSettings() = default;
 
 LoadedTrainSettings load_train_settings(const TrainRequest& request) {
   LoadedTrainSettings loaded;
-  const std::optional<Job> job = take_job(request.arguments);
-  if (!job) {
-    print_out(usage());
+  loaded.request = request;
+  const JobTraits* job = find_job(request.jobs, request.arguments);
+  if (job == nullptr) {
+    print_out(usage(request.jobs));
     loaded.is_done = true;
     return loaded;
   }
   loaded.declared = std::make_unique<DeclaredSettings>();
-  loaded.schema = std::make_unique<Schema>("tessera train " + name_of(*job), summary_of(*job));
+  loaded.schema = std::make_unique<Schema>("tessera train " + job->name, job->summary);
   DeclaredSettings& declared = *loaded.declared;
   Schema& schema = *loaded.schema;
   declare(schema, *job, declared);
@@ -111,10 +109,10 @@ LoadedTrainSettings load_train_settings(const TrainRequest& request) {
     loaded.is_done = true;
     return loaded;
   }
-  read_sources(request.environment, declared, schema, loaded.notes);
+  read_sources(request, declared, schema, loaded.notes);
   check_foreign(schema, loaded.notes);
-  translate(schema, declared, {.num_ranks = request.num_ranks, .needs_data = !schema.wants_print_config()},
-            loaded.notes);
+  resolve(schema, *job, declared, {.num_ranks = request.num_ranks, .needs_data = !schema.wants_print_config()},
+          loaded.notes);
   loaded.settings = declared.train;
   if (schema.wants_print_config()) {
     print_out(schema.config_text());

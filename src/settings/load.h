@@ -1,6 +1,6 @@
 // `tessera train JOB ...` from its words to TrainSettings: the one function that the command calls first.
 //
-//   LoadedTrainSettings loaded = load_train_settings({.arguments = args, .environment = Environment::of_process(),
+//   LoadedTrainSettings loaded = load_train_settings({.jobs = ..., .arguments = args, .environment = ...,
 //                                                     .num_ranks = ..., .declare_more = ...});
 //   if (loaded.is_done) return 0;                       // help or --print_config was asked for and has been printed
 //   for (const std::string& note : loaded.notes) log_info("{}", note);
@@ -19,15 +19,18 @@
 
 #include "config/schema.h"
 #include "core/environment.h"
+#include "settings/job_traits.h"
 #include "settings/train_settings.h"
 
 namespace tessera {
 
 struct TrainRequest {
+  std::vector<const JobTraits*> jobs;  // those that there are
   std::vector<std::string> arguments;  // what follows `tessera train`: the job first
   Environment environment;
   std::optional<int> num_ranks;                 // where they are known before the ranks have met
   std::function<void(Schema&)> declare_more{};  // settings of other layers: backend, device, ...
+  std::string commit{};                         // of the program, for the run's record
 };
 
 struct DeclaredSettings;
@@ -39,6 +42,7 @@ struct LoadedTrainSettings {
   ~LoadedTrainSettings();
 
   bool is_done = false;
+  TrainRequest request;
   TrainSettings settings;
   std::vector<std::string> notes;              // one line each, for rank 0 to log
   std::unique_ptr<DeclaredSettings> declared;  // what the schema is bound to

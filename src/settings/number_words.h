@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "core/number_type.h"
 #include "core/text.h"
-#include "settings/train_settings.h"
 
 namespace tessera {
 
@@ -23,7 +23,7 @@ inline std::optional<std::string> number_type_word(const std::string& word) {
 inline std::optional<NumberType> number_type_of(const std::string& word) {
   if (word == "fp32") return NumberType::kFloat32;
   if (word == "fp16") return NumberType::kFloat16;
-  if (word == "bf16") return NumberType::kBfloat16;
+  if (word == "bf16") return NumberType::kBFloat16;
   return std::nullopt;
 }
 

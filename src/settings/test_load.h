@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "jobs/jobs.h"
 #include "settings/load.h"
 
 namespace tessera {
@@ -37,7 +38,8 @@ class LoadTest : public testing::Test {
     return load_as_is(all);
   }
   LoadedTrainSettings load_as_is(const Words& words) {
-    return load_train_settings({.arguments = words, .environment = Environment(environment_), .num_ranks = num_ranks_});
+    return load_train_settings(
+        {.jobs = job_traits(), .arguments = words, .environment = Environment(environment_), .num_ranks = num_ranks_});
   }
 
   // What the message is, with the folder of the test's files taken off.

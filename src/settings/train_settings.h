@@ -9,34 +9,36 @@
 #include <string>
 #include <vector>
 
+#include "core/number_type.h"
+#include "kernels/optimizers/optimizer.h"
 #include "parallel/loss_scale.h"
-#include "train/flow.h"
-#include "train/schedule.h"
-#include "train/step_plan.h"
+#include "settings/flow_options.h"
+#include "settings/schedule_options.h"
+#include "tessera/spread.h"
 
 namespace tessera {
 
-enum class Job { kBloomQa, kGptQa, kResnetTinyimagenet };
-enum class NumberType { kFloat32, kFloat16, kBfloat16 };
-enum class OptimizerKind { kAdamW, kAdam, kSgd };           // kAdam: the decay is added to the gradient
-OptimizerKind optimizer_kind_of(const std::string& optim);  // adamw_torch, adamw_hf, ...: one
 enum class UnitWrap { kBlocks, kByClass, kBySize, kNone };
-enum class PrefetchInBackward { kNone, kBefore, kAfter };  // the next unit's gather, before or after this one's work
 enum class MergeAccumulation { kAuto, kOn, kOff };
+
+// Whether the short last group of an epoch counts towards the length of a run. transformers up to 4.51 leaves it out:
+// 125 micro-batches at accumulation 4 over 3 epochs are 3 x 31 = 93 updates, 32 of them in the first epoch, and the run
+// ends at epoch 2.93. From 4.52 on it is counted: 96 updates, 3 whole epochs.
+enum class ShortGroup { kNotCounted, kCounted };
 
 struct ModelSettings {
   std::string name_or_path;    // a folder, or a hub name that the local cache holds; empty: from scratch
   std::string config_name;     // config.json of a model from scratch
   std::string tokenizer_name;  // empty: the model folder's own
-  // gpt-qa alone.
+  // Sizes of a model from scratch.
   std::int64_t vocab_size = 0, hidden_size = 0, num_layers = 0, num_heads = 0, ff_dim = 0, seq_length = 0;
   double dropout = 0;
   bool learned_positions = false;
 };
 
 struct DataSettings {
-  std::string train_file, validation_file;  // text jobs; the latter empty: no evaluation
-  std::string data_dir;                     // resnet-tinyimagenet
+  std::string train_file, validation_file;  // text; the latter empty: no evaluation
+  std::string data_dir;                     // images
   std::int64_t image_size = 0;              // pixels of a side that it sees
   std::int64_t max_train_samples = 0;       // over all ranks; 0: all
   std::int64_t max_eval_samples = 0;
@@ -49,21 +51,17 @@ struct DataSettings {
   int prefetch_factor = 0;  // batches ahead for each worker
 };
 
-struct SpreadSettings {
-  std::string strategy;  // a name that placement_of() takes
-  bool offload_optimizer = false, offload_param = false, pin_memory = false, delayed_update = false;
-  bool forward_prefetch = true;
-  PrefetchInBackward backward_prefetch = PrefetchInBackward::kBefore;
-  bool sync_module_states = true;
+// What is gathered at a time.
+struct WrapSettings {
   UnitWrap wrap = UnitWrap::kBlocks;
-  std::vector<std::string> wrap_classes;  // kByClass: without the module path before the name
-  std::int64_t wrap_min_num_params = 0;   // kBySize
-  bool use_cpu = false;
+  std::vector<std::string> classes;  // kByClass: without the module path before the name
+  std::int64_t min_num_params = 0;   // kBySize
 };
 
 struct PrecisionSettings {
   NumberType compute = NumberType::kFloat32;
-  bool half_on_gpu = false;          // nobody chose: float16 where the device is a GPU (resnet's AMP)
+  bool is_amp = false;               // parameters stay float32 and the model casts what it computes with
+  bool half_on_gpu = false;          // nobody chose: float16 where the device is a GPU
   std::optional<NumberType> reduce;  // of gradients between ranks; none: the compute type
   std::optional<NumberType> buffers;
   std::optional<bool> tf32;  // none: libtorch's own choice
@@ -71,11 +69,10 @@ struct PrecisionSettings {
 };
 
 struct OptimizerSettings {
-  OptimizerKind kind = OptimizerKind::kAdamW;
-  double learning_rate = 0, weight_decay = 0;
-  double beta1 = 0, beta2 = 0, epsilon = 0;
-  double momentum = 0;
-  bool nesterov = false;
+  std::string optim;  // a word of optimizers()
+  double learning_rate = 0;
+  OptimizerNumbers numbers;
+  bool decays_all = false;   // the weight decay takes biases and norms too, as torch's optimizers do
   double max_grad_norm = 0;  // 0: no clipping
 };
 
@@ -83,13 +80,13 @@ struct LoopSettings {
   std::int64_t batch_size = 0, eval_batch_size = 0;  // of one rank and micro-step
   std::int64_t accumulation = 1;
   double num_epochs = 0;
-  std::int64_t max_steps = 0;  // beats the epochs where it is not 0
+  std::int64_t max_steps = 0;  // overrules the epochs where it is not 0
   std::int64_t seed = 0, data_seed = 0;
   bool gradient_checkpointing = false;
   MergeAccumulation merge_accumulation = MergeAccumulation::kAuto;
   ShortGroup short_group = ShortGroup::kNotCounted;
   bool stop_on_nan = true;
-  bool full_determinism = false;  // the same bits each time on a GPU, too
+  bool full_determinism = false;  // the same bits each time on a GPU as well
 };
 
 // When is in TrainSettings::flow.
@@ -98,11 +95,11 @@ struct EvaluationSettings {
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // "loss", "exact_match", "f1" or "accuracy"; empty: none is the best
   bool greater_is_better = false;
-  int early_stopping_patience = 0;  // evaluations without a better one; 0: never stops early
+  int early_stopping_patience = 0;  // evaluations without a better one; 0: never stop early
   double early_stopping_threshold = 0;
-  bool generates = true;  // text jobs: exact match and F1 at the end, by greedy generation
+  bool generates = true;  // text: exact match and F1 at the end, by greedy generation
   std::int64_t max_new_tokens = 50;
-  bool local_metrics = false;  // resnet: rank 0's own
+  bool local_metrics = false;  // images: rank 0's own
 };
 
 struct OutputSettings {
@@ -121,11 +118,13 @@ struct ReportSettings {
 };
 
 struct TrainSettings {
-  Job job = Job::kBloomQa;
+  std::string job;  // its name
   bool dry_run = false;
+  bool use_cpu = false;
   ModelSettings model;
   DataSettings data;
-  SpreadSettings spread;
+  SpreadOptions spread;  // with "auto" decided
+  WrapSettings wrap;
   PrecisionSettings precision;
   OptimizerSettings optimizer;
   ScheduleOptions schedule;  // total_steps: what a ds_config says of them; 0: the run's own number
@@ -135,9 +134,5 @@ struct TrainSettings {
   OutputSettings output;
   ReportSettings reports;
 };
-
-const std::vector<std::string>& job_names();  // in the order of the enumeration
-const std::string& name_of(Job job);
-std::optional<Job> job_of(const std::string& name);
 
 }  // namespace tessera

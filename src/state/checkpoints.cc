@@ -4,14 +4,14 @@
 
 #include <optional>
 
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "comm/exchange.h"
-#include "state/optimizer_file.h"
-#include "state/weights_file.h"
 #include "state/checkpoint_rotation.h"
-#include "comm/exchange.h"
+#include "state/optimizer_file.h"
+#include "state/run_state_file.h"
+#include "state/weights_file.h"
 
 namespace tessera {
 namespace {
@@ -45,7 +45,7 @@ void remove_leftovers(const fs::path& output_dir) {
   }
 }
 
-// A checkpoint is whole or not there, whenever the process is killed. One that does not go costs room, not the run.
+// A checkpoint is whole or absent, whenever the process is killed. One that cannot be removed costs room, not the run.
 void remove_checkpoint(const fs::path& checkpoint) {
   const fs::path aside = on_its_way_out(checkpoint);
   std::error_code error;
@@ -60,7 +60,7 @@ double writer_of(const fs::path& checkpoint) {
   try {
     return read_run_state(checkpoint / kStateFile).started;
   } catch (const Error&) {
-    return 0;  // told of if it is the one to go on with
+    return 0;  // reported if it is the one to resume
   }
 }
 
@@ -97,7 +97,7 @@ fs::path CheckpointKeeper::folder_of(std::int64_t step) const {
 }
 
 // Rank 0 looks, and all know: what is the best decides a collective.
-void CheckpointKeeper::go_on_from(const fs::path& checkpoint, const RunState& state) {
+void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) {
   const std::vector<std::int64_t>& steps = state.checkpoints;
   const fs::path told = state.best_checkpoint;
   const fs::path beside = checkpoint.parent_path() / told.filename();    // where the folder has been moved
@@ -165,10 +165,9 @@ void CheckpointKeeper::save(Trainer& trainer) {
 }
 
 void CheckpointKeeper::write(Trainer& trainer, const fs::path& folder) const {
-  save_model_folder(world_, trainer.engine(), model_, folder);
+  save_model_folder(world_, trainer.step().engine(), model_, folder);
   if (output_.save_only_model) return;
-  const LossScaler* scaler = trainer.scaler() ? &*trainer.scaler() : nullptr;
-  write_optimizer_file({world_, trainer.engine(), model_.model}, trainer.optimizer(), scaler, folder / kOptimizerFile);
+  write_optimizer_file({world_, trainer.step().engine(), model_.model}, trainer.step(), folder / kOptimizerFile);
   on_first_rank(world_, [&] { write_run_state(folder / kStateFile, trainer.state()); });
 }
 
@@ -177,12 +176,13 @@ std::optional<fs::path> checkpoint_to_resume(const OutputSettings& output) {
     fs::path folder = output.resume_from_checkpoint;
     if (!folder.has_filename()) folder = folder.parent_path();  // "out/checkpoint-93/"
     if (is_complete(folder)) return folder;
-    throw UsageError(fmt::format("--resume_from_checkpoint {}: no checkpoint to go on with: it needs {}, {} and {}",
+    throw UsageError(fmt::format("--resume_from_checkpoint {}: no checkpoint to resume from: it needs {}, {} and {}",
                                  folder.string(), kWeightsFile, kOptimizerFile, kStateFile));
   }
   if (!output.resume_from_latest) return std::nullopt;
   if (const std::optional<fs::path> latest = latest_checkpoint(output.output_dir)) return latest;
-  throw UsageError(fmt::format("--resume_from_checkpoint true: {} has no checkpoint to go on with", output.output_dir));
+  throw UsageError(
+      fmt::format("--resume_from_checkpoint true: {} has no checkpoint to resume from", output.output_dir));
 }
 
 bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
@@ -195,9 +195,8 @@ RunState read_checkpoint_state(const fs::path& checkpoint) {
 
 void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::path& checkpoint,
             const RunState& state) {
-  const SpreadModel spread{world, trainer.engine(), model.model};
-  const LossScaler::State scale = trainer.scaler() ? trainer.scaler()->state() : LossScaler::State();
-  trainer.restore(state, read_optimizer_file(spread, trainer.optimizer(), scale, checkpoint / kOptimizerFile).scale);
+  const SpreadModel spread{world, trainer.step().engine(), model.model};
+  trainer.restore(state, read_optimizer_file(spread, trainer.step(), checkpoint / kOptimizerFile).scale);
 }
 
 void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {

@@ -1,4 +1,4 @@
-// The checkpoints of a run: written, kept or removed, gone on from.
+// The checkpoints of a run: written, rotated, resumed.
 //
 // Collective, between updates. Only rank 0 writes; where it fails, every rank throws the same error.
 #pragma once
@@ -16,18 +16,17 @@
 
 namespace tessera {
 
-// The checkpoints of a run.
 class CheckpointKeeper {
  public:
   // All must outlive it. Removes what a run that was killed has left of a checkpoint.
   CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output, Listeners& listeners);
 
   // output_dir/checkpoint-STEP: a model folder, and unless only the model is wanted optimizer.safetensors and
-  // trainer_state.json. It appears by one rename. Older ones of this run then go as save_total_limit says; those of
-  // another run into the same folder are nobody's business, but for one of the same step.
+  // trainer_state.json. It appears by one rename. Older ones of this run are then removed as save_total_limit says;
+  // those of another run in the same folder stay, except one of the same step.
   void save(Trainer& trainer);
-  // Takes over what an earlier part of this run has left: its checkpoints in the folder, and the best one anywhere.
-  void go_on_from(const std::filesystem::path& checkpoint, const RunState& state);
+  // Adopts what an earlier part of this run left: its checkpoints in the folder, and the best one anywhere.
+  void adopt(const std::filesystem::path& checkpoint, const RunState& state);
   // Of the best evaluation; nothing: it was not saved. The same on every rank.
   const std::optional<std::filesystem::path>& best() const { return best_; }
 
@@ -44,13 +43,13 @@ class CheckpointKeeper {
   std::optional<std::filesystem::path> best_;
 };
 
-// The folder that the settings ask to go on with; nothing: they do not. Throws UsageError where there is none.
+// The folder that the settings ask to resume; none: they do not. Throws UsageError where there is none.
 std::optional<std::filesystem::path> checkpoint_to_resume(const OutputSettings& output);
 // Whether it is one of those that runs into `output_dir` write.
 bool is_in_folder(const std::filesystem::path& checkpoint, const std::filesystem::path& output_dir);
 RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
-// Moments, loss scale and place of the checkpoint; its weights are the engine's first values already. Under any
-// strategy and number of ranks.
+// Optimizer states, loss scale and place of the checkpoint; its weights are the engine's first values already. Under
+// any strategy and number of ranks.
 void resume(World& world, Trainer& trainer, const SavedModel& model, const std::filesystem::path& checkpoint,
             const RunState& state);
 

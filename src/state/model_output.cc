@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "weights/model_folder.h"
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "comm/exchange.h"
 #include "state/weights_file.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {

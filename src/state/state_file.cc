@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "weights/safetensors.h"
-#include "weights/weight_tensors.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "weights/safetensors.h"
+#include "weights/weight_tensors.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weights/output_file.h"
+#include "core/output_file.h"
 #include "weights/weights.h"
 
 namespace tessera {

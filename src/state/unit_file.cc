@@ -30,20 +30,14 @@ FlatState parameters_of(Engine& engine) {
           [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
 }
 
-std::vector<FlatState> moments_of(Engine& engine, const ShardedOptimizer& optimizer) {
-  const auto state = [&engine](const char* prefix, std::function<at::Tensor(std::size_t)> part) {
-    return FlatState{prefix, part, [&engine, part](std::size_t index, const at::Tensor& whole) {
-                       take_part(engine.units()[index], part(index), whole);
-                     }};
-  };
-  const bool has_second = optimizer.second_moment(0).defined();
+std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer) {
   std::vector<FlatState> states;
-  if (optimizer.first_moment(0).defined()) {
-    states.push_back(state(has_second ? "exp_avg." : "momentum_buffer.",
-                           [&optimizer](std::size_t index) { return optimizer.first_moment(index); }));
-  }
-  if (has_second) {
-    states.push_back(state("exp_avg_sq.", [&optimizer](std::size_t index) { return optimizer.second_moment(index); }));
+  for (std::size_t i = 0; i < optimizer.states().size(); ++i) {
+    const auto part = [&optimizer, i](std::size_t index) { return optimizer.state(index, i); };
+    states.push_back(
+        {optimizer.states()[i].name + ".", part, [&engine, part](std::size_t index, const at::Tensor& whole) {
+           take_part(engine.units()[index], part(index), whole);
+         }});
   }
   return states;
 }
@@ -71,7 +65,7 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
     for (const FlatState& state : states) {
       at::Tensor whole;
       spread.guarded("saving", [&] {
-        unit.settle_update();
+        unit.finish_update();
         whole = gather_whole(unit, spread.engine.groups(), state.part(index), spread.world.device());
       });
       on_first_rank(spread.world, [&] {
@@ -96,7 +90,7 @@ void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
           if (reader) slot_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
         }
         if (world.size() > 1) world.all().broadcast(whole, 0, unit.name())->wait();
-        unit.settle_update();
+        unit.finish_update();
         state.replace(index, whole);
       }
     }

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "state/state_file.h"
 #include "parallel/sharded_optimizer.h"
+#include "state/state_file.h"
 #include "tessera/world.h"
 
 namespace tessera {
@@ -20,7 +20,7 @@ namespace tessera {
 // One of them. Names in the file are the prefix and the parameter's name.
 struct FlatState {
   std::string prefix;
-  // What this rank holds of unit `index`: its range(), float32.
+  // What this rank holds of unit `index`: its updated() part, float32.
   std::function<at::Tensor(std::size_t index)> part;
   // Unit `index` takes new values: [padded_numel], the same on every rank.
   std::function<void(std::size_t index, const at::Tensor& whole)> replace;
@@ -38,8 +38,8 @@ struct SpreadModel {
 };
 
 FlatState parameters_of(Engine& engine);
-// By the names that torch's optimizers give them.
-std::vector<FlatState> moments_of(Engine& engine, const ShardedOptimizer& optimizer);
+// Under the names of the optimizer's descriptor, which are torch's.
+std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer);
 
 // What the file holds of them, in its order: unit by unit, within one state by state.
 std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

@@ -22,15 +22,6 @@ std::int64_t interval_of(const char* setting, double steps, std::int64_t total_s
 
 }  // namespace
 
-Interval parse_interval(const std::string& setting, const std::string& text, bool best_is_allowed) {
-  if (text == "no") return Interval::kNo;
-  if (text == "steps") return Interval::kSteps;
-  if (text == "epoch") return Interval::kEpoch;
-  if (text == "best" && best_is_allowed) return Interval::kBest;
-  throw UsageError(
-      fmt::format("{} is '{}': one of no, steps, epoch{}", setting, text, best_is_allowed ? ", best" : ""));
-}
-
 Flow::Flow(const FlowOptions& options, std::int64_t total_steps, std::int64_t first_step)
     : options_(options), total_steps_(total_steps), last_logged_(first_step) {
   const auto of = [&](Interval interval, const char* setting, double steps) {

@@ -31,13 +31,6 @@ TEST(Flow, RefusesIntervalsThatAreNone) {
   EXPECT_NE(refusal(options), "");
 }
 
-TEST(Flow, NamesOfIntervals) {
-  EXPECT_EQ(parse_interval("eval_strategy", "epoch"), Interval::kEpoch);
-  EXPECT_EQ(parse_interval("save_strategy", "best", true), Interval::kBest);
-  EXPECT_THROW(parse_interval("eval_strategy", "best"), UsageError);
-  EXPECT_THROW(parse_interval("eval_strategy", "Epoch"), UsageError);
-}
-
 TEST(Flow, AResumedRunDoesNotLogTheStepThatItResumesFrom) {
   FlowOptions options;
   options.logging = Interval::kEpoch;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

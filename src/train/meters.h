@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

@@ -1,18 +1,12 @@
-// Where a run stands, beyond tensors: what a checkpoint's trainer_state.json holds.
-//
-// The file is transformers' own form, which its Trainer reads; what it has no place for is under
-// stateful_callbacks/Tessera.
+// Where a run stands, beyond tensors: what a checkpoint's trainer_state.json holds (state/run_state_file.h).
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/json.h"
-#include "train/best_model.h"
-#include "train/log_record.h"
+#include "core/log_record.h"
 
 namespace tessera {
 
@@ -40,12 +34,5 @@ struct RunState {
   std::vector<std::int64_t> checkpoints;          // steps of this run's that are in the folder, this one included
   std::int64_t num_rows = 0, rows_of_update = 0;  // of the training data, and of all ranks; 0: not told
 };
-
-Json to_json(const RunState& state);
-// Also of a file that transformers wrote. Throws UsageError naming `origin` and the key.
-RunState run_state_of(const Json& json, const std::string& origin);
-
-void write_run_state(const std::filesystem::path& file, const RunState& state);
-RunState read_run_state(const std::filesystem::path& file);
 
 }  // namespace tessera

@@ -171,15 +171,6 @@ void check(const ScheduleOptions& options) {
 
 }  // namespace
 
-const std::vector<std::string>& schedule_kinds() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Kind& kind : kKinds) all.emplace_back(kind.name);
-    return all;
-  }();
-  return names;
-}
-
 std::int64_t warmup_steps_of(const ScheduleOptions& options) {
   if (options.warmup_steps > 0) return options.warmup_steps;
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(options.total_steps) * options.warmup_ratio));

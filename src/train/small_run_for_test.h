@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/log_json.h"
 #include "train/listener.h"
-#include "train/log_json.h"
 #include "train/references_for_test.h"
 
 namespace tessera {

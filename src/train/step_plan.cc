@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMostSteps = 1e15;  // far below 2^53: every count is exact as a double
 
-void check(const StepOptions& options) {
+void check(const StepPlanOptions& options) {
   if (options.num_batches < 1) {
     throw UsageError("there is nothing to train on: the data set gives this rank no batch in an epoch");
   }
@@ -34,7 +34,7 @@ std::int64_t divide_up(std::int64_t value, std::int64_t by) {
 
 }  // namespace
 
-StepPlan::StepPlan(const StepOptions& options) : options_(options) {
+StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
   check(options);
   updates_per_epoch_ = divide_up(options.num_batches, options.accumulation);
   const std::int64_t counted = options.short_group == ShortGroup::kCounted

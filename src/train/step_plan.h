@@ -7,18 +7,15 @@
 
 #include <cstdint>
 
+#include "settings/train_settings.h"
+
 namespace tessera {
 
-// Whether the short last group counts towards the length of a run. transformers up to 4.51 leaves it out: 125
-// micro-batches at accumulation 4 over 3 epochs are 3 x 31 = 93 updates, 32 of them in the first epoch, and the run
-// ends at epoch 2.93. From 4.52 on it is counted: 96 updates, 3 whole epochs.
-enum class ShortGroup { kNotCounted, kCounted };
-
-struct StepOptions {
+struct StepPlanOptions {
   std::int64_t num_batches = 0;  // of one epoch, on one rank
   std::int64_t accumulation = 1;
   double num_train_epochs = 3;
-  std::int64_t max_steps = -1;  // above 0: beats num_train_epochs
+  std::int64_t max_steps = -1;  // above 0: overrules num_train_epochs
   ShortGroup short_group = ShortGroup::kNotCounted;
 };
 
@@ -35,7 +32,7 @@ struct Update {
 class StepPlan {
  public:
   // Throws UsageError for an empty data set and for numbers that give no run.
-  explicit StepPlan(const StepOptions& options);
+  explicit StepPlan(const StepPlanOptions& options);
 
   std::int64_t total_steps() const { return total_steps_; }
   // What transformers announces as 'Num Epochs'. The last one may be left early, or never begun.
@@ -48,7 +45,7 @@ class StepPlan {
   double train_samples(std::int64_t num_rows, std::int64_t batch_of_update) const;
 
  private:
-  StepOptions options_;
+  StepPlanOptions options_;
   std::int64_t updates_per_epoch_ = 0, num_epochs_ = 0, total_steps_ = 0;
 };
 

@@ -8,8 +8,8 @@
 namespace tessera {
 namespace {
 
-StepOptions options_of(const Json& row, ShortGroup short_group) {
-  StepOptions options;
+StepPlanOptions options_of(const Json& row, ShortGroup short_group) {
+  StepPlanOptions options;
   options.num_batches = row.at("batches");
   options.accumulation = row.at("accumulation");
   options.num_train_epochs = row.at("epochs");
@@ -78,9 +78,9 @@ TEST(StepPlan, EveryMicroBatchOfAnEpochBelongsToOneUpdate) {
 }
 
 TEST(StepPlan, SamplesOfTheTrainersSpeed) {
-  const StepOptions by_epochs{.num_batches = 125, .accumulation = 4, .num_train_epochs = 2.5};
+  const StepPlanOptions by_epochs{.num_batches = 125, .accumulation = 4, .num_train_epochs = 2.5};
   EXPECT_EQ(StepPlan(by_epochs).train_samples(500, 16), 1250);
-  const StepOptions by_steps{.num_batches = 125, .accumulation = 4, .max_steps = 7};
+  const StepPlanOptions by_steps{.num_batches = 125, .accumulation = 4, .max_steps = 7};
   EXPECT_EQ(StepPlan(by_steps).train_samples(500, 16), 112);
 }
 

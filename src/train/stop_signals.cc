@@ -46,13 +46,13 @@ int StopSignals::received() {
   return first_signal;
 }
 
-StopAgreement::StopAgreement(World& world) : world_(world), link_(world.device(), /*pins=*/true) {
+StopVote::StopVote(World& world) : world_(world), link_(world.device(), /*pins=*/true) {
   const c10::OptionalStreamGuard beside(link_.upload_stream());
   asked_ = at::zeros({1}, at::dtype(at::kInt).device(world.device()));
   answer_ = link_.host_empty(1, at::kInt);
 }
 
-int StopAgreement::after_step(int own) {
+int StopVote::after_step(int own) {
   if (world_.size() == 1) return own;
   int agreed = 0;
   if (under_way_) {

@@ -1,8 +1,8 @@
 // A run that is asked to stop: SIGTERM, SIGUSR1, SIGINT or SIGHUP on any rank, agreed on by all at the end of a step.
 //
 //   const StopSignals signals;                         // of this process, while it lives
-//   StopAgreement agreement(world);
-//   ... after each step: if (const int signal = agreement.after_step(StopSignals::received())) stop ...
+//   StopVote vote(world);
+//   ... after each step: if (const int signal = vote.after_step(StopSignals::received())) stop ...
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,9 +35,9 @@ class StopSignals {
 // Whether any rank has been asked to stop, known one step later: so that nobody waits for it, on a GPU least of all. A
 // collective of one number a step, which runs beside the next step; the last one is left to end by itself, since ranks
 // may be gone by then.
-class StopAgreement {
+class StopVote {
  public:
-  explicit StopAgreement(World& world);
+  explicit StopVote(World& world);
 
   // Collective, once a step. `own`: this rank's signal, or 0. Gives the highest that any rank had at the call before
   // this one, the same on every rank; alone, this rank's own.

@@ -42,9 +42,9 @@ TEST(StopSignals, HaveNames) {
   EXPECT_EQ(stop_signal_name(SIGUSR1), "SIGUSR1");
 }
 
-TEST(StopAgreement, EveryRankHearsOfItOneStepLater) {
+TEST(StopVote, EveryRankHearsOfItOneStepLater) {
   run_thread_ranks(3, {}, [](World& world) {
-    StopAgreement agreement(world);
+    StopVote agreement(world);
     for (int step = 0; step < 5; ++step) {
       const int own = world.rank() == 1 && step >= 2 ? SIGUSR1 : 0;
       EXPECT_EQ(agreement.after_step(own), step >= 3 ? SIGUSR1 : 0) << step;
@@ -52,9 +52,9 @@ TEST(StopAgreement, EveryRankHearsOfItOneStepLater) {
   });
 }
 
-TEST(StopAgreement, ALoneRankAsksNobody) {
+TEST(StopVote, ALoneRankAsksNobody) {
   run_thread_ranks(1, {}, [](World& world) {
-    StopAgreement agreement(world);
+    StopVote agreement(world);
     EXPECT_EQ(agreement.after_step(0), 0);
     EXPECT_EQ(agreement.after_step(SIGTERM), SIGTERM);
   });

@@ -10,8 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "core/log_record.h"
 #include "model/unit.h"
-#include "train/log_record.h"
 #include "train/step_plan.h"
 
 namespace tessera {

@@ -7,16 +7,15 @@
 #include <cmath>
 #include <utility>
 
+#include "comm/exchange.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "model/checkpointing.h"
 #include "model/dropout.h"
-#include "train/engine_setup.h"
-#include "report/log_line.h"
-#include "comm/exchange.h"
 #include "settings/load.h"
+#include "train/log_lines.h"
+#include "train/step_setup.h"
 
 namespace tessera {
 namespace {
@@ -30,19 +29,24 @@ ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& sett
   return options;
 }
 
-// The place in the data is counted in steps: where these are others, so are the rows that come next.
+// The place in the data is counted in steps: if these differ, so do the rows that come next.
 void warn_of_differences(const RunState& before, const RunState& now) {
   const auto warn = [](const char* what, std::int64_t then, std::int64_t here) {
     if (then != 0 && then != here) {
-      log_warn("the run that is gone on with had {} {}, this one has {}: some rows may come twice, others not at all",
-               then, what, here);
+      log_warn("the resumed run had {} {}, this one has {}: some rows may come twice, others not at all", then, what,
+               here);
     }
   };
   warn("training rows", before.num_rows, now.num_rows);
-  warn("rows an update", before.rows_of_update, now.rows_of_update);
+  warn("rows per update", before.rows_of_update, now.rows_of_update);
   if (before.total_steps != now.total_steps) {
-    log_warn("the run that is gone on with had {} steps, this one has {}", before.total_steps, now.total_steps);
+    log_warn("the resumed run had {} steps, this one has {}", before.total_steps, now.total_steps);
   }
+}
+
+TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource first_values) {
+  options.first_values = std::move(first_values);
+  return options;
 }
 
 }  // namespace
@@ -75,13 +79,10 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, P
       plan_(plan_steps(task, settings)),
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
+      step_(world, task.model(), units_to_spread(task.model(), settings.wrap),
+            with_first_values(step_options(settings, task.model(), world.device()), std::move(first_values))),
       speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
-  EngineOptions options = engine_options(settings_, task_.model(), world_.device());
-  options.first_values = std::move(first_values);
-  engine_ = std::make_unique<Engine>(world_, task_.model(), units_to_spread(task_.model(), settings_.spread), options);
-  if (settings_.loop.gradient_checkpointing) recomputing_ = std::make_unique<CheckpointRunner>(*engine_);
-  optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, optimizer_options(settings_.optimizer));
-  if (settings_.precision.compute == NumberType::kFloat16) scaler_.emplace(settings_.precision.loss_scale);
+  step_.set_optimizer(optimizer_choice(settings_.optimizer));
   const EvaluationSettings& evaluation = settings_.evaluation;
   if (!evaluation.metric_for_best_model.empty()) {
     best_.emplace(evaluation.metric_for_best_model, evaluation.greater_is_better);
@@ -113,7 +114,7 @@ void Trainer::restore(const RunState& state, const std::optional<LossScaler::Sta
   state_.train_batch_size = fresh.train_batch_size;
   state_.num_rows = fresh.num_rows;
   state_.rows_of_update = fresh.rows_of_update;
-  // A run comes after what it goes on from, also where the clocks of two hosts disagree.
+  // A run comes after what it resumes, also where the clocks of two hosts disagree.
   state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
   state_.logging_steps = fresh.logging_steps;
   state_.eval_steps = fresh.eval_steps;
@@ -122,8 +123,8 @@ void Trainer::restore(const RunState& state, const std::optional<LossScaler::Sta
   state_.early_stopping_threshold = fresh.early_stopping_threshold;
   flow_ = Flow(settings_.flow, plan_.total_steps(), state_.step);
   losses_ = LossMeter(state_.total_loss, state_.step);
-  optimizer_->set_num_updates(state_.num_advanced);
-  if (scaler_ && scale) scaler_->set_state(*scale);
+  step_.optimizer().set_num_updates(state_.num_advanced);
+  if (step_.scaler() != nullptr && scale) step_.scaler()->set_state(*scale);
   if (best_) best_->restore(state_.best_value, state_.best_step);
   if (patience_) patience_->restore(state_.evaluations_without_gain);
 }
@@ -138,32 +139,7 @@ RunEnd Trainer::run() {
   const double begin = steady_seconds();
   speed_.resume_at(state_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
-  run_updates();
-  phase_ = "the end of training";
-  engine_->settle_updates();
-  read_losses();
-  if (has_fixed_scale() && state_.step > 0 && state_.num_advanced == 0) {
-    throw Error(
-        fmt::format("not one update: every step had gradients beyond float16 at a loss scale of {}; give a smaller "
-                    "--loss_scale, or "
-                    "none",
-                    scaler_->scale()));
-  }
-  if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
-    if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
-    tell_summary();
-    return RunEnd::kInterrupted;
-  }
-  const double seconds = steady_seconds() - begin;
-  log(train_summary(seconds, plan_.train_samples(task_.num_rows(), state_.rows_of_update), state_.step,
-                    losses_.run_mean(), state_.epoch));
-  tell_summary();
-  if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
-  return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
-}
-
-void Trainer::run_updates() {
-  if (own_signal_) agreement_.emplace(world_);
+  if (own_signal_) stop_vote_.emplace(world_);
   while (state_.step < plan_.total_steps() && !should_stop_) {
     const Update update = plan_.update(state_.step + 1);
     phase_ = fmt::format("step {}", update.step);
@@ -178,11 +154,34 @@ void Trainer::run_updates() {
     }
     if (must_stop()) break;
   }
-  agreement_.reset();
+  stop_vote_.reset();
+  return finish(begin);
+}
+
+RunEnd Trainer::finish(double begin) {
+  phase_ = "the end of training";
+  step_.engine().finish_updates();
+  read_losses();
+  if (has_fixed_scale() && state_.step > 0 && state_.num_advanced == 0) {
+    throw Error(
+        fmt::format("no update at all: every step had gradients beyond float16 at a loss scale of {}; give a smaller "
+                    "--loss_scale, or none",
+                    step_.loss_scale()));
+  }
+  if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
+    if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
+    tell_summary();
+    return RunEnd::kInterrupted;
+  }
+  log(train_summary(steady_seconds() - begin, plan_.train_samples(task_.num_rows(), state_.rows_of_update), state_.step,
+                    losses_.run_mean(), state_.epoch));
+  tell_summary();
+  if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
+  return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
 }
 
 bool Trainer::must_stop() {
-  if (agreement_) stop_signal_ = agreement_->after_step(own_signal_());
+  if (stop_vote_) stop_signal_ = stop_vote_->after_step(own_signal_());
   return stop_signal_ != 0;
 }
 
@@ -201,35 +200,29 @@ std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
 void Trainer::run_update(const Update& update) {
   const TrainTask::UpdateShape shape = task_.begin_update(update);
   if (shape.num_counted == 0) {
-    throw UsageError(
-        fmt::format("step {}: not one token of its rows counts for the loss: see --label_mode and "
-                    "--max_length",
-                    update.step));
+    throw UsageError(fmt::format("step {}: no token of its rows counts for the loss: see --label_mode and --max_length",
+                                 update.step));
   }
-  const double scale = scaler_ ? scaler_->scale() : 1;
-  // The gradient of the mean, not of the sum: half types end at 65504.
-  const double factor = scale / static_cast<double>(shape.num_counted);
+  const double factor = step_.loss_factor(static_cast<double>(shape.num_counted));
   const double rate = schedule_.at(num_advanced_before(update));
-  const UpdateArguments arguments{
-      .learning_rate = rate, .divisor = scale, .max_norm = settings_.optimizer.max_grad_norm};
+  const StepArguments arguments{
+      .learning_rate = rate, .max_norm = settings_.optimizer.max_grad_norm, .may_skip = !settings_.loop.stop_on_nan};
   at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(world_.device()));
-  UnitRunner& runner = recomputing_ ? *recomputing_ : *engine_;
   for (std::int64_t pass_number = 0; pass_number < shape.num_passes; ++pass_number) {
     at::Tensor loss;
     {
-      const auto pass = engine_->forward();
-      loss = task_.loss_sum(runner, seed_of(update.step, pass_number), factor);
+      const auto pass = step_.forward();
+      loss = task_.loss_sum(step_.runner(), seed_of(update.step, pass_number), factor);
     }
     sum += loss.detach();
     const bool is_last = pass_number + 1 == shape.num_passes;
-    if (is_last && updates_during_backward()) optimizer_->update_during_backward(arguments);
-    engine_->backward(loss * factor, is_last);
+    if (is_last) step_.announce(arguments);
+    step_.backward(loss, factor, is_last);
   }
-  const UpdateResult result = finish_update(arguments, update);
-  if (result.skipped) check_skipped(update, result, sum);
-  if (scaler_) scaler_->after_step(result.skipped);
-  if (!result.skipped) ++state_.num_advanced;
-  last_norm_ = result.gradient_norm;
+  const StepOutcome outcome = finish_update(arguments, update);
+  if (outcome.skipped) check_skipped(update, outcome, sum);
+  if (!outcome.skipped) ++state_.num_advanced;
+  last_norm_ = outcome.gradient_norm;
   used_rate_ = rate;
   const std::int64_t num_advanced =
       settings_.schedule.kind == "StepLR" ? update.epoch + (update.ends_epoch ? 1 : 0) : state_.num_advanced;
@@ -240,26 +233,19 @@ void Trainer::run_update(const Update& update) {
 }
 
 bool Trainer::has_fixed_scale() const {
-  return scaler_ && settings_.precision.loss_scale.rule == LossScaleOptions::Rule::kFixed;
+  return step_.scaler() != nullptr && settings_.precision.loss_scale.rule == LossScaleOptions::Rule::kFixed;
 }
 
-// Where the host updates, its work hides behind backward's; the price is that no step can be left out.
-bool Trainer::updates_during_backward() const {
-  const Placement& row = engine_->placement();
-  return row.offload_optimizer && !row.delayed_update && settings_.optimizer.max_grad_norm == 0 && !scaler_ &&
-         settings_.loop.stop_on_nan;
-}
-
-UpdateResult Trainer::finish_update(const UpdateArguments& arguments, const Update& update) {
+StepOutcome Trainer::finish_update(const StepArguments& arguments, const Update& update) {
   try {
-    return optimizer_->update(arguments);
+    return step_.update(arguments);
   } catch (const Error& error) {
     throw error.in_context(fmt::format("step {}", update.step));
   }
 }
 
 // All ranks skip alike. A scale that was too large is the scaler's business; a loss that is no number is the user's.
-void Trainer::check_skipped(const Update& update, const UpdateResult& result, const at::Tensor& own_loss) {
+void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, const at::Tensor& own_loss) {
   const auto losses = gather_numbers(world_, {own_loss.item<double>()});
   std::vector<std::string> ranks;
   double first = 0;  // of those that are no number
@@ -268,25 +254,25 @@ void Trainer::check_skipped(const Update& update, const UpdateResult& result, co
     if (ranks.empty()) first = losses[rank][0];
     ranks.push_back(fmt::to_string(rank));
   }
-  std::string what = describe(result.faults);
+  std::string what = describe(outcome.faults);
   if (!ranks.empty()) {
     what = fmt::format("the loss is {} on rank{} {}", first, ranks.size() == 1 ? "" : "s", join(ranks, ", "));
-  } else if (scaler_) {
-    // Usual in the first steps, while the scale finds its size; a fixed one never will.
+  } else if (step_.scaler() != nullptr) {
+    // Usual in the first steps, while the scale finds its size; a fixed one never does.
     if (world_.rank() != 0) return;
     const std::string text =
-        fmt::format("step {}: gradients are beyond float16 at a loss scale of {}; the update is left out", update.step,
-                    scaler_->scale());
+        fmt::format("step {}: gradients are beyond float16 at a loss scale of {}; skipping the update", update.step,
+                    outcome.loss_scale);
     has_fixed_scale() ? log_warn("{}", text) : log_info("{}", text);
     return;
   }
   const std::string message = fmt::format("step {}: {}", update.step, what);
   if (settings_.loop.stop_on_nan) {
     throw Error(message +
-                "; a lower learning rate, clipping or bf16 instead of fp16 may help (--stop_on_nan false goes "
-                "on without the update)");
+                "; a lower learning rate, clipping or bf16 instead of fp16 may help (--stop_on_nan false skips "
+                "the update and continues)");
   }
-  if (world_.rank() == 0) log_warn("{}; the update is left out", message);
+  if (world_.rank() == 0) log_warn("{}; skipping the update", message);
 }
 
 // Told to rank 0's listeners; every rank keeps it, as part of what a checkpoint holds.

@@ -1,8 +1,8 @@
 // The training loop: updates from micro-batches, with schedule, clipping and loss scale; logs, evaluations and
 // checkpoints when the flow says so.
 //
-// All ranks run it alike. Order: construct (collective: the engine spreads the model), run()
-// once; whoever calls tells the listeners of the end, since a saved model and its metrics come before that.
+// All ranks run it alike. Order: construct (collective: the model is spread), run() once; the caller tells the
+// listeners of the end, since a saved model and its metrics come before that.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/loss_scale.h"
-#include "parallel/sharded_optimizer.h"
+#include "parallel/train_step.h"
+#include "settings/train_settings.h"
 #include "tessera/world.h"
 #include "train/best_model.h"
 #include "train/flow.h"
@@ -22,7 +22,6 @@
 #include "train/meters.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
-#include "settings/train_settings.h"
 #include "train/step_plan.h"
 #include "train/stop_signals.h"
 #include "train/task.h"
@@ -37,7 +36,7 @@ void check_resumable(const RunState& state, const StepPlan& plan);
 // merge_accumulation of the settings is on or off: whoever makes the task has decided what auto is.
 class Trainer {
  public:
-  // Leaves what there is to leave of a moment. Collective.
+  // Writes what resuming at this moment needs. Collective.
   using SaveCheckpoint = std::function<void(Trainer&)>;
 
   // All must outlive it. `first_values`: where the parameters come from, unit by unit.
@@ -47,18 +46,19 @@ class Trainer {
 
   // What every evaluation shows beside the task's own: {'eval_f1': ...}. Collective.
   void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
-  // Heard by all ranks when an epoch has ended, or the run within one, after what was due then. Collective.
+  // Called on all ranks when an epoch has ended, or the run within one, after what was due then. Collective.
   void after_epoch(std::function<void(const Update&)> hear) { after_epoch_ = std::move(hear); }
   // Numbers of the whole run, told to the listeners with its speed: the utilisation. Collective.
   void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
   // What this rank is asked to stop by, 0 for nothing: looked at after each step (stop_signals.h).
   void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
-  // Before run(): goes on where a checkpoint stands, whose weights and moments the caller has put back. Throws as
+  // Before run(): continues where a checkpoint stands, whose weights and moments the caller has restored. Throws as
   // check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
 
-  // kFinished; kStoppedEarly for want of a better evaluation; kInterrupted by a signal to any rank, with a checkpoint
-  // of the last step unless nothing is to be saved. Throws Error naming step and rank where a loss is not a number.
+  // kFinished; kStoppedEarly when evaluations stopped getting better; kInterrupted by a signal to any rank, with a
+  // checkpoint of the last step unless nothing is to be saved. Throws Error naming step and rank where a loss is not
+  // finite.
   RunEnd run();
   int stop_signal() const { return stop_signal_; }  // of kInterrupted
   // The last checkpoint of this run is of the step that state() is of.
@@ -68,9 +68,7 @@ class Trainer {
   // Metrics of the whole evaluation set, the same on every rank, told to the listeners. Collective.
   LogRecord evaluate();
 
-  Engine& engine() { return *engine_; }
-  ShardedOptimizer& optimizer() { return *optimizer_; }
-  const std::optional<LossScaler>& scaler() const { return scaler_; }
+  TrainStep& step() { return step_; }
   const StepPlan& plan() const { return plan_; }
   double used_rate() const { return used_rate_; }  // of the last update
   RunState& state() { return state_; }
@@ -78,10 +76,9 @@ class Trainer {
 
  private:
   void run_update(const Update& update);
+  RunEnd finish(double begin);  // what follows the last update
+  StepOutcome finish_update(const StepArguments& arguments, const Update& update);
   bool has_fixed_scale() const;
-  bool updates_during_backward() const;
-  UpdateResult finish_update(const UpdateArguments& arguments, const Update& update);
-  void run_updates();
   bool must_stop();
   void act(const Actions& actions);
   void save();
@@ -90,7 +87,7 @@ class Trainer {
   void log_losses();
   void evaluate_and_judge(bool& is_best);
   void read_losses();
-  void check_skipped(const Update& update, const UpdateResult& result, const at::Tensor& own_loss);
+  void check_skipped(const Update& update, const StepOutcome& outcome, const at::Tensor& own_loss);
   std::int64_t num_advanced_before(const Update& update) const;
   std::uint64_t seed_of(std::int64_t step, std::int64_t pass) const;
 
@@ -106,10 +103,7 @@ class Trainer {
   StepPlan plan_;
   Schedule schedule_;
   Flow flow_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<UnitRunner> recomputing_;  // activation checkpointing, where it is asked for
-  std::unique_ptr<ShardedOptimizer> optimizer_;
-  std::optional<LossScaler> scaler_;
+  TrainStep step_;
   LossMeter losses_;
   SpeedMeter speed_;
   std::optional<BestModel> best_;
@@ -117,12 +111,12 @@ class Trainer {
   RunState state_;
 
   // Of the updates since the last log: this rank's sums, on the device, and what they are divided by. They are read,
-  // and added over the ranks, only when somebody asks.
+  // and added over the ranks, only when they are logged.
   std::vector<at::Tensor> unread_losses_;
   std::vector<double> unread_counts_;
   double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;
   bool should_stop_ = false;
-  std::optional<StopAgreement> agreement_;
+  std::optional<StopVote> stop_vote_;
   int stop_signal_ = 0;
   std::optional<std::int64_t> saved_step_;
   std::string phase_;

@@ -5,13 +5,14 @@
 
 #include <utility>
 
+#include "comm/exchange.h"
 #include "core/clock.h"
 #include "model/evaluating.h"
-#include "report/log_line.h"
-#include "comm/exchange.h"
+#include "train/log_lines.h"
 #include "train/trainer.h"
 
 namespace tessera {
+
 void Trainer::read_losses() {
   if (unread_losses_.empty()) return;
   const at::Tensor host = at::stack(unread_losses_).cpu();
@@ -36,7 +37,7 @@ void Trainer::save() {
   if (!save_checkpoint_) return;
   phase_ = fmt::format("the checkpoint of step {}", state_.step);
   read_losses();
-  engine_->settle_updates();
+  step_.engine().finish_updates();
   save_checkpoint_(*this);
   saved_step_ = state_.step;
 }
@@ -53,13 +54,14 @@ LogRecord Trainer::evaluate() {
   phase_ = fmt::format("the evaluation after step {}", state_.step);
   const at::NoGradGuard no_gradients;
   const Evaluating evaluating(task_.model());
-  engine_->sync_buffers();
+  step_.engine().sync_buffers();
   const double begin = steady_seconds();
   TrainTask::Totals totals;
   {
-    const auto pass = engine_->forward();
-    totals = task_.evaluate(
-        *engine_, [&](std::int64_t done, std::int64_t total) { listeners_.on_evaluation_step(now(), done, total); });
+    const auto pass = step_.forward();
+    totals = task_.evaluate(step_.engine(), [&](std::int64_t done, std::int64_t total) {
+      listeners_.on_evaluation_step(now(), done, total);
+    });
   }
   LogRecord metrics = task_.metrics(sum_over_ranks(world_, totals.sums));
   if (more_metrics_) {
@@ -86,7 +88,7 @@ void Trainer::evaluate_and_judge(bool& is_best) {
 
 void Trainer::tell_summary() {
   LogRecord summary = speed_.summary();
-  if (scaler_) summary.set("skipped_steps", state_.step - state_.num_advanced);
+  if (step_.scaler() != nullptr) summary.set("skipped_steps", state_.step - state_.num_advanced);
   if (more_summary_) {
     const LogRecord more = more_summary_();
     for (const auto& [key, value] : more.entries()) summary.set(key, value);

@@ -5,18 +5,25 @@
 #include <cmath>
 #include <set>
 
-#include "train/best_model.h"
-#include "state/checkpoint_rotation.h"
-#include "train/flow.h"
-#include "train/log_json.h"
-#include "train/meters.h"
+#include "core/log_json.h"
 #include "core/python_text.h"
+#include "state/checkpoint_rotation.h"
+#include "train/best_model.h"
+#include "train/flow.h"
+#include "train/meters.h"
 #include "train/references_for_test.h"
 #include "train/schedule.h"
 #include "train/step_plan.h"
 
 namespace tessera {
 namespace {
+
+Interval interval_of(const std::string& word) {
+  return word == "no"      ? Interval::kNo
+         : word == "steps" ? Interval::kSteps
+         : word == "epoch" ? Interval::kEpoch
+                           : Interval::kBest;
+}
 
 double loss_of_row(std::int64_t row) {
   return 0.5 + static_cast<double>(row * 37 % 101) / 64;
@@ -63,8 +70,8 @@ class DryRun {
   std::int64_t steps_done = 0;
 
  private:
-  StepOptions step_options() const {
-    StepOptions options;
+  StepPlanOptions step_options() const {
+    StepPlanOptions options;
     options.num_batches = (rows_ + batch_ - 1) / batch_;
     options.accumulation = arguments_.value("gradient_accumulation_steps", 1);
     options.num_train_epochs = arguments_.value("num_train_epochs", 3.0);
@@ -74,13 +81,13 @@ class DryRun {
 
   FlowOptions flow_options() const {
     FlowOptions options;
-    options.logging = parse_interval("logging_strategy", arguments_.value("logging_strategy", "steps"));
+    options.logging = interval_of(arguments_.value("logging_strategy", "steps"));
     options.logging_steps = arguments_.value("logging_steps", 500.0);
     options.logging_first_step = arguments_.value("logging_first_step", false);
-    options.evaluation = parse_interval("eval_strategy", arguments_.value("eval_strategy", "no"));
+    options.evaluation = interval_of(arguments_.value("eval_strategy", "no"));
     if (arguments_.contains("eval_steps")) options.eval_steps = arguments_.at("eval_steps").get<double>();
     options.eval_delay = arguments_.value("eval_delay", 0.0);
-    options.saving = parse_interval("save_strategy", arguments_.value("save_strategy", "steps"), true);
+    options.saving = interval_of(arguments_.value("save_strategy", "steps"));
     options.save_steps = arguments_.value("save_steps", 500.0);
     return options;
   }

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "weights/load_weights.h"
 #include "core/error.h"
+#include "weights/load_weights.h"
 
 namespace tessera {
 namespace {

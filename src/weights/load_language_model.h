@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "weights/model_folder.h"
 #include "model/language_model.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 

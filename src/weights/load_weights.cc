@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "weights/parallel_copy.h"
-#include "weights/weight_tensors.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "weights/parallel_copy.h"
+#include "weights/weight_tensors.h"
 
 namespace tessera {
 

@@ -6,12 +6,12 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 
+#include "monitor/cpu_tensors.h"
+#include "support/shell_module.h"
 #include "weights/model_folder.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 #include "weights/write_weights.h"
-#include "support/counting_allocator.h"
-#include "support/shell_module.h"
 
 namespace tessera {
 namespace {

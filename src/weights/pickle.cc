@@ -4,9 +4,9 @@
 
 #include <unordered_set>
 
-#include "weights/pickle_machine.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "weights/pickle_machine.h"
 
 namespace tessera {
 

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "weights/pickle_call.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "weights/pickle_call.h"
 
 namespace tessera::internal {
 

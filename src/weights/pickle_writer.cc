@@ -1,9 +1,9 @@
 #include <utility>
 
-#include "weights/pickle.h"
-#include "weights/pickle_value.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "weights/pickle.h"
+#include "weights/pickle_value.h"
 
 namespace tessera {
 

@@ -17,12 +17,8 @@ constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the original's limit
 constexpr std::size_t kLengthBytes = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 
-[[noreturn]] void refuse(const std::string& origin, const std::string& what) {
-  throw UsageError(fmt::format("{}: {}", origin, what));
-}
-
 [[noreturn]] void refuse_tensor(const std::string& origin, const std::string& name, const std::string& what) {
-  refuse(origin, fmt::format("tensor '{}': {}", printable(name), what));
+  refuse_file(origin, fmt::format("tensor '{}': {}", printable(name), what));
 }
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -34,23 +30,23 @@ std::uint64_t little_endian(std::string_view bytes) {
 std::string_view header_text(std::string_view file, const std::string& origin) {
   // What a clone without git-lfs leaves behind: the most common broken file.
   if (file.starts_with("version https://git-lfs")) {
-    refuse(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
+    refuse_file(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
   }
   if (file.size() < kLengthBytes) {
-    refuse(origin,
-           fmt::format("not a safetensors file: it has {} bytes, but the header's length alone takes 8", file.size()));
+    refuse_file(origin, fmt::format("not a safetensors file: it has {} bytes, but the header's length alone takes 8",
+                                    file.size()));
   }
   const std::uint64_t length = little_endian(file.substr(0, kLengthBytes));
   if (length > kMaxHeaderBytes) {
-    refuse(origin, fmt::format("not a safetensors file: its header would take {} bytes, more than the allowed {}",
-                               length, kMaxHeaderBytes));
+    refuse_file(origin, fmt::format("not a safetensors file: its header would take {} bytes, more than the allowed {}",
+                                    length, kMaxHeaderBytes));
   }
   if (length > file.size() - kLengthBytes) {
-    refuse(origin, fmt::format("truncated: the header takes {} bytes, but only {} follow its length", length,
-                               file.size() - kLengthBytes));
+    refuse_file(origin, fmt::format("truncated: the header takes {} bytes, but only {} follow its length", length,
+                                    file.size() - kLengthBytes));
   }
   const std::string_view text = file.substr(kLengthBytes, length);
-  if (!text.starts_with('{')) refuse(origin, "not a safetensors file: the header does not begin with '{'");
+  if (!text.starts_with('{')) refuse_file(origin, "not a safetensors file: the header does not begin with '{'");
   return text;
 }
 
@@ -133,12 +129,12 @@ WeightEntry parse_entry(const std::string& name, const Json& value, const std::s
 }
 
 std::map<std::string, std::string> parse_metadata(const Json& value, const std::string& origin) {
-  if (!value.is_object()) refuse(origin, fmt::format("{} must be an object of strings", kMetadataKey));
+  if (!value.is_object()) refuse_file(origin, fmt::format("{} must be an object of strings", kMetadataKey));
   std::map<std::string, std::string> metadata;
   for (const auto& [key, member] : value.items()) {
     if (!member.is_string()) {
-      refuse(origin, fmt::format("{}: '{}' must be a string, found {}", kMetadataKey, printable(key),
-                                 printable(member.dump())));
+      refuse_file(origin, fmt::format("{}: '{}' must be a string, found {}", kMetadataKey, printable(key),
+                                      printable(member.dump())));
     }
     metadata.emplace(key, member.get<std::string>());
   }
@@ -174,8 +170,8 @@ void place(std::vector<WeightEntry>& entries, std::int64_t data_begin, std::int6
     last = &entry;
   }
   if (covered != data_bytes) {
-    refuse(origin, fmt::format("the tensors take {} bytes, but {} follow the header: {} belong to none", covered,
-                               data_bytes, data_bytes - covered));
+    refuse_file(origin, fmt::format("the tensors take {} bytes, but {} follow the header: {} belong to none", covered,
+                                    data_bytes, data_bytes - covered));
   }
   for (WeightEntry& entry : entries) entry.offset_bytes += data_begin;
 }
@@ -185,7 +181,7 @@ void place(std::vector<WeightEntry>& entries, std::int64_t data_begin, std::int6
 SafetensorsHeader parse_safetensors(std::string_view file, const std::string& origin) {
   const std::string_view text = header_text(file, origin);
   const Json json = parse_json(text, origin + " (header)");
-  if (!json.is_object()) refuse(origin, "the header must be an object");
+  if (!json.is_object()) refuse_file(origin, "the header must be an object");
   SafetensorsHeader header;
   for (const auto& [name, value] : json.items()) {
     if (name == kMetadataKey) {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "weights/test_files.h"
 #include "core/file.h"
+#include "weights/test_files.h"
 
 namespace tessera {
 namespace {

@@ -4,27 +4,23 @@
 
 #include <unordered_map>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "weights/legacy_torch_file.h"
 #include "weights/pickle.h"
 #include "weights/place_tensor.h"
 #include "weights/zip_directory.h"
-#include "core/error.h"
-#include "core/text.h"
 
 namespace tessera {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& origin, const std::string& what) {
-  throw UsageError(fmt::format("{}: {}", origin, what));
-}
-
 void refuse_other_formats(std::string_view file, const std::string& origin) {
   if (file.starts_with("PK")) return;
   if (file.starts_with("version https://git-lfs")) {
-    refuse(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
+    refuse_file(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
   }
-  refuse(origin, "not a torch.save file: it is neither a zip archive nor the format from before torch 1.6");
+  refuse_file(origin, "not a torch.save file: it is neither a zip archive nor the format from before torch 1.6");
 }
 
 class Archive {
@@ -35,10 +31,11 @@ class Archive {
     const std::string folder = pickle.name.substr(0, pickle.name.find('/') + 1);
     for (const ZipRecord& record : records) {
       if (record.is_compressed) {
-        refuse(origin, fmt::format("record '{}' is compressed; torch.save does not compress", printable(record.name)));
+        refuse_file(origin,
+                    fmt::format("record '{}' is compressed; torch.save does not compress", printable(record.name)));
       }
       if (record.name == folder + "byteorder" && text_of(record) != "little") {
-        refuse(origin, fmt::format("byte order '{}'; only little is supported", printable(text_of(record))));
+        refuse_file(origin, fmt::format("byte order '{}'; only little is supported", printable(text_of(record))));
       }
       if (record.name.starts_with(folder + "data/")) {
         storages_.emplace(record.name.substr(folder.size() + 5), StorageBytes{record.offset_bytes, record.num_bytes});
@@ -46,7 +43,7 @@ class Archive {
     }
     pickle_ = text_of(pickle);
     if (pickle_.size() > kMaxPickleBytes) {
-      refuse(origin, fmt::format("data.pkl takes {} bytes; the limit is {}", pickle_.size(), kMaxPickleBytes));
+      refuse_file(origin, fmt::format("data.pkl takes {} bytes; the limit is {}", pickle_.size(), kMaxPickleBytes));
     }
   }
 
@@ -66,13 +63,13 @@ class Archive {
       if (slash == std::string::npos) continue;
       const std::string_view rest = std::string_view(record.name).substr(slash + 1);
       if (rest == "constants.pkl" || rest.starts_with("code/")) {
-        refuse(origin_, "a TorchScript archive, which is a program; only state dicts are supported");
+        refuse_file(origin_, "a TorchScript archive, which is a program; only state dicts are supported");
       }
       if (rest != "data.pkl") continue;
-      if (pickle != nullptr) refuse(origin_, "two records named data.pkl");
+      if (pickle != nullptr) refuse_file(origin_, "two records named data.pkl");
       pickle = &record;
     }
-    if (pickle == nullptr) refuse(origin_, "no record data.pkl: not a torch.save file");
+    if (pickle == nullptr) refuse_file(origin_, "no record data.pkl: not a torch.save file");
     return *pickle;
   }
 

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/crc32.h"
+#include "core/file.h"
 #include "weights/pickle.h"
 #include "weights/test_files.h"
 #include "weights/zip_directory.h"
 #include "weights/zip_writer.h"
-#include "core/crc32.h"
-#include "core/file.h"
 
 namespace tessera {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "weights/model_folder.h"
 #include "core/text.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 

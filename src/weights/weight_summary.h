@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/weights.h"
 #include "core/json.h"
+#include "weights/weights.h"
 
 namespace tessera {
 

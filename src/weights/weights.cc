@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "weights/safetensors.h"
-#include "weights/torch_file.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "weights/safetensors.h"
+#include "weights/torch_file.h"
 
 namespace tessera {
 

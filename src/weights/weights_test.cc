@@ -6,11 +6,11 @@
 
 #include <fstream>
 
-#include "weights/test_files.h"
-#include "weights/weight_tensors.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "weights/test_files.h"
+#include "weights/weight_tensors.h"
 
 namespace tessera {
 namespace {

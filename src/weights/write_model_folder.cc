@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <set>
 
-#include "weights/model_folder.h"
-#include "weights/output_file.h"
-#include "weights/weight_tensors.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_file.h"
+#include "weights/model_folder.h"
+#include "weights/weight_tensors.h"
 
 namespace tessera {
 

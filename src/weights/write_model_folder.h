@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/write_weights.h"
 #include "core/json.h"
+#include "weights/write_weights.h"
 
 namespace torch::nn {
 class Module;

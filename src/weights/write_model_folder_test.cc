@@ -5,10 +5,10 @@
 
 #include <set>
 
+#include "core/file.h"
 #include "weights/model_folder.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
-#include "core/file.h"
 
 namespace tessera {
 namespace {

@@ -8,16 +8,16 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "weights/output_file.h"
-#include "weights/pickle.h"
-#include "weights/safetensors.h"
-#include "weights/weight_tensors.h"
-#include "weights/zip_writer.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/output_file.h"
 #include "core/text.h"
+#include "weights/pickle.h"
+#include "weights/safetensors.h"
+#include "weights/weight_tensors.h"
+#include "weights/zip_writer.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/output_file.h"
+#include "core/output_file.h"
 
 namespace tessera {
 

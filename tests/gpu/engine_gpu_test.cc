@@ -16,7 +16,7 @@ namespace {
 std::unique_ptr<World> world;  // one a process
 
 struct How {
-  Placement placement;
+  SpreadOptions spread;
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;
   int num_micro_steps = 1;
@@ -30,12 +30,12 @@ constexpr std::int64_t kTokensOfRank = 12;
 std::vector<double> losses_of(const How& how) {
   SmallModel model;
   EngineOptions options;
-  options.placement = how.placement;
+  options.spread = how.spread;
   options.types = {how.type, how.type, how.num_micro_steps > 1};
   options.device = how.device;
-  options.host_is_apart = true;  // of a CPU that is compared with
+  options.host_memory_is_separate = true;  // of a CPU that is compared with
   Engine engine(*world, model, model.units(), options);
-  ShardedOptimizer optimizer(engine, kernels::AdamW{}, how.host_updates);
+  ShardedOptimizer optimizer(engine, choose_optimizer("adamw"), how.host_updates);
   std::vector<double> losses;
   for (int step = 0; step < kNumSteps; ++step) {
     at::Tensor sum = at::zeros({1}, how.device);
@@ -79,7 +79,9 @@ std::vector<std::string> rows() {
 }
 
 How on_gpu(const std::string& strategy, bool offload_optimizer = false, bool offload_parameters = false) {
-  return {.placement = placement_of(strategy, {.optimizer = offload_optimizer, .parameters = offload_parameters}),
+  return {.spread = SpreadOptions{.strategy = strategy,
+                                  .offload_optimizer = offload_optimizer,
+                                  .offload_parameters = offload_parameters},
           .device = world->device()};
 }
 
@@ -114,10 +116,11 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
       how.type = type;
       const std::vector<double> expected = losses_of(how);
       for (const bool offload_parameters : {false, true}) {
-        if (offload_parameters && !how.placement.parameters_split) continue;
+        if (offload_parameters && !placement_of(how.spread).parameters.is_split()) continue;
         for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
           How offloaded = how;
-          offloaded.placement = placement_of(row, {.optimizer = true, .parameters = offload_parameters});
+          offloaded.spread =
+              SpreadOptions{.strategy = row, .offload_optimizer = true, .offload_parameters = offload_parameters};
           offloaded.host_updates = updates;
           // The update runs on another processor: bf16 rounds to either side of it.
           expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
@@ -130,14 +133,16 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
 
 TEST(EngineOnGpu, DelayedUpdatesAreOneStepBehindInEveryRow) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    How on_cpu{.placement = placement_of("zero2", {.optimizer = true, .delayed_update = true})};
+    How on_cpu{.spread = SpreadOptions{.strategy = "zero2", .offload_optimizer = true, .delayed_update = true}};
     on_cpu.type = type;
     const std::vector<double> expected = losses_of(on_cpu);
     for (const auto& [row, offload_parameters] :
          {std::pair("zero1", false), {"zero2", false}, {"zero3", false}, {"zero3", true}, {"shard_grad_op", true}}) {
       for (const auto updates : {HostUpdates::kAtOnce, HostUpdates::kInBackground}) {
-        How how{.placement =
-                    placement_of(row, {.optimizer = true, .parameters = offload_parameters, .delayed_update = true}),
+        How how{.spread = SpreadOptions{.strategy = row,
+                                        .offload_optimizer = true,
+                                        .offload_parameters = offload_parameters,
+                                        .delayed_update = true},
                 .device = world->device()};
         how.type = type;
         how.host_updates = updates;

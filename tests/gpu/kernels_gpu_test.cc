@@ -4,7 +4,6 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
-#include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
@@ -13,7 +12,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
 #include "kernels/norm.h"
-#include "kernels/sgd.h"
+#include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera::kernels {
 namespace {
@@ -121,30 +120,39 @@ TEST_F(KernelsOnGpu, PartsArePutLikeOneByOne) {
   check_put_parts(gpu_);
 }
 
-TEST_F(KernelsOnGpu, AdamWGivesWhatTheCpuGives) {
+TEST_F(KernelsOnGpu, EveryOptimizerGivesWhatTheCpuGives) {
   const std::int64_t n = 100'003;
-  for (const auto type : kTypes) {
-    const auto run = [&](at::Device device) {
-      AdamWBuffers buffers{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, type, device, 2),
-                           random_tensor({n}, at::kFloat, device, 3),
-                           random_tensor({n}, at::kFloat, device, 4).square(),
-                           at::zeros({n}, at::device(device).dtype(at::kHalf))};
-      adamw_step(buffers, {.learning_rate = 0.01, .weight_decay = 0.1, .gradient_scale = 0.37}, 3);
-      EXPECT_TRUE(at::equal(*buffers.copy, buffers.params.to(at::kHalf)));
-      return buffers.params.cpu();
-    };
-    EXPECT_LE(difference(run(gpu_), run(at::kCPU)), 1e-7);
+  const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
+  for (const OptimizerKind* kind : optimizers()) {
+    for (const auto type : kTypes) {
+      const auto run = [&](at::Device device) {
+        OptimizerSlice slice{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, type, device, 2)};
+        for (std::size_t i = 0; i < kind->states(numbers).size(); ++i) {
+          slice.states.push_back(random_tensor({n}, at::kFloat, device, 3 + i).square());
+        }
+        slice.copy = at::zeros({n}, at::device(device).dtype(at::kHalf));
+        kind->update(slice, numbers, {.learning_rate = 0.01, .gradient_scale = 0.37, .step = 3});
+        EXPECT_TRUE(at::equal(slice.copy, slice.params.to(at::kHalf)));
+        return slice.params.cpu();
+      };
+      EXPECT_LE(difference(run(gpu_), run(at::kCPU)), 1e-7) << kind->name;
+    }
   }
+}
+
+TEST_F(KernelsOnGpu, LionIsItsPublishedFormula) {
+  check_lion(gpu_);
 }
 
 TEST_F(KernelsOnGpu, ShardsGetTheBitsOfTheWhole) {
   const std::int64_t n = 5 * kNormBlock;
   const auto params = random_tensor({n}, at::kFloat, gpu_, 1), split = params.clone(),
              grads = random_tensor({n}, at::kBFloat16, gpu_, 2);
-  sgd_step({params, grads, {}, {}}, {.learning_rate = 0.1, .weight_decay = 0.01}, 1);
+  const OptimizerKind& sgd = optimizer_of("sgd");
+  sgd.update({params, grads}, {.weight_decay = 0.01}, {.learning_rate = 0.1});
   for (const auto& [begin, length] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {1, n - 1}}) {
-    sgd_step({split.narrow(0, begin, length), grads.narrow(0, begin, length), {}, {}},
-             {.learning_rate = 0.1, .weight_decay = 0.01}, 1);
+    sgd.update({split.narrow(0, begin, length), grads.narrow(0, begin, length)}, {.weight_decay = 0.01},
+               {.learning_rate = 0.1});
   }
   EXPECT_TRUE(at::equal(params, split));
   const auto sums = block_square_sums(params);

@@ -65,9 +65,10 @@ class LibraryOnGpu : public testing::Test {
 
 TEST_F(LibraryOnGpu, TrainsAsACpuDoes) {
   std::vector<double> on_cpu;
-  run_thread_ranks(1, {}, [&](World& cpu) { on_cpu = losses_of(cpu, {.strategy = "single"}, 0, kNumSteps); });
+  run_thread_ranks(1, {},
+                   [&](World& cpu) { on_cpu = losses_of(cpu, {.spread = {.strategy = "single"}}, 0, kNumSteps); });
   for (const char* strategy : {"single", "zero2", "full_shard"}) {
-    expect_near(losses_of(world(), {.strategy = strategy}, 0, kNumSteps), on_cpu, 1e-4, strategy);
+    expect_near(losses_of(world(), {.spread = {.strategy = strategy}}, 0, kNumSteps), on_cpu, 1e-4, strategy);
   }
 }
 
@@ -75,9 +76,9 @@ TEST_F(LibraryOnGpu, OffloadsAndGoesOnFromFiles) {
   const std::string files =
       std::filesystem::temp_directory_path() / ("tessera_library_gpu_" + std::to_string(getpid()));
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    const ShardOptions plain{.strategy = "full_shard", .compute_type = type};
+    const ShardOptions plain{.spread = {.strategy = "full_shard"}, .compute_type = type};
     ShardOptions offloaded = plain;
-    offloaded.offload_optimizer = offloaded.offload_parameters = true;
+    offloaded.spread.offload_optimizer = offloaded.spread.offload_parameters = true;
     const double tolerance = type == at::kFloat ? 1e-5 : 2e-2;  // the update is another processor's
     const std::vector<double> expected = losses_of(world(), plain, 0, kNumSteps);
     expect_near(losses_of(world(), offloaded, 0, kNumSteps), expected, tolerance, "offloaded");

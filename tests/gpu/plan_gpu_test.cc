@@ -52,8 +52,9 @@ PackedBatch batch_of(const Case& with, std::int64_t length) {
 
 MemoryPlan plan_of(const Case& with, const PackedBatch& batch) {
   MemoryPlanOptions options;
-  options.placement =
-      placement_of(with.strategy, {.optimizer = with.offload_optimizer, .parameters = with.offload_parameters});
+  options.spread = SpreadOptions{.strategy = with.strategy,
+                                 .offload_optimizer = with.offload_optimizer,
+                                 .offload_parameters = with.offload_parameters};
   options.types = {with.type, with.type, with.num_micro_steps > 1};
   options.num_micro_steps = with.num_micro_steps;
   options.checkpoints_activations = with.checkpointed;
@@ -79,13 +80,14 @@ TEST_P(PeakOnGpu, IsAsPlanned) {
     const std::int64_t before = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current;
     const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
     EngineOptions options;
-    options.placement =
-        placement_of(with.strategy, {.optimizer = with.offload_optimizer, .parameters = with.offload_parameters});
+    options.spread = SpreadOptions{.strategy = with.strategy,
+                                   .offload_optimizer = with.offload_optimizer,
+                                   .offload_parameters = with.offload_parameters};
     options.types = {with.type, with.type, with.num_micro_steps > 1};
     options.device = kGpu;
     options.first_values = [](const std::string&, at::Tensor values) { values.normal_(0, 0.02); };
     Engine engine(world, *model, model->units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     CheckpointRunner recomputing(engine);
     at::accelerator::resetPeakStats(0);
     const std::int64_t resident = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current - before;

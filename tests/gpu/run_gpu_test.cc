@@ -44,8 +44,8 @@ TEST(UtilisationOnGpu, TheSummaryHasTheContractsKeys) {
   }
 }
 
-TEST(StopAgreementOnGpu, EveryRankHearsOfItOneStepLater) {
-  StopAgreement agreement(*world);
+TEST(StopVoteOnGpu, EveryRankHearsOfItOneStepLater) {
+  StopVote agreement(*world);
   const bool is_alone = world->size() == 1;
   for (int step = 0; step < 5; ++step) {
     const int own = world->rank() == world->size() - 1 && step >= 2 ? SIGTERM : 0;

@@ -64,5 +64,6 @@ void check_put_parts(at::Device device);
 
 // AdamW, Adam and SGD step by step against torch.optim: tests/data/kernels/optimizers.json.
 void check_optimizers(const std::string& references, at::Device device);
+void check_lion(at::Device device);
 
 }  // namespace tessera::kernels

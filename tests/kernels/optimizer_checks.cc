@@ -4,10 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/adamw.h"
 #include "kernels/flat_parts.h"
 #include "kernels/kernel_checks.h"
-#include "kernels/sgd.h"
+#include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera::kernels {
 namespace {
@@ -16,20 +15,15 @@ at::Tensor numbers(const nlohmann::json& list, at::Device device) {
   return at::tensor(list.get<std::vector<double>>(), at::kDouble).to(at::kFloat).to(device);
 }
 
-AdamW adamw_of(const nlohmann::json& settings, bool decoupled) {
-  AdamW how{
-      .learning_rate = settings.at("lr"), .weight_decay = settings.value("weight_decay", 0.0), .decoupled = decoupled};
-  if (settings.contains("betas")) how.beta1 = settings["betas"][0], how.beta2 = settings["betas"][1];
-  how.eps = settings.value("eps", how.eps);
-  return how;
-}
-
-Sgd sgd_of(const nlohmann::json& settings) {
-  return {.learning_rate = settings.at("lr"),
-          .momentum = settings.value("momentum", 0.0),
-          .dampening = settings.value("dampening", 0.0),
-          .weight_decay = settings.value("weight_decay", 0.0),
-          .nesterov = settings.value("nesterov", false)};
+OptimizerNumbers numbers_of(const nlohmann::json& settings) {
+  OptimizerNumbers numbers;
+  if (settings.contains("betas")) numbers.beta1 = settings["betas"][0], numbers.beta2 = settings["betas"][1];
+  numbers.epsilon = settings.value("eps", numbers.epsilon);
+  numbers.weight_decay = settings.value("weight_decay", 0.0);
+  numbers.momentum = settings.value("momentum", 0.0);
+  numbers.dampening = settings.value("dampening", 0.0);
+  numbers.nesterov = settings.value("nesterov", false);
+  return numbers;
 }
 
 // Some roundings of float32, of each number by itself; of `least` where it is smaller (parameters pass near zero).
@@ -54,11 +48,8 @@ void check_optimizers(const std::string& references, at::Device device) {
     std::int64_t step = 0;
     for (const auto& gradient : one["gradients"]) {
       const auto grads = numbers(gradient, device);
-      if (kind == "sgd") {
-        sgd_step({params, grads, first, {}}, sgd_of(one["settings"]), ++step);
-      } else {
-        adamw_step({params, grads, first, second, {}}, adamw_of(one["settings"], kind == "adamw"), ++step);
-      }
+      optimizer_of(kind).update({params, grads, {first, second}}, numbers_of(one["settings"]),
+                                {.learning_rate = one["settings"].at("lr"), .step = ++step});
     }
     expect_equal(params, numbers(one["end"], device), 1.0, "parameters");
     const auto& state = one["state"];
@@ -67,6 +58,25 @@ void check_optimizers(const std::string& references, at::Device device) {
     if (state.contains("momentum_buffer"))
       expect_equal(first, numbers(state["momentum_buffer"], device), 1e-3, "momentum");
   }
+}
+
+// In float64, by the formula of the paper: c = b1 m + (1 - b1) g; p -= lr (sign(c) + decay p); m = b2 m + (1 - b2) g.
+void check_lion(at::Device device) {
+  const OptimizerNumbers numbers{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+  const double rate = 0.01;
+  const auto params = random_tensor({1'000}, at::kFloat, device, 1);
+  const auto mean = at::zeros_like(params);
+  at::Tensor p = params.to(at::kDouble), m = at::zeros_like(p);
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    const auto grads = random_tensor({1'000}, at::kFloat, device, 10 + step);
+    optimizer_of("lion_32bit").update({params, grads, {mean}}, numbers, {.learning_rate = rate, .step = step});
+    const auto g = grads.to(at::kDouble);
+    const auto c = numbers.beta1 * m + (1 - numbers.beta1) * g;
+    p = p - rate * (c.sign() + numbers.weight_decay * p);
+    m = numbers.beta2 * m + (1 - numbers.beta2) * g;
+  }
+  expect_equal(params, p, 1.0, "parameters");
+  expect_equal(mean, m, 1e-3, "exp_avg");
 }
 
 void check_put_parts(at::Device device) {

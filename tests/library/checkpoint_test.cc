@@ -8,13 +8,13 @@
 #include <fstream>
 #include <sstream>
 
-#include "weights/weights.h"
 #include "library/models.h"
+#include "monitor/cpu_tensors.h"
 #include "parallel/flat_layout.h"
 #include "support/contains.h"
-#include "support/counting_allocator.h"
 #include "support/message_of.h"
 #include "tessera/optimizer.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {
@@ -42,7 +42,7 @@ std::string bytes_of_file(const fs::path& path) {
 }
 
 ShardOptions options_of(const std::string& strategy, BlockNet& model) {
-  return {.strategy = strategy, .units = units_of<BlockImpl>(model)};
+  return {.spread = {.strategy = strategy}, .units = units_of<BlockImpl>(model)};
 }
 
 void train(World& world, Sharded& sharded, const std::function<at::Tensor(const Batch&)>& loss) {
@@ -169,7 +169,7 @@ TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
   at::Tensor mean;
   run_thread_ranks(2, {}, [&](World& world) {
     PlainNet model;
-    Sharded sharded(world, model, {.strategy = "zero3"});
+    Sharded sharded(world, model, {.spread = {.strategy = "zero3"}});
     train(world, sharded, loss(sharded, model));
     save_weights(sharded, file);
     if (world.rank() == 0) mean = model.norm->running_mean.clone();
@@ -181,7 +181,7 @@ TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
   EXPECT_EQ(weights.metadata().at("tied.weight"), "second.weight");
   run_thread_ranks(2, {}, [&](World& world) {
     PlainNet model;
-    Sharded sharded(world, model, {.strategy = "full_shard"});
+    Sharded sharded(world, model, {.spread = {.strategy = "full_shard"}});
     load_weights(sharded, file);
     EXPECT_TRUE(at::equal(model.norm->running_mean, mean)) << "rank " << world.rank();
     EXPECT_EQ(model.norm->num_batches_tracked.item<std::int64_t>(), 3);

@@ -25,7 +25,7 @@ std::vector<double> losses_of(const std::string& strategy, const std::filesystem
   std::vector<double> losses;
   run_thread_ranks(2, {}, [&](World& world) {
     const auto model = make_text_model(kConfig, 1 + static_cast<std::uint64_t>(world.rank()));
-    Sharded sharded(world, *model, {.strategy = strategy});
+    Sharded sharded(world, *model, {.spread = {.strategy = strategy}});
     EXPECT_EQ(sharded.units().size(), 2u);
     Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-2});
     const PackedBatch batch = next_token_batch(sequences_of(world.rank()), world.device());

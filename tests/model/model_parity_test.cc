@@ -5,7 +5,7 @@
 #include "model/generation.h"
 #include "model/model_checks.h"
 #include "model/packing.h"
-#include "support/counting_allocator.h"
+#include "monitor/cpu_tensors.h"
 
 namespace tessera {
 namespace {

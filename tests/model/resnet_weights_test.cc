@@ -5,11 +5,11 @@
 
 #include <cstdlib>
 
+#include "model/resnet_reference.h"
 #include "weights/load_weights.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 #include "weights/write_weights.h"
-#include "model/resnet_reference.h"
 
 namespace tessera {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
-#include "weights/safetensors.h"
-#include "weights/test_files.h"
-#include "weights/weights.h"
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "weights/safetensors.h"
+#include "weights/test_files.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {

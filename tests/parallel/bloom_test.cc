@@ -30,7 +30,7 @@ std::shared_ptr<LanguageModel> model_of(const Training& run) {
 
 EngineOptions options_of(const Training& run) {
   EngineOptions options;
-  options.placement = placement_of(run.strategy);
+  options.spread.strategy = run.strategy;
   options.types = {run.type, run.type, false};
   return options;
 }
@@ -50,7 +50,7 @@ std::vector<double> losses_of(World& world, const Training& run) {
   const auto model = model_of(run);
   initialise(*model, 1 + static_cast<std::uint64_t>(world.rank()));  // rank 0's values reach the others
   Engine engine(world, *model, model->units(), options_of(run));
-  ShardedOptimizer optimizer(engine, kernels::AdamW{});
+  ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
   std::vector<double> losses;
   for (int step = 0; step < kNumSteps; ++step) {
     model->set_dropout_seed(mix_seed(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(world.rank())));

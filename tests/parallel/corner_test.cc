@@ -18,7 +18,7 @@ constexpr std::int64_t kNumel = 25;  // of a weight
 
 EngineOptions options_of(const std::string& strategy) {
   EngineOptions options;
-  options.placement = placement_of(strategy);
+  options.spread.strategy = strategy;
   return options;
 }
 
@@ -36,7 +36,7 @@ void expect_weight_gradients(Engine& engine, const std::vector<at::Tensor>& expe
   engine.wait_for_gradients();
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const FlatUnit& unit = engine.units()[i];
-    if (unit.range().begin != 0) continue;  // one block: the first rank's
+    if (unit.updated().begin != 0) continue;  // one block: the first rank's
     EXPECT_TRUE(at::allclose(unit.gradient().narrow(0, 0, kNumel), expected[i], 1e-5, 1e-6)) << what << ", unit " << i;
   }
 }
@@ -67,9 +67,9 @@ TEST(Corner, ARankMayLeaveAParameterOfAUnitOut) {
       run_thread_ranks(2, {}, [&](World& world) {
         Chain model;
         EngineOptions options = options_of(row);
-        options.backward_prefetch = prefetch;
+        options.spread.backward_prefetch = prefetch;
         Engine engine(world, model, model.units(), options);
-        ShardedOptimizer optimizer(engine, kernels::AdamW{});
+        ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
         at::Tensor loss;
         {
           const auto pass = engine.forward();
@@ -112,7 +112,7 @@ TEST(Corner, AFrozenUnitKeepsNoOtherWaiting) {
     Chain model;
     for (at::Tensor& parameter : model.blocks[2]->parameters()) parameter.set_requires_grad(false);
     EngineOptions options = options_of("full_shard");
-    options.backward_prefetch = BackwardPrefetch::kNone;
+    options.spread.backward_prefetch = BackwardPrefetch::kNone;
     Engine engine(world, model, model.units(), options);
     at::Tensor loss;
     {
@@ -137,7 +137,7 @@ std::vector<double> losses_with(const std::string& row, const Between& after_for
   run_thread_ranks(2, {}, [&](World& world) {
     Chain model;
     Engine engine(world, model, model.units(), options_of(row));
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     for (int step = 0; step < 3; ++step) {
       at::Tensor loss;
       {
@@ -212,20 +212,16 @@ struct Masked : Chain {
 };
 
 TEST(Corner, BuffersOfAnyTypeAreTheFirstRanks) {
-  for (const BufferRule rule : {BufferRule::kBroadcast, BufferRule::kAverage}) {
-    run_thread_ranks(2, {}, [&](World& world) {
-      Masked model;
-      if (world.rank() == 1) model.mask[1] = false, model.table[1] = 5;
-      EngineOptions options = options_of("ddp");
-      options.buffers = rule;
-      Engine engine(world, model, model.units(), options);
-      EXPECT_TRUE(model.mask.all().item<bool>());
-      if (world.rank() == 1) model.mask[1] = false, model.table[1] = 5;
-      engine.sync_buffers();
-      EXPECT_TRUE(model.mask.all().item<bool>());
-      EXPECT_EQ(model.table[1].item<double>(), 1);
-    });
-  }
+  run_thread_ranks(2, {}, [&](World& world) {
+    Masked model;
+    if (world.rank() == 1) model.mask[1] = false, model.table[1] = 5;
+    Engine engine(world, model, model.units(), options_of("ddp"));
+    EXPECT_TRUE(model.mask.all().item<bool>());
+    if (world.rank() == 1) model.mask[1] = false, model.table[1] = 5;
+    engine.sync_buffers();
+    EXPECT_TRUE(model.mask.all().item<bool>());
+    EXPECT_EQ(model.table[1].item<double>(), 1);
+  });
 }
 
 TEST(Corner, ABufferOnTheMetaDeviceIsNamed) {

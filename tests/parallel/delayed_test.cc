@@ -17,9 +17,11 @@ constexpr double kRate = 0.002, kAnew = 0.1;
 
 EngineOptions delayed(const std::string& strategy, bool offload_parameters) {
   EngineOptions options;
-  options.placement =
-      placement_of(strategy, {.optimizer = true, .parameters = offload_parameters, .delayed_update = true});
-  options.host_is_apart = true;
+  options.spread = SpreadOptions{.strategy = strategy,
+                                 .offload_optimizer = true,
+                                 .offload_parameters = offload_parameters,
+                                 .delayed_update = true};
+  options.host_memory_is_separate = true;
   return options;
 }
 
@@ -71,7 +73,7 @@ class EngineLoop {
   EngineLoop(World& world, const EngineOptions& options, HostUpdates updates)
       : num_ranks_(world.size()),
         engine_(world, model_, model_.units(), options),
-        optimizer_(engine_, kernels::Sgd{}, updates) {}
+        optimizer_(engine_, choose_optimizer("sgd"), updates) {}
 
   double micro_step(int number, double factor = 1, bool is_last = false) {
     at::Tensor loss;
@@ -187,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, DelayedUpdate,
 TEST(DelayedUpdates, DifferFromThoseThatAreWaitedFor) {
   run_thread_ranks(1, {}, [](World& world) {
     EngineOptions at_once = delayed("zero2", false);
-    at_once.placement.delayed_update = false;
+    at_once.spread.delayed_update = false;
     EngineLoop waits(world, at_once, HostUpdates::kInBackground);
     EngineLoop goes_on(world, delayed("zero2", false), HostUpdates::kInBackground);
     EXPECT_EQ(waits.step(1), goes_on.step(1));
@@ -196,7 +198,7 @@ TEST(DelayedUpdates, DifferFromThoseThatAreWaitedFor) {
 }
 
 TEST(DelayedUpdates, AreRefusedWhereNothingCanBeDelayed) {
-  EXPECT_THROW(placement_of("zero2", {.delayed_update = true}), UsageError);
+  EXPECT_THROW(placement_of(SpreadOptions{.strategy = "zero2", .delayed_update = true}), UsageError);
   run_thread_ranks(1, {}, [](World& world) {
     EngineLoop loop(world, delayed("zero2", false), HostUpdates::kInBackground);
     EXPECT_THROW(loop.optimizer().update_during_backward({.learning_rate = kRate}), UsageError);
@@ -209,7 +211,7 @@ TEST(DelayedUpdates, LeaveAStepItsValuesUntilItIsDone) {
     loop.step(1);
     Engine& engine = loop.engine();
     const auto pass = engine.forward();
-    EXPECT_THROW(engine.settle_updates(), Error);
+    EXPECT_THROW(engine.finish_updates(), Error);
   });
 }
 
@@ -229,7 +231,7 @@ TEST(DelayedUpdates, WaitForTheLastMicroStepWhereOneIsEvaluated) {
 TEST(DelayedUpdates, ChangeNothingOnACpuOfItsOwnMemory) {
   run_thread_ranks(1, {}, [](World& world) {
     EngineOptions options = delayed("zero3", true);
-    options.host_is_apart = false;
+    options.host_memory_is_separate = false;
     SmallModel model;
     const Engine engine(world, model, model.units(), options);
     EXPECT_FALSE(engine.placement().delayed_update);

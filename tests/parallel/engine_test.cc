@@ -13,7 +13,7 @@ namespace {
 
 EngineOptions options_of(const std::string& strategy) {
   EngineOptions options;
-  options.placement = placement_of(strategy);
+  options.spread.strategy = strategy;
   return options;
 }
 
@@ -73,7 +73,7 @@ void expect_gradients(const std::string& strategy, const std::vector<std::size_t
     engine.wait_for_gradients();
     for (std::size_t i = 0; i < 2; ++i) {
       const FlatUnit& unit = engine.units()[i];
-      if (unit.range().begin != 0) continue;  // 25 numbers are one block: the first rank's
+      if (unit.updated().begin != 0) continue;  // 25 numbers are one block: the first rank's
       EXPECT_TRUE(at::allclose(unit.gradient().narrow(0, 0, 25), expected[i], 1e-5, 1e-6)) << strategy << " unit " << i;
     }
   });
@@ -99,7 +99,7 @@ TEST(Engine, WhereParametersStayWholeARankMayLeaveAUnitOut) {
         loss = model.forward(input_of(0), world.rank() == 0 ? both : first, engine).sum();
       }
       engine.backward(loss);
-      ShardedOptimizer optimizer(engine, kernels::AdamW{});
+      ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
       EXPECT_FALSE(optimizer.update({.learning_rate = 0.1}).skipped);
     });
   }
@@ -193,7 +193,7 @@ TEST(Engine, AGradientThatIsNotFiniteSkipsTheStepOnEveryRank) {
   run_thread_ranks(3, {}, [](World& world) {
     TwoBlocks model;
     Engine engine(world, model, model.units(), options_of("zero2"));
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     at::Tensor input = input_of(world.rank());
     if (world.rank() == 1) input[0][0] = std::numeric_limits<float>::quiet_NaN();
     const at::Tensor before = model.blocks[0]->weight.detach().clone();

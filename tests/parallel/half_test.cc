@@ -20,10 +20,10 @@ HalfRun train_in_half(const std::string& strategy, int num_ranks) {
   run_thread_ranks(num_ranks, {}, [&](World& world) {
     SmallModel model;
     EngineOptions options;
-    options.placement = placement_of(strategy);
+    options.spread.strategy = strategy;
     options.types = {at::kHalf, at::kHalf, false};
     Engine engine(world, model, model.units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     LossScaleOptions scaling;
     scaling.initial = 1 << 20;  // too much for float16 at first
     scaling.growth_interval = 4;

@@ -25,7 +25,7 @@ struct Expected {
   std::optional<Trained> of_whole, of_split;
 
   std::optional<Trained>& of(const Training& how) {
-    return how.num_micro_steps > 1 && how.row.placement().gradients_split ? of_split : of_whole;
+    return how.num_micro_steps > 1 && how.row.placement().gradients.is_split() ? of_split : of_whole;
   }
 };
 

@@ -35,7 +35,7 @@ struct Part {
   std::uint64_t seed() const { return 1 + static_cast<std::uint64_t>(rank); }
 };
 
-class OddJob : public Job {
+class OddJob : public TrainedJob {
  public:
   explicit OddJob(Part part) : part_(part), model_(3, part.seed()) {}
   UnitModel& model() override { return model_; }
@@ -50,7 +50,7 @@ class OddJob : public Job {
   SmallModel model_;
 };
 
-class TextJob : public Job {
+class TextJob : public TrainedJob {
  public:
   TextJob(Part part, std::shared_ptr<LanguageModel> model) : part_(part), model_(std::move(model)) {
     initialise(*model_, part.seed());
@@ -71,7 +71,7 @@ class TextJob : public Job {
   std::shared_ptr<LanguageModel> model_;
 };
 
-class ResNetJob : public Job {
+class ResNetJob : public TrainedJob {
  public:
   ResNetJob(Part part, bool batch_statistics) : part_(part), model_(part.seed()) { model_.train(batch_statistics); }
   UnitModel& model() override { return model_; }
@@ -89,7 +89,7 @@ class ResNetJob : public Job {
   SmallResNet model_;
 };
 
-class ResNet50Job : public Job {
+class ResNet50Job : public TrainedJob {
  public:
   explicit ResNet50Job(Part part) : part_(part), model_(kNumClasses) {
     // Other ranks' draws are from the same generator: only what the first has drawn, once, is always the same.
@@ -135,20 +135,15 @@ std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
 }
 
 Training adamw() {
-  kernels::AdamW optimizer;
-  optimizer.weight_decay = 0.01;
   Training how;
-  how.optimizer = optimizer;
+  how.optimizer = choose_optimizer("adamw", {.weight_decay = 0.01});
   how.is_exempt_from_decay = [](const std::string& name) { return name.find("bias") != std::string::npos; };
   return how;
 }
 
 Training sgd() {
-  kernels::Sgd optimizer;
-  optimizer.momentum = 0.9;
-  optimizer.weight_decay = 1e-4;
   Training how;
-  how.optimizer = optimizer;
+  how.optimizer = choose_optimizer("sgd", {.weight_decay = 1e-4, .momentum = 0.9});
   how.learning_rate = 0.01;
   return how;
 }
@@ -207,13 +202,13 @@ std::vector<NamedJob> all_jobs() {
 
 std::vector<Row> rows_of_table(int num_ranks) {
   const auto fields = [](const Placement& p) {
-    return std::tuple(p.over, p.parameters_split, p.released_after_forward, p.gradients_split, p.optimizer_split,
-                      p.reduced_across_nodes);
+    return std::tuple(p.is_for_one_rank, p.parameters.over, p.gradients.over, p.optimizer.over,
+                      p.released_after_forward, p.backward_gathers_from);
   };
   std::vector<Row> rows;
   for (const std::string& strategy : strategy_names()) {
     const Placement placement = placement_of(strategy);
-    if (placement.over == ShardOver::kNobody && num_ranks > 1) continue;
+    if (placement.is_for_one_rank && num_ranks > 1) continue;
     const bool is_known = std::any_of(rows.begin(), rows.end(),
                                       [&](const Row& row) { return fields(row.placement()) == fields(placement); });
     if (!is_known) rows.push_back({strategy});
@@ -224,7 +219,7 @@ std::vector<Row> rows_of_table(int num_ranks) {
 std::vector<Row> offloaded_rows(int num_ranks) {
   std::vector<Row> rows = rows_of_table(num_ranks);
   for (Row& row : rows) {
-    row.offload_parameters = row.placement().parameters_split;
+    row.offload_parameters = row.placement().parameters.is_split();
     row.offload_optimizer = true;
   }
   return rows;

@@ -2,10 +2,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "monitor/cpu_tensors.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_bytes.h"
-#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {
@@ -28,7 +28,7 @@ struct Sums {
 Sums formula(Engine& engine, const EngineOptions& options) {
   Sums sums;
   for (const FlatUnit& unit : engine.units()) {
-    const UnitBytes bytes = unit_bytes(unit.layout(), options.placement, options.types, 2);
+    const UnitBytes bytes = unit_bytes(unit.layout(), engine.placement(), options.types, 2);
     sums.resident += bytes.resident();
     sums.gradients += bytes.gradient;
   }
@@ -44,10 +44,10 @@ TEST_P(Memory, OfStateIsTheFormulaToTheByte) {
   run_thread_ranks(with.num_ranks, {}, [&](World& world) {
     SmallModel model;
     EngineOptions options;
-    options.placement = placement_of(with.strategy);
+    options.spread.strategy = with.strategy;
     options.types = {with.type, with.type, with.num_micro_steps > 1};
     Engine engine(world, model, model.units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     const Sums expected = formula(engine, options);
     // Ranks stand still on both sides of a look, so that none has a tensor in hand.
     const auto expect_alive = [&](std::int64_t bytes, const char* when) {

@@ -58,7 +58,7 @@ TEST(MpiParity, SoDoesEveryRowWithOffloadInBf16) {
 TEST(MpiParity, SoDoesEachWayOfAccumulation) {
   std::vector<Row> whole, split;
   for (const Row& row : rows_of_table(world->size())) {
-    (row.placement().gradients_split ? split : whole).push_back(row);
+    (row.placement().gradients.is_split() ? split : whole).push_back(row);
   }
   expect_bits_of_threads(odd_job(), whole, at::kFloat, 4);
   expect_bits_of_threads(odd_job(), split, at::kFloat, 4);

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "monitor/cpu_tensors.h"
 #include "parallel/jobs.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_bytes.h"
-#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +26,7 @@ std::vector<OffloadCase> offload_cases() {
     for (const Row& row : rows_of_table(num_ranks)) {
       if (row.strategy == "hybrid_shard") continue;  // ParityHybrid has it
       cases.push_back({{row.strategy, true, false}, num_ranks});
-      if (!row.placement().parameters_split) continue;
+      if (!row.placement().parameters.is_split()) continue;
       cases.push_back({{row.strategy, true, true}, num_ranks});
       cases.push_back({{row.strategy, false, true}, num_ranks});
     }
@@ -79,7 +79,7 @@ TEST_P(Offload, DelayedUpdatesGiveTheSameBitsInEveryRow) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const int num_micro_steps : {1, 2}) {
       Training how = on_device(type, num_micro_steps);
-      how.row = {GetParam().row.placement().gradients_split ? "zero2" : "zero1", true, false, true};
+      how.row = {GetParam().row.placement().gradients.is_split() ? "zero2" : "zero1", true, false, true};
       how.host_updates = HostUpdates::kAtOnce;
       const Trained expected = trained(how);
       how.row = GetParam().row;
@@ -101,16 +101,16 @@ TEST_P(Offload, TakesTheBytesOfTheFormula) {
       run_thread_ranks(GetParam().num_ranks, {}, [&](World& world) {
         SmallModel model;
         EngineOptions options;
-        options.placement = GetParam().row.placement();
-        options.placement.delayed_update = delayed;
+        options.spread = GetParam().row.spread();
+        options.spread.delayed_update = delayed;
         options.types = {type, type, accumulates};
-        options.host_is_apart = true;
+        options.host_memory_is_separate = true;
         Engine engine(world, model, model.units(), options);
-        ShardedOptimizer optimizer(engine, kernels::AdamW{});
+        ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
         std::int64_t expected = 0;
         for (const FlatUnit& unit : engine.units()) {
-          const UnitBytes host = host_unit_bytes(unit.layout(), options.placement, options.types, 2);
-          expected += unit_bytes(unit.layout(), options.placement, options.types, 2).resident();
+          const UnitBytes host = host_unit_bytes(unit.layout(), engine.placement(), options.types, 2);
+          expected += unit_bytes(unit.layout(), engine.placement(), options.types, 2).resident();
           expected += host.resident() + host.gradient;
         }
         for (int step = 0; step < 3; ++step) {
@@ -126,7 +126,7 @@ TEST_P(Offload, TakesTheBytesOfTheFormula) {
           engine.backward(loss);
           loss.reset();
           optimizer.update({.learning_rate = 1e-3});
-          for (FlatUnit& unit : engine.units()) unit.settle_update();
+          for (FlatUnit& unit : engine.units()) unit.finish_update();
         }
       });
     }
@@ -135,27 +135,24 @@ TEST_P(Offload, TakesTheBytesOfTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, Offload, testing::ValuesIn(offload_cases()));
 
-TEST(OffloadOnACpu, ChangesNothingUnlessItsMemoryIsApart) {
+TEST(OffloadOnACpu, ChangesNothingUnlessItsMemoryIsSeparate) {
   run_thread_ranks(1, {}, [](World& world) {
     SmallModel model;
     EngineOptions options;
-    options.placement = placement_of("full_shard", {.optimizer = true, .parameters = true});
+    options.spread = SpreadOptions{.strategy = "full_shard", .offload_optimizer = true, .offload_parameters = true};
     const Engine engine(world, model, model.units(), options);
-    EXPECT_FALSE(engine.placement().offload_optimizer);
-    EXPECT_FALSE(engine.placement().offload_parameters);
+    EXPECT_FALSE(engine.placement().optimizer.is_on_host());
+    EXPECT_FALSE(engine.placement().parameters.is_on_host());
   });
 }
 
 TEST(UpdatesDuringBackward, AreRefusedWithClipping) {
   run_thread_ranks(1, {}, [](World& world) {
     SmallModel model;
-    Engine engine(world, model, model.units(),
-                  {.placement = placement_of("single"),
-                   .types = {},
-                   .is_exempt_from_decay = {},
-                   .device = {},
-                   .first_values = {}});
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    Engine engine(
+        world, model, model.units(),
+        {.spread = {.strategy = "single"}, .types = {}, .is_exempt_from_decay = {}, .device = {}, .first_values = {}});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     EXPECT_THROW(optimizer.update_during_backward({.learning_rate = 1e-3, .max_norm = 1}), UsageError);
   });
 }

@@ -12,12 +12,12 @@
 #include "model/initialise.h"
 #include "model/language_model.h"
 #include "model/packing.h"
+#include "monitor/cpu_tensors.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
-#include "support/counting_allocator.h"
 #include "support/processor.h"
 
 namespace tessera {
@@ -111,8 +111,9 @@ struct Training {
 
 MemoryPlanOptions plan_options(const Training& run, bool reductions_take_time) {
   MemoryPlanOptions options;
-  options.placement =
-      placement_of(run.strategy, {.optimizer = run.offload_optimizer, .parameters = run.offload_parameters});
+  options.spread = SpreadOptions{.strategy = run.strategy,
+                                 .offload_optimizer = run.offload_optimizer,
+                                 .offload_parameters = run.offload_parameters};
   options.types = {run.type, run.type, run.num_micro_steps > 1};
   options.num_ranks = run.num_ranks;
   options.ranks_per_node = run.ranks_per_node;
@@ -120,6 +121,7 @@ MemoryPlanOptions plan_options(const Training& run, bool reductions_take_time) {
   options.checkpoints_activations = run.checkpointed;
   options.reductions_take_time = reductions_take_time;
   options.on_gpu = false;
+  options.host_memory_is_separate = true;
   return options;
 }
 
@@ -147,11 +149,11 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
     for (const at::Tensor& p : subject.model->parameters()) own_parameters += static_cast<std::int64_t>(p.nbytes());
     const std::int64_t before = live_cpu_bytes_of_thread() - own_parameters;
     EngineOptions options;
-    options.placement = planned.placement;
+    options.spread = planned.spread;
     options.types = planned.types;
-    options.host_is_apart = true;
+    options.host_memory_is_separate = true;
     Engine engine(world, *subject.model, subject.model->units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     CheckpointRunner recomputing(engine);
     InStep together(run.checkpointed ? static_cast<UnitRunner&>(recomputing) : engine, barrier);
     UnitRunner& free = run.checkpointed ? static_cast<UnitRunner&>(recomputing) : engine;
@@ -286,7 +288,7 @@ TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
   run_thread_ranks(1, {}, [](World& world) {
     ManySmall model;
     EngineOptions options;
-    options.placement = placement_of("single");
+    options.spread.strategy = "single";
     Engine engine(world, model, {}, options);
     std::int64_t parameter_bytes = 0;
     for (const at::Tensor& p : model.parameters()) parameter_bytes += static_cast<std::int64_t>(p.nbytes());

@@ -16,12 +16,13 @@ namespace {
 
 EngineOptions options_of(const Step& step) {
   EngineOptions options;
-  options.placement =
-      placement_of(step.strategy, {.optimizer = step.offload_optimizer, .parameters = step.offload_parameters});
-  options.host_is_apart = step.offload_optimizer || step.offload_parameters;
+  options.spread = SpreadOptions{.strategy = step.strategy,
+                                 .offload_optimizer = step.offload_optimizer,
+                                 .offload_parameters = step.offload_parameters};
+  options.host_memory_is_separate = step.offload_optimizer || step.offload_parameters;
   options.types = {step.compute, step.reduce, step.num_micro_steps > 1};
-  options.forward_prefetch = step.forward_prefetch;
-  options.backward_prefetch = step.backward_prefetch;
+  options.spread.forward_prefetch = step.forward_prefetch;
+  options.spread.backward_prefetch = step.backward_prefetch;
   return options;
 }
 
@@ -70,7 +71,7 @@ class Trainer {
   SmallModel model_;
   Engine engine_;
   CheckpointRunner checkpoints_;
-  ShardedOptimizer optimizer_{engine_, kernels::AdamW{}};
+  ShardedOptimizer optimizer_{engine_, choose_optimizer("adamw")};
   at::Tensor ids_;
 };
 
@@ -80,7 +81,7 @@ std::map<std::string, FlatLayout> layouts_of(const Step& step, int num_shards) {
   run_thread_ranks(1, {}, [&](World& world) {
     SmallModel model(step.num_blocks);
     EngineOptions options;
-    options.placement = placement_of("single");
+    options.spread.strategy = "single";
     Engine engine(world, model, model.units(), options);
     for (const FlatUnit& unit : engine.units()) {
       std::vector<FlatLayout::Entry> entries;
@@ -119,7 +120,7 @@ std::string in_order(const std::vector<Call>& calls) {
 
 std::int64_t expected_bytes(const Step& step, const Call& call) {
   const Placement placement = placement_of(step.strategy);
-  const int num_shards = placement.over == ShardOver::kNode ? step.ranks_per_node : step.num_ranks;
+  const int num_shards = placement.reduced_over() == Over::kNode ? step.ranks_per_node : step.num_ranks;
   const std::map<std::string, FlatLayout> layouts = layouts_of(step, num_shards);
   if (call.unit == "gradient norm") {
     // A sum of squares a block in float64, and one number that tells the order of the gathers.
@@ -131,7 +132,7 @@ std::int64_t expected_bytes(const Step& step, const Call& call) {
   const auto size_of = [](at::ScalarType type) { return static_cast<std::int64_t>(c10::elementSize(type)); };
   if (call.what == "add across nodes") return layout.shard_numel() * size_of(step.reduce);
   // What follows a reduction where the optimizer is whole is the sums; other gathers are parameters.
-  const bool carries_gradients = call.what == "reduce" || !placement.optimizer_split;
+  const bool carries_gradients = call.what == "reduce" || !placement.optimizer.is_split();
   return layout.padded_numel() * size_of(carries_gradients ? step.reduce : step.compute);
 }
 

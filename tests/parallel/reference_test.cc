@@ -33,7 +33,7 @@ at::Tensor at_place(const at::Tensor& tensor, int step, int micro_step, int rank
   return tensor[step][micro_step][rank];
 }
 
-class TextReference : public Job {
+class TextReference : public TrainedJob {
  public:
   TextReference(const TensorFile& file, int rank) : tokens_(file.at("tokens")), rank_(rank) {
     model_ = make_language_model(parse_json(file.metadata.at("config").get<std::string>(), "the reference's config"));
@@ -54,7 +54,7 @@ class TextReference : public Job {
   std::shared_ptr<LanguageModel> model_;
 };
 
-class ImageReference : public Job {
+class ImageReference : public TrainedJob {
  public:
   ImageReference(const TensorFile& file, int rank)
       : classes_(file.at("classes")), patterns_(file.at("patterns")), rank_(rank) {
@@ -84,16 +84,11 @@ class ImageReference : public Job {
 Training how_of(const std::string& model) {
   Training how;
   if (model == "resnet") {
-    kernels::Sgd sgd;
-    sgd.momentum = 0.9;
-    sgd.weight_decay = 1e-4;
-    how.optimizer = sgd;
+    how.optimizer = choose_optimizer("sgd", {.weight_decay = 1e-4, .momentum = 0.9});
     how.learning_rate = 0.005;
     return how;
   }
-  kernels::AdamW adamw;
-  adamw.weight_decay = 0.01;
-  how.optimizer = adamw;
+  how.optimizer = choose_optimizer("adamw", {.weight_decay = 0.01});
   how.learning_rate = 2e-3;
   how.is_exempt_from_decay = [](const std::string& name) {
     return name.ends_with("bias") || name.find("norm") != std::string::npos || name.ends_with("ln_f.weight");
@@ -127,7 +122,7 @@ class PyTorchReference : public testing::TestWithParam<std::string> {};
 TEST_P(PyTorchReference, EveryRowGivesTheLossesOfDistributedDataParallelAndOfFsdp2) {
   const std::string model = GetParam();
   const TensorFile file = reference(model);
-  const MakeJob make_job = [&](int rank, int) -> std::unique_ptr<Job> {
+  const MakeJob make_job = [&](int rank, int) -> std::unique_ptr<TrainedJob> {
     if (model == "resnet") return std::make_unique<ImageReference>(file, rank);
     return std::make_unique<TextReference>(file, rank);
   };

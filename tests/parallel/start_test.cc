@@ -7,10 +7,10 @@
 #include "core/error.h"
 #include "model/bloom.h"
 #include "model/initialise.h"
+#include "monitor/cpu_tensors.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_selection.h"
-#include "support/counting_allocator.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +26,7 @@ BloomConfig small_bloom() {
 
 EngineOptions options_of(const std::string& strategy) {
   EngineOptions options;
-  options.placement = placement_of(strategy);
+  options.spread.strategy = strategy;
   return options;
 }
 
@@ -90,7 +90,7 @@ TEST(FirstValues, OfEveryRankMayBeItsOwnUntilSynced) {
     SmallModel model(3, 1 + static_cast<std::uint64_t>(world.rank()));
     const at::Tensor own = model.parameters()[0].detach().clone();
     EngineOptions options = options_of("ddp");
-    options.sync_module_states = false;
+    options.spread.sync_module_states = false;
     const Engine engine(world, model, model.units(), options);
     EXPECT_TRUE(at::equal(model.parameters()[0].detach(), own));
   });
@@ -105,7 +105,7 @@ TEST(UnitRule, ChangesNoBits) {
       const auto units = select_units(model.units(), {.kinds = {}, .min_num_parameters = min_num_parameters});
       EXPECT_EQ(units.size(), expected_units);
       Engine engine(world, model, units, options_of("full_shard"));
-      ShardedOptimizer optimizer(engine, kernels::AdamW{});
+      ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
       for (int step = 0; step < 5; ++step) {
         at::Tensor loss;
         {
@@ -135,12 +135,10 @@ struct Counted : UnitModel {
   std::vector<Unit> none;
 };
 
-void expect_buffers(BufferRule rule, const std::function<void(const Counted&, int rank)>& expect) {
+TEST(Buffers, AreTheFirstRanks) {
   run_thread_ranks(3, {}, [&](World& world) {
     Counted model;
-    EngineOptions options = options_of("zero2");
-    options.buffers = rule;
-    Engine engine(world, model, model.units(), options);
+    Engine engine(world, model, model.units(), options_of("zero2"));
     const at::NoGradGuard no_gradients;
     model.mean.fill_(world.rank() + 1);
     model.count.fill_(world.rank() + 5);
@@ -149,33 +147,13 @@ void expect_buffers(BufferRule rule, const std::function<void(const Counted&, in
     {
       const at::AutoGradMode gradients(true);
       const auto pass = engine.forward();
-      expect(model, world.rank());
+      EXPECT_EQ(model.mean[1][1].item<float>(), 1);
+      EXPECT_EQ(model.count.item<int>(), 5);
       model.mean.fill_(world.rank() + 1);
     }
     const at::AutoGradMode gradients(true);
     const auto second_micro_step = engine.forward();
     EXPECT_EQ(model.mean[0][0].item<int>(), world.rank() + 1) << "alike at the first pass of a step only";
-  });
-}
-
-TEST(Buffers, AreTheFirstRanks) {
-  expect_buffers(BufferRule::kBroadcast, [](const Counted& model, int) {
-    EXPECT_EQ(model.mean[1][1].item<float>(), 1);
-    EXPECT_EQ(model.count.item<int>(), 5);
-  });
-}
-
-TEST(Buffers, OrTheMeanOfAll) {
-  expect_buffers(BufferRule::kAverage, [](const Counted& model, int) {
-    EXPECT_EQ(model.mean[0][1].item<float>(), 2);
-    EXPECT_EQ(model.count.item<int>(), 5);
-  });
-}
-
-TEST(Buffers, OrEveryRanksOwn) {
-  expect_buffers(BufferRule::kLocal, [](const Counted& model, int rank) {
-    EXPECT_EQ(model.mean[0][1].item<float>(), static_cast<float>(rank + 1));
-    EXPECT_EQ(model.count.item<int>(), rank + 5);
   });
 }
 

@@ -10,11 +10,11 @@ namespace {
 
 EngineOptions options_of(const Training& how) {
   EngineOptions options;
-  options.placement = how.row.placement();
+  options.spread = how.row.spread();
   options.types = {how.type, how.type, how.num_micro_steps > 1};
-  options.forward_prefetch = how.forward_prefetch;
-  options.backward_prefetch = how.backward_prefetch;
-  options.host_is_apart = true;  // so that offloaded state really moves
+  options.spread.forward_prefetch = how.forward_prefetch;
+  options.spread.backward_prefetch = how.backward_prefetch;
+  options.host_memory_is_separate = true;  // so that offloaded state really moves
   options.is_exempt_from_decay = how.is_exempt_from_decay;
   return options;
 }
@@ -36,10 +36,10 @@ void expect_same_on_all_ranks(World& world, const at::Tensor& tensor, const std:
   EXPECT_TRUE(at::equal(tensor, of_first)) << name << ": rank " << world.rank() << " differs from rank 0";
 }
 
-void take_state(World& world, Engine& engine, Job& job, Trained& result) {
+void take_state(World& world, Engine& engine, TrainedJob& job, Trained& result) {
   const at::NoGradGuard no_gradients;
   for (FlatUnit& unit : engine.units()) {
-    unit.settle_update();
+    unit.finish_update();
     unit.wait_gather();
     if (unit.layout().numel() == 0) continue;
     result.masters.push_back(whole_master(engine, unit));
@@ -69,7 +69,7 @@ std::string Row::name() const {
          (delayed_update ? " delayed_update" : "");
 }
 
-Trained train(World& world, Job& job, const Training& how) {
+Trained train(World& world, TrainedJob& job, const Training& how) {
   Engine engine(world, job.model(), job.model().units(), options_of(how));
   ShardedOptimizer optimizer(engine, how.optimizer, how.host_updates);
   Trained result;
@@ -78,7 +78,7 @@ Trained train(World& world, Job& job, const Training& how) {
     UpdateArguments arguments{.learning_rate = how.learning_rate, .max_norm = how.max_norm};
     for (int micro_step = 0; micro_step < how.num_micro_steps; ++micro_step) {
       const bool is_last = micro_step + 1 == how.num_micro_steps;
-      Job::Loss loss;
+      TrainedJob::Loss loss;
       {
         const auto pass = engine.forward();
         loss = job.loss(step, micro_step, engine);
@@ -107,7 +107,7 @@ Trained train_on_threads(const ThreadRanks& ranks, const MakeJob& make_job, cons
   options.ranks_per_node = ranks.ranks_per_node;
   options.comm_timeout = std::chrono::seconds(60);
   run_thread_ranks(ranks.num_ranks, options, [&](World& world) {
-    const std::unique_ptr<Job> job = make_job(world.rank(), world.size());
+    const std::unique_ptr<TrainedJob> job = make_job(world.rank(), world.size());
     Trained own = train(world, *job, how);
     if (world.rank() == 0) result = std::move(own);
   });

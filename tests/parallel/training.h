@@ -14,27 +14,30 @@
 namespace tessera {
 
 // A model and one rank's data.
-class Job {
+class TrainedJob {
  public:
   struct Loss {
     at::Tensor sum;
     std::int64_t num_counted = 0;
   };
 
-  virtual ~Job() = default;
+  virtual ~TrainedJob() = default;
   virtual UnitModel& model() = 0;
   virtual Loss loss(int step, int micro_step, UnitRunner& runner) = 0;
 };
-using MakeJob = std::function<std::unique_ptr<Job>(int rank, int num_ranks)>;
+using MakeJob = std::function<std::unique_ptr<TrainedJob>(int rank, int num_ranks)>;
 
 struct Row {
   std::string strategy = "ddp";
   bool offload_optimizer = false, offload_parameters = false, delayed_update = false;
 
-  Placement placement() const {
-    return placement_of(
-        strategy, {.optimizer = offload_optimizer, .parameters = offload_parameters, .delayed_update = delayed_update});
+  SpreadOptions spread() const {
+    return {.strategy = strategy,
+            .offload_optimizer = offload_optimizer,
+            .offload_parameters = offload_parameters,
+            .delayed_update = delayed_update};
   }
+  Placement placement() const { return placement_of(spread()); }
   std::string name() const;
 };
 
@@ -43,7 +46,7 @@ struct Training {
   int num_steps = 20;
   int num_micro_steps = 1;
   at::ScalarType type = at::kFloat;
-  OptimizerOptions optimizer = kernels::AdamW{};
+  OptimizerChoice optimizer = choose_optimizer("adamw");
   double learning_rate = 3e-3;
   double max_norm = 1;
   bool forward_prefetch = true;
@@ -64,7 +67,7 @@ struct Trained {
 };
 
 // Collective. Expects that all ranks end with the same parameters and, after the last exchange, buffers.
-Trained train(World& world, Job& job, const Training& how);
+Trained train(World& world, TrainedJob& job, const Training& how);
 
 struct ThreadRanks {
   int num_ranks = 1;

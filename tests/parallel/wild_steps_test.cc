@@ -31,12 +31,12 @@ std::vector<double> losses_of(const Way& way) {
     Chain model;
     for (at::Tensor& parameter : model.blocks[1]->parameters()) parameter.set_requires_grad(false);
     EngineOptions options;
-    options.placement =
-        placement_of(way.row, {.optimizer = way.offload_optimizer, .parameters = way.offload_parameters});
+    options.spread = SpreadOptions{
+        .strategy = way.row, .offload_optimizer = way.offload_optimizer, .offload_parameters = way.offload_parameters};
     options.types = {way.type, at::kFloat, false};
-    options.host_is_apart = true;
+    options.host_memory_is_separate = true;
     Engine engine(world, model, model.units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{},
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"),
                                way.in_background ? HostUpdates::kInBackground : HostUpdates::kAtOnce);
     const auto forward = [&](int input, const std::vector<std::size_t>& order) {
       const auto pass = engine.forward();
@@ -68,7 +68,7 @@ void expect_the_bits_of_ddp(at::ScalarType type) {
   for (const std::string row : {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard"}) {
     for (const int bits : {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15}) {
       Way way{row, (bits & 1) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 2) != 0, type};
-      if (way.offload_parameters && !placement_of(row).parameters_split) continue;
+      if (way.offload_parameters && !placement_of(row).parameters.is_split()) continue;
       EXPECT_EQ(losses_of(way), expected) << way.name();
     }
   }

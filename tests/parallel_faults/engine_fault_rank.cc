@@ -76,8 +76,8 @@ std::vector<at::Tensor> use_up_memory() {
 
 EngineOptions options_of(const std::string& strategy, bool offloads = false) {
   EngineOptions options;
-  options.placement = placement_of(strategy, {.optimizer = offloads});
-  options.host_is_apart = offloads;
+  options.spread = SpreadOptions{.strategy = strategy, .offload_optimizer = offloads};
+  options.host_memory_is_separate = offloads;
   return options;
 }
 
@@ -105,7 +105,8 @@ struct Training {
       : world(in),
         fault(what),
         engine(world, model, model.units(), options_of(strategy, what == "background")),
-        optimizer(engine, kernels::AdamW{}, what == "background" ? HostUpdates::kInBackground : HostUpdates::kAtOnce) {}
+        optimizer(engine, choose_optimizer("adamw"),
+                  what == "background" ? HostUpdates::kInBackground : HostUpdates::kAtOnce) {}
 
   bool goes_wrong(int step, const char* in) const { return world.rank() == kCulprit && step == 1 && fault == in; }
 

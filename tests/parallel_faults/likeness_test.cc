@@ -145,19 +145,18 @@ TEST(Likeness, NamesABuffer) {
 
 TEST(Likeness, NamesAnOption) {
   const std::vector<std::pair<std::function<void(EngineOptions&)>, std::string>> cases = {
-      {[](EngineOptions& o) { o.placement = placement_of("full_shard"); }, "strategy is zero2 there, and full_shard"},
-      {[](EngineOptions& o) { o.placement = placement_of("zero2", {.optimizer = true}); },
+      {[](EngineOptions& o) { o.spread.strategy = "full_shard"; }, "strategy is zero2 there, and full_shard"},
+      {[](EngineOptions& o) { o.spread = SpreadOptions{.strategy = "zero2", .offload_optimizer = true}; },
        "offload_optimizer is false there, and true"},
       {[](EngineOptions& o) { o.types.compute = at::kBFloat16; }, "compute type is Float there, and BFloat16"},
       {[](EngineOptions& o) { o.types.reduce = at::kHalf; }, "reduce type is Float there, and Half"},
       {[](EngineOptions& o) { o.types.accumulates = true; }, "accumulates is false there, and true"},
-      {[](EngineOptions& o) { o.forward_prefetch = false; }, "forward_prefetch is true there, and false"},
-      {[](EngineOptions& o) { o.backward_prefetch = BackwardPrefetch::kPost; },
-       "backward_prefetch is pre there, and post"},
-      {[](EngineOptions& o) { o.sync_module_states = false; }, "sync_module_states is true there, and false"},
-      {[](EngineOptions& o) { o.buffers = BufferRule::kAverage; }, "buffers is broadcast there, and average"},
+      {[](EngineOptions& o) { o.spread.forward_prefetch = false; }, "forward_prefetch is true there, and false"},
+      {[](EngineOptions& o) { o.spread.backward_prefetch = BackwardPrefetch::kPost; },
+       "backward_prefetch is backward_pre there, and backward_post"},
+      {[](EngineOptions& o) { o.spread.sync_module_states = false; }, "sync_module_states is true there, and false"},
       {[](EngineOptions& o) { o.device = at::kCPU; }, "device is that of the parameters there, and cpu"},
-      {[](EngineOptions& o) { o.host_is_apart = true; }, "host_is_apart is false there, and true"},
+      {[](EngineOptions& o) { o.host_memory_is_separate = true; }, "host_memory_is_separate is false there, and true"},
   };
   for (const auto& [change, difference] : cases) {
     EXPECT_EQ(refusal_of([&](Variant& v) { change(v.options); }), "option " + difference + " here");

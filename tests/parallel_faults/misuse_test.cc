@@ -19,7 +19,7 @@ const std::vector<std::string> kRows = {"ddp", "zero1", "zero2", "shard_grad_op"
 struct Training {
   SmallModel model;
   Engine engine;
-  ShardedOptimizer optimizer{engine, kernels::AdamW{}};
+  ShardedOptimizer optimizer{engine, choose_optimizer("adamw")};
   at::Tensor ids;
 
   Training(World& world, const EngineOptions& options)
@@ -168,8 +168,8 @@ TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
   for (const std::string row : {"shard_grad_op", "full_shard"}) {
     const std::vector<std::string> messages = messages_of(3, [&](World& world) {
       EngineOptions options = options_of(row);
-      options.forward_prefetch = false;
-      options.backward_prefetch = BackwardPrefetch::kNone;
+      options.spread.forward_prefetch = false;
+      options.spread.backward_prefetch = BackwardPrefetch::kNone;
       Training t(world, options);
       at::Tensor x = at::ones({2, SmallModel::kWidth});
       at::Tensor loss;
@@ -309,7 +309,7 @@ TEST(Fault, ASumThatOverflowsIsNobodysFault) {
     EngineOptions options = options_of("zero2");
     options.types.reduce = at::kHalf;
     Engine engine(world, model, {}, options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{});
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     at::Tensor loss;
     {
       const auto pass = engine.forward();

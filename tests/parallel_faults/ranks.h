@@ -13,7 +13,7 @@ namespace tessera {
 
 inline EngineOptions options_of(const std::string& strategy) {
   EngineOptions options;
-  options.placement = placement_of(strategy);
+  options.spread.strategy = strategy;
   return options;
 }
 

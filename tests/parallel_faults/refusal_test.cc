@@ -18,7 +18,7 @@ TEST(Refusal, OfAnUpdateDuringABackwardThatNeverCame) {
   EXPECT_TRUE(contains(refusal_of([](World& world) {
                          SmallModel model;
                          Engine engine(world, model, model.units(), options_of("zero2"));
-                         ShardedOptimizer optimizer(engine, kernels::AdamW{});
+                         ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
                          optimizer.update_during_backward({.learning_rate = 1e-3});
                          optimizer.update({.learning_rate = 1e-3});
                        }),

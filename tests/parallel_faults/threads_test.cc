@@ -26,10 +26,11 @@ std::vector<at::Tensor> masters_after(const Run& run) {
   run_thread_ranks(4, world_options, [&](World& world) {
     SmallModel model(2);
     EngineOptions options;
-    options.placement = placement_of(run.strategy, {.optimizer = true, .parameters = run.offload_parameters});
-    options.host_is_apart = true;
+    options.spread = SpreadOptions{
+        .strategy = run.strategy, .offload_optimizer = true, .offload_parameters = run.offload_parameters};
+    options.host_memory_is_separate = true;
     Engine engine(world, model, model.units(), options);
-    ShardedOptimizer optimizer(engine, kernels::AdamW{}, run.updates);
+    ShardedOptimizer optimizer(engine, choose_optimizer("adamw"), run.updates);
     const at::Tensor ids = at::arange(8) + world.rank();
     for (int step = 0; step < 3; ++step) {
       at::Tensor loss;
@@ -42,7 +43,7 @@ std::vector<at::Tensor> masters_after(const Run& run) {
       optimizer.update({.learning_rate = 1e-2});
     }
     for (FlatUnit& unit : engine.units()) {
-      unit.settle_update();
+      unit.finish_update();
       if (world.rank() == 0) masters.push_back(unit.master().clone());
     }
   });

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// The published XXH64 function.
+// XXH64, by the xxHash library.
 std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed = 0);
 
 // 32 hexadecimal digits: XXH64 twice, with two seeds.

@@ -18,7 +18,8 @@ template <typename F>
 inline void with_all_types(const FlatUpdate& flat, std::int64_t begin, F f) {
   const auto with_copy = [&](const auto* grads) {
     if (flat.copy == nullptr) return f(grads + begin, static_cast<NoCopy*>(nullptr));
-    if (flat.copy_type == NumberType::kBFloat16) return f(grads + begin, static_cast<c10::BFloat16*>(flat.copy) + begin);
+    if (flat.copy_type == NumberType::kBFloat16)
+      return f(grads + begin, static_cast<c10::BFloat16*>(flat.copy) + begin);
     f(grads + begin, static_cast<c10::Half*>(flat.copy) + begin);
   };
   if (flat.grad_type == NumberType::kFloat32) return with_copy(static_cast<const float*>(flat.grads));
@@ -102,20 +103,20 @@ void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const 
 }  // namespace
 }  // namespace kernels
 
-extern const Optimizer kAdamW, kAdam;
-const Optimizer kAdamW = {"adamw",
-                          {"adamw_torch_fused", "adamw_torch", "adamw_apex_fused", "adamw_hf"},
-                          {"adam_beta1", "adam_beta2", "adam_epsilon"},
-                          "all names of AdamW are one, fused",
-                          kernels::states,
-                          kernels::check_numbers,
-                          kernels::update<true>};
-const Optimizer kAdam = {"adam",
-                         {"adam"},
-                         {"adam_beta1", "adam_beta2", "adam_epsilon"},
-                         "adam: adds the decay to the gradient",
-                         kernels::states,
-                         kernels::check_numbers,
-                         kernels::update<false>};
+extern const OptimizerKind kAdamW, kAdam;
+const OptimizerKind kAdamW = {"adamw",
+                              {"adamw_torch_fused", "adamw_torch", "adamw_apex_fused", "adamw_hf"},
+                              {"adam_beta1", "adam_beta2", "adam_epsilon"},
+                              "all names of AdamW are one, fused",
+                              kernels::states,
+                              kernels::check_numbers,
+                              kernels::update<true>};
+const OptimizerKind kAdam = {"adam",
+                             {"adam"},
+                             {"adam_beta1", "adam_beta2", "adam_epsilon"},
+                             "adam: adds the decay to the gradient",
+                             kernels::states,
+                             kernels::check_numbers,
+                             kernels::update<false>};
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
 #include "kernels/optimizers/adamw.h"
-
 #include "kernels/optimizers/cuda_update.cuh"
 
 namespace tessera::kernels {

@@ -61,13 +61,8 @@ void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const 
 }  // namespace
 }  // namespace kernels
 
-extern const Optimizer kLion;
-const Optimizer kLion = {"lion",
-                         {"lion_32bit"},
-                         {"adam_beta1", "adam_beta2"},
-                         "",
-                         kernels::states,
-                         kernels::check_numbers,
-                         kernels::update};
+extern const OptimizerKind kLion;
+const OptimizerKind kLion = {
+    "lion", {"lion_32bit"}, {"adam_beta1", "adam_beta2"}, "", kernels::states, kernels::check_numbers, kernels::update};
 
 }  // namespace tessera

@@ -1,6 +1,5 @@
-#include "kernels/optimizers/lion.h"
-
 #include "kernels/optimizers/cuda_update.cuh"
+#include "kernels/optimizers/lion.h"
 
 namespace tessera::kernels {
 namespace {

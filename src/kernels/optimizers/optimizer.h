@@ -1,7 +1,9 @@
-// What an optimizer is to the rest of Tessera: names, the states it keeps, one function that updates a slice. (no torch)
+// What an optimizer is to the rest of Tessera: names, the states it keeps, one function that updates a slice. (no
+// torch)
 //
-// A new optimizer is one pair of files in this folder, NAME.cc with its descriptor and its CPU loop and NAME.cu with its
-// CUDA kernel, and one line in optimizers.cc. Settings, help, planner and checkpoints take everything else from here.
+// A new optimizer is one pair of files in this folder, NAME.cc with its descriptor and its CPU loop and NAME.cu with
+// its CUDA kernel, and one line in optimizers.cc. Settings, help, planner and checkpoints take everything else from
+// here.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +11,9 @@
 #include <vector>
 
 #include "core/number_type.h"
+#include "tessera/optimizer_numbers.h"
 
 namespace tessera {
-
-// Every number that an optimizer may read, beside the learning rate; a descriptor says which ones it does.
-struct OptimizerNumbers {
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-};
 
 // Of one update.
 struct UpdateNumbers {
@@ -36,7 +30,7 @@ struct OptimizerState {
 
 struct OptimizerSlice;  // flat_update.h
 
-struct Optimizer {
+struct OptimizerKind {
   std::string name;                // "adamw"
   std::vector<std::string> words;  // of --optim; the first is the one to show
   std::vector<std::string> reads;  // settings that are its own: "adam_beta1"
@@ -49,9 +43,9 @@ struct Optimizer {
 };
 
 // All, in the order of help texts.
-const std::vector<const Optimizer*>& optimizers();
+const std::vector<const OptimizerKind*>& optimizers();
 // By its name or one of its words. Throws UsageError naming the words where it is none.
-const Optimizer& optimizer_of(const std::string& word);
+const OptimizerKind& optimizer_of(const std::string& word);
 std::vector<std::string> optimizer_words();
 
 // For the descriptors: throws UsageError where `is_right` is false or the value is not finite.

@@ -14,7 +14,7 @@ namespace tessera {
 struct OptimizerSlice {
   at::Tensor params;                 // float32: the master values
   at::Tensor grads;                  // float32, bfloat16 or float16
-  std::vector<at::Tensor> states{};  // float32, in the order of Optimizer::states
+  std::vector<at::Tensor> states{};  // float32, in the order of OptimizerKind::states
   at::Tensor copy{};                 // bfloat16 or float16: receives the new values, rounded; undefined: none
 };
 

@@ -9,15 +9,15 @@
 
 namespace tessera {
 
-extern const Optimizer kAdamW, kAdam, kSgd, kLion;
+extern const OptimizerKind kAdamW, kAdam, kSgd, kLion;
 
-const std::vector<const Optimizer*>& optimizers() {
-  static const std::vector<const Optimizer*> all = {&kAdamW, &kAdam, &kSgd, &kLion};
+const std::vector<const OptimizerKind*>& optimizers() {
+  static const std::vector<const OptimizerKind*> all = {&kAdamW, &kAdam, &kSgd, &kLion};
   return all;
 }
 
-const Optimizer& optimizer_of(const std::string& word) {
-  for (const Optimizer* each : optimizers()) {
+const OptimizerKind& optimizer_of(const std::string& word) {
+  for (const OptimizerKind* each : optimizers()) {
     if (each->name == word || std::find(each->words.begin(), each->words.end(), word) != each->words.end()) {
       return *each;
     }
@@ -30,7 +30,7 @@ const Optimizer& optimizer_of(const std::string& word) {
 
 std::vector<std::string> optimizer_words() {
   std::vector<std::string> words;
-  for (const Optimizer* each : optimizers()) words.insert(words.end(), each->words.begin(), each->words.end());
+  for (const OptimizerKind* each : optimizers()) words.insert(words.end(), each->words.begin(), each->words.end());
   return words;
 }
 

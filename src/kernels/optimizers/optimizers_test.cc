@@ -1,18 +1,18 @@
-// AdamW, Adam and SGD against torch.optim's steps (tools/references/kernels.py), and what sharding and types must not
-// change.
+// AdamW, Adam, SGD and Lion against torch.optim's steps (tools/references/kernels.py) or the published formula, and
+// what shards and types must not change.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "core/error.h"
-#include "kernels/adamw.h"
 #include "kernels/flat_parts.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/norm.h"
-#include "kernels/sgd.h"
+#include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera::kernels {
 namespace {
@@ -21,135 +21,144 @@ TEST(Optimizers, EqualTorchOptimOverSeveralSteps) {
   check_optimizers(TESSERA_TEST_DATA_FOLDER "/kernels/optimizers.json", at::kCPU);
 }
 
+TEST(Optimizers, LionIsItsPublishedFormula) {
+  check_lion(at::kCPU);
+}
+
 TEST(FlatParts, ArePutLikeOneByOne) {
   check_put_parts(at::kCPU);
   const at::Tensor flat = at::zeros({10});
   EXPECT_THROW(put_parts(flat, {{at::zeros({4}), 7, false}}), Error);
 }
 
-// Buffers with everything a step reads, from one seed.
-AdamWBuffers random_buffers(std::int64_t n, at::ScalarType grad_type, std::optional<at::ScalarType> copy_type) {
-  AdamWBuffers buffers{random_tensor({n}, at::kFloat, at::kCPU, 1),
-                       random_tensor({n}, grad_type, at::kCPU, 2),
-                       random_tensor({n}, at::kFloat, at::kCPU, 3),
-                       random_tensor({n}, at::kFloat, at::kCPU, 4).square(),
-                       {}};
-  if (copy_type) buffers.copy = at::zeros({n}, *copy_type);
-  return buffers;
+// A slice with everything that an update reads, from one seed.
+OptimizerSlice random_slice(std::int64_t n, std::size_t num_states, at::ScalarType grad_type,
+                            std::optional<at::ScalarType> copy_type) {
+  OptimizerSlice slice{random_tensor({n}, at::kFloat, at::kCPU, 1), random_tensor({n}, grad_type, at::kCPU, 2)};
+  for (std::size_t i = 0; i < num_states; ++i) {
+    slice.states.push_back(random_tensor({n}, at::kFloat, at::kCPU, 3 + i).square());
+  }
+  if (copy_type) slice.copy = at::zeros({n}, *copy_type);
+  return slice;
 }
 
-AdamWBuffers shard(const AdamWBuffers& whole, std::int64_t begin, std::int64_t n) {
-  const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, n); };
-  AdamWBuffers buffers{part(whole.params), part(whole.grads), part(whole.mean), part(whole.square_mean), {}};
-  if (whole.copy) buffers.copy = part(*whole.copy);
-  return buffers;
+OptimizerSlice shard(const OptimizerSlice& whole, std::int64_t begin, std::int64_t n) {
+  const auto part = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, begin, n) : x; };
+  OptimizerSlice slice{part(whole.params), part(whole.grads), {}, part(whole.copy)};
+  for (const at::Tensor& state : whole.states) slice.states.push_back(part(state));
+  return slice;
 }
 
-TEST(AdamW, ShardsGetTheBitsOfTheWhole) {
-  const std::int64_t n = 100'003;
-  for (const auto grad_type : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    for (const auto copy_type : {at::kBFloat16, at::kHalf}) {
-      for (const bool decoupled : {true, false}) {
-        const AdamW how{.weight_decay = 0.1, .decoupled = decoupled, .gradient_scale = 0.37};
-        const auto whole = random_buffers(n, grad_type, copy_type), split = random_buffers(n, grad_type, copy_type);
-        adamw_step(whole, how, 3);
+TEST(Optimizers, ShardsGetTheBitsOfTheWhole) {
+  const std::vector<std::int64_t> lengths = {1, 2, 3, 5, 17, 1000, 33'333, 1, 65'641};
+  const std::int64_t n = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
+  const UpdateNumbers update{.learning_rate = 1e-3, .gradient_scale = 0.37, .step = 3};
+  for (const OptimizerKind* kind : optimizers()) {
+    const std::size_t num_states = kind->states(numbers).size();
+    for (const auto grad_type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      for (const auto copy_type : {at::kBFloat16, at::kHalf}) {
+        SCOPED_TRACE(kind->name);
+        const auto whole = random_slice(n, num_states, grad_type, copy_type);
+        const auto split = random_slice(n, num_states, grad_type, copy_type);
+        kind->update(whole, numbers, update);
         std::int64_t begin = 0;
-        for (const std::int64_t length : {1, 2, 3, 5, 17, 1000, 33'333, 1, 65'641}) {
-          adamw_step(shard(split, begin, length), how, 3);
+        for (const std::int64_t length : lengths) {
+          kind->update(shard(split, begin, length), numbers, update);
           begin += length;
         }
-        ASSERT_EQ(begin, n);
         EXPECT_TRUE(at::equal(whole.params, split.params));
-        EXPECT_TRUE(at::equal(whole.mean, split.mean));
-        EXPECT_TRUE(at::equal(whole.square_mean, split.square_mean));
-        EXPECT_TRUE(at::equal(*whole.copy, *split.copy));
+        for (std::size_t i = 0; i < num_states; ++i) EXPECT_TRUE(at::equal(whole.states[i], split.states[i]));
+        EXPECT_TRUE(at::equal(whole.copy, split.copy));
+        EXPECT_FALSE(at::equal(whole.params, random_slice(n, num_states, grad_type, copy_type).params));
       }
     }
   }
 }
 
-TEST(AdamW, TheCopyIsTheParameterRoundedAsTorchRounds) {
-  for (const auto type : {at::kBFloat16, at::kHalf}) {
-    const auto buffers = random_buffers(5'000, at::kFloat, type);
-    adamw_step(buffers, {.learning_rate = 0.1}, 1);
-    EXPECT_TRUE(at::equal(*buffers.copy, buffers.params.to(type)));
-    EXPECT_GT((buffers.params - random_buffers(5'000, at::kFloat, {}).params).abs().max().item<float>(), 0.01);
-  }
-}
-
-TEST(AdamW, TheCopyKeepsWhatIsNotFinite) {
-  for (const auto type : {at::kBFloat16, at::kHalf}) {
-    auto buffers = random_buffers(40, at::kFloat, type);
-    buffers.params.mutable_data_ptr<float>()[3] = NAN;
-    buffers.params.mutable_data_ptr<float>()[7] = INFINITY;
-    buffers.params.mutable_data_ptr<float>()[39] = -INFINITY;
-    adamw_step(buffers, {.learning_rate = 1e-3}, 1);
-    EXPECT_TRUE(std::isnan((*buffers.copy)[3].item<float>()));
-    EXPECT_EQ((*buffers.copy)[7].item<float>(), INFINITY);
-    EXPECT_EQ((*buffers.copy)[39].item<float>(), -INFINITY);
-  }
-}
-
-TEST(AdamW, TheGradientScaleIsAFactorOfTheGradient) {
-  const auto one = random_buffers(1'000, at::kFloat, {}), other = random_buffers(1'000, at::kFloat, {});
-  adamw_step(one, {.gradient_scale = 0.25}, 1);
-  other.grads.mul_(0.25);
-  adamw_step(other, {}, 1);
-  EXPECT_TRUE(at::equal(one.params, other.params));
-}
-
-TEST(AdamW, RefusesWhatDoesNotFitTogether) {
-  const auto with = [](const std::function<void(AdamWBuffers&)>& spoil, std::int64_t step = 1, AdamW how = {}) {
-    auto buffers = random_buffers(8, at::kFloat, at::kBFloat16);
-    spoil(buffers);
-    adamw_step(buffers, how, step);
-  };
-  EXPECT_NO_THROW(with([](AdamWBuffers&) {}));
-  EXPECT_THROW(with([](AdamWBuffers& b) { b.grads = at::zeros({7}); }), Error);
-  EXPECT_THROW(with([](AdamWBuffers& b) { b.mean = at::Tensor(); }), Error);
-  EXPECT_THROW(with([](AdamWBuffers& b) { b.params = b.params.to(at::kDouble); }), Error);
-  EXPECT_THROW(with([](AdamWBuffers& b) { b.copy = at::zeros({8}); }), Error);
-  EXPECT_THROW(with([](AdamWBuffers& b) { b.params = at::zeros({16}).slice(0, 0, 16, 2); }), Error);
-  EXPECT_THROW(with([](AdamWBuffers&) {}, 0), Error);
-  EXPECT_THROW(with([](AdamWBuffers&) {}, 1, {.beta2 = 1.0}), Error);
-}
-
-TEST(Sgd, ShardsGetTheBitsOfTheWhole) {
-  const std::int64_t n = 10'007;
-  for (const auto grad_type : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    for (const bool nesterov : {false, true}) {
-      const Sgd how{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov};
-      const auto run = [&](const std::vector<std::int64_t>& lengths) {
-        SgdBuffers whole{random_tensor({n}, at::kFloat, at::kCPU, 1), random_tensor({n}, grad_type, at::kCPU, 2),
-                         random_tensor({n}, at::kFloat, at::kCPU, 3), at::zeros({n}, at::kHalf)};
-        std::int64_t begin = 0;
-        for (const auto length : lengths) {
-          const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, length); };
-          sgd_step({part(whole.params), part(whole.grads), part(*whole.momentum), part(*whole.copy)}, how, 2);
-          begin += length;
-        }
-        EXPECT_EQ(begin, n);
-        return whole;
-      };
-      const auto whole = run({n}), split = run({1, 6, 4'000, 3, 5'997});
-      EXPECT_TRUE(at::equal(whole.params, split.params));
-      EXPECT_TRUE(at::equal(*whole.momentum, *split.momentum));
-      EXPECT_TRUE(at::equal(*whole.copy, whole.params.to(at::kHalf)));
+TEST(Optimizers, TheCopyIsTheParameterRoundedAsTorchRounds) {
+  for (const OptimizerKind* kind : optimizers()) {
+    for (const auto type : {at::kBFloat16, at::kHalf}) {
+      const auto slice = random_slice(5'000, kind->states({}).size(), at::kFloat, type);
+      kind->update(slice, {}, {.learning_rate = 0.1});
+      EXPECT_TRUE(at::equal(slice.copy, slice.params.to(type))) << kind->name;
     }
+  }
+}
+
+TEST(Optimizers, TheCopyKeepsWhatIsNotFinite) {
+  for (const OptimizerKind* kind : optimizers()) {
+    for (const auto type : {at::kBFloat16, at::kHalf}) {
+      const auto slice = random_slice(40, kind->states({}).size(), at::kFloat, type);
+      slice.params.mutable_data_ptr<float>()[3] = NAN;
+      slice.params.mutable_data_ptr<float>()[7] = INFINITY;
+      slice.params.mutable_data_ptr<float>()[39] = -INFINITY;
+      kind->update(slice, {}, {.learning_rate = 1e-3});
+      EXPECT_TRUE(std::isnan(slice.copy[3].item<float>())) << kind->name;
+      EXPECT_EQ(slice.copy[7].item<float>(), INFINITY) << kind->name;
+      EXPECT_EQ(slice.copy[39].item<float>(), -INFINITY) << kind->name;
+    }
+  }
+}
+
+TEST(Optimizers, TheGradientScaleIsAFactorOfTheGradient) {
+  for (const OptimizerKind* kind : optimizers()) {
+    const std::size_t num_states = kind->states({}).size();
+    const auto one = random_slice(1'000, num_states, at::kFloat, {}),
+               other = random_slice(1'000, num_states, at::kFloat, {});
+    kind->update(one, {}, {.learning_rate = 1e-3, .gradient_scale = 0.25});
+    other.grads.mul_(0.25);
+    kind->update(other, {}, {.learning_rate = 1e-3});
+    EXPECT_TRUE(at::equal(one.params, other.params)) << kind->name;
+  }
+}
+
+TEST(Optimizers, RefuseASliceThatDoesNotFit) {
+  const OptimizerKind& adamw = optimizer_of("adamw");
+  const auto with = [&](const std::function<void(OptimizerSlice&)>& spoil, std::int64_t step = 1) {
+    auto slice = random_slice(8, 2, at::kFloat, at::kBFloat16);
+    spoil(slice);
+    adamw.update(slice, {}, {.step = step});
+  };
+  EXPECT_NO_THROW(with([](OptimizerSlice&) {}));
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.grads = at::zeros({7}); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.states[0] = at::Tensor(); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.states.pop_back(); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.params = s.params.to(at::kDouble); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.copy = at::zeros({8}); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.params = at::zeros({16}).slice(0, 0, 16, 2); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice&) {}, 0), Error);
+}
+
+TEST(Optimizers, RefuseNumbersOutOfTheirRange) {
+  EXPECT_THROW(optimizer_of("adamw").check({.beta2 = 1.0}), UsageError);
+  EXPECT_THROW(optimizer_of("lion_32bit").check({.beta1 = -0.1}), UsageError);
+  EXPECT_THROW(optimizer_of("sgd").check({.nesterov = true}), UsageError);
+  EXPECT_THROW(optimizer_of("sgd").check({.momentum = 0.9, .dampening = 0.1, .nesterov = true}), UsageError);
+  EXPECT_NO_THROW(optimizer_of("sgd").check({.momentum = 0.9, .nesterov = true}));
+}
+
+TEST(Optimizers, AreKnownByTheWordsOfUsers) {
+  EXPECT_EQ(&optimizer_of("adamw_hf"), &optimizer_of("adamw"));
+  EXPECT_NE(&optimizer_of("adam"), &optimizer_of("adamw"));
+  try {
+    optimizer_of("lion_32bits");
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'lion_32bit'?"), std::string::npos) << error.what();
   }
 }
 
 TEST(Sgd, TheFirstStepDoesNotReadTheMomentum) {
   const auto params = at::ones({5}), grads = at::ones({5});
-  sgd_step({params, grads, at::full({5}, NAN), {}}, {.learning_rate = 0.5, .momentum = 0.9}, 1);
+  optimizer_of("sgd").update({params, grads, {at::full({5}, NAN)}}, {.momentum = 0.9}, {.learning_rate = 0.5});
   EXPECT_TRUE(at::equal(params, at::full({5}, 0.5f)));
 }
 
-TEST(Sgd, RefusesWhatTorchRefuses) {
+TEST(Sgd, KeepsNothingWithoutMomentum) {
+  EXPECT_TRUE(optimizer_of("sgd").states({}).empty());
   const auto x = at::zeros({5});
-  EXPECT_THROW(sgd_step({x, x, {}, {}}, {.momentum = 0.9}, 1), Error) << "no momentum buffer";
-  EXPECT_THROW(sgd_step({x, x, x, {}}, {.nesterov = true}, 1), Error);
-  EXPECT_THROW(sgd_step({x, x, x, {}}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}, 1), Error);
+  EXPECT_THROW(optimizer_of("sgd").update({x, x}, {.momentum = 0.9}, {}), Error) << "no momentum buffer";
 }
 
 TEST(Norm, BlocksOfShardsAreTheBlocksOfTheWhole) {

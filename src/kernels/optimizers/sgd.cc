@@ -85,8 +85,8 @@ void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const 
 }  // namespace
 }  // namespace kernels
 
-extern const Optimizer kSgd;
-const Optimizer kSgd = {
+extern const OptimizerKind kSgd;
+const OptimizerKind kSgd = {
     "sgd", {"sgd"}, {"momentum", "nesterov"}, "", kernels::states, kernels::check_numbers, kernels::update};
 
 }  // namespace tessera

@@ -1,6 +1,5 @@
-#include "kernels/optimizers/sgd.h"
-
 #include "kernels/optimizers/cuda_update.cuh"
+#include "kernels/optimizers/sgd.h"
 
 namespace tessera::kernels {
 namespace {

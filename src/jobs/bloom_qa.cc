@@ -1,0 +1,67 @@
+#include "jobs/bloom_qa.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "jobs/qa_job.h"
+#include "settings/resolve.h"
+#include "settings/shared.h"
+#include "weights/model_folder.h"
+
+namespace tessera {
+namespace {
+
+void declare_bloom(Schema& schema, DeclaredSettings& s) {
+  const std::string group = "Model";
+  ModelSettings& model = s.train.model;
+  shared::model_name_or_path(schema, model, group).environment("MODEL_NAME");
+  shared::config_name(schema, &model.config_name, group);
+  shared::tokenizer_name(schema, model, group);
+}
+
+void check_bloom(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  if (!needs_data) return;
+  const ModelSettings& model = s.train.model;
+  check_qa_files(s.train);
+  if (model.name_or_path.empty()) {
+    require(model.config_name, "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch,");
+    require(model.tokenizer_name, "--tokenizer_name PATH, which a model from scratch needs,");
+  } else if (!model.config_name.empty()) {
+    throw UsageError(fmt::format("{} and {} exclude each other: the folder has a config.json of its own",
+                                 shown(schema, "model_name_or_path"), shown(schema, "config_name")));
+  }
+}
+
+Json config_from_scratch(const TrainSettings& settings) {
+  const std::string& file = settings.model.config_name;
+  Json config = read_json_file(file);
+  if (!config.is_object()) throw UsageError(file + ": expected a JSON object");
+  if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
+  return config;
+}
+
+}  // namespace
+
+// The batch is that of the workshops' ZeRO runs; what they leave open is transformers' default.
+const JobTraits& bloom_qa_traits() {
+  static const JobTraits traits = [] {
+    JobTraits made = qa_traits();
+    made.name = "bloom-qa";
+    made.summary = "fine-tune BLOOM on questions and answers";
+    made.presets.batch_size = made.presets.eval_batch_size = made.presets.accumulation = "4";
+    made.presets.output_dir = "./bloom-qa-finetuned";
+    made.declare_model = declare_bloom;
+    made.check = check_bloom;
+    return made;
+  }();
+  return traits;
+}
+
+std::unique_ptr<OpenJob> open_bloom_qa(World& world, const LoadedTrainSettings& run,
+                                       const std::optional<std::filesystem::path>& checkpoint) {
+  QaModel model = open_qa_model(run.settings, run.request.environment,
+                                {.without_tokenizer = [&] { return config_from_scratch(run.settings); }});
+  return open_qa_job(world, run, std::move(model), checkpoint);
+}
+
+}  // namespace tessera

@@ -1,0 +1,121 @@
+#include "jobs/gpt_qa.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "jobs/qa_job.h"
+#include "model/gpt_config.h"
+#include "settings/resolve.h"
+#include "settings/shared.h"
+
+namespace tessera {
+namespace {
+
+void declare_gpt(Schema& schema, DeclaredSettings& s) {
+  const std::string group = "Model";
+  ModelSettings& model = s.train.model;
+  // The tokenizer is all that this job takes of a model's name.
+  shared::tokenizer_name(schema, model, group)
+      .help("file or folder of the tokenizer")
+      .alias("model_name_or_path")
+      .environment("MODEL_NAME");
+  const auto size = [&](const char* name, std::int64_t* value, const char* variable, const char* preset) -> Setting& {
+    return schema.integer(name, value).environment(variable).preset(preset).range(1, 1'000'000'000).group(group);
+  };
+  size("vocab_size", &model.vocab_size, "VOCAB_SIZE", "50000").help("the tokenizer's own if that is larger");
+  size("hidden_size", &model.hidden_size, "HIDDEN_SIZE", "2048").help("width of the model");
+  size("num_layers", &model.num_layers, "NUM_LAYERS", "3").help("number of layers");
+  size("num_heads", &model.num_heads, "NUM_HEADS", "16").help("attention heads per layer");
+  size("ff_dim", &model.ff_dim, "FF_DIM", "8192").help("width between the two linear parts of a layer");
+  size("seq_length", &model.seq_length, "SEQ_LENGTH", "512").help("longest sequence of the model");
+  schema.real("layers_per_rank", &s.layers_per_rank)
+      .preset("0")
+      .at_least(0)
+      .group(group)
+      .help("weak scaling: num_layers is this times the ranks, 1.5 for 3, 6, 12; 0: as --num_layers says");
+  schema.real("dropout", &model.dropout).preset("0.1").range(0, 0.99).group(group).help("share of values set to zero");
+  schema.word("positions", &model.learned_positions, {"none", "learned"})
+      .preset("none")
+      .group(group)
+      .help("whether the model is told where a token stands");
+}
+
+void resolve_sizes(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  if (s.layers_per_rank > 0) {
+    if (schema.at("num_layers").is_set()) {
+      throw UsageError(
+          fmt::format("{} and {}: give one", shown(schema, "layers_per_rank"), shown(schema, "num_layers")));
+    }
+    if (how.num_ranks) {
+      const double layers = s.layers_per_rank * *how.num_ranks;
+      if (layers != std::floor(layers) || layers > 1e9) {
+        throw UsageError(fmt::format("{}: times {} ranks makes {} layers, which is not a whole number of layers",
+                                     shown(schema, "layers_per_rank"), *how.num_ranks, layers));
+      }
+      follow(schema, "num_layers", static_cast<std::int64_t>(layers), "layers_per_rank");
+      notes.push_back(
+          fmt::format("weak scaling: {} layers, {} for each of {} ranks", layers, s.layers_per_rank, *how.num_ranks));
+    }
+  }
+  const ModelSettings& model = s.train.model;
+  if (!schema.at("max_length").is_set() && s.train.data.max_length > model.seq_length) {
+    follow(schema, "max_length", model.seq_length, "seq_length");
+  }
+}
+
+void check_gpt(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  if (s.train.data.max_length > s.train.model.seq_length) {
+    throw UsageError(fmt::format("{} is more than {}", shown(schema, "max_length"), shown(schema, "seq_length")));
+  }
+  if (!needs_data) return;
+  check_qa_files(s.train);
+  require(s.train.model.tokenizer_name, "--tokenizer_name PATH");
+}
+
+Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
+  GptConfig config;
+  config.vocab_size = std::max(model.vocab_size, tokenizer.vocab_size());
+  config.hidden_size = model.hidden_size;
+  config.num_layers = model.num_layers;
+  config.num_heads = model.num_heads;
+  config.ff_dim = model.ff_dim;
+  config.seq_length = model.seq_length;
+  config.learned_positions = model.learned_positions;
+  config.dropout = model.dropout;
+  Json json = config.to_json();
+  if (const auto id = tokenizer.bos_id()) json["bos_token_id"] = *id;
+  if (const auto id = tokenizer.eos_id()) json["eos_token_id"] = *id;
+  if (const auto id = tokenizer.pad_id()) json["pad_token_id"] = *id;
+  return json;
+}
+
+}  // namespace
+
+const JobTraits& gpt_qa_traits() {
+  static const JobTraits traits = [] {
+    JobTraits made = qa_traits();
+    made.name = "gpt-qa";
+    made.summary = "train a GPT-like model from scratch on questions and answers";
+    made.presets.batch_size = made.presets.eval_batch_size = "8";
+    made.presets.logging_steps = "10";
+    made.presets.output_dir = "./gpt-qa";
+    made.declare_model = declare_gpt;
+    made.resolve = resolve_sizes;
+    made.check = check_gpt;
+    return made;
+  }();
+  return traits;
+}
+
+std::unique_ptr<OpenJob> open_gpt_qa(World& world, const LoadedTrainSettings& run,
+                                     const std::optional<std::filesystem::path>& checkpoint) {
+  QaModel model = open_qa_model(
+      run.settings, run.request.environment,
+      {.with_tokenizer = [&](const Tokenizer& tokenizer) { return gpt_config_of(run.settings.model, tokenizer); }});
+  return open_qa_job(world, run, std::move(model), checkpoint);
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// The jobs of `tessera train`: each is one file pair of this folder and one line of the table in jobs.cc.
+//
+// A job has traits, which tell its settings (settings/job_traits.h), and opens: it reads the files that the settings
+// name and brings what the run (run_job.h) puts together.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/console.h"
+#include "report/plan_report.h"
+#include "settings/load.h"
+#include "state/model_output.h"
+#include "tessera/world.h"
+#include "train/task.h"
+#include "train/trainer.h"
+
+namespace tessera {
+
+// A job with its model and data, on one rank. Every rank reads the same files and comes to the same result or refusal.
+class OpenJob {
+ public:
+  virtual ~OpenJob() = default;
+
+  // Those of the run, with what was left to it decided.
+  virtual const TrainSettings& settings() const = 0;
+  virtual TrainTask& task() = 0;
+  virtual const SavedModel& saved_model() const = 0;
+  virtual ParameterSource first_values() const { return {}; }  // empty: the model's own
+  virtual PlanReport memory_plan() const = 0;                  // of the run's largest pass
+  virtual void announce(const StepPlan& plan) const = 0;       // rank 0 logs what is trained on what
+
+  // What a job adds to a run, on every rank: before the first update, a checkpoint having been read; after the model
+  // has been saved.
+  virtual void before_training(Trainer&, Console&, Listeners&) {}
+  virtual void after_saving(Trainer&, Console&, Listeners&) {}
+};
+
+struct Job {
+  const JobTraits& traits;
+  // `checkpoint`: the one to resume, if any. Throws UsageError. Collective.
+  std::unique_ptr<OpenJob> (*open)(World& world, const LoadedTrainSettings& run,
+                                   const std::optional<std::filesystem::path>& checkpoint);
+};
+
+const std::vector<Job>& jobs();
+const Job& job_of(const std::string& name);  // one of them
+std::vector<const JobTraits*> job_traits();
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// Out of memory: predicted by the plan or hit at run time, and what is said then.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/error.h"
+#include "report/plan_report.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+// Says in which phase of the run it was.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Whether an error says that memory ran out: torch's allocators' (GPU, pinned, CPU) or std::bad_alloc, in any context.
+bool is_out_of_memory(const std::exception& error);
+
+// The plan's numbers, and the three cheapest changes that would fit: what a run says that ran out of memory, or, before
+// its first step, one that will by its plan.
+std::string memory_text(const PlanReport& plan);
+// Rank 0 warns where the plan is more than a rank may count on.
+void warn_of_too_large_a_plan(const World& world, const PlanReport& plan);
+
+// What ran out of memory, in which phase.
+std::string message_without_memory(const std::exception& error);
+// That message with the plan, and the status kOutOfMemory. `plan` is called on the rank that it happened to.
+Error out_of_memory_error(const std::string& what, const std::function<PlanReport()>& plan);
+
+}  // namespace tessera

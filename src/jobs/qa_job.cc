@@ -1,0 +1,159 @@
+#include "jobs/qa_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "jobs/qa_answers.h"
+#include "jobs/qa_task.h"
+#include "jobs/run_plan.h"
+#include "report/log_line.h"
+#include "settings/resolve.h"
+#include "settings/shared.h"
+
+namespace tessera {
+namespace {
+
+QaTaskOptions qa_task_options(const TrainSettings& settings, const World& world) {
+  const DataSettings& data = settings.data;
+  QaTaskOptions options;
+  options.rank = world.rank();
+  options.num_ranks = world.size();
+  options.device = world.device();
+  options.batch_size = settings.loop.batch_size;
+  options.eval_batch_size = settings.loop.eval_batch_size;
+  options.accumulation = settings.loop.accumulation;
+  options.merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  options.shuffles = data.shuffle;
+  options.drops_last = data.drop_last;
+  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
+  options.num_workers = data.num_workers;
+  options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
+  return options;
+}
+
+bool judges_by_answers(const TrainSettings& settings) {
+  const std::string& metric = settings.evaluation.metric_for_best_model;
+  return !metric.empty() && metric != "loss";
+}
+
+class QaJob : public OpenJob {
+ public:
+  QaJob(World& world, TrainSettings settings, QaModel model, QaData data)
+      : world_(world),
+        settings_(std::move(settings)),
+        model_(std::move(model)),
+        data_(std::move(data)),
+        saved_(saved_model_of(model_)),
+        task_(model_.model, data_.training.tokens, data_.evaluation ? &data_.evaluation->tokens : nullptr,
+              qa_task_options(settings_, world)) {}
+
+  const TrainSettings& settings() const override { return settings_; }
+  TrainTask& task() override { return task_; }
+  const SavedModel& saved_model() const override { return saved_; }
+  ParameterSource first_values() const override {
+    return FirstValues(model_, static_cast<std::uint64_t>(settings_.loop.seed));
+  }
+  PlanReport memory_plan() const override {
+    return plan_of_run(settings_, model_, data_.training.tokens, world_,
+                       settings_.loop.merge_accumulation == MergeAccumulation::kOn);
+  }
+
+  void announce(const StepPlan& plan) const override {
+    std::int64_t numel = 0;
+    for (const at::Tensor& parameter : model_.model->parameters()) numel += parameter.numel();
+    log_info("{}: {} parameters, strategy {}, {} training rows, {} evaluation rows", settings_.job, numel,
+             settings_.spread.strategy, data_.training.tokens.size(),
+             data_.evaluation ? data_.evaluation->tokens.size() : 0);
+    log_info("{} steps of {} x {} rows on {} rank{}, {} epochs", plan.total_steps(), settings_.loop.batch_size,
+             settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
+    const std::int64_t asked = settings_.model.vocab_size;
+    if (asked > 0 && model_.model->vocab_size() > asked) {
+      log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model_.model->vocab_size(), asked);
+    }
+    const std::string warning = warning_of(label_mode_of(settings_.data.label_mode));
+    if (!warning.empty()) log_warn("{}", warning);
+  }
+
+  // Where exact match or F1 says which model is the best, every evaluation needs them.
+  void before_training(Trainer& trainer, Console&, Listeners&) override {
+    if (!judges_by_answers(settings_)) return;
+    trainer.add_metrics([this, &trainer] {
+      const LogRecord found = answer_metrics(answers(trainer), data_.prompts);
+      LogRecord renamed;
+      for (const auto& [key, value] : found.entries()) renamed.set("eval_" + key, value);
+      return renamed;
+    });
+  }
+
+  // The saved model's own answers.
+  void after_saving(Trainer& trainer, Console& console, Listeners& listeners) override {
+    if (data_.prompts.empty()) return;
+    announce_generation(world_, trainer.step().engine());
+    const LogRecord metrics = answer_metrics(answers(trainer), data_.prompts);
+    if (world_.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
+    listeners.on_summary(trainer.now(), metrics);
+  }
+
+ private:
+  std::vector<std::string> answers(Trainer& trainer) const {
+    return qa_answers(world_, trainer.step().engine(), model_, data_.prompts, settings_.evaluation.max_new_tokens);
+  }
+
+  World& world_;
+  TrainSettings settings_;
+  QaModel model_;
+  QaData data_;
+  SavedModel saved_;
+  QaTask task_;
+};
+
+}  // namespace
+
+JobTraits qa_traits() {
+  JobTraits traits;
+  traits.presets.learning_rate = "5e-5";
+  traits.presets.weight_decay = "0.01";
+  traits.presets.max_grad_norm = "1";
+  traits.presets.optim = "adamw_torch_fused";
+  traits.presets.save_strategy = "epoch";
+  traits.metrics = {"loss", "exact_match", "f1"};
+  traits.declare_data = [](Schema& schema, DeclaredSettings& s) {
+    const std::string group = "Data";
+    schema.text("train_file", &s.train.data.train_file)
+        .group(group)
+        .help("SQuAD questions with answers to train on, .json or .jsonl");
+    shared::validation_file(schema, s.train.data, group);
+    shared::text_rows(schema, s.train.data, &s.subset_seed, group);
+  };
+  traits.declare_evaluation = [](Schema& schema, DeclaredSettings& s) {
+    shared::generation(schema, s.train.evaluation, "Evaluation");
+  };
+  traits.has_evaluation_data = [](const TrainSettings& settings) { return !settings.data.validation_file.empty(); };
+  return traits;
+}
+
+void check_qa_files(const TrainSettings& settings) {
+  require(settings.data.train_file, "--train_file FILE");
+}
+
+std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,
+                                     const std::optional<std::filesystem::path>& checkpoint) {
+  TrainSettings settings = run.settings;
+  if (checkpoint) model.weights_folder = *checkpoint;
+  QaData data = open_qa_data(settings, model, run.request.environment);
+  check_vocabulary(data.training.tokens, *model.model, settings.data.train_file);
+  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, settings.data.validation_file);
+  if (judges_by_answers(settings) && data.prompts.empty()) {
+    throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true",
+                                 settings.evaluation.metric_for_best_model));
+  }
+  const bool merges = decide_merging(settings, model, data.training.tokens, world);
+  settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
+  return std::make_unique<QaJob>(world, std::move(settings), std::move(model), std::move(data));
+}
+
+}  // namespace tessera

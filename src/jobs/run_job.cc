@@ -1,0 +1,190 @@
+#include "jobs/run_job.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "comm/failure.h"
+#include "core/host.h"
+#include "core/log.h"
+#include "core/output.h"
+#include "jobs/jobs.h"
+#include "jobs/out_of_memory.h"
+#include "jobs/run_plan.h"
+#include "report/rank_log.h"
+#include "report/run_listeners.h"
+#include "state/checkpoints.h"
+#include "train/numerics.h"
+#include "train/stop_signals.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+void start(World& world, const LoadedTrainSettings& run) {
+  const SpreadOptions& spread = run.settings.spread;
+  if (world.rank() == 0) {
+    for (const std::string& note : run.notes) log_info("{}", note);
+    if (world.device().is_cpu() && (spread.offload_optimizer || spread.offload_parameters)) {
+      log_info("offload {} nothing here: a CPU's memory is the host's",
+               spread.delayed_update ? "and --delayed_update change" : "changes");
+    }
+  }
+  open_rank_log(run, world);
+  for (const std::string& note : set_numerics(run.settings, world.device())) log_info("{}", note);
+  prepare_output_folder(world, run.settings.output.output_dir);
+}
+
+// For --dry_run: what a run would find out before its first step, but for what takes its memory.
+void check_run(World& world, OpenJob& job, const std::optional<fs::path>& checkpoint, const StepPlan& steps) {
+  if (checkpoint) check_resumable(read_checkpoint_state(*checkpoint), steps);
+  const std::string text = plan_text(job.memory_plan());
+  if (world.rank() != 0) return;
+  if (!has_planned_units(job.task().model(), job.settings().wrap)) {
+    log_warn("the memory shown is that of --wrap blocks, which this run does not have");
+  }
+  print_out(text);
+}
+
+void warn_of_memory(World& world, OpenJob& job) {
+  if (!has_planned_units(job.task().model(), job.settings().wrap)) return;
+  try {
+    warn_of_too_large_a_plan(world, job.memory_plan());
+  } catch (const std::exception& error) {
+    log_debug("no memory plan: {}", error.what());  // advice, no more; what is wrong the run will find
+  }
+}
+
+// The training of an open job: listeners, checkpoints, trainer.
+class Training {
+ public:
+  Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const std::optional<fs::path>& checkpoint)
+      : world_(world),
+        job_(job),
+        state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
+        console_(Console::of_process()),
+        utilisation_(add_listeners(run, world, history(checkpoint), console_, listeners_)),
+        keeper_(world, job.saved_model(), job.settings().output, listeners_),
+        trainer_(world, job.task(), job.settings(), job.first_values(), listeners_,
+                 [this](Trainer& at) { keeper_.save(at); }) {
+    trainer_.add_summary([this] { return utilisation_->summary(world_); });
+    if (checkpoint) {
+      resume(world, trainer_, job.saved_model(), *checkpoint, state_);
+      keeper_.adopt(*checkpoint, state_);
+      if (world.rank() == 0) log_info("resuming after step {} from {}", state_.step, checkpoint->string());
+    }
+    job.before_training(trainer_, console_, listeners_);
+  }
+
+  // Tells the listeners how it ended.
+  int run() {
+    try {
+      std::optional<StopSignals> signals(std::in_place);
+      trainer_.stop_by(&StopSignals::received);
+      const RunEnd end = trainer_.run();
+      const std::string why = end == RunEnd::kInterrupted ? interruption() : finish(signals);
+      listeners_.on_train_end(trainer_.now(), end, why);
+      if (world_.rank() == 0 && !why.empty()) log_warn("{}", why);
+      const int status = end == RunEnd::kInterrupted ? 128 + trainer_.stop_signal() : 0;
+      if (status != 0) {
+        record_failure({.rank = world_.rank(), .host = host_name(), .message = why, .exit_status = status});
+      }
+      if (!console_.failure().empty()) throw OutputError(console_.failure());
+      return status;
+    } catch (const OutputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      const std::string what = message_of(error);
+      listeners_.on_train_end(trainer_.now(), RunEnd::kFailed, what);
+      if (is_out_of_memory(error)) throw MemoryError(fmt::format("{}: {}", trainer_.phase(), what));
+      throw;
+    }
+  }
+
+ private:
+  // Of the run that is resumed.
+  RunHistory history(const std::optional<fs::path>& checkpoint) const {
+    RunHistory history{state_.history, std::nullopt};
+    if (checkpoint && is_in_folder(*checkpoint, job_.settings().output.output_dir))
+      history.step_in_folder = state_.step;
+    return history;
+  }
+
+  // What follows the last step. A signal during the answers ends the process as it always does: the model is saved.
+  std::string finish(std::optional<StopSignals>& signals) {
+    save_result();
+    const int signal = signal_of_any_rank(world_);
+    signals.reset();
+    if (signal == 0) job_.after_saving(trainer_, console_, listeners_);
+    return signal == 0 ? ""
+                       : fmt::format("{}: the model was saved, and what would have followed was skipped",
+                                     stop_signal_name(signal));
+  }
+
+  // The best model, where that is asked for, and the model's folder.
+  void save_result() {
+    Engine& engine = trainer_.step().engine();
+    if (job_.settings().evaluation.load_best_model_at_end) {
+      const std::optional<fs::path> best = keeper_.best();
+      if (best) load_checkpoint_weights(world_, engine, job_.saved_model(), *best);
+      if (world_.rank() == 0 && best) log_info("the best model is that of {}", best->string());
+      if (world_.rank() == 0 && !best) {
+        log_warn("load_best_model_at_end: the best evaluation was not saved; the last model stays");
+      }
+    }
+    const std::string& output_dir = job_.settings().output.output_dir;
+    save_model_folder(world_, engine, job_.saved_model(), output_dir);
+    if (world_.rank() != 0) return;
+    const char* what = job_.saved_model().files.empty() ? "Model" : "Model and tokenizer";
+    console_.print_line(fmt::format("{} saved to {}", what, output_dir));
+  }
+
+  // Why the run ends here and how it can be resumed.
+  std::string interruption() const {
+    const RunMoment at = trainer_.now();
+    const std::string what = fmt::format("{}: stopped after step {} of {}", stop_signal_name(trainer_.stop_signal()),
+                                         at.step, at.total_steps);
+    if (!trainer_.is_saved()) return what + "; nothing was saved, as --save_strategy no says";
+    if (job_.settings().output.save_only_model) {
+      return what + "; only its model was saved, as --save_only_model says: it cannot be resumed";
+    }
+    return what + "; --resume_from_checkpoint true resumes it";
+  }
+
+  World& world_;
+  OpenJob& job_;
+  RunState state_;
+  Console console_;
+  Listeners listeners_;
+  std::shared_ptr<UtilisationMeter> utilisation_;
+  CheckpointKeeper keeper_;
+  Trainer trainer_;
+};
+
+}  // namespace
+
+int run_job(World& world, const LoadedTrainSettings& run) {
+  start(world, run);
+  const std::optional<fs::path> checkpoint = checkpoint_to_resume(run.settings.output);
+  const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, checkpoint);
+  const StepPlan steps = plan_steps(job->task(), job->settings());
+  if (world.rank() == 0) job->announce(steps);
+  if (run.settings.dry_run) {
+    check_run(world, *job, checkpoint, steps);
+    return 0;
+  }
+  warn_of_memory(world, *job);
+  std::string out_of_memory;
+  try {
+    return Training(world, run, *job, checkpoint).run();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    out_of_memory = message_without_memory(error);
+  }
+  // Here, where what the run held has been freed.
+  throw out_of_memory_error(out_of_memory, [&] { return job->memory_plan(); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,142 @@
+#include "jobs/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "comm/exchange.h"
+#include "comm/gpu_support.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/text/qa_sequence.h"
+#include "monitor/host_info.h"
+#include "train/step_setup.h"
+
+namespace tessera {
+namespace {
+
+// The sum of the `count` largest.
+std::int64_t sum_of_largest(std::vector<std::int64_t> numbers, std::int64_t count) {
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  numbers.resize(std::min(numbers.size(), static_cast<std::size_t>(count)));
+  std::int64_t sum = 0;
+  for (const std::int64_t number : numbers) sum += number;
+  return sum;
+}
+
+StepShape largest_pass(const TokenStore& tokens, std::int64_t num_rows) {
+  std::vector<std::int64_t> lengths, counted;
+  for (std::int64_t row = 0; row < tokens.size(); ++row) {
+    const auto targets = tokens.targets(row);
+    lengths.push_back(tokens.length(row));
+    counted.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget));
+  }
+  StepShape shape;
+  shape.num_sequences = std::min(num_rows, tokens.size());
+  shape.longest = tokens.counts().longest;
+  shape.num_tokens = sum_of_largest(std::move(lengths), num_rows);
+  shape.num_counted = sum_of_largest(std::move(counted), num_rows);
+  return shape;
+}
+
+int ranks_of_this_node(const World& world) {
+  const std::vector<int>& nodes = world.node_of_rank();
+  return static_cast<int>(std::count(nodes.begin(), nodes.end(), world.node_rank()));
+}
+
+// What does not depend on the kind of data.
+PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
+                        const StepShape& pass, const World& world, bool merges) {
+  const TrainStepOptions step = step_options(settings, model, world.device());
+  check_world(world, step.spread);
+  const OptimizerChoice optimizer = optimizer_choice(settings.optimizer);
+  PlanReport report;
+  report.model = std::move(planned);
+  MemoryPlanOptions& options = report.request.options;
+  options.spread = step.spread;
+  options.types = {step.compute_type, step.reduce_type.value_or(step.compute_type),
+                   settings.loop.accumulation > 1 && !merges};
+  options.num_moments = static_cast<int>(optimizer.optimizer->states(optimizer.numbers).size());
+  options.num_ranks = world.size();
+  // Nodes may be of different sizes where nothing is spread over one alone.
+  const bool by_node = placement_of(step.spread).needs_equal_nodes() && world.num_nodes() > 1;
+  options.ranks_per_node = by_node ? ranks_of_this_node(world) : 0;
+  options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);
+  options.checkpoints_activations = step.recomputes;
+  options.on_gpu = world.device().is_cuda();
+  options.buffer_bytes = report.model.buffer_bytes;
+  StepShape& shape = report.request.shape;
+  shape = pass;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(scalar_type_of(settings.precision.compute)));
+  shape.on_gpu = options.on_gpu;
+  report.optimizer = optimizer.optimizer->name;
+  report.limit_bytes = memory_of_rank(world);
+  report.rows.push_back({settings.spread.strategy, report.request,
+                         plan_request(report.model.units, report.model.make_step, report.request)});
+  add_advice(report);
+  return report;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> memory_of_rank(const World& world) {
+  if (world.device().is_cuda()) {
+    const GpuSupport* gpus = gpu_support();
+    if (gpus == nullptr) return std::nullopt;
+    return gpus->info(world.device().index()).memory_bytes / 10 * 9;
+  }
+  const std::optional<std::int64_t> usable = read_memory_info().usable_bytes();
+  return usable ? std::optional(*usable / 2 / ranks_of_this_node(world)) : std::nullopt;
+}
+
+PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+                       const World& world, bool merges) {
+  PlannedModel planned{
+      model.config.at("model_type").get<std::string>(), planned_units(*model.model, model.model->units()),
+      [config = model.config](const StepShape& shape) { return language_step_memory(config, "config.json", shape); },
+      0};
+  const StepShape pass = largest_pass(training, settings.loop.batch_size * (merges ? settings.loop.accumulation : 1));
+  return plan_of_pass(settings, *model.model, std::move(planned), pass, world, merges);
+}
+
+PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
+  PlannedModel planned{"resnet50", planned_units(model, model.units()),
+                       [n = model.num_classes()](const StepShape& shape) { return resnet50_step_memory(n, shape); }, 0};
+  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
+  StepShape pass;
+  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
+  pass.longest = settings.data.image_size;
+  pass.casts_parameters = true;
+  PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
+  report.is_text = false;
+  return report;
+}
+
+bool has_planned_units(const UnitModel& model, const WrapSettings& wrap) {
+  return units_to_spread(model, wrap).size() == model.units().size();
+}
+
+bool decide_merging(const TrainSettings& settings, const QaModel& model, const TokenStore& training, World& world) {
+  const MergeAccumulation how = settings.loop.merge_accumulation;
+  if (settings.loop.accumulation == 1 || how == MergeAccumulation::kOff) return false;
+  if (how == MergeAccumulation::kOn) return true;
+  const auto say = [&](bool merges, const std::string& why) {
+    if (world.rank() == 0) log_info("merge_accumulation auto: {}, {}", merges ? "on" : "off", why);
+    return merges;
+  };
+  if (!has_planned_units(*model.model, settings.wrap)) {
+    return say(false, "memory is planned for --wrap blocks only");
+  }
+  const PlanReport report = plan_of_run(settings, model, training, world, /*merges=*/true);
+  const std::int64_t needed = report.rows.front().plan.peak.total();
+  const bool fits_here = report.limit_bytes && needed <= *report.limit_bytes;
+  const bool fits = sum_over_ranks(world, {fits_here ? 1.0 : 0.0}).front() == world.size();
+  return say(fits, fmt::format("one pass per update would take {:.1f} MiB of a rank's memory, and {}",
+                               static_cast<double>(needed) / (1 << 20),
+                               fits ? "every rank has it" : "not every rank is known to have it"));
+}
+
+}  // namespace tessera

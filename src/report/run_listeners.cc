@@ -1,0 +1,127 @@
+#include "report/run_listeners.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "comm/exchange.h"
+#include "comm/gpu_support.h"
+#include "comm/mpi_runtime.h"
+#include "core/clock.h"
+#include "core/version.h"
+#include "monitor/host_info.h"
+#include "report/console_listeners.h"
+#include "report/csv_history.h"
+#include "report/rank_log.h"
+#include "report/run_record.h"
+#include "report/tensorboard.h"
+#include "report/utilisation_listener.h"
+#include "report/wandb.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "NVIDIA H200 (cuda:0)"
+std::string device_name(const World& world) {
+  const GpuSupport* gpus = world.device().is_cuda() ? gpu_support() : nullptr;
+  const std::string name =
+      gpus != nullptr ? gpus->info(world.device().index()).name : read_cpu_info().model.value_or("unknown");
+  return fmt::format("{} ({})", name, world.device().str());
+}
+
+LogRecord versions_of(const World& world) {
+  LogRecord versions = {{"tessera", std::string(kVersion)}, {"torch", std::string(TORCH_VERSION)}};
+  const GpuSupport* gpus = world.device().is_cuda() ? gpu_support() : nullptr;
+  if (gpus != nullptr) {
+    versions.set("cuda", gpus->cuda_version());
+    versions.set("cuda_driver", gpus->driver_version());
+  }
+  if (world.backend_name() == "nccl") versions.set("nccl", gpus->nccl_version());
+  if (world.backend_name() == "mpi") versions.set("mpi", mpi_library_version());
+  return versions;
+}
+
+bool names_a_secret(const std::string& word, const Schema& schema) {
+  if (!word.starts_with("--")) return false;
+  std::string name = word.substr(2, word.find('=') - 2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const std::vector<const Setting*> all = schema.shown();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Setting* each) { return each->is_secret() && each->name() == name; });
+}
+
+// The command line as others may see it.
+std::vector<std::string> without_secrets(const std::vector<std::string>& words, const Schema& schema) {
+  std::vector<std::string> shown;
+  bool is_value = false;  // of a secret
+  for (const std::string& word : words) {
+    const bool is_secret = names_a_secret(word, schema);
+    const std::size_t equals = is_secret ? word.find('=') : std::string::npos;
+    shown.push_back(is_value ? "(set)" : equals == std::string::npos ? word : word.substr(0, equals) + "=(set)");
+    is_value = is_secret && equals == std::string::npos;
+  }
+  return shown;
+}
+
+RunDescription description_of(const LoadedTrainSettings& run, const World& world, std::vector<std::string> devices) {
+  RunDescription description;
+  for (const Setting* setting : run.schema->shown()) {
+    description.settings.push_back({setting->name(), setting->shown_text(), setting->origin()});
+  }
+  description.versions = versions_of(world);
+  description.commit = run.request.commit;
+  description.hosts = world.hosts();
+  description.devices = std::move(devices);
+  description.command = without_secrets(run.request.arguments, *run.schema);
+  description.command.insert(description.command.begin(), {"tessera", "train"});
+  description.secret_values = secret_values_of(run.request.environment.all());
+  return description;
+}
+
+void add_reports(const LoadedTrainSettings& run, const World& world, Listeners& listeners) {
+  const TrainSettings& settings = run.settings;
+  const ReportSettings& reports = settings.reports;
+  const fs::path output_dir = settings.output.output_dir;
+  const std::string& host = world.hosts().front();
+  if (reports.tensorboard) {
+    const fs::path folder = settings.output.logging_dir.empty() ? default_logging_dir(output_dir, wall_seconds(), host)
+                                                                : fs::path(settings.output.logging_dir);
+    listeners.add(std::make_unique<TensorBoardListener>(folder, host, run.schema->config_text()));
+  }
+  if (!reports.wandb) return;
+  WandbOptions options;
+  options.folder = reports.wandb_dir.empty() ? output_dir : fs::path(reports.wandb_dir);
+  options.run_id = reports.wandb_run_id;
+  if (!reports.wandb_project.empty()) options.project = reports.wandb_project;
+  options.name = reports.wandb_name.empty() ? settings.output.output_dir : reports.wandb_name;
+  listeners.add(std::make_unique<WandbListener>(options, run.schema->to_json(), host));
+}
+
+}  // namespace
+
+std::shared_ptr<UtilisationMeter> add_listeners(const LoadedTrainSettings& run, World& world, const RunHistory& history,
+                                                Console& console, Listeners& listeners) {
+  const bool is_first = world.rank() == 0;
+  const auto utilisation = std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda());
+  const std::string device =
+      world.device().is_cuda() ? fmt::format("gpu.{}", static_cast<int>(world.device().index())) : "cpu";
+  listeners.add(std::make_unique<UtilisationListener>(utilisation, is_first ? &listeners : nullptr, device));
+  listeners.add(std::make_unique<RankLog>());
+  std::vector<std::string> devices = gather_texts(world, device_name(world));
+  if (!is_first) return utilisation;
+  const fs::path output_dir = run.settings.output.output_dir;
+  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, std::move(devices)),
+                                              history.records));
+  listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv", history.step_in_folder));
+  add_reports(run, world, listeners);
+  if (run.settings.output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
+  listeners.add(std::make_unique<LogLinePrinter>(console));
+  return utilisation;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// Reads what a run uses at the end of each step, and reports it with each log.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "monitor/utilisation.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+class UtilisationListener : public TrainListener {
+ public:
+  // `reports`: who hears of readings at each log, as system metrics; null: nobody. It must outlive this.
+  // `device`: "gpu.0" or "cpu".
+  UtilisationListener(std::shared_ptr<UtilisationMeter> meter, Listeners* reports, std::string device)
+      : meter_(std::move(meter)), reports_(reports), device_(std::move(device)) {}
+
+  std::string name() const override { return "utilisation"; }
+  void on_train_begin(const RunMoment&) override { meter_->begin(); }
+  void on_step_end(const RunMoment&) override { meter_->sample(); }
+  void on_log(const RunMoment& at, const LogRecord&) override;
+
+ private:
+  std::shared_ptr<UtilisationMeter> meter_;
+  Listeners* reports_;
+  std::string device_;
+  std::int64_t last_step_ = -1;
+};
+
+}  // namespace tessera

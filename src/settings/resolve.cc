@@ -1,0 +1,250 @@
+#include "settings/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "parallel/placement.h"
+
+namespace tessera {
+
+std::string shown(const Schema& schema, const std::string& name) {
+  const Setting& setting = schema.at(name);
+  const char* dashes = setting.source() == Source::kCommandLine ? "--" : "";
+  return fmt::format("{}{}={} ({})", dashes, setting.name(), setting.shown_text(), setting.origin());
+}
+
+void follow(Schema& schema, const std::string& name, std::int64_t value, const std::string& from) {
+  schema.read_json(Json{{name, value}}, "follows from " + from);
+}
+
+void require(const std::string& value, const std::string& what) {
+  if (value.empty()) throw UsageError(what + " is missing");
+}
+
+namespace {
+
+// What a total of samples leaves open, as DeepSpeed fills it in: an accumulation of 1 where nothing else is said.
+void resolve_batch(Schema& schema, const DeclaredSettings& s, int num_ranks) {
+  const std::int64_t total = s.train_batch_size;
+  if (total == 0) return;
+  const std::string micro = "per_device_train_batch_size", steps = "gradient_accumulation_steps";
+  const bool has_micro = schema.at(micro).is_set(), has_steps = schema.at(steps).is_set();
+  if (!has_steps) {
+    const std::int64_t of_a_step = (has_micro ? s.train.loop.batch_size : total / num_ranks) * num_ranks;
+    if (of_a_step > 0 && total % of_a_step == 0) follow(schema, steps, total / of_a_step, "train_batch_size");
+  }
+  if (!has_micro) {
+    const std::int64_t per_sample = s.train.loop.accumulation * num_ranks;
+    if (total % per_sample == 0) follow(schema, micro, total / per_sample, "train_batch_size");
+  }
+  const std::int64_t product = s.train.loop.batch_size * s.train.loop.accumulation * num_ranks;
+  if (product == total) return;
+  throw UsageError(fmt::format("{} is not {} x {} x {} rank{}, which makes {}", shown(schema, "train_batch_size"),
+                               shown(schema, micro), shown(schema, steps), num_ranks, num_ranks == 1 ? "" : "s",
+                               product));
+}
+
+void resolve_loop(Schema& schema, DeclaredSettings& s, const Resolution& how) {
+  LoopSettings& loop = s.train.loop;
+  if (how.num_ranks) resolve_batch(schema, s, *how.num_ranks);
+  if (!schema.at("per_device_eval_batch_size").is_set() && loop.eval_batch_size == 0)
+    loop.eval_batch_size = loop.batch_size;
+  loop.max_steps = std::max<std::int64_t>(loop.max_steps, 0);
+  loop.data_seed = s.data_seed < 0 ? loop.seed : s.data_seed;
+}
+
+void resolve_data(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  DataSettings& data = s.train.data;
+  data.shuffle = !s.no_shuffle;
+  if (s.subset_seed >= 0) data.subset_seed = s.subset_seed;
+  if (s.samples_per_rank == 0) return;
+  if (schema.at("max_train_samples").is_set()) {
+    throw UsageError(
+        fmt::format("{} and {}: give one", shown(schema, "samples_per_rank"), shown(schema, "max_train_samples")));
+  }
+  if (!how.num_ranks) return;
+  const std::int64_t num_samples = s.samples_per_rank * *how.num_ranks;
+  follow(schema, "max_train_samples", num_samples, "samples_per_rank");
+  notes.push_back(fmt::format("weak scaling: {} samples, {} for each of {} ranks", num_samples, s.samples_per_rank,
+                              *how.num_ranks));
+}
+
+void resolve_wrap(const Schema& schema, DeclaredSettings& s) {
+  WrapSettings& wrap = s.train.wrap;
+  for (const std::string& part : split(s.wrap_classes, ',')) {
+    const std::string_view dotted = trim(part);
+    const std::string_view name = dotted.substr(dotted.rfind('.') + 1);  // npos + 1 is 0: the whole
+    if (!name.empty()) wrap.classes.emplace_back(name);
+  }
+  const bool by_class = !wrap.classes.empty(), by_size = wrap.min_num_params > 0;
+  if (by_class && by_size) {
+    throw UsageError(fmt::format("{} and {} exclude each other; give one", shown(schema, "wrap_classes"),
+                                 shown(schema, "min_num_params")));
+  }
+  if (!schema.at("wrap").is_set() && (by_class || by_size))
+    wrap.wrap = by_class ? UnitWrap::kByClass : UnitWrap::kBySize;
+  const auto need = [&](UnitWrap kind, const char* word, const char* name, bool is_given) {
+    if ((wrap.wrap == kind) == is_given) return;
+    throw UsageError(
+        is_given ? fmt::format("{}: only with --wrap {}, found {}", shown(schema, name), word, schema.at("wrap").text())
+                 : fmt::format("{}: needs --{}", shown(schema, "wrap"), name));
+  };
+  need(UnitWrap::kByClass, "class", "wrap_classes", by_class);
+  need(UnitWrap::kBySize, "size", "min_num_params", by_size);
+}
+
+void resolve_precision(const Schema& schema, const JobTraits& job, DeclaredSettings& s) {
+  PrecisionSettings& precision = s.train.precision;
+  if (s.fp16 && s.bf16) {
+    throw UsageError(
+        fmt::format("{} and {} exclude each other; choose one", shown(schema, "fp16"), shown(schema, "bf16")));
+  }
+  precision.compute = s.fp16 ? NumberType::kFloat16 : s.bf16 ? NumberType::kBFloat16 : NumberType::kFloat32;
+  precision.is_amp = job.is_amp;
+  precision.half_on_gpu = job.is_amp && !schema.at("fp16").is_set() && !schema.at("bf16").is_set();
+  if (schema.at("tf32").is_set()) precision.tf32 = s.tf32;
+  LossScaleOptions& scale = precision.loss_scale;
+  scale.initial = s.loss_scale > 0 ? s.loss_scale : std::ldexp(1.0, s.initial_scale_power);
+  // What torch's rule does not have is DeepSpeed's.
+  const bool is_deepspeeds =
+      !s.deepspeed.empty() || scale.hysteresis > 1 || scale.consecutive_hysteresis || scale.minimum > 0;
+  scale.rule = s.loss_scale > 0 ? LossScaleOptions::Rule::kFixed
+               : is_deepspeeds  ? LossScaleOptions::Rule::kDeepSpeed
+                                : LossScaleOptions::Rule::kTorch;
+}
+
+// lr_scheduler_kwargs: which type takes what.
+struct ScheduleOption {
+  const char* name;
+  std::optional<double> ScheduleOptions::*member;
+  std::vector<std::string> kinds;
+};
+
+const std::vector<ScheduleOption>& schedule_options() {
+  static const std::vector<ScheduleOption> options = {
+      {"num_cycles", &ScheduleOptions::num_cycles, {"cosine", "cosine_with_restarts", "cosine_with_min_lr"}},
+      {"power", &ScheduleOptions::power, {"polynomial"}},
+      {"lr_end", &ScheduleOptions::lr_end, {"polynomial"}},
+      {"min_lr", &ScheduleOptions::min_lr, {"cosine_with_min_lr"}},
+      {"min_lr_rate", &ScheduleOptions::min_lr_rate, {"cosine_with_min_lr"}},
+      {"timescale", &ScheduleOptions::timescale, {"inverse_sqrt"}}};
+  return options;
+}
+
+void resolve_schedule(const Schema& schema, DeclaredSettings& s) {
+  ScheduleOptions& schedule = s.train.schedule;
+  schedule.learning_rate = s.train.optimizer.learning_rate;
+  if (trim(s.lr_scheduler_kwargs).empty()) return;
+  const std::string place = "--lr_scheduler_kwargs";
+  const Json given = parse_json(s.lr_scheduler_kwargs, place);
+  if (!given.is_object()) throw UsageError(place + ": expected a JSON object, {\"num_cycles\": 0.5}");
+  for (const auto& [key, value] : given.items()) {
+    const auto& options = schedule_options();
+    const auto option = std::find_if(options.begin(), options.end(), [&, &name = key](const auto& each) {
+      return name == each.name && std::find(each.kinds.begin(), each.kinds.end(), schedule.kind) != each.kinds.end();
+    });
+    if (option == options.end()) {
+      throw UsageError(
+          fmt::format("{}: {} has no option {}", place, shown(schema, "lr_scheduler_type"), printable(key, 40)));
+    }
+    if (!value.is_number()) throw UsageError(fmt::format("{}: {}: expected a number", place, key));
+    schedule.*(option->member) = value.get<double>();
+  }
+}
+
+void resolve_metric(const Schema& schema, const JobTraits& job, DeclaredSettings& s) {
+  EvaluationSettings& evaluation = s.train.evaluation;
+  std::string& metric = evaluation.metric_for_best_model;
+  const bool needs_one = evaluation.load_best_model_at_end || evaluation.early_stopping_patience > 0;
+  if (metric.empty() && needs_one) metric = "loss";
+  if (metric.empty()) return;
+  if (metric.starts_with("eval_")) metric.erase(0, 5);
+  const std::vector<std::string>& metrics = job.metrics;
+  if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
+    const auto meant = nearest(metric, metrics);
+    throw UsageError(fmt::format("{}: expected one of {}{}", shown(schema, "metric_for_best_model"),
+                                 join(metrics, ", "), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+  }
+  evaluation.greater_is_better = schema.at("greater_is_better").is_set() ? s.greater_is_better : metric != "loss";
+}
+
+void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSettings& s, const Resolution& how,
+                        std::vector<std::string>& notes) {
+  EvaluationSettings& evaluation = s.train.evaluation;
+  FlowOptions& flow = s.train.flow;
+  const bool lacks_data = !job.has_evaluation_data(s.train);
+  const bool wants_any = flow.evaluation != Interval::kNo || s.do_eval || evaluation.on_start;
+  if (lacks_data && wants_any && how.needs_data) {
+    for (const char* name : {"eval_strategy", "do_eval", "eval_on_start"}) {
+      const Setting& setting = schema.at(name);
+      if (!setting.is_set() || setting.text() == "no" || setting.text() == "false") continue;
+      throw UsageError(fmt::format("{}: there is no data for it; give --validation_file", shown(schema, name)));
+    }
+  }
+  if (lacks_data && flow.evaluation != Interval::kNo && !schema.at("eval_strategy").is_set()) {
+    flow.evaluation = Interval::kNo;
+    notes.push_back("no --validation_file: there will be no evaluation");
+  }
+  evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;
+  flow.eval_steps = s.eval_steps > 0 ? s.eval_steps : flow.logging_steps;
+  resolve_metric(schema, job, s);
+}
+
+void resolve_output(DeclaredSettings& s) {
+  OutputSettings& output = s.train.output;
+  output.shows_progress = !s.disable_tqdm;
+  const std::optional<bool> latest = s.resume.size() > 1 ? parse_bool(s.resume) : std::nullopt;
+  output.resume_from_latest = latest.value_or(false);
+  output.resume_from_checkpoint = latest ? "" : s.resume;
+}
+
+void resolve_reports(const Schema& schema, DeclaredSettings& s) {
+  ReportSettings& reports = s.train.reports;
+  for (const std::string& part : split(s.report_to, ',')) {
+    const std::string word = lower_case(trim(part));
+    if (word == "tensorboard" || word == "all") reports.tensorboard = true;
+    if (word == "wandb" || word == "all") reports.wandb = true;
+    if (word == "tensorboard" || word == "wandb" || word == "all" || word == "none") continue;
+    throw UsageError(fmt::format("{}: expected tensorboard, wandb, all or none, with commas between them",
+                                 shown(schema, "report_to")));
+  }
+  if (reports.wandb_name.empty()) reports.wandb_name = reports.run_name;
+  if (!reports.wandb) return;
+  const std::string mode = lower_case(reports.wandb_mode);
+  if (mode == "disabled") {
+    reports.wandb = false;
+  } else if (mode != "offline" && mode != "dryrun") {
+    throw UsageError(
+        fmt::format("{}: Tessera writes offline runs; take offline, and `wandb sync` the folder afterwards",
+                    shown(schema, "wandb_mode")));
+  }
+  // It becomes a part of file names, and of an address where the run is uploaded to.
+  if (reports.wandb_run_id.find_first_of("/\\#?%: ") != std::string::npos) {
+    throw UsageError(fmt::format("{}: none of / \\ # ? % : and no space in it", shown(schema, "wandb_run_id")));
+  }
+}
+
+}  // namespace
+
+void resolve(Schema& schema, const JobTraits& job, DeclaredSettings& s, const Resolution& how,
+             std::vector<std::string>& notes) {
+  s.train.spread = resolve_strategy(s.train.spread, how.num_ranks.value_or(1));
+  s.train.optimizer.decays_all = job.decays_all;
+  resolve_wrap(schema, s);
+  resolve_precision(schema, job, s);
+  resolve_loop(schema, s, how);
+  if (job.resolve) job.resolve(schema, s, how, notes);
+  resolve_data(schema, s, how, notes);
+  resolve_schedule(schema, s);
+  resolve_evaluation(schema, job, s, how, notes);
+  resolve_output(s);
+  resolve_reports(schema, s);
+  internal::check_combinations(schema, job, s, how, notes);
+}
+
+}  // namespace tessera

@@ -1,0 +1,99 @@
+#include "state/run_state_file.h"
+
+#include <cmath>
+
+#include "core/file.h"
+#include "train/small_run_for_test.h"
+
+namespace tessera {
+namespace {
+
+RunState some_state() {
+  RunState state;
+  state.step = 64;
+  state.epoch = 2.0;
+  state.total_steps = 93;
+  state.num_train_epochs = 3;
+  state.logging_steps = 10;
+  state.eval_steps = 0.1;
+  state.train_batch_size = 4;
+  state.num_tokens_seen = 123456;
+  state.history = {{{"loss", 1.25}, {"epoch", 0.32}, {"step", std::int64_t{10}}},
+                   {{"loss", INFINITY}, {"epoch", 0.64}, {"step", std::int64_t{20}}}};
+  state.best_value = 0.75;
+  state.best_step = 32;
+  state.best_checkpoint = "out/checkpoint-32";
+  state.early_stopping_patience = 3;
+  state.early_stopping_threshold = 0.5;
+  state.evaluations_without_gain = 1;
+  state.num_advanced = 60;
+  state.total_loss = 80.5;
+  state.checkpoints = {32, 64};
+  state.num_rows = 500;
+  state.rows_of_update = 16;
+  state.started = 1700000000.5;
+  return state;
+}
+
+using RunStateFile = WithFolder;
+
+TEST_F(RunStateFile, EverythingComesBack) {
+  const auto file = folder_ / "trainer_state.json";
+  write_run_state(file, some_state());
+  const RunState read = read_run_state(file);
+  EXPECT_EQ(to_json(read), to_json(some_state()));
+  EXPECT_EQ(read.step, 64);
+  EXPECT_EQ(read.num_advanced, 60);
+  EXPECT_EQ(read.total_loss, 80.5);
+  EXPECT_EQ(read.checkpoints, (std::vector<std::int64_t>{32, 64}));
+  EXPECT_EQ(read.num_rows, 500);
+  EXPECT_EQ(read.rows_of_update, 16);
+  EXPECT_EQ(read.started, 1700000000.5);
+  EXPECT_EQ(read.evaluations_without_gain, 1);
+  EXPECT_EQ(read.history, some_state().history);
+  EXPECT_EQ(read.best_step, 32);
+  EXPECT_EQ(read.eval_steps, 0.1);
+}
+
+TEST_F(RunStateFile, KeysAreThoseOfTransformersInTheirOrder) {
+  std::vector<std::string> keys;
+  const Json ours = to_json(some_state());
+  for (const auto& [key, value] : ours.items()) keys.push_back(key);
+  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  const Json theirs = train_reference("trainer_state.json", "state");
+  std::vector<std::string> expected;
+  for (const auto& [key, value] : theirs.items()) expected.push_back(key);
+  EXPECT_EQ(keys, expected);
+}
+
+TEST_F(RunStateFile, OneThatTransformersWroteIsRead) {
+  const RunState read = run_state_of(train_reference("trainer_state.json", "state"), "theirs");
+  EXPECT_EQ(read.step, 20);
+  EXPECT_EQ(read.total_steps, 60);
+  EXPECT_EQ(read.num_train_epochs, 6);
+  EXPECT_EQ(read.best_value, 3.0);
+  EXPECT_EQ(read.early_stopping_patience, 2);
+  EXPECT_EQ(read.history.size(), 4u);
+  EXPECT_EQ(read.history[0].number("step"), 10);
+  EXPECT_EQ(read.num_advanced, 20);  // it has no other count
+}
+
+TEST_F(RunStateFile, MistakesNameTheFileAndTheKey) {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      run_state_of(parse_json(text, "s.json"), "s.json");
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("{}"), "s.json: no state of a run: expected an object with \"global_step\"");
+  EXPECT_EQ(refusal("[]"), "s.json: no state of a run: expected an object with \"global_step\"");
+  EXPECT_EQ(refusal("{\"global_step\": \"x\"}"), "s.json: \"global_step\" is \"x\", which is of another type");
+  EXPECT_NE(refusal("{\"global_step\": 1, \"log_history\": [1]}"), "");
+  EXPECT_NE(refusal("{\"global_step\": 1, \"log_history\": [{\"a\": [1]}]}"), "");
+  EXPECT_EQ(refusal("{\"global_step\": 1, \"stateful_callbacks\": 3}"), "");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,215 @@
+// One model trained through both doors, `tessera train`'s Trainer and the public library: the same bits.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "library/shard_impl.h"
+#include "tessera/checkpoint.h"
+#include "tessera/optimizer.h"
+#include "tessera/shard.h"
+#include "train/trainer.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kNumSteps = 6, kNumMicroSteps = 2, kRows = 4, kWidth = 6;
+constexpr double kRate = 0.05, kMaxNorm = 0.5;
+
+struct DoorBlockImpl : torch::nn::Module {
+  DoorBlockImpl() { linear = register_module("linear", torch::nn::Linear(kWidth, kWidth)); }
+  at::Tensor forward(const at::Tensor& x) { return at::tanh(linear->forward(x)) + x; }
+  torch::nn::Linear linear{nullptr};
+};
+
+class DoorModel : public UnitModel {
+ public:
+  DoorModel() : UnitModel("DoorModel") {
+    torch::manual_seed(7);
+    for (int i = 0; i < 3; ++i) {
+      auto block = register_module("block" + std::to_string(i), std::make_shared<DoorBlockImpl>());
+      blocks_.push_back(block);
+      units_.push_back({"block" + std::to_string(i), "DoorBlock", block.get()});
+    }
+    head_ = register_module("head", torch::nn::Linear(kWidth, 1));
+  }
+  const std::vector<Unit>& units() const override { return units_; }
+  at::Tensor loss_sum(at::Tensor x, const at::Tensor& y, UnitRunner& runner) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      x = runner.run(units_[i], x, [block = blocks_[i]](const at::Tensor& in) { return block->forward(in); });
+    }
+    return (head_->forward(x).squeeze(1) - y).to(at::kFloat).square().sum();
+  }
+
+ private:
+  std::vector<std::shared_ptr<DoorBlockImpl>> blocks_;
+  torch::nn::Linear head_{nullptr};
+  std::vector<Unit> units_;
+};
+
+struct Batch {
+  at::Tensor x, y;
+};
+Batch batch_of(std::int64_t step, std::int64_t micro_step, int rank, at::ScalarType type) {
+  const auto x = at::arange(kRows * kWidth, at::kFloat)
+                     .add(static_cast<double>(step * 31 + micro_step * 7 + rank * 3))
+                     .mul(0.7)
+                     .sin()
+                     .view({kRows, kWidth});
+  return {x.to(type), x.sum(1).cos().to(type)};
+}
+
+class DoorTask : public TrainTask {
+ public:
+  DoorTask(World& world, at::ScalarType type) : world_(world), type_(type) {}
+  UnitModel& model() override { return model_; }
+  std::int64_t num_rows() const override { return kRows * kNumMicroSteps * kNumSteps * world_.size(); }
+  std::int64_t num_batches() const override { return kNumMicroSteps * kNumSteps; }
+  std::int64_t num_eval_rows() const override { return 0; }
+  UpdateShape begin_update(const Update& update) override {
+    step_ = update.step;
+    micro_step_ = 0;
+    return {kNumMicroSteps, kRows * kNumMicroSteps * world_.size()};
+  }
+  at::Tensor loss_sum(UnitRunner& runner, std::uint64_t, double) override {
+    const Batch batch = batch_of(step_, micro_step_++, world_.rank(), type_);
+    return model_.loss_sum(batch.x, batch.y, runner);
+  }
+  Totals evaluate(UnitRunner&, const std::function<void(std::int64_t, std::int64_t)>&) override { return {}; }
+  LogRecord metrics(const std::vector<double>&) const override { return {}; }
+
+ private:
+  World& world_;
+  at::ScalarType type_;
+  DoorModel model_;
+  std::int64_t step_ = 0, micro_step_ = 0;
+};
+
+// What every rank ends with, whole.
+std::vector<at::Tensor> masters_of(Engine& engine) {
+  const at::NoGradGuard no_gradients;
+  std::vector<at::Tensor> masters;
+  for (FlatUnit& unit : engine.units()) {
+    unit.finish_update();
+    at::Tensor whole = unit.master();
+    if (unit.is_part() && engine.groups().shard != nullptr) {
+      whole = at::empty({unit.layout().padded_numel()}, whole.options());
+      engine.groups().shard->all_gather(whole, unit.master().contiguous())->wait();
+    }
+    masters.push_back(whole.clone());
+  }
+  return masters;
+}
+
+struct Door {
+  std::string strategy;
+  at::ScalarType type;
+  bool recomputes;
+};
+void PrintTo(const Door& door, std::ostream* out) {
+  *out << door.strategy << ", " << c10::toString(door.type) << (door.recomputes ? ", recomputed" : "");
+}
+
+class TwoDoors : public testing::TestWithParam<Door> {};
+
+TEST_P(TwoDoors, GiveTheSameBits) {
+  const Door& door = GetParam();
+  run_thread_ranks(2, {}, [&](World& world) {
+    TrainSettings settings;
+    settings.spread.strategy = door.strategy;
+    settings.precision.compute = door.type == at::kFloat      ? NumberType::kFloat32
+                                 : door.type == at::kBFloat16 ? NumberType::kBFloat16
+                                                              : NumberType::kFloat16;
+    settings.optimizer.optim = "adamw_torch_fused";
+    settings.optimizer.learning_rate = kRate;
+    settings.optimizer.numbers.weight_decay = 0.01;
+    settings.optimizer.decays_all = true;
+    settings.optimizer.max_grad_norm = kMaxNorm;
+    settings.schedule.kind = "constant";
+    settings.loop.batch_size = kRows;
+    settings.loop.accumulation = kNumMicroSteps;
+    settings.loop.num_epochs = 1;
+    settings.loop.gradient_checkpointing = door.recomputes;
+    settings.loop.merge_accumulation = MergeAccumulation::kOff;
+    settings.flow.saving = Interval::kNo;
+    DoorTask task(world, door.type);
+    Listeners nobody;
+    Trainer trainer(world, task, settings, {}, nobody);
+    EXPECT_EQ(trainer.run(), RunEnd::kFinished);
+    const std::vector<at::Tensor> by_trainer = masters_of(trainer.step().engine());
+
+    DoorModel model;
+    Sharded sharded(world, model,
+                    {.spread = {.strategy = door.strategy},
+                     .compute_type = door.type,
+                     .accumulates = true,
+                     .recomputes = door.recomputes});
+    Optimizer optimizer(sharded, AdamW{.learning_rate = kRate, .weight_decay = 0.01});
+    const double mean = 1.0 / static_cast<double>(kRows * kNumMicroSteps * world.size());
+    for (std::int64_t step = 1; step <= kNumSteps; ++step) {
+      for (std::int64_t micro_step = 0; micro_step < kNumMicroSteps; ++micro_step) {
+        const Batch batch = batch_of(step, micro_step, world.rank(), door.type);
+        const at::Tensor loss = sharded.forward([&] { return model.loss_sum(batch.x, batch.y, sharded) * mean; });
+        micro_step + 1 < kNumMicroSteps ? sharded.accumulate(loss) : sharded.backward(loss);
+      }
+      EXPECT_FALSE(optimizer.step({.max_norm = kMaxNorm, .divisor = 1}).skipped);
+    }
+    const std::vector<at::Tensor> by_library = masters_of(sharded.impl().step.engine());
+    ASSERT_EQ(by_trainer.size(), by_library.size());
+    DoorModel untrained;
+    for (std::size_t i = 0; i < by_trainer.size(); ++i) {
+      EXPECT_TRUE(at::equal(by_trainer[i], by_library[i])) << "unit " << i << ", rank " << world.rank();
+    }
+    EXPECT_GT((by_library[0].narrow(0, 0, kWidth) - untrained.parameters()[0].flatten().narrow(0, 0, kWidth))
+                  .abs()
+                  .max()
+                  .item<float>(),
+              1e-3)
+        << "nothing was learnt";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TwoDoors,
+                         testing::Values(Door{"ddp", at::kFloat, false}, Door{"zero2", at::kFloat, true},
+                                         Door{"full_shard", at::kFloat, false}, Door{"full_shard", at::kBFloat16, true},
+                                         Door{"zero1", at::kHalf, false}));
+
+// A model of which no rank ever holds more than its part and one unit.
+TEST(MetaModel, StartsWithValuesThatAreSuppliedUnitByUnit) {
+  DoorModel plain;
+  std::map<std::string, at::Tensor> values;
+  for (const auto& item : plain.named_parameters()) values[item.key()] = item.value().detach().clone();
+  run_thread_ranks(2, {}, [&](World& world) {
+    DoorModel model;
+    for (auto& item : model.named_parameters()) {
+      item.value().set_data(at::empty(item.value().sizes(), at::device(at::kMeta)));
+    }
+    int num_asked = 0;
+    Sharded sharded(
+        world, model,
+        {.spread = {.strategy = "full_shard"}, .first_values = [&](const std::string& name, at::Tensor into) {
+           ++num_asked;
+           into.copy_(values.at(name));
+         }});
+    EXPECT_EQ(num_asked, world.rank() == 0 ? static_cast<int>(values.size()) : 0) << "rank 0's are sent";
+    const at::NoGradGuard no_gradients;
+    const Batch batch = batch_of(1, 0, 0, at::kFloat);
+    UnitRunner runner;
+    const at::Tensor expected = plain.loss_sum(batch.x, batch.y, runner);
+    const at::Tensor loss = sharded.forward([&] { return model.loss_sum(batch.x, batch.y, sharded); });
+    EXPECT_EQ(loss.item<float>(), expected.item<float>());
+  });
+}
+
+TEST(MetaModel, WithoutValuesIsRefused) {
+  run_thread_ranks(1, {}, [](World& world) {
+    DoorModel model;
+    for (auto& item : model.named_parameters()) {
+      item.value().set_data(at::empty(item.value().sizes(), at::device(at::kMeta)));
+    }
+    EXPECT_THROW(Sharded(world, model, {.spread = {.strategy = "zero3"}}), std::runtime_error);
+  });
+}
+
+}  // namespace
+}  // namespace tessera
