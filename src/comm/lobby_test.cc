@@ -6,6 +6,7 @@
 
 #include "comm/socket.h"
 #include "core/error.h"
+#include "support/contains.h"
 
 namespace tessera {
 namespace {
@@ -39,10 +40,6 @@ std::vector<std::string> meet(LobbyServer& server, const std::vector<Guest>& gue
   }
   for (std::thread& thread : threads) thread.join();
   return errors;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 double seconds_of(const std::function<void()>& action) {

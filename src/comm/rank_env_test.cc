@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "support/contains.h"
 
 namespace tessera {
 namespace {
@@ -20,10 +21,6 @@ std::string refusal(Variables variables) {
     return error.what();
   }
   return "nothing was refused";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(RankEnv, IsOneRankAloneWhereNobodySaysOtherwise) {

@@ -36,7 +36,8 @@ LogRecord metrics_of(World& world, const Tokenizer& tokenizer, const std::string
   TrainSettings settings;
   settings.spread.strategy = strategy;
   settings.loop.merge_accumulation = MergeAccumulation::kOff;
-  Engine engine(world, *model, model->units(), engine_options(settings, *model, world.device()));
+  TrainStep step(world, *model, model->units(), step_options(settings, *model, world.device()));
+  Engine& engine = step.engine();
   EXPECT_EQ(can_hold_whole(world, engine, memory_bytes), !memory_bytes || strategy == "zero1");
   // One byte a batch: every prompt is one.
   const AnswerOptions options{6, {11}, memory_bytes, memory_bytes.value_or(std::int64_t{1} << 30)};

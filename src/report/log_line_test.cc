@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "train/log_lines.h"
+
 namespace tessera {
 namespace {
 

@@ -180,7 +180,7 @@ TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
   EXPECT_TRUE(t.spread.forward_prefetch);
   EXPECT_FALSE(with(three, {"--bf16", "--warmup_ratio=0.1", "--no_forward_prefetch"}).settings.spread.forward_prefetch);
   // All names of AdamW are one; SGD is another.
-  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).optimizer_of(settings.optimizer.optim).name, "adamw");
+  EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).settings.optimizer.optim, "adamw_torch");
   EXPECT_NE(refusal_with(two, {"--fp16", "--optim=sgd"}).find("optim is sgd (command line) and adamw_torch_fused"),
             std::string::npos);
   // The file for inference with one key more, and amp that is off.

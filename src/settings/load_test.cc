@@ -126,7 +126,7 @@ TEST_F(TrainSettingsOf, BooleansAreGivenAsTransformersUsersGiveThem) {
 TEST_F(TrainSettingsOf, OldNamesAreTheNewOnes) {
   EXPECT_EQ(load({"--evaluation_strategy", "steps", "--eval_steps", "7"}).settings.flow.eval_steps, 7);
   EXPECT_EQ(load({"--per_gpu_train_batch_size", "3"}).settings.loop.batch_size, 3);
-  EXPECT_TRUE(load({"--no_cuda"}).settings.spread.use_cpu);
+  EXPECT_TRUE(load({"--no_cuda"}).settings.use_cpu);
 }
 
 TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
@@ -235,7 +235,8 @@ TEST_F(TrainSettingsOf, WhatTheJobNeedsIsAskedFor) {
 TEST_F(TrainSettingsOf, OtherLayersAddTheirSettings) {
   std::string backend;
   const auto loaded =
-      load_train_settings({.arguments = {"bloom-qa", "--model_name_or_path=m", "--train_file=t", "--backend=mpi"},
+      load_train_settings({.jobs = job_traits(),
+                           .arguments = {"bloom-qa", "--model_name_or_path=m", "--train_file=t", "--backend=mpi"},
                            .environment = Environment(),
                            .num_ranks = 2,
                            .declare_more = [&](Schema& schema) { schema.text("backend", &backend).preset("auto"); }});

@@ -14,14 +14,14 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
   return length + header + std::string(data_bytes, '\0');
 }
 
-struct Broken {
+struct BrokenHeader {
   const char* name;
   std::string header;
   std::size_t data_bytes;
   const char* message;
 };
 
-class BrokenSafetensors : public testing::TestWithParam<Broken> {};
+class BrokenSafetensors : public testing::TestWithParam<BrokenHeader> {};
 
 TEST_P(BrokenSafetensors, IsRefusedByFileAndTensor) {
   const std::string file = file_of(GetParam().header, GetParam().data_bytes);
@@ -32,44 +32,44 @@ TEST_P(BrokenSafetensors, IsRefusedByFileAndTensor) {
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenSafetensors,
     testing::Values(
-        Broken{
+        BrokenHeader{
             "Overlap",
             R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
             8, "tensor 'b': overlaps tensor 'a'"},
-        Broken{
+        BrokenHeader{
             "Gap",
             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
             12, "tensor 'b': begins at byte 8 of the data, but the previous tensor ends at 4"},
-        Broken{"Truncated", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15,
-               "tensor 'a': ends at byte 16 of the data, but the file holds only 15"},
-        Broken{"TooLong", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9, "5 belong to none"},
-        Broken{"UnknownType", R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4,
-               "tensor 'a': unknown dtype \"F33\"; known: BOOL, U8"},
-        Broken{"WrongSize", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,4]}})", 4,
-               "tensor 'a': F32 of shape [3] takes 12 bytes, but data_offsets [0, 4] hold 4"},
-        Broken{"NotANumber", R"({"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,4]}})", 4, "(header):1:"},
-        Broken{"NegativeSize", R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4,
-               "tensor 'a': each size of shape must be a whole number from 0 to 2^63 - 1, found -1"},
-        Broken{"FractionalSize", R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, "found 1.0"},
-        Broken{"HugeSize", R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4,
-               "found 18446744073709551615"},
-        Broken{"Overflow", R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
-               "tensor 'a': a shape of [4294967296, 4294967296] overflows"},
-        Broken{"OverflowInBytes", R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})", 0,
-               "overflows"},
-        Broken{"BackwardOffsets", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4,
-               "tensor 'a': data_offsets end at 0 before they begin at 4"},
-        Broken{"OneOffset", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4]}})", 4,
-               "data_offsets must be [begin, end]"},
-        Broken{"NoShape", R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4, "tensor 'a': shape is missing"},
-        Broken{"UnknownKey", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"scale":2}})", 4,
-               "tensor 'a': unknown key 'scale'"},
-        Broken{
+        BrokenHeader{"Truncated", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15,
+                     "tensor 'a': ends at byte 16 of the data, but the file holds only 15"},
+        BrokenHeader{"TooLong", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9, "5 belong to none"},
+        BrokenHeader{"UnknownType", R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4,
+                     "tensor 'a': unknown dtype \"F33\"; known: BOOL, U8"},
+        BrokenHeader{"WrongSize", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,4]}})", 4,
+                     "tensor 'a': F32 of shape [3] takes 12 bytes, but data_offsets [0, 4] hold 4"},
+        BrokenHeader{"NotANumber", R"({"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,4]}})", 4, "(header):1:"},
+        BrokenHeader{"NegativeSize", R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4,
+                     "tensor 'a': each size of shape must be a whole number from 0 to 2^63 - 1, found -1"},
+        BrokenHeader{"FractionalSize", R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, "found 1.0"},
+        BrokenHeader{"HugeSize", R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4,
+                     "found 18446744073709551615"},
+        BrokenHeader{"Overflow", R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
+                     "tensor 'a': a shape of [4294967296, 4294967296] overflows"},
+        BrokenHeader{"OverflowInBytes", R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})",
+                     0, "overflows"},
+        BrokenHeader{"BackwardOffsets", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4,
+                     "tensor 'a': data_offsets end at 0 before they begin at 4"},
+        BrokenHeader{"OneOffset", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4]}})", 4,
+                     "data_offsets must be [begin, end]"},
+        BrokenHeader{"NoShape", R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4, "tensor 'a': shape is missing"},
+        BrokenHeader{"UnknownKey", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"scale":2}})", 4,
+                     "tensor 'a': unknown key 'scale'"},
+        BrokenHeader{
             "TensorTwice",
             R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
             2, "the key \"a\" appears twice"},
-        Broken{"NoObject", "[1, 2]", 0, "does not begin with '{'"},
-        Broken{"NumberInMetadata", R"({"__metadata__":{"format":1}})", 0, "'format' must be a string"}),
+        BrokenHeader{"NoObject", "[1, 2]", 0, "does not begin with '{'"},
+        BrokenHeader{"NumberInMetadata", R"({"__metadata__":{"format":1}})", 0, "'format' must be a string"}),
     [](const auto& broken) { return broken.param.name; });
 
 TEST(Safetensors, WrongHeaderLengthsAreRefused) {

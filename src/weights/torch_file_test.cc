@@ -27,13 +27,13 @@ PickledTensor good_tensor() {
   return {"w", WeightType::kF32, "0", 6, 0, {2, 3}, {3, 1}};
 }
 
-struct Broken {
+struct BrokenPickle {
   const char* name;
   PickledTensor tensor;
   const char* message;
 };
 
-class BrokenTensor : public testing::TestWithParam<Broken> {};
+class BrokenTensor : public testing::TestWithParam<BrokenPickle> {};
 
 TEST_P(BrokenTensor, IsRefusedByFileAndTensor) {
   const std::string file =
@@ -46,24 +46,27 @@ constexpr WeightType kF32 = WeightType::kF32;
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenTensor,
     testing::Values(
-        Broken{"MissingStorage", {"w", kF32, "1", 6, 0, {2, 3}, {3, 1}}, "its storage 1 is missing"},
-        Broken{"StorageTooSmall",
-               {"w", kF32, "0", 7, 0, {2, 3}, {3, 1}},
-               "its storage claims 7 elements of 4 bytes, but storage 0 has 24 bytes"},
-        Broken{"NegativeStorage", {"w", kF32, "0", -1, 0, {2, 3}, {3, 1}}, "its storage claims -1"},
-        Broken{"TooLarge",
-               {"w", kF32, "0", 6, 0, {3, 3}, {3, 1}},
-               "shape [3, 3], strides [3, 1] and offset 0 reach outside its storage of 6 elements"},
-        Broken{"OffsetOutside", {"w", kF32, "0", 6, 1, {2, 3}, {3, 1}}, "shape [2, 3], strides [3, 1] and offset 1"},
-        Broken{"NegativeOffset", {"w", kF32, "0", 6, -1, {2, 3}, {3, 1}}, "shape [2, 3], strides [3, 1] and offset -1"},
-        Broken{"NegativeSize", {"w", kF32, "0", 6, 0, {-2, 3}, {3, 1}}, "a shape of [-2, 3] is negative or overflows"},
-        Broken{"NegativeStride", {"w", kF32, "0", 6, 0, {2, 3}, {-3, 1}}, "shape [2, 3], strides [-3, 1]"},
-        Broken{"OverflowingStride", {"w", kF32, "0", 6, 0, {2, 3}, {INT64_MAX, INT64_MAX}}, "shape [2, 3]"},
-        Broken{"OverflowingShape", {"w", kF32, "0", 6, 0, {INT64_MAX, INT64_MAX}, {3, 1}}, "a shape of"},
-        Broken{"Repeated",
-               {"w", kF32, "0", 6, 0, {1'000'000, 1'000'000}, {0, 0}},
-               "a shape of [1000000, 1000000] repeats"},
-        Broken{"StridesMissing", {"w", kF32, "0", 6, 0, {2, 3}, {1}}, "its numbers of strides and sizes differ"}),
+        BrokenPickle{"MissingStorage", {"w", kF32, "1", 6, 0, {2, 3}, {3, 1}}, "its storage 1 is missing"},
+        BrokenPickle{"StorageTooSmall",
+                     {"w", kF32, "0", 7, 0, {2, 3}, {3, 1}},
+                     "its storage claims 7 elements of 4 bytes, but storage 0 has 24 bytes"},
+        BrokenPickle{"NegativeStorage", {"w", kF32, "0", -1, 0, {2, 3}, {3, 1}}, "its storage claims -1"},
+        BrokenPickle{"TooLarge",
+                     {"w", kF32, "0", 6, 0, {3, 3}, {3, 1}},
+                     "shape [3, 3], strides [3, 1] and offset 0 reach outside its storage of 6 elements"},
+        BrokenPickle{
+            "OffsetOutside", {"w", kF32, "0", 6, 1, {2, 3}, {3, 1}}, "shape [2, 3], strides [3, 1] and offset 1"},
+        BrokenPickle{
+            "NegativeOffset", {"w", kF32, "0", 6, -1, {2, 3}, {3, 1}}, "shape [2, 3], strides [3, 1] and offset -1"},
+        BrokenPickle{
+            "NegativeSize", {"w", kF32, "0", 6, 0, {-2, 3}, {3, 1}}, "a shape of [-2, 3] is negative or overflows"},
+        BrokenPickle{"NegativeStride", {"w", kF32, "0", 6, 0, {2, 3}, {-3, 1}}, "shape [2, 3], strides [-3, 1]"},
+        BrokenPickle{"OverflowingStride", {"w", kF32, "0", 6, 0, {2, 3}, {INT64_MAX, INT64_MAX}}, "shape [2, 3]"},
+        BrokenPickle{"OverflowingShape", {"w", kF32, "0", 6, 0, {INT64_MAX, INT64_MAX}, {3, 1}}, "a shape of"},
+        BrokenPickle{"Repeated",
+                     {"w", kF32, "0", 6, 0, {1'000'000, 1'000'000}, {0, 0}},
+                     "a shape of [1000000, 1000000] repeats"},
+        BrokenPickle{"StridesMissing", {"w", kF32, "0", 6, 0, {2, 3}, {1}}, "its numbers of strides and sizes differ"}),
     [](const auto& broken) { return broken.param.name; });
 
 TEST(TorchFile, WhatWeWriteIsReadBack) {

@@ -17,7 +17,7 @@ constexpr int kNumSteps = 6;
 
 enum class Way { kWhole, kSequential, kBlocks };
 
-struct Training {
+struct LibraryRun {
   Way way = Way::kBlocks;
   int num_ranks = 2;
   ShardOptions options{};
@@ -30,7 +30,7 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 // The loss of every step and the norm of its gradient. `forward` gives the loss of a batch.
 std::vector<double> train(World& world, Sharded& sharded, const std::function<at::Tensor(const Batch&)>& loss,
-                          const Training& run) {
+                          const LibraryRun& run) {
   Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-2, .weight_decay = 0.1});
   std::vector<double> numbers;
   for (int step = 0; step < kNumSteps; ++step) {
@@ -50,7 +50,7 @@ std::vector<double> train(World& world, Sharded& sharded, const std::function<at
   return numbers;
 }
 
-std::vector<double> train(World& world, const Training& run) {
+std::vector<double> train(World& world, const LibraryRun& run) {
   ShardOptions options = run.options;
   options.accumulates = run.num_micro_steps > 1;
   if (run.way == Way::kWhole) {
@@ -77,7 +77,7 @@ std::vector<double> train(World& world, const Training& run) {
       [&](const Batch& b) { return sharded.forward([&] { return loss_of(model.forward(b.x, sharded), b.y); }); }, run);
 }
 
-std::vector<double> numbers_of(const Training& run) {
+std::vector<double> numbers_of(const LibraryRun& run) {
   std::vector<double> numbers;
   WorldOptions options;
   options.comm_timeout = std::chrono::seconds(60);
@@ -166,221 +166,213 @@ TEST(Sharded, HalfWithItsLossScaleLearnsAlikeInEveryStrategy) {
 
 TEST(Sharded, OffloadingChangesNoBits) {
   const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.spread = {.strategy = "full_shard"}}});
-  EXPECT_EQ(numbers_of({
-    Way::kBlocks, 2, {
-      .spread = {.strategy = "zero2"}, .offload_optimizer = true
-    }}
-}), expected);
-  EXPECT_EQ(
-      numbers_of({
-  Way::kBlocks, 2, {
-    .spread = {.strategy = "full_shard"}, .offload_optimizer = true, .offload_parameters = true
-  }}
-  }),
-      expected);
-  }
+  const SpreadOptions optimizer{.strategy = "zero2", .offload_optimizer = true};
+  EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.spread = optimizer}}), expected);
+  const SpreadOptions all{.strategy = "full_shard", .offload_optimizer = true, .offload_parameters = true};
+  EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.spread = all}}), expected);
+}
 
-  TEST(Sharded, RecomputingGivesTheSameBits) {
-    const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.spread = {.strategy = "full_shard"}}});
-    EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.spread = {.strategy = "full_shard"}, .recomputes = true}}), expected);
-  }
+TEST(Sharded, RecomputingGivesTheSameBits) {
+  const std::vector<double> expected = numbers_of({Way::kBlocks, 2, {.spread = {.strategy = "full_shard"}}});
+  EXPECT_EQ(numbers_of({Way::kBlocks, 2, {.spread = {.strategy = "full_shard"}, .recomputes = true}}), expected);
+}
 
-  TEST(Sharded, EvaluatesWithoutGradients) {
-    run_thread_ranks(2, {}, [](World& world) {
-      BlockNet model, alone;
-      Sharded sharded(world, model, {.spread = {.strategy = "full_shard"}, .units = units_of<BlockImpl>(model)});
-      UnitRunner plain;
-      const at::NoGradGuard no_gradients;
-      const Batch batch = batch_of(0, 0, 1);
-      const at::Tensor logits = sharded.forward([&] { return model.forward(batch.x, sharded); });
-      EXPECT_TRUE(at::equal(logits, alone.forward(batch.x, plain)));
-      for (const at::Tensor& parameter : model.parameters()) EXPECT_EQ(parameter.storage().nbytes(), 0u);
-      int num_calls = 0;
-      sharded.forward([&] { ++num_calls; });  // nothing to return
-      EXPECT_EQ(num_calls, 1);
+TEST(Sharded, EvaluatesWithoutGradients) {
+  run_thread_ranks(2, {}, [](World& world) {
+    BlockNet model, alone;
+    Sharded sharded(world, model, {.spread = {.strategy = "full_shard"}, .units = units_of<BlockImpl>(model)});
+    UnitRunner plain;
+    const at::NoGradGuard no_gradients;
+    const Batch batch = batch_of(0, 0, 1);
+    const at::Tensor logits = sharded.forward([&] { return model.forward(batch.x, sharded); });
+    EXPECT_TRUE(at::equal(logits, alone.forward(batch.x, plain)));
+    for (const at::Tensor& parameter : model.parameters()) EXPECT_EQ(parameter.storage().nbytes(), 0u);
+    int num_calls = 0;
+    sharded.forward([&] { ++num_calls; });  // nothing to return
+    EXPECT_EQ(num_calls, 1);
+  });
+}
+
+TEST(Sharded, TheDivisorMayBeGiven) {
+  run_thread_ranks(2, {}, [](World& world) {
+    const auto norm = [&](double factor, double divisor) {
+      BlockNet model;
+      Sharded sharded(world, model, {.spread = {.strategy = "zero2"}});
+      Optimizer optimizer(sharded, Sgd{.learning_rate = 0.1, .momentum = 0.9});
+      const Batch batch = batch_of(0, world.rank(), 2);
+      sharded.backward(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y) * factor; }));
+      return optimizer.step({.divisor = divisor}).gradient_norm;
+    };
+    EXPECT_NEAR(norm(6, 12), norm(1, 0), 1e-6) << "sums over 6 rows a rank, 12 in all";
+  });
+}
+
+// --- wrong use ---
+
+// A model with blocks, sharded over two ranks, whose use goes wrong on both alike.
+struct Bench {
+  explicit Bench(World& world, const std::string& strategy = "full_shard")
+      : sharded(world, model, {.spread = {.strategy = strategy}, .units = units_of<BlockImpl>(model)}),
+        optimizer(sharded, AdamW{}),
+        batch(batch_of(0, world.rank(), 2)) {}
+  at::Tensor loss() {
+    return sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); });
+  }
+  BlockNet model;
+  Sharded sharded;
+  Optimizer optimizer;
+  Batch batch;
+};
+
+void with_bench(const std::function<void(Bench&)>& check) {
+  for (const char* strategy : {"ddp", "full_shard"}) {
+    SCOPED_TRACE(strategy);
+    run_thread_ranks(2, {}, [&](World& world) {
+      Bench bench(world, strategy);
+      check(bench);
     });
   }
+}
 
-  TEST(Sharded, TheDivisorMayBeGiven) {
-    run_thread_ranks(2, {}, [](World& world) {
-      const auto norm = [&](double factor, double divisor) {
-        BlockNet model;
-        Sharded sharded(world, model, {.spread = {.strategy = "zero2"}});
-        Optimizer optimizer(sharded, Sgd{.learning_rate = 0.1, .momentum = 0.9});
-        const Batch batch = batch_of(0, world.rank(), 2);
-        sharded.backward(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y) * factor; }));
-        return optimizer.step({.divisor = divisor}).gradient_norm;
-      };
-      EXPECT_NEAR(norm(6, 12), norm(1, 0), 1e-6) << "sums over 6 rows a rank, 12 in all";
-    });
-  }
-
-  // --- wrong use ---
-
-  // A model with blocks, sharded over two ranks, whose use goes wrong on both alike.
-  struct Bench {
-    explicit Bench(World& world, const std::string& strategy = "full_shard")
-        : sharded(world, model, {.spread = {.strategy = strategy}, .units = units_of<BlockImpl>(model)}),
-          optimizer(sharded, AdamW{}),
-          batch(batch_of(0, world.rank(), 2)) {}
-    at::Tensor loss() {
-      return sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); });
-    }
+TEST(ShardedRefuses, AnUnknownStrategy) {
+  run_thread_ranks(1, {}, [](World& world) {
     BlockNet model;
-    Sharded sharded;
-    Optimizer optimizer;
-    Batch batch;
-  };
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.spread = {.strategy = "fullshard"}}); }),
+                         "strategy 'fullshard' is not known, did you mean 'full_shard'?"));
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.compute_type = at::kInt}); }),
+                         "expected Float, BFloat16 or Half"));
+    torch::nn::Sequential empty;
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, *empty); }), "has no parameters to shard"));
+  });
+}
 
-  void with_bench(const std::function<void(Bench&)>& check) {
-    for (const char* strategy : {"ddp", "full_shard"}) {
-      SCOPED_TRACE(strategy);
-      run_thread_ranks(2, {}, [&](World& world) {
-        Bench bench(world, strategy);
-        check(bench);
-      });
+TEST(ShardedRefuses, CallsInTheWrongOrder) {
+  with_bench([](Bench& b) {
+    EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "call backward() first"));
+    EXPECT_TRUE(contains(message_of([&] {
+                           b.sharded.run(b.model.blocks[0], at::ones({1, kWidth}));
+                         }),
+                         "'block_0' was run outside forward()"));
+    const at::Tensor loss = b.loss();
+    b.sharded.backward(loss);
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "without a step between"));
+    b.optimizer.step();
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "needs a forward() before it"));
+    EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "call backward() first"));
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.accumulate(b.loss()); }), "ShardOptions::accumulates"));
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(b.loss().detach()); }), "the loss has no gradient"));
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.forward(b.batch.x); }), "is for a torch::nn::Sequential"));
+    EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "has an optimizer already"));
+    // None of this has harmed it.
+    const at::Tensor good = b.loss();
+    {
+      const at::NoGradGuard no_gradients;
+      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "evaluate before or after"));
     }
-  }
+    b.sharded.backward(good);
+    EXPECT_FALSE(b.optimizer.step().skipped);
+  });
+}
 
-  TEST(ShardedRefuses, AnUnknownStrategy) {
-    run_thread_ranks(1, {}, [](World& world) {
-      BlockNet model;
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.spread = {.strategy = "fullshard"}}); }),
-                           "strategy 'fullshard' is not known, did you mean 'full_shard'?"));
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.compute_type = at::kInt}); }),
-                           "expected Float, BFloat16 or Half"));
-      torch::nn::Sequential empty;
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, *empty); }), "has no parameters to shard"));
-    });
-  }
+TEST(ShardedRefuses, AStepAfterAccumulateAlone) {
+  run_thread_ranks(1, {}, [](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model, {.accumulates = true});
+    Optimizer optimizer(sharded, AdamW{});
+    const Batch batch = batch_of(0, 0, 1);
+    sharded.accumulate(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); }));
+    EXPECT_TRUE(contains(message_of([&] { optimizer.step(); }), "the last micro-step is backward()'s"));
+  });
+}
 
-  TEST(ShardedRefuses, CallsInTheWrongOrder) {
-    with_bench([](Bench& b) {
-      EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "call backward() first"));
-      EXPECT_TRUE(contains(message_of([&] {
-                             b.sharded.run(b.model.blocks[0], at::ones({1, kWidth}));
-                           }),
-                           "'block_0' was run outside forward()"));
-      const at::Tensor loss = b.loss();
-      b.sharded.backward(loss);
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "without a step between"));
-      b.optimizer.step();
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "needs a forward() before it"));
-      EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "call backward() first"));
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.accumulate(b.loss()); }), "ShardOptions::accumulates"));
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(b.loss().detach()); }), "the loss has no gradient"));
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.forward(b.batch.x); }), "is for a torch::nn::Sequential"));
-      EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "has an optimizer already"));
-      // None of this has harmed it.
-      const at::Tensor good = b.loss();
-      {
-        const at::NoGradGuard no_gradients;
-        EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "evaluate before or after"));
-      }
-      b.sharded.backward(good);
-      EXPECT_FALSE(b.optimizer.step().skipped);
-    });
-  }
+TEST(ShardedRefuses, CallsWithinAPass) {
+  run_thread_ranks(1, {}, [](World& world) {
+    Bench b(world);
+    const std::string message =
+        message_of([&] { b.sharded.forward([&] { b.sharded.forward([&] { return b.batch.x; }); }); });
+    EXPECT_TRUE(contains(message, "forward() was called inside forward()"));
+    // An exception in a pass leaves units in no known state.
+    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "cannot be used any more, since forward() failed"));
+  });
+}
 
-  TEST(ShardedRefuses, AStepAfterAccumulateAlone) {
-    run_thread_ranks(1, {}, [](World& world) {
-      BlockNet model;
-      Sharded sharded(world, model, {.accumulates = true});
-      Optimizer optimizer(sharded, AdamW{});
-      const Batch batch = batch_of(0, 0, 1);
-      sharded.accumulate(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); }));
-      EXPECT_TRUE(contains(message_of([&] { optimizer.step(); }), "the last micro-step is backward()'s"));
-    });
-  }
+TEST(ShardedRefuses, AModelThatWasChangedAfterSharding) {
+  with_bench([](Bench& b) {
+    b.model.stem->weight.set_requires_grad(false);
+    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "'stem.weight' was frozen after the model was sharded"));
+    b.model.stem->weight.set_requires_grad(true);
+    b.sharded.backward(b.loss());
+    b.model.register_parameter("extra", at::ones({3}));
+    EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "'extra' was added after the model was sharded"));
+  });
+  with_bench([](Bench& b) {
+    b.sharded.backward(b.loss());
+    b.model.head->bias = b.model.head->register_parameter("bias_2", at::ones({kNumClasses}));
+    EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "'head.bias_2' was added"));
+  });
+  run_thread_ranks(1, {}, [](World& world) {
+    Bench b(world);
+    b.model.to(at::kDouble);
+    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "'stem.weight' was converted, moved or given other data"));
+  });
+}
 
-  TEST(ShardedRefuses, CallsWithinAPass) {
-    run_thread_ranks(1, {}, [](World& world) {
-      Bench b(world);
-      const std::string message =
-          message_of([&] { b.sharded.forward([&] { b.sharded.forward([&] { return b.batch.x; }); }); });
-      EXPECT_TRUE(contains(message, "forward() was called inside forward()"));
-      // An exception in a pass leaves units in no known state.
-      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "cannot be used any more, since forward() failed"));
-    });
-  }
+TEST(ShardedRefuses, UnitsThatAreNotOfTheModel) {
+  run_thread_ranks(1, {}, [](World& world) {
+    BlockNet model, other;
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = units_of<BlockImpl>(other)}); }),
+                         "unit 'block_0' (tessera::BlockImpl) is no submodule of the model"));
+    EXPECT_TRUE(
+        contains(message_of([&] { units_of<PlainNet>(model); }), "has no submodule of class tessera::PlainNet"));
+    std::vector<Unit> nested = units_of<Block>(model);  // the holder's name does as well
+    nested.push_back({"", "", model.blocks[1]->inner.get()});
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }),
+                         "unit 'block_1.inner' lies within unit 'block_1'"));
+    nested.back() = nested.front();
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }), "stands twice"));
+  });
+}
 
-  TEST(ShardedRefuses, AModelThatWasChangedAfterSharding) {
-    with_bench([](Bench& b) {
-      b.model.stem->weight.set_requires_grad(false);
-      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "'stem.weight' was frozen after the model was sharded"));
-      b.model.stem->weight.set_requires_grad(true);
-      b.sharded.backward(b.loss());
-      b.model.register_parameter("extra", at::ones({3}));
-      EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "'extra' was added after the model was sharded"));
-    });
-    with_bench([](Bench& b) {
-      b.sharded.backward(b.loss());
-      b.model.head->bias = b.model.head->register_parameter("bias_2", at::ones({kNumClasses}));
-      EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "'head.bias_2' was added"));
-    });
-    run_thread_ranks(1, {}, [](World& world) {
-      Bench b(world);
-      b.model.to(at::kDouble);
-      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "'stem.weight' was converted, moved or given other data"));
-    });
-  }
+TEST(ShardedRefuses, ToRunAModuleOfAnotherModel) {
+  run_thread_ranks(1, {}, [](World& world) {
+    Bench b(world);
+    BlockNet other;
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.forward([&] { return other.forward(b.batch.x, b.sharded); }); }),
+                         "is not of the model that was sharded"));
+  });
+}
 
-  TEST(ShardedRefuses, UnitsThatAreNotOfTheModel) {
-    run_thread_ranks(1, {}, [](World& world) {
-      BlockNet model, other;
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = units_of<BlockImpl>(other)}); }),
-                           "unit 'block_0' (tessera::BlockImpl) is no submodule of the model"));
-      EXPECT_TRUE(
-          contains(message_of([&] { units_of<PlainNet>(model); }), "has no submodule of class tessera::PlainNet"));
-      std::vector<Unit> nested = units_of<Block>(model);  // the holder's name does as well
-      nested.push_back({"", "", model.blocks[1]->inner.get()});
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }),
-                           "unit 'block_1.inner' lies within unit 'block_1'"));
-      nested.back() = nested.front();
-      EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }), "stands twice"));
-    });
-  }
+TEST(ShardedRefuses, APartOfAUnitOutsideIt) {
+  run_thread_ranks(1, {}, [](World& world) {
+    Bench b(world);
+    EXPECT_TRUE(
+        contains(message_of([&] {
+                   b.sharded.forward([&] { return b.sharded.run(b.model.blocks[0]->inner, at::ones({1, kWidth})); });
+                 }),
+                 "'block_0.inner' was run outside unit 'block_0'"));
+  });
+}
 
-  TEST(ShardedRefuses, ToRunAModuleOfAnotherModel) {
-    run_thread_ranks(1, {}, [](World& world) {
-      Bench b(world);
-      BlockNet other;
-      EXPECT_TRUE(contains(message_of([&] { b.sharded.forward([&] { return other.forward(b.batch.x, b.sharded); }); }),
-                           "is not of the model that was sharded"));
-    });
-  }
+TEST(ShardedRefuses, ABlockThatIsCalledDirectlyWhereItIsReleased) {
+  run_thread_ranks(2, {}, [](World& world) {
+    Bench b(world);
+    b.model.calls_directly = true;
+    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "unit 'block_0' had not been run"));
+  });
+}
 
-  TEST(ShardedRefuses, APartOfAUnitOutsideIt) {
-    run_thread_ranks(1, {}, [](World& world) {
-      Bench b(world);
-      EXPECT_TRUE(
-          contains(message_of([&] {
-                     b.sharded.forward([&] { return b.sharded.run(b.model.blocks[0]->inner, at::ones({1, kWidth})); });
-                   }),
-                   "'block_0.inner' was run outside unit 'block_0'"));
-    });
-  }
+TEST(ShardedRefuses, OptionsOutOfTheirRange) {
+  run_thread_ranks(1, {}, [](World& world) {
+    BlockNet model;
+    Sharded sharded(world, model);
+    EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, AdamW{.beta1 = 1}); }), "beta1 is 1"));
+    EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, AdamW{.learning_rate = -1}); }), "learning_rate is -1"));
+    EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, Sgd{.nesterov = true}); }), "nesterov needs momentum"));
+    Optimizer optimizer(sharded, Sgd{});
+    EXPECT_TRUE(contains(message_of([&] { optimizer.step({.max_norm = -1}); }), "max_norm is -1"));
+    EXPECT_TRUE(contains(message_of([&] { optimizer.set_learning_rate(0.0 / 0.0); }), "learning_rate is"));
+  });
+}
 
-  TEST(ShardedRefuses, ABlockThatIsCalledDirectlyWhereItIsReleased) {
-    run_thread_ranks(2, {}, [](World& world) {
-      Bench b(world);
-      b.model.calls_directly = true;
-      EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "unit 'block_0' had not been run"));
-    });
-  }
-
-  TEST(ShardedRefuses, OptionsOutOfTheirRange) {
-    run_thread_ranks(1, {}, [](World& world) {
-      BlockNet model;
-      Sharded sharded(world, model);
-      EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, AdamW{.beta1 = 1}); }), "beta1 is 1"));
-      EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, AdamW{.learning_rate = -1}); }), "learning_rate is -1"));
-      EXPECT_TRUE(contains(message_of([&] { Optimizer(sharded, Sgd{.nesterov = true}); }), "nesterov needs momentum"));
-      Optimizer optimizer(sharded, Sgd{});
-      EXPECT_TRUE(contains(message_of([&] { optimizer.step({.max_norm = -1}); }), "max_norm is -1"));
-      EXPECT_TRUE(contains(message_of([&] { optimizer.set_learning_rate(0.0 / 0.0); }), "learning_rate is"));
-    });
-  }
-
-  }  // namespace
-  }  // namespace tessera
+}  // namespace
+}  // namespace tessera

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kNumSteps = 6, kNumMicroSteps = 2, kRows = 4, kWidth = 6;
+constexpr std::int64_t kNumUpdates = 6, kNumMicroSteps = 2, kRows = 4, kWidth = 6;
 constexpr double kRate = 0.05, kMaxNorm = 0.5;
 
 struct DoorBlockImpl : torch::nn::Module {
@@ -47,10 +47,10 @@ class DoorModel : public UnitModel {
   std::vector<Unit> units_;
 };
 
-struct Batch {
+struct DoorBatch {
   at::Tensor x, y;
 };
-Batch batch_of(std::int64_t step, std::int64_t micro_step, int rank, at::ScalarType type) {
+DoorBatch door_batch(std::int64_t step, std::int64_t micro_step, int rank, at::ScalarType type) {
   const auto x = at::arange(kRows * kWidth, at::kFloat)
                      .add(static_cast<double>(step * 31 + micro_step * 7 + rank * 3))
                      .mul(0.7)
@@ -63,8 +63,8 @@ class DoorTask : public TrainTask {
  public:
   DoorTask(World& world, at::ScalarType type) : world_(world), type_(type) {}
   UnitModel& model() override { return model_; }
-  std::int64_t num_rows() const override { return kRows * kNumMicroSteps * kNumSteps * world_.size(); }
-  std::int64_t num_batches() const override { return kNumMicroSteps * kNumSteps; }
+  std::int64_t num_rows() const override { return kRows * kNumMicroSteps * kNumUpdates * world_.size(); }
+  std::int64_t num_batches() const override { return kNumMicroSteps * kNumUpdates; }
   std::int64_t num_eval_rows() const override { return 0; }
   UpdateShape begin_update(const Update& update) override {
     step_ = update.step;
@@ -72,7 +72,7 @@ class DoorTask : public TrainTask {
     return {kNumMicroSteps, kRows * kNumMicroSteps * world_.size()};
   }
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t, double) override {
-    const Batch batch = batch_of(step_, micro_step_++, world_.rank(), type_);
+    const DoorBatch batch = door_batch(step_, micro_step_++, world_.rank(), type_);
     return model_.loss_sum(batch.x, batch.y, runner);
   }
   Totals evaluate(UnitRunner&, const std::function<void(std::int64_t, std::int64_t)>&) override { return {}; }
@@ -146,9 +146,9 @@ TEST_P(TwoDoors, GiveTheSameBits) {
                      .recomputes = door.recomputes});
     Optimizer optimizer(sharded, AdamW{.learning_rate = kRate, .weight_decay = 0.01});
     const double mean = 1.0 / static_cast<double>(kRows * kNumMicroSteps * world.size());
-    for (std::int64_t step = 1; step <= kNumSteps; ++step) {
+    for (std::int64_t step = 1; step <= kNumUpdates; ++step) {
       for (std::int64_t micro_step = 0; micro_step < kNumMicroSteps; ++micro_step) {
-        const Batch batch = batch_of(step, micro_step, world.rank(), door.type);
+        const DoorBatch batch = door_batch(step, micro_step, world.rank(), door.type);
         const at::Tensor loss = sharded.forward([&] { return model.loss_sum(batch.x, batch.y, sharded) * mean; });
         micro_step + 1 < kNumMicroSteps ? sharded.accumulate(loss) : sharded.backward(loss);
       }
@@ -193,7 +193,7 @@ TEST(MetaModel, StartsWithValuesThatAreSuppliedUnitByUnit) {
          }});
     EXPECT_EQ(num_asked, world.rank() == 0 ? static_cast<int>(values.size()) : 0) << "rank 0's are sent";
     const at::NoGradGuard no_gradients;
-    const Batch batch = batch_of(1, 0, 0, at::kFloat);
+    const DoorBatch batch = door_batch(1, 0, 0, at::kFloat);
     UnitRunner runner;
     const at::Tensor expected = plain.loss_sum(batch.x, batch.y, runner);
     const at::Tensor loss = sharded.forward([&] { return model.loss_sum(batch.x, batch.y, sharded); });

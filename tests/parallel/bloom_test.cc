@@ -14,7 +14,7 @@ namespace {
 constexpr int kNumSteps = 5;
 constexpr double kDropout = 0.1;
 
-struct Training {
+struct BloomRun {
   bool is_bloom = true;
   at::ScalarType type = at::kFloat;
   std::string strategy = "ddp";
@@ -23,12 +23,12 @@ struct Training {
   bool checkpointed = false;
 };
 
-std::shared_ptr<LanguageModel> model_of(const Training& run) {
+std::shared_ptr<LanguageModel> model_of(const BloomRun& run) {
   if (run.is_bloom) return small_bloom(kDropout);
   return small_gpt(kDropout);
 }
 
-EngineOptions options_of(const Training& run) {
+EngineOptions bloom_options(const BloomRun& run) {
   EngineOptions options;
   options.spread.strategy = run.strategy;
   options.types = {run.type, run.type, false};
@@ -46,10 +46,10 @@ kernels::LossSum forward(LanguageModel& model, const PackedBatch& batch, Engine&
   return model.loss(batch, checkpointed ? recomputing : static_cast<UnitRunner&>(engine));
 }
 
-std::vector<double> losses_of(World& world, const Training& run) {
+std::vector<double> losses_of(World& world, const BloomRun& run) {
   const auto model = model_of(run);
   initialise(*model, 1 + static_cast<std::uint64_t>(world.rank()));  // rank 0's values reach the others
-  Engine engine(world, *model, model->units(), options_of(run));
+  Engine engine(world, *model, model->units(), bloom_options(run));
   ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
   std::vector<double> losses;
   for (int step = 0; step < kNumSteps; ++step) {
@@ -67,7 +67,7 @@ std::vector<double> losses_of(World& world, const Training& run) {
 }
 
 // Of rank 0: each step's loss over all ranks, and the norm of its gradient.
-std::vector<double> losses_of(const Training& run) {
+std::vector<double> losses_of(const BloomRun& run) {
   std::vector<double> losses;
   WorldOptions options;
   options.ranks_per_node = run.ranks_per_node;
@@ -81,7 +81,7 @@ std::vector<double> losses_of(const Training& run) {
 
 class TextModelUnderEngine : public testing::TestWithParam<std::tuple<bool, at::ScalarType>> {
  protected:
-  Training training(const std::string& strategy, int num_ranks = 2) const {
+  BloomRun training(const std::string& strategy, int num_ranks = 2) const {
     return {.is_bloom = std::get<0>(GetParam()),
             .type = std::get<1>(GetParam()),
             .strategy = strategy,
@@ -94,7 +94,7 @@ TEST_P(TextModelUnderEngine, EveryStrategyGivesTheSameBitsWithAndWithoutCheckpoi
   EXPECT_LT(expected[2 * kNumSteps - 2], expected[0]) << "it learns";
   for (const std::string strategy : {"ddp", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op"}) {
     for (const bool checkpointed : {false, true}) {
-      Training run = training(strategy);
+      BloomRun run = training(strategy);
       run.checkpointed = checkpointed;
       EXPECT_EQ(losses_of(run), expected) << strategy << (checkpointed ? ", checkpointed" : "");
     }
@@ -103,7 +103,7 @@ TEST_P(TextModelUnderEngine, EveryStrategyGivesTheSameBitsWithAndWithoutCheckpoi
 
 TEST_P(TextModelUnderEngine, HybridGivesTheBitsOfFlatRanks) {
   for (const int ranks_per_node : {1, 2}) {
-    Training flat = training("ddp"), hybrid = training("hybrid_shard");
+    BloomRun flat = training("ddp"), hybrid = training("hybrid_shard");
     flat.ranks_per_node = hybrid.ranks_per_node = ranks_per_node;
     const std::vector<double> expected = losses_of(flat);
     EXPECT_EQ(losses_of(hybrid), expected) << ranks_per_node << " ranks a node";
@@ -115,7 +115,7 @@ TEST_P(TextModelUnderEngine, HybridGivesTheBitsOfFlatRanks) {
 TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
   const std::vector<double> expected = losses_of(training("single", 1));
   for (const std::string strategy : {"ddp", "zero2", "full_shard", "hybrid_shard"}) {
-    Training run = training(strategy, 1);
+    BloomRun run = training(strategy, 1);
     EXPECT_EQ(losses_of(run), expected) << strategy;
     run.checkpointed = true;
     EXPECT_EQ(losses_of(run), expected) << strategy << ", checkpointed";
@@ -126,7 +126,7 @@ TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
 // embedding's.
 TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
   for (const bool checkpointed : {false, true}) {
-    Training run = training("single", 1);
+    BloomRun run = training("single", 1);
     const auto alone = model_of(run), spread = model_of(run);
     alone->to(run.type);
     UnitRunner plain;
@@ -134,7 +134,7 @@ TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
     spread->set_dropout_seed(3);
     alone->loss(batch_of(0, 0), plain).sum.backward();
     run_thread_ranks(1, {}, [&](World& world) {
-      Engine engine(world, *spread, spread->units(), options_of(run));
+      Engine engine(world, *spread, spread->units(), bloom_options(run));
       engine.backward(forward(*spread, batch_of(0, 0), engine, checkpointed).sum);
       engine.wait_for_gradients();
       std::size_t num_compared = 0;
@@ -153,10 +153,10 @@ TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
 
 // Nothing stays gathered after a pass without gradients, and checkpointing changes nothing in it.
 TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
-  const Training run = training("full_shard");
+  const BloomRun run = training("full_shard");
   run_thread_ranks(run.num_ranks, {}, [&](World& world) {
     const auto model = model_of(run);
-    Engine engine(world, *model, model->units(), options_of(run));
+    Engine engine(world, *model, model->units(), bloom_options(run));
     model->eval();
     const at::NoGradGuard no_grad;
     const double first = forward(*model, batch_of(0, 0), engine, false).sum.item<double>();
@@ -166,7 +166,7 @@ TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
 }
 
 TEST_P(TextModelUnderEngine, GeneratesWhatTheModelAloneGenerates) {
-  const Training run = training("full_shard");
+  const BloomRun run = training("full_shard");
   const std::vector<TokenIds> prompts = {{1, 2, 3}, {4}, {5, 6, 7, 8}};
   const auto alone = model_of(run);
   alone->to(run.type);
@@ -174,7 +174,7 @@ TEST_P(TextModelUnderEngine, GeneratesWhatTheModelAloneGenerates) {
   const std::vector<TokenIds> expected = generate(*alone, prompts, {}, plain);
   run_thread_ranks(run.num_ranks, {}, [&](World& world) {
     const auto model = model_of(run);
-    Engine engine(world, *model, model->units(), options_of(run));
+    Engine engine(world, *model, model->units(), bloom_options(run));
     const at::NoGradGuard no_grad;
     const auto pass = engine.forward();
     EXPECT_EQ(generate(*model, prompts, {}, engine), expected) << "rank " << world.rank();

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "model/checkpointing.h"
 #include "parallel/chain_model.h"
+#include "parallel/engine_options.h"
 #include "parallel/sharded_optimizer.h"
 
 namespace tessera {
@@ -15,12 +16,6 @@ namespace {
 
 const std::vector<std::string> kRows = {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard"};
 constexpr std::int64_t kNumel = 25;  // of a weight
-
-EngineOptions options_of(const std::string& strategy) {
-  EngineOptions options;
-  options.spread.strategy = strategy;
-  return options;
-}
 
 // The blocks' weights' gradients of two ranks, by plain autograd.
 std::vector<at::Tensor> plain_gradients(const std::vector<std::size_t>& order) {

@@ -5,17 +5,12 @@
 #include "comm/flight_recorder.h"
 #include "core/error.h"
 #include "model/checkpointing.h"
+#include "parallel/engine_options.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 
 namespace tessera {
 namespace {
-
-EngineOptions options_of(const std::string& strategy) {
-  EngineOptions options;
-  options.spread.strategy = strategy;
-  return options;
-}
 
 // Two blocks whose weights are matrices; `order` says which runs when, on every rank.
 struct TwoBlocks : UnitModel {

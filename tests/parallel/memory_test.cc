@@ -10,14 +10,14 @@
 namespace tessera {
 namespace {
 
-struct Case {
+struct MemoryCase {
   std::string strategy;
   int num_ranks = 2;
   at::ScalarType type = at::kFloat;
   int num_micro_steps = 1;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const MemoryCase& c, std::ostream* out) {
   *out << c.strategy << " on " << c.num_ranks << " ranks, " << c10::toString(c.type) << ", " << c.num_micro_steps;
 }
 
@@ -35,10 +35,10 @@ Sums formula(Engine& engine, const EngineOptions& options) {
   return sums;
 }
 
-class Memory : public testing::TestWithParam<Case> {};
+class Memory : public testing::TestWithParam<MemoryCase> {};
 
 TEST_P(Memory, OfStateIsTheFormulaToTheByte) {
-  const Case& with = GetParam();
+  const MemoryCase& with = GetParam();
   start_counting_cpu_memory();
   const std::int64_t before = live_cpu_bytes();
   run_thread_ranks(with.num_ranks, {}, [&](World& world) {
@@ -78,8 +78,8 @@ TEST_P(Memory, OfStateIsTheFormulaToTheByte) {
   });
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<MemoryCase> cases() {
+  std::vector<MemoryCase> all;
   for (const char* strategy : {"ddp", "zero1", "zero2", "full_shard", "shard_grad_op"}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       for (const int ranks : {1, 2, 3}) all.push_back({strategy, ranks, type, 1});

@@ -95,7 +95,7 @@ class InStep : public UnitRunner {
   std::barrier<>& barrier_;
 };
 
-struct Training {
+struct PeakRun {
   std::string model, strategy;
   at::ScalarType type = at::kFloat;
   int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
@@ -109,7 +109,7 @@ struct Training {
   }
 };
 
-MemoryPlanOptions plan_options(const Training& run, bool reductions_take_time) {
+MemoryPlanOptions plan_options(const PeakRun& run, bool reductions_take_time) {
   MemoryPlanOptions options;
   options.spread = SpreadOptions{.strategy = run.strategy,
                                  .offload_optimizer = run.offload_optimizer,
@@ -130,7 +130,7 @@ struct Measured {
 };
 
 // Of each rank. `in_step`: as InStep says; else ranks run as they like.
-std::vector<Measured> measure(const Training& run, bool in_step) {
+std::vector<Measured> measure(const PeakRun& run, bool in_step) {
   start_counting_cpu_memory();
   std::vector<Measured> of_rank(static_cast<std::size_t>(run.num_ranks));
   std::barrier<> barrier(run.num_ranks);
@@ -179,7 +179,7 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
   return of_rank;
 }
 
-MemoryPlan plan_of(const Training& run, bool reductions_take_time) {
+MemoryPlan plan_of(const PeakRun& run, bool reductions_take_time) {
   const Subject subject = subject_of(run.model, run.type);
   return plan_memory(planned_units(*subject.model, subject.model->units()), subject.step.get(),
                      plan_options(run, reductions_take_time));
@@ -188,7 +188,7 @@ MemoryPlan plan_of(const Training& run, bool reductions_take_time) {
 double largest_deviation = 0;  // so far, in %
 
 // Device and host are one memory here.
-void expect_planned(const Training& run) {
+void expect_planned(const PeakRun& run) {
   const MemoryPlan plan = plan_of(run, false);
   const std::int64_t resident = plan.resident.total() + plan.host.total();
   const std::int64_t peak = plan.peak.total() + plan.host.total();
@@ -215,7 +215,7 @@ class PeakOf : public testing::TestWithParam<Parameters> {
     }
   }
   static void TearDownTestSuite() { fmt::print("planned peaks are at most {:.2f} % off\n", largest_deviation); }
-  Training run(const std::string& strategy) const {
+  PeakRun run(const std::string& strategy) const {
     const auto& [model, type, num_ranks] = GetParam();
     return {.model = model, .strategy = strategy, .type = type, .num_ranks = num_ranks};
   }
@@ -231,7 +231,7 @@ class PeakOf : public testing::TestWithParam<Parameters> {
 TEST_P(PeakOf, EveryRowIsAsPlanned) {
   for (const std::string& strategy : strategies()) {
     for (const int num_micro_steps : {1, 3}) {
-      Training one = run(strategy);
+      PeakRun one = run(strategy);
       one.num_micro_steps = num_micro_steps;
       if (strategy == "hybrid_shard" && one.num_ranks == 4) one.ranks_per_node = 2;
       expect_planned(one);
@@ -241,7 +241,7 @@ TEST_P(PeakOf, EveryRowIsAsPlanned) {
 
 TEST_P(PeakOf, CheckpointedActivationsAreAsPlanned) {
   for (const std::string strategy : {"ddp", "zero2", "full_shard"}) {
-    Training one = run(strategy);
+    PeakRun one = run(strategy);
     one.checkpointed = true;
     expect_planned(one);
   }
@@ -250,7 +250,7 @@ TEST_P(PeakOf, CheckpointedActivationsAreAsPlanned) {
 TEST_P(PeakOf, OffloadIsAsPlanned) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard"}) {
     for (const int num_micro_steps : {1, 3}) {
-      Training one = run(strategy);
+      PeakRun one = run(strategy);
       one.num_micro_steps = num_micro_steps;
       one.offload_optimizer = true;
       expect_planned(one);
@@ -266,7 +266,7 @@ TEST_P(PeakOf, OffloadIsAsPlanned) {
 // Ranks that run as they like hold at most the reductions that the plan allows.
 TEST_P(PeakOf, FreeRanksStayWithinThePlan) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard", "shard_grad_op"}) {
-    const Training one = run(strategy);
+    const PeakRun one = run(strategy);
     const MemoryPlan plan = plan_of(one, true);
     for (const Measured& found : measure(one, /*in_step=*/false)) {
       EXPECT_LE(static_cast<double>(found.peak), (1 + kTolerance) * static_cast<double>(plan.peak.total()))

@@ -96,12 +96,12 @@ Training how_of(const std::string& model) {
   return how;
 }
 
-struct Case {
+struct ReferenceCase {
   const char* name;
   int num_micro_steps;
   double max_norm;  // 0: gradients are not clipped
 };
-constexpr Case kCases[] = {{"plain", 1, 0}, {"clipped", 1, 0.5}, {"accumulated", 4, 0}};
+constexpr ReferenceCase kCases[] = {{"plain", 1, 0}, {"clipped", 1, 0.5}, {"accumulated", 4, 0}};
 
 std::vector<double> numbers(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel()};
@@ -127,7 +127,7 @@ TEST_P(PyTorchReference, EveryRowGivesTheLossesOfDistributedDataParallelAndOfFsd
     return std::make_unique<TextReference>(file, rank);
   };
   Training how = how_of(model);
-  for (const Case& tested : kCases) {
+  for (const ReferenceCase& tested : kCases) {
     how.num_micro_steps = tested.num_micro_steps;
     how.max_norm = tested.max_norm;
     for (const Row& row : rows_of_table(kNumRanks)) {

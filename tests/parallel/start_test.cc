@@ -8,6 +8,7 @@
 #include "model/bloom.h"
 #include "model/initialise.h"
 #include "monitor/cpu_tensors.h"
+#include "parallel/engine_options.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_selection.h"
@@ -22,12 +23,6 @@ BloomConfig small_bloom() {
   config.num_layers = 6;
   config.num_heads = 4;
   return config;
-}
-
-EngineOptions options_of(const std::string& strategy) {
-  EngineOptions options;
-  options.spread.strategy = strategy;
-  return options;
 }
 
 ParameterSource initialised(const LanguageModel& model) {

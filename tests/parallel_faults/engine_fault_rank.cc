@@ -74,7 +74,7 @@ std::vector<at::Tensor> use_up_memory() {
   return held;
 }
 
-EngineOptions options_of(const std::string& strategy, bool offloads = false) {
+EngineOptions offloading_options(const std::string& strategy, bool offloads = false) {
   EngineOptions options;
   options.spread = SpreadOptions{.strategy = strategy, .offload_optimizer = offloads};
   options.host_memory_is_separate = offloads;
@@ -83,7 +83,7 @@ EngineOptions options_of(const std::string& strategy, bool offloads = false) {
 
 int run_out_of_memory(World& world, const std::string& strategy) {
   LargeModel model;
-  Engine engine(world, model, model.units(), options_of(strategy));
+  Engine engine(world, model, model.units(), offloading_options(strategy));
   std::vector<at::Tensor> held;
   if (world.rank() == kCulprit) {
     held = use_up_memory();
@@ -104,7 +104,7 @@ struct Training {
   Training(World& in, const std::string& what, const std::string& strategy)
       : world(in),
         fault(what),
-        engine(world, model, model.units(), options_of(strategy, what == "background")),
+        engine(world, model, model.units(), offloading_options(strategy, what == "background")),
         optimizer(engine, choose_optimizer("adamw"),
                   what == "background" ? HostUpdates::kInBackground : HostUpdates::kAtOnce) {}
 
@@ -171,7 +171,7 @@ int train(World& world, const std::string& fault, const std::string& strategy) {
 int build_another_model(World& world, const std::string& strategy) {
   SmallModel model(world.rank() == kCulprit ? 2 : 3);
   if (world.rank() == kCulprit) note_time();
-  Engine engine(world, model, model.units(), options_of(strategy));
+  Engine engine(world, model, model.units(), offloading_options(strategy));
   return 0;
 }
 

@@ -16,15 +16,15 @@ namespace {
 const std::vector<std::string> kRows = {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard"};
 
 // A model under the engine on one rank of several.
-struct Training {
+struct MisusedRun {
   SmallModel model;
   Engine engine;
   ShardedOptimizer optimizer{engine, choose_optimizer("adamw")};
   at::Tensor ids;
 
-  Training(World& world, const EngineOptions& options)
+  MisusedRun(World& world, const EngineOptions& options)
       : engine(world, model, model.units(), options), ids(at::arange(8) + world.rank()) {}
-  Training(World& world, const std::string& strategy) : Training(world, options_of(strategy)) {}
+  MisusedRun(World& world, const std::string& strategy) : MisusedRun(world, options_of(strategy)) {}
 
   at::Tensor forward() { return forward(engine); }
   at::Tensor forward(UnitRunner& runner) {
@@ -52,16 +52,16 @@ std::string message_when(const std::function<void()>& use) {
   return "nothing was refused";
 }
 
-void on_two_ranks(const std::string& strategy, const std::function<void(Training&)>& body) {
+void on_two_ranks(const std::string& strategy, const std::function<void(MisusedRun&)>& body) {
   run_thread_ranks(2, {}, [&](World& world) {
-    Training training(world, strategy);
+    MisusedRun training(world, strategy);
     body(training);
   });
 }
 
 TEST(Misuse, AnUpdateBeforeBackwardIsRefused) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {
+    on_two_ranks(row, [](MisusedRun& t) {
       EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before update()"));
     });
   }
@@ -69,7 +69,7 @@ TEST(Misuse, AnUpdateBeforeBackwardIsRefused) {
 
 TEST(Misuse, ASecondUpdateIsRefused) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {
+    on_two_ranks(row, [](MisusedRun& t) {
       t.step();
       const std::vector<at::Tensor> before = t.masters();
       EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before update()"));
@@ -83,7 +83,7 @@ TEST(Misuse, AnUpdateBeforeTheLastMicroStepIsRefused) {
     run_thread_ranks(2, {}, [&](World& world) {
       EngineOptions options = options_of(row);
       options.types.accumulates = true;
-      Training t(world, options);
+      MisusedRun t(world, options);
       t.engine.backward(t.forward(), /*last_micro_step=*/false);
       EXPECT_TRUE(contains(message_when([&] { t.update(); }), "said that another micro-step follows"));
     });
@@ -92,7 +92,7 @@ TEST(Misuse, AnUpdateBeforeTheLastMicroStepIsRefused) {
 
 TEST(Misuse, ASecondBackwardIsRefused) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {
+    on_two_ranks(row, [](MisusedRun& t) {
       const at::Tensor loss = t.forward();
       t.engine.backward(loss);
       EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "backward() without a forward pass"));
@@ -105,7 +105,7 @@ TEST(Misuse, ASecondBackwardIsRefused) {
 // Some rows would add to it, others forget it.
 TEST(Misuse, AGradientThatNobodyUsedIsNotAddedTo) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {
+    on_two_ranks(row, [](MisusedRun& t) {
       t.engine.backward(t.forward());
       const at::Tensor loss = t.forward();
       EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "the last one's gradient was used"));
@@ -118,7 +118,7 @@ TEST(Misuse, AGradientThatNobodyUsedIsNotAddedTo) {
 // An older loss after a newer forward: libtorch's own words, with the place.
 TEST(Misuse, AGraphThatWasPassedBackIsNamedAsSuch) {
   const std::vector<std::string> messages = messages_of(2, [](World& world) {
-    Training t(world, "full_shard");
+    MisusedRun t(world, "full_shard");
     const at::Tensor loss = t.forward();
     t.engine.backward(loss);
     t.update();
@@ -132,7 +132,7 @@ TEST(Misuse, AGraphThatWasPassedBackIsNamedAsSuch) {
 }
 
 TEST(Misuse, ALossWithoutAGraphIsRefused) {
-  on_two_ranks("full_shard", [](Training& t) {
+  on_two_ranks("full_shard", [](MisusedRun& t) {
     t.forward();
     EXPECT_TRUE(contains(message_when([&] { t.engine.backward(at::ones({})); }), "does not require grad"));
   });
@@ -140,7 +140,7 @@ TEST(Misuse, ALossWithoutAGraphIsRefused) {
 
 TEST(Misuse, AUnitOutsideAPassIsRefused) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {
+    on_two_ranks(row, [](MisusedRun& t) {
       const auto run = [&] {
         t.engine.run(t.model.units()[0], at::ones({2, 33}), [](const at::Tensor& x) { return x; });
       };
@@ -152,7 +152,7 @@ TEST(Misuse, AUnitOutsideAPassIsRefused) {
 }
 
 TEST(Misuse, AForeignUnitIsRefused) {
-  on_two_ranks("full_shard", [](Training& t) {
+  on_two_ranks("full_shard", [](MisusedRun& t) {
     SmallModel other;
     const auto pass = t.engine.forward();
     EXPECT_TRUE(contains(message_when([&] {
@@ -170,7 +170,7 @@ TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
       EngineOptions options = options_of(row);
       options.spread.forward_prefetch = false;
       options.spread.backward_prefetch = BackwardPrefetch::kNone;
-      Training t(world, options);
+      MisusedRun t(world, options);
       at::Tensor x = at::ones({2, SmallModel::kWidth});
       at::Tensor loss;
       {
@@ -197,7 +197,7 @@ TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
 // After any fault: what was first wrong is said again, and nothing is computed.
 TEST(Misuse, AnEngineIsNotUsedAfterAnError) {
   for (const std::string& row : kRows) {
-    on_two_ranks(row, [](Training& t) {  // both ranks fail alike, so none waits for the other
+    on_two_ranks(row, [](MisusedRun& t) {  // both ranks fail alike, so none waits for the other
       FaultyRunner faulty(t.engine, "block_1");
       faulty.in_forward = [] { throw std::runtime_error("the roof is leaking"); };
       EXPECT_TRUE(contains(message_when([&] { t.forward(faulty); }), "forward of unit block_1: the roof is leaking"));
@@ -213,7 +213,7 @@ TEST(Misuse, AnEngineIsNotUsedAfterAnError) {
 // A pass without gradients releases at its end, for which it would wait: not on the way out of an exception.
 TEST(Misuse, AnErrorInAnEvaluationDoesNotEndTheProcess) {
   const std::vector<std::string> messages = messages_of(3, [](World& world) {
-    Training t(world, "full_shard");
+    MisusedRun t(world, "full_shard");
     const at::NoGradGuard evaluation;
     FaultyRunner faulty(t.engine, "block_0");  // before it has begun to gather block_2
     if (world.rank() == 1) faulty.in_forward = [] { throw std::runtime_error("the roof is leaking"); };
@@ -226,7 +226,7 @@ TEST(Misuse, AnErrorInAnEvaluationDoesNotEndTheProcess) {
 TEST(Fault, OfOneRankIsNamedByTheOthersWithWhatTheyWaitedFor) {
   const auto messages_with = [](const std::function<void(FaultyRunner&)>& break_it) {
     return messages_of(3, [&](World& world) {
-      Training t(world, "full_shard");
+      MisusedRun t(world, "full_shard");
       FaultyRunner runner(t.engine, "block_1");
       if (world.rank() == 1) break_it(runner);
       t.engine.backward(t.forward(runner));
@@ -254,7 +254,7 @@ TEST(Fault, ANanIsSkippedByEveryRankAndItsRankAndUnitAreInTheResult) {
   const std::vector<GradientFault> expected = {{2, "block_1"}, {2, "block_0"}, {2, "root"}};
   for (const std::string& row : kRows) {
     run_thread_ranks(3, {}, [&](World& world) {
-      Training t(world, row);
+      MisusedRun t(world, row);
       FaultyRunner runner(t.engine, "block_1");
       const float nan = std::numeric_limits<float>::quiet_NaN();
       if (world.rank() == 2) runner.in_backward = [&](const at::Tensor& gradient) { return gradient * nan; };
@@ -278,7 +278,7 @@ TEST(Fault, ANanOfAnEarlierMicroStepIsNamedToo) {
     run_thread_ranks(2, {}, [&](World& world) {
       EngineOptions options = options_of(row);
       options.types.accumulates = true;
-      Training t(world, options);
+      MisusedRun t(world, options);
       FaultyRunner runner(t.engine, "block_2");
       const float infinity = std::numeric_limits<float>::infinity();
       if (world.rank() == 1) runner.in_backward = [&](const at::Tensor& gradient) { return gradient * infinity; };
@@ -293,7 +293,7 @@ TEST(Fault, ANanOfAnEarlierMicroStepIsNamedToo) {
 
 TEST(Fault, OneRankNamesItsUnitsToo) {
   run_thread_ranks(1, {}, [](World& world) {
-    Training t(world, "single");
+    MisusedRun t(world, "single");
     FaultyRunner runner(t.engine, "block_0");
     runner.in_backward = [](const at::Tensor& gradient) { return gradient / 0; };
     t.engine.backward(t.forward(runner));

@@ -7,15 +7,10 @@
 
 #include "comm/failure.h"
 #include "parallel/engine.h"
+#include "parallel/engine_options.h"
 #include "tessera/world.h"
 
 namespace tessera {
-
-inline EngineOptions options_of(const std::string& strategy) {
-  EngineOptions options;
-  options.spread.strategy = strategy;
-  return options;
-}
 
 // By rank; "" for one that ended well.
 inline std::vector<std::string> messages_of(int num_ranks, const std::function<void(World&)>& body) {

@@ -21,7 +21,7 @@ std::vector<std::uint8_t> decode(std::string_view jpeg, const PixelBox* box = nu
   return packed(decoder.decode(box ? *box : PixelBox{0, 0, size.width, size.height}));
 }
 
-std::string refusal(std::string_view bytes) {
+std::string refusal_of_jpeg(std::string_view bytes) {
   try {
     decode(bytes);
   } catch (const Error& error) {
@@ -138,17 +138,17 @@ TEST(Jpeg, AnOrientationTagTurnsNothing) {
 TEST(Jpeg, MoreThanEightBitsAreRefused) {
   std::string jpeg = read_file(image_test_folder() / "colour_420.jpg");
   jpeg[jpeg.find(std::string_view("\xff\xc0\0", 3)) + 4] = 12;
-  EXPECT_NE(refusal(jpeg).find("precision 12"), std::string::npos) << refusal(jpeg);
+  EXPECT_NE(refusal_of_jpeg(jpeg).find("precision 12"), std::string::npos) << refusal_of_jpeg(jpeg);
 }
 
 TEST(Jpeg, AFileCutAnywhereIsRefused) {
   for (const char* name : {"colour_420.jpg", "progressive.jpg", "cmyk_adobe.jpg"}) {
     const std::string whole = read_file(image_test_folder() / name);
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      ASSERT_NE(refusal(std::string_view(whole).substr(0, size)), "accepted") << name << " cut to " << size;
+      ASSERT_NE(refusal_of_jpeg(std::string_view(whole).substr(0, size)), "accepted") << name << " cut to " << size;
     }
-    EXPECT_NE(refusal(whole.substr(0, whole.size() - 100)).find("cut off"), std::string::npos);
-    EXPECT_EQ(refusal(whole), "accepted");
+    EXPECT_NE(refusal_of_jpeg(whole.substr(0, whole.size() - 100)).find("cut off"), std::string::npos);
+    EXPECT_EQ(refusal_of_jpeg(whole), "accepted");
   }
 }
 
@@ -160,12 +160,12 @@ TEST(Jpeg, ACutIsSeenThoughTheBoxLiesBeforeIt) {
 }
 
 TEST(Jpeg, WhatIsNoJpegIsRefusedByTheNameOfWhatItIs) {
-  EXPECT_EQ(refusal(""), "the file is empty");
-  EXPECT_NE(refusal("\x89PNG\r\n\x1a\n").find("a PNG"), std::string::npos);
-  EXPECT_NE(refusal("GIF89a").find("a GIF"), std::string::npos);
-  EXPECT_NE(refusal(std::string("RIFF\1\0\0\0WEBPVP8", 15)).find("a WebP"), std::string::npos);
-  EXPECT_NE(refusal("version https://git-lfs.github.com/spec/v1").find("Git LFS"), std::string::npos);
-  EXPECT_NE(refusal("hello").find("a file of unknown kind"), std::string::npos);
+  EXPECT_EQ(refusal_of_jpeg(""), "the file is empty");
+  EXPECT_NE(refusal_of_jpeg("\x89PNG\r\n\x1a\n").find("a PNG"), std::string::npos);
+  EXPECT_NE(refusal_of_jpeg("GIF89a").find("a GIF"), std::string::npos);
+  EXPECT_NE(refusal_of_jpeg(std::string("RIFF\1\0\0\0WEBPVP8", 15)).find("a WebP"), std::string::npos);
+  EXPECT_NE(refusal_of_jpeg("version https://git-lfs.github.com/spec/v1").find("Git LFS"), std::string::npos);
+  EXPECT_NE(refusal_of_jpeg("hello").find("a file of unknown kind"), std::string::npos);
 }
 
 TEST(Jpeg, DamageThatLibjpegMendsIsAcceptedWithAWarning) {

@@ -14,7 +14,7 @@ std::vector<ImageItem> parsed(std::string_view text, const std::vector<std::stri
   return parse_val_annotations(text, "a.txt", kClasses, files, "val/images");
 }
 
-std::string refusal(std::string_view text, const std::vector<std::string>& files = kFiles) {
+std::string refusal_of_annotations(std::string_view text, const std::vector<std::string>& files = kFiles) {
   try {
     parsed(text, files);
   } catch (const UsageError& error) {
@@ -33,21 +33,24 @@ TEST(ValAnnotations, GiveThePicturesInTheOrderOfTheLines) {
 }
 
 TEST(ValAnnotations, WhatEditorsAddIsNoMistake) {
-  EXPECT_EQ(refusal("\xef\xbb\xbf"
-                    "0.JPEG\tn01\r\n\r\n1.JPEG\tn02\textra\tcolumns"),
+  EXPECT_EQ(refusal_of_annotations("\xef\xbb\xbf"
+                                   "0.JPEG\tn01\r\n\r\n1.JPEG\tn02\textra\tcolumns"),
             "accepted");
 }
 
 TEST(ValAnnotations, AMistakeIsNamedByItsLine) {
-  EXPECT_EQ(refusal("0.JPEG\tn01\n1.JPEG\tn07\n"), "a.txt:2: class 'n07' has no folder in train/");
-  EXPECT_EQ(refusal("0.JPEG\tn01\n\n0.JPEG\tn01\n"), "a.txt:3: '0.JPEG' is listed twice, first in line 1");
-  EXPECT_EQ(refusal("../0.JPEG\tn01\n"), "a.txt:1: '../0.JPEG' is not a JPEG in val/images");
-  EXPECT_EQ(refusal("0.JPEG n01\n"), "a.txt:1: expected a file name, a tab and a class, found '0.JPEG n01'");
+  EXPECT_EQ(refusal_of_annotations("0.JPEG\tn01\n1.JPEG\tn07\n"), "a.txt:2: class 'n07' has no folder in train/");
+  EXPECT_EQ(refusal_of_annotations("0.JPEG\tn01\n\n0.JPEG\tn01\n"),
+            "a.txt:3: '0.JPEG' is listed twice, first in line 1");
+  EXPECT_EQ(refusal_of_annotations("../0.JPEG\tn01\n"), "a.txt:1: '../0.JPEG' is not a JPEG in val/images");
+  EXPECT_EQ(refusal_of_annotations("0.JPEG n01\n"),
+            "a.txt:1: expected a file name, a tab and a class, found '0.JPEG n01'");
 }
 
 TEST(ValAnnotations, EveryPictureNeedsALine) {
-  EXPECT_EQ(refusal("0.JPEG\tn01\n"), "a.txt has no line for 1 of the JPEGs in val/images, such as 1.JPEG");
-  EXPECT_EQ(refusal("", {}), "a.txt lists no pictures, and val/images holds none");
+  EXPECT_EQ(refusal_of_annotations("0.JPEG\tn01\n"),
+            "a.txt has no line for 1 of the JPEGs in val/images, such as 1.JPEG");
+  EXPECT_EQ(refusal_of_annotations("", {}), "a.txt lists no pictures, and val/images holds none");
 }
 
 }  // namespace
