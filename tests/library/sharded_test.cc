@@ -1,4 +1,4 @@
-// A user's own model by the public classes: the three ways, every strategy, and what is refused.
+// A user's own model through the public classes: the three ways, every strategy, and what is refused.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
@@ -28,7 +28,7 @@ void PrintTo(const Way& way, std::ostream* out) {
   *out << (way == Way::kWhole ? "whole" : way == Way::kSequential ? "sequential" : "blocks");
 }
 
-// The loss of every step and the norm of its gradient. `forward` gives the loss of a batch.
+// The loss and the gradient norm of every step. `loss` gives the loss of a batch.
 std::vector<double> train(World& world, Sharded& sharded, const std::function<at::Tensor(const Batch&)>& loss,
                           const Training& run) {
   Optimizer optimizer(sharded, AdamW{.learning_rate = 1e-2, .weight_decay = 0.1});
@@ -217,7 +217,7 @@ TEST(Sharded, OffloadingChangesNoBits) {
 
   // --- wrong use ---
 
-  // A model with blocks, sharded over two ranks, whose use goes wrong on both alike.
+  // A model with blocks, sharded over two ranks and misused in the same way on both.
   struct Bench {
     explicit Bench(World& world, const std::string& strategy = "full_shard")
         : sharded(world, model, {.spread = {.strategy = strategy}, .units = units_of<BlockImpl>(model)}),
@@ -271,7 +271,7 @@ TEST(Sharded, OffloadingChangesNoBits) {
       EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(b.loss().detach()); }), "the loss has no gradient"));
       EXPECT_TRUE(contains(message_of([&] { b.sharded.forward(b.batch.x); }), "is for a torch::nn::Sequential"));
       EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "has an optimizer already"));
-      // None of this has harmed it.
+      // None of this did any harm.
       const at::Tensor good = b.loss();
       {
         const at::NoGradGuard no_gradients;
@@ -299,7 +299,7 @@ TEST(Sharded, OffloadingChangesNoBits) {
       const std::string message =
           message_of([&] { b.sharded.forward([&] { b.sharded.forward([&] { return b.batch.x; }); }); });
       EXPECT_TRUE(contains(message, "forward() was called inside forward()"));
-      // An exception in a pass leaves units in no known state.
+      // An exception in a pass leaves units in an unknown state.
       EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "cannot be used any more, since forward() failed"));
     });
   }
@@ -332,7 +332,7 @@ TEST(Sharded, OffloadingChangesNoBits) {
                            "unit 'block_0' (tessera::BlockImpl) is no submodule of the model"));
       EXPECT_TRUE(
           contains(message_of([&] { units_of<PlainNet>(model); }), "has no submodule of class tessera::PlainNet"));
-      std::vector<Unit> nested = units_of<Block>(model);  // the holder's name does as well
+      std::vector<Unit> nested = units_of<Block>(model);  // the holder's name works as well
       nested.push_back({"", "", model.blocks[1]->inner.get()});
       EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }),
                            "unit 'block_1.inner' lies within unit 'block_1'"));
