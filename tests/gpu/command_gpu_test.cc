@@ -116,7 +116,7 @@ TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
   const std::vector<double> losses = logged(ended.output, "loss");
   ASSERT_EQ(losses.size(), 12U) << ended.output;
   EXPECT_LT(losses.back(), losses.front() / 2) << ended.output;
-  // The scale starts far too high for this model and must come down: it is halved at each skipped step, early in the 72.
+  // The scale starts far too high for this model and must come down: halved at each skipped step, early in the 72.
   const int skipped = record("pictures").at("summary").at("skipped_steps");
   EXPECT_GT(skipped, 0);
   EXPECT_LT(skipped, 12);

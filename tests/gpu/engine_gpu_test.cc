@@ -95,7 +95,7 @@ TEST(EngineOnGpu, EveryRowGivesTheSameLosses) {
         how.num_micro_steps = num_micro_steps;
         const std::vector<double> losses = losses_of(how);
         if (expected.empty()) expected = losses;
-        const bool adds_otherwise = num_micro_steps > 1 && type != at::kFloat;  // two ways to add: only rounding differs
+        const bool adds_otherwise = num_micro_steps > 1 && type != at::kFloat;  // two ways to add: rounding differs
         expect_close(losses, expected, adds_otherwise ? 1e-2 : 1e-6, row);
       }
       EXPECT_LT(expected.back(), expected.front());

@@ -1,5 +1,5 @@
 // The text models under the engine: every strategy trains them to the same bits, with and without activation
-// checkpointing, and leaves the gradients that the model has without an engine.
+// checkpointing, and gives the gradients that the model has without an engine.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ EngineOptions options_of(const Training& run) {
   return options;
 }
 
-// Every rank and step has sequences of other lengths.
+// Sequence lengths differ between ranks and steps.
 PackedBatch batch_of(int step, int rank) {
   return counted_batch({7 + rank, 5 + step, 2});
 }
@@ -66,7 +66,7 @@ std::vector<double> losses_of(World& world, const Training& run) {
   return losses;
 }
 
-// Of rank 0: each step's loss over all ranks, and the norm of its gradient.
+// Rank 0's: the loss of each step over all ranks, and its gradient norm.
 std::vector<double> losses_of(const Training& run) {
   std::vector<double> losses;
   WorldOptions options;
@@ -122,7 +122,7 @@ TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
   }
 }
 
-// The engine takes each gradient as soon as it is there; the tied table's must then be whole: the head's part and the
+// The engine takes each gradient as soon as it exists; the tied table's must then be complete: the head's part and the
 // embedding's.
 TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
   for (const bool checkpointed : {false, true}) {
@@ -151,7 +151,7 @@ TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
   }
 }
 
-// Nothing stays gathered after a pass without gradients, and checkpointing changes nothing in it.
+// Nothing stays gathered after a pass without gradients, and checkpointing does not change such a pass.
 TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
   const Training run = training("full_shard");
   run_thread_ranks(run.num_ranks, {}, [&](World& world) {

@@ -1,4 +1,4 @@
-// Uses that a plain loop over a chain of blocks does not have: the numbers must be right there, too.
+// Uses beyond a plain loop over a chain of blocks: the numbers must be right there, too.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 const std::vector<std::string> kRows = {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard"};
-constexpr std::int64_t kNumel = 25;  // of a weight
+constexpr std::int64_t kNumel = 25;  // per weight
 
 EngineOptions options_of(const std::string& strategy) {
   EngineOptions options;
@@ -22,7 +22,7 @@ EngineOptions options_of(const std::string& strategy) {
   return options;
 }
 
-// The blocks' weights' gradients of two ranks, by plain autograd.
+// The gradients of the blocks' weights over two ranks' inputs, by plain autograd.
 std::vector<at::Tensor> plain_gradients(const std::vector<std::size_t>& order) {
   Chain model;
   UnitRunner plain;
@@ -36,7 +36,7 @@ void expect_weight_gradients(Engine& engine, const std::vector<at::Tensor>& expe
   engine.wait_for_gradients();
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const FlatUnit& unit = engine.units()[i];
-    if (unit.updated().begin != 0) continue;  // one block: the first rank's
+    if (unit.updated().begin != 0) continue;  // one block: on the first rank
     EXPECT_TRUE(at::allclose(unit.gradient().narrow(0, 0, kNumel), expected[i], 1e-5, 1e-6)) << what << ", unit " << i;
   }
 }
@@ -60,7 +60,8 @@ TEST(Corner, ACheckpointedUnitMayRunTwice) {
   }
 }
 
-// Gathers and reductions take turns in backward: a rank that waits for a gradient that never comes would change them.
+// Gathers and reductions alternate in backward: a rank that waits for a gradient that never comes would change the
+// order.
 TEST(Corner, ARankMayLeaveAParameterOfAUnitOut) {
   for (const std::string& row : kRows) {
     for (const auto prefetch : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
@@ -82,7 +83,7 @@ TEST(Corner, ARankMayLeaveAParameterOfAUnitOut) {
   }
 }
 
-// Checkpoints of the body's own: the weight gets a part of its gradient when the unit's seemed complete.
+// The body has checkpoints of its own: the weight gets a part of its gradient after the unit's seemed complete.
 TEST(Corner, AGradientThatComesTooLateIsNotLostInSilence) {
   run_thread_ranks(1, {}, [](World& world) {
     Chain model;
@@ -130,7 +131,7 @@ TEST(Corner, AFrozenUnitKeepsNoOtherWaiting) {
   });
 }
 
-// Losses of two steps, with something done at two places that must change nothing.
+// Losses of two steps. What is done after forward and after backward must not change them.
 using Between = std::function<void(Chain&, Engine&)>;
 std::vector<double> losses_with(const std::string& row, const Between& after_forward, const Between& after_backward) {
   std::vector<double> losses;
@@ -165,7 +166,7 @@ TEST(Corner, AnEvaluationBetweenForwardAndBackwardChangesNothing) {
   for (const std::string& row : kRows) EXPECT_EQ(losses_with(row, evaluate, {}), expected) << row;
 }
 
-// What that pass has gathered is old after the update.
+// What that pass gathered is outdated after the update.
 TEST(Corner, APassBetweenBackwardAndUpdateChangesNothing) {
   const auto look = [](Chain& model, Engine& engine) {
     const auto pass = engine.forward();
@@ -236,7 +237,7 @@ TEST(Corner, ABufferOnTheMetaDeviceIsNamed) {
   });
 }
 
-// A model that an engine could not be made for computes as it did.
+// A model whose engine could not be created computes as before.
 TEST(Corner, AnEngineThatWasNotMadeLeavesNoHooks) {
   run_thread_ranks(1, {}, [](World& world) {
     Chain model;

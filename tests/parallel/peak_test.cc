@@ -1,5 +1,5 @@
-// The largest memory during a step against the plan: every row, model, number of ranks, type and accumulation, within
-// 5 %; what is there between steps, to the byte. Ranks are threads; each thread's tensors are counted by themselves.
+// Peak memory of a step against the plan, within 5 %: every row, model, number of ranks, type and accumulation. Memory
+// between steps, to the byte. Ranks are threads; the tensors of each thread are counted separately.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ Subject subject_of(const std::string& name, at::ScalarType type) {
           [model, batch](UnitRunner& runner) { return model->loss(batch, runner).sum; }};
 }
 
-// All ranks begin a unit's backward together: a reduction is over when the next unit's gradients are made.
+// All ranks begin a unit's backward together: a reduction is over when the next unit's gradients are computed.
 class InStep : public UnitRunner {
  public:
   InStep(UnitRunner& inner, std::barrier<>& barrier) : inner_(inner), barrier_(barrier) {}
@@ -129,7 +129,7 @@ struct Measured {
   std::int64_t resident = 0, peak = 0;
 };
 
-// Of each rank. `in_step`: as InStep says; else ranks run as they like.
+// Per rank. `in_step`: as in InStep; otherwise ranks run freely.
 std::vector<Measured> measure(const Training& run, bool in_step) {
   start_counting_cpu_memory();
   std::vector<Measured> of_rank(static_cast<std::size_t>(run.num_ranks));
@@ -137,13 +137,13 @@ std::vector<Measured> measure(const Training& run, bool in_step) {
   WorldOptions world_options;
   world_options.ranks_per_node = run.ranks_per_node;
   run_thread_ranks(run.num_ranks, world_options, [&](World& world) {
-    at::set_num_threads(1);  // of this rank; oneDNN takes memory to work in for each
+    at::set_num_threads(1);  // per rank; oneDNN takes working memory for each thread
     const MemoryPlanOptions planned = plan_options(run, false);
     Subject subject = subject_of(run.model, run.type);
     {
       UnitRunner plain;
       const at::NoGradGuard no_grad;
-      subject.loss(plain);  // what a model makes once is there: ALiBi's slopes
+      subject.loss(plain);  // allocates what a model makes only once: ALiBi's slopes
     }
     std::int64_t own_parameters = 0;
     for (const at::Tensor& p : subject.model->parameters()) own_parameters += static_cast<std::int64_t>(p.nbytes());
@@ -187,7 +187,7 @@ MemoryPlan plan_of(const Training& run, bool reductions_take_time) {
 
 double largest_deviation = 0;  // so far, in %
 
-// Device and host are one memory here.
+// Device and host share one memory here.
 void expect_planned(const Training& run) {
   const MemoryPlan plan = plan_of(run, false);
   const std::int64_t resident = plan.resident.total() + plan.host.total();
@@ -263,7 +263,7 @@ TEST_P(PeakOf, OffloadIsAsPlanned) {
   }
 }
 
-// Ranks that run as they like hold at most the reductions that the plan allows.
+// Ranks that run freely hold at most the reductions that the plan allows.
 TEST_P(PeakOf, FreeRanksStayWithinThePlan) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard", "shard_grad_op"}) {
     const Training one = run(strategy);
@@ -282,7 +282,8 @@ struct ManySmall : torch::nn::Module {
   std::vector<at::Tensor> weights;
 };
 
-// Small gradients wait for each other, but not all of them: a unit of nothing else would have its gradients twice.
+// Small gradients wait for each other, but not all of them: else a unit of only small ones would hold its gradients
+// twice.
 TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
   start_counting_cpu_memory();
   run_thread_ranks(1, {}, [](World& world) {
