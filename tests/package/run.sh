@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Tessera, moves the prefix, builds the examples against it by find_package(tessera) alone, and runs them on one
-# and two ranks: all strategies must print the same losses.
+# Installs Tessera, moves the prefix, builds the examples against it by find_package(tessera) alone, and runs them on
+# one and two ranks: all strategies must print the same losses.
 #
 # usage: run.sh BUILD_DIR SOURCE_DIR WORK_DIR CXX MPIRUN...
 set -euo pipefail
