@@ -1,5 +1,5 @@
-// BLOOM-560M with random weights on a GPU in bf16: forward + backward of 16 packed sequences as long as SQuAD's, and
-// greedy generation. Prints times, tokens a second and memory. Needs a GPU: run by `./x gpu-test`.
+// BLOOM-560M with random weights on a GPU in bf16: forward + backward of 16 packed sequences of SQuAD's lengths, and
+// greedy generation. Prints times, tokens per second and memory. Needs a GPU: run by `./x gpu-test`.
 #include <ATen/ATen.h>
 #include <ATen/DeviceAccelerator.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ constexpr int kWarmups = 5, kRounds = 20;
 
 constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
 
-// Milliseconds, the median of kRounds calls that are waited for one by one.
+// Median time of kRounds calls in milliseconds. Waits for the GPU after each call.
 double timed(const std::function<void()>& action) {
   std::vector<double> times;
   for (int i = 0; i < kWarmups + kRounds; ++i) {
@@ -56,7 +56,7 @@ void train(Bloom& model, const char* what, const PackedBatch& batch, UnitRunner&
   };
   const double ms = timed(step);
   const std::int64_t T = batch.input_ids.numel(), C = model.shape().hidden_size;
-  // 2 x weights forward, twice that backward; the head only where a label counts. Attention is left out.
+  // Forward costs 2 x weights, backward twice that; the head only where a label counts. Attention is left out.
   const double blocks = 12.0 * static_cast<double>(C * C * model.shape().num_layers * T);
   const double head = static_cast<double>(C * model.vocab_size() * batch.num_counted);
   report(what, ms, T, 6 * (blocks + head));

@@ -1,5 +1,5 @@
-// Our MPI backend against MPI's own all-reduce, in one run, and how well a collective overlaps with computing.
-// Run under mpirun. Rank 0 prints; the exit status is 3 when a mark is missed.
+// Our MPI backend against MPI's own all-reduce in one run, and how well a collective overlaps with computation. Run
+// under mpirun. Rank 0 prints; exit status 3: a mark was missed.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <mpi.h>
@@ -18,7 +18,7 @@ namespace {
 using tessera::World;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLeastRatio = 0.9;    // of MPI's bandwidth, from 1 MB on
+constexpr double kLeastRatio = 0.9;    // of MPI's bandwidth, for 1 MB and more
 constexpr double kMostOverlap = 1.25;  // together / the longer of the two
 
 double seconds(const std::function<void()>& action) {
@@ -32,7 +32,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The slowest rank's time: a collective is done when all are.
+// The slowest rank's time: a collective is done when all ranks are.
 double slowest(double own) {
   double result = own;
   MPI_Allreduce(MPI_IN_PLACE, &result, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -44,7 +44,7 @@ double timed_together(const std::function<void()>& action) {
   return slowest(seconds(action));
 }
 
-// Both in turn, so that a noisy moment hits both; medians of all rounds.
+// Alternates the two, so that a noisy moment hits both; takes medians over all rounds.
 bool compare_all_reduce(World& world, std::int64_t bytes) {
   at::Tensor ours = at::zeros({bytes / 4}, at::kFloat), theirs = at::zeros({bytes / 4}, at::kFloat);
   const auto run_ours = [&] { world.all().all_reduce(ours)->wait(); };
@@ -74,7 +74,7 @@ bool compare_all_reduce(World& world, std::int64_t bytes) {
   return !counts || ratio >= kLeastRatio;
 }
 
-// A 64 MB all-reduce and matrix products of about the same length: apart, then together.
+// A 64 MB all-reduce and matrix products that take about as long: apart, then together.
 bool measure_overlap(World& world) {
   at::Tensor data = at::zeros({(64 << 20) / 4}, at::kFloat);
   const at::Tensor a = at::randn({384, 384}), b = at::randn({384, 384});
@@ -91,11 +91,11 @@ bool measure_overlap(World& world) {
   collective()->wait();
   products(10);
   int count = 20;
-  for (int round = 0; round < 3; ++round) {  // closer each time to the collective's length
+  for (int round = 0; round < 3; ++round) {  // gets closer to the collective's length each time
     const double length = median_of([&] { collective()->wait(); });
     count = std::max(1, static_cast<int>(std::lround(count * length / median_of([&] { products(count); }))));
   }
-  // All three in turn, so that a noisy moment hits all.
+  // Runs all three in turn, so that a noisy moment hits all.
   std::vector<double> alone_times, computing_times, together_times;
   for (int i = 0; i < 21; ++i) {
     alone_times.push_back(timed_together([&] { collective()->wait(); }));

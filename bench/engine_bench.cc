@@ -1,8 +1,8 @@
-// What the engine costs: BLOOM trained by it and by a plain libtorch loop with the same kernels, turn by turn.
+// What the engine costs: trains BLOOM with the engine and with a plain libtorch loop on the same kernels, alternating.
 //
 //   engine_bench overhead          one CPU rank, a small BLOOM in float32
-//   engine_bench gpu               one GPU, BLOOM-560M in bf16: rows of the table beside the plain loop, and offloaded
-//   ones
+//   engine_bench gpu               one GPU, BLOOM-560M in bf16: rows of the table against the plain loop, and
+//                                  offloaded rows
 //
 // Prints times and marks (bench/engine_bench.sh). Exit status 3: a mark was missed.
 #include <ATen/ATen.h>
@@ -53,8 +53,8 @@ class Trainer {
   virtual double step() = 0;  // the loss
 };
 
-// What one writes without an engine: parameters one by one; float32 masters, and sums over micro-steps in float32,
-// where the model computes in a half type. The same arithmetic as the engine's, so the same losses.
+// What one writes without an engine: parameters one by one; float32 masters, and float32 sums over micro-steps if the
+// model computes in a half type. The same arithmetic as the engine's, so the same losses.
 class PlainLoop : public Trainer {
  public:
   explicit PlainLoop(const Work& work) : work_(work), model_(work.config, at::device(work.device)) {
@@ -86,7 +86,7 @@ class PlainLoop : public Trainer {
  private:
   struct State {
     at::Tensor parameter, master, mean, square_mean;
-    at::Tensor sum;  // of the micro-steps so far, where .grad is not
+    at::Tensor sum;  // over the micro-steps so far, unless .grad has it
 
     at::Tensor gradient() const { return sum.defined() ? sum : parameter.grad(); }
   };
@@ -186,11 +186,10 @@ void mark(const std::string& what, double value, bool at_least, double limit) {
              is_met ? "met" : "missed");
 }
 
-// Turn by turn in one run, first one and then the other first: the machine's other work falls on both alike. The median
-// of the turns' ratios is what counts. Two that do not compute the same are not worth comparing.
+// Alternates the two in one run and swaps who goes first, so that other load on the machine hits both alike. The median
+// of the per-turn ratios counts. Throws if the two compute different losses: then they are not worth comparing.
 double ratio_of(Trainer& ours, Trainer& plain, int num_turns, const std::string& what) {
-  // FlashAttention's backward adds in any order unless it is told to keep one, which costs time: for the comparison
-  // alone.
+  // FlashAttention's backward adds in any order unless told to keep one, which costs time: only for comparing losses.
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
   at::globalContext().setDeterministicFillUninitializedMemory(false);
   for (int i = 0; i < 5; ++i) {
@@ -268,7 +267,7 @@ void gpu(World& world) {
     EngineLoop single(world, work, SpreadOptions{.strategy = "single"});
     mark("engine overhead at one rank, single", ratio_of(single, plain, 60, "single"), false, 1.03);
   }
-  // What `tessera train` makes of it unless told otherwise: the micro-batches of an update are one pass.
+  // The default of `tessera train`: the micro-batches of an update are one pass.
   Work merged = work;
   merged.micro_batches = {training_batch(rows, 1 << 20, work.device)};
   for (const Row& row : {Row{"zero2", true, false, 16.7, 11.4, 3}, Row{"zero3", true, true, 9.1, 11.8, 5}}) {

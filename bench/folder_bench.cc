@@ -1,7 +1,7 @@
-// Loading a model folder of BLOOM-560M's size into a model: time against plainly reading the file, and peak memory.
+// Loads a model folder of BLOOM-560M's size into a model: time against plainly reading the file, and peak memory.
 //
 //   folder_bench write FOLDER   makes the folder (1.1 GB of bf16, BLOOM-560M's names and shapes, random values)
-//   folder_bench FOLDER         reads and loads it in turns, prints the marks; 3 when one is missed
+//   folder_bench FOLDER         alternates reading and loading it, prints the marks; exit status 3: a mark was missed
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -89,7 +89,7 @@ void read_plainly(const fs::path& path, char* buffer) {
   ::close(file);
 }
 
-// A field of /proc/self/status in bytes.
+// A field of /proc/self/status, in bytes.
 std::int64_t memory(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -102,10 +102,10 @@ std::int64_t memory(const std::string& field) {
   throw Error("no " + field + " in /proc/self/status");
 }
 
-// Peak of the process while loading into a model that is already in memory, beyond what it had before.
+// Peak memory of the process while it loads into a model that is already in memory, beyond what it used before.
 std::int64_t extra_memory(const fs::path& folder, at::ScalarType type) {
   const auto model = bloom_560m([&](at::IntArrayRef shape) { return at::zeros(shape, type).fill_(1); });
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now what is used now
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak to the current use
   const std::int64_t before = memory("VmRSS");
   load_weights(*model, Weights::open(folder));
   return memory("VmHWM") - before;
@@ -121,7 +121,7 @@ int measure(const fs::path& folder) {
   const double gigabytes = static_cast<double>(fs::file_size(file)) / 1e9;
   fmt::print("{:.3f} GB in one file, page cache warm, {} threads, {} rounds in turns, medians\n", gigabytes,
              at::get_num_threads(), kRounds);
-  // All into memory that the process has already touched, so that only the reading is timed, not the getting of pages.
+  // Reads into memory that the process has already touched, so that only reading is timed, not page allocation.
   const auto size = static_cast<std::int64_t>(fs::file_size(file));
   const at::Tensor buffer = at::zeros({size}, at::kByte).fill_(1);
   const auto touched = [](at::ScalarType type) {

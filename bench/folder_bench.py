@@ -12,7 +12,7 @@ with open(path, "rb") as file:
 seconds = []
 for _ in range(5):
     begin = time.perf_counter()
-    # clone: into memory of the model's own, as a model has it; load_file alone maps the file.
+    # clone: copies into the model's own memory, as a model needs it; load_file alone maps the file.
     tensors = {name: tensor.clone() for name, tensor in safetensors.torch.load_file(path).items()}
     seconds.append(time.perf_counter() - begin)
     del tensors

@@ -1,10 +1,9 @@
-// Answers as evaluations make them (jobs/answers.h: batches by length, a cache of keys and values), against what a
-// plain loop does: one prompt at a time, every token computed anew at each step. Both greedy, 50 new tokens, the same
-// model.
+// Generates answers as evaluations do (jobs/answers.h: batches by length, a cache of keys and values), against a plain
+// loop: one prompt at a time, every token recomputed at each step. Both greedy, 50 new tokens, the same model.
 //
-// On a GPU, where there is one, BLOOM-560M's sizes, else a small BLOOM on the CPU; random weights, SQuAD's lengths.
+// BLOOM-560M's sizes on a GPU if there is one, else a small BLOOM on the CPU; random weights, SQuAD's lengths.
 //   generate_bench            the comparison, and marks
-//   generate_bench batches    tokens a second by the number of prompts in a batch
+//   generate_bench batches    time per prompt, by the number of prompts per batch
 //
 // Exit status 3: a mark was missed; 1: the answers differ.
 #include <ATen/ATen.h>
@@ -30,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kNewTokens = 50;
 constexpr double kLeastSpeedup = 20;
 constexpr int kRounds = 4;
-// Logits closer than this are a tie, which rounding decides, in another order of sums.
+// Logits closer than this are a tie: rounding decides it, and differs with the order of sums.
 double tie_of(at::ScalarType type) {
   return type == at::kFloat ? 1e-3 : 0.1;
 }
@@ -41,11 +40,11 @@ BloomConfig config_for(bool on_gpu) {
   config.hidden_size = on_gpu ? 1024 : 256;
   config.num_layers = on_gpu ? 24 : 4;
   config.num_heads = on_gpu ? 16 : 8;
-  config.tie_word_embeddings = false;  // tied and untrained, it would say the last token over and over
+  config.tie_word_embeddings = false;  // tied and untrained, it would repeat the last token
   return config;
 }
 
-// `copies` prompts of each of the lengths.
+// `copies` prompts of each length.
 std::vector<TokenIds> prompts_for(std::int64_t copies, std::int64_t vocab_size) {
   std::vector<TokenIds> prompts;
   for (std::int64_t copy = 0; copy < copies; ++copy) {
@@ -69,7 +68,7 @@ double seconds_of(const World& world, const Work& work) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Whether two answers part where the model itself is undecided.
+// Whether two answers first differ where the model itself is undecided.
 bool part_at_a_tie(LanguageModel& model, TokenIds sequence, const TokenIds& one, const TokenIds& other) {
   const auto [at_one, at_other] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
   sequence.insert(sequence.end(), one.begin(), at_one);
@@ -82,7 +81,7 @@ bool part_at_a_tie(LanguageModel& model, TokenIds sequence, const TokenIds& one,
 }
 
 struct Compared {
-  double slow_seconds = 0, fast_seconds = 0;  // a prompt
+  double slow_seconds = 0, fast_seconds = 0;  // per prompt
   std::size_t num_equal = 0, num_tied = 0, num_different = 0;
 };
 
@@ -95,11 +94,11 @@ Compared compare(World& world, Engine& engine, LanguageModel& model, const std::
   plain.max_new_tokens = kNewTokens;
   plain.use_cache = false;
   UnitRunner runner;
-  std::vector<TokenIds> fast = answer(world, engine, model, prompts, options), slow;  // and warm
+  std::vector<TokenIds> fast = answer(world, engine, model, prompts, options), slow;  // also warms up
   if (world.device().is_cuda()) generate(model, {few.front()}, plain, runner);
   Compared result;
   const std::size_t share = few.size() / kRounds;
-  for (std::size_t round = 0; round < kRounds; ++round) {  // turn by turn: what disturbs disturbs both
+  for (std::size_t round = 0; round < kRounds; ++round) {  // alternates, so that noise hits both
     result.slow_seconds += seconds_of(world, [&] {
       for (std::size_t i = round * share; i < (round + 1) * share; ++i) {
         slow.push_back(generate(model, {few[i]}, plain, runner).front());
@@ -130,7 +129,7 @@ void print_batches(World& world, LanguageModel& model, const std::vector<TokenId
   }
 }
 
-// 0, or 3 where the mark is missed, or 1 where answers differ.
+// Returns 0, 3 if the mark is missed, or 1 if answers differ.
 int run_in(World& world, at::ScalarType type, const std::string& what) {
   const bool on_gpu = world.device().is_cuda();
   const BloomConfig config = config_for(on_gpu);
@@ -142,7 +141,7 @@ int run_in(World& world, at::ScalarType type, const std::string& what) {
   options.types = {type, type, false};
   options.device = world.device();
   Engine engine(world, model, model.units(), options);
-  // One prompt of each length first: those that are also answered one by one.
+  // The first prompts, one of each length, are also answered one by one.
   const std::vector<TokenIds> prompts = prompts_for(on_gpu ? 16 : 8, config.vocab_size);
   const std::vector<TokenIds> few(prompts.begin(), prompts.begin() + std::ssize(kSquadLikeLengths));
   const char* name = type == at::kFloat ? "float32" : "bfloat16";

@@ -1,8 +1,8 @@
-// One turn of the head with its loss, forward and backward: `head_bench (chunked|plain) ROWS CLASSES WIDTH (fp32|bf16)
-// COUNTED`. Prints seconds, the bytes that its tensors held at most beyond inputs and gradients, and the loss.
+// One forward and backward pass of the head with its loss: `head_bench (chunked|plain) ROWS CLASSES WIDTH (fp32|bf16)
+// COUNTED`. Prints seconds, the peak bytes of its tensors beyond inputs and gradients, and the loss.
 //
-// plain: logits of all rows, then cross-entropy, in libtorch's own operators. COUNTED: the share of rows whose target
-// counts; the plain way computes the others' logits too.
+// plain: logits of all rows, then cross-entropy, with libtorch's own operators. COUNTED: the share of rows whose target
+// counts; the plain variant computes the other rows' logits too.
 #include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Images a second of one thread: decode, crop, resize, normalise. image_bench FOLDER train|val NUM_IMAGES [bytes]
+// Images per second on one thread: decode, crop, resize, normalise. image_bench FOLDER train|val NUM_IMAGES [bytes]
 #include <fmt/format.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
     fmt::print(stderr, "usage: image_bench FOLDER train|val NUM_IMAGES [bytes]\n");
     return 2;
   }
-  // Both ways over the training pictures, as the Python side does.
+  // Both modes read the training pictures, as on the Python side.
   const tessera::ImageDataset images(tessera::read_image_folder(argv[1], tessera::ImageSplit::kTrain),
                                      {.augment = std::string(argv[2]) == "train", .seed = 1});
   const std::int64_t num_images = std::atoll(argv[3]);

@@ -79,7 +79,7 @@ def compare(program, name, folder, mode, num_images):
 
 
 def main():
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, for the program and the workers too
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, for the program and the workers
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)

@@ -1,7 +1,7 @@
-// The CPU's fused AdamW against a plain copy: bytes that pass through memory in a second, turn by turn in one run.
+// The CPU's fused AdamW against a plain copy: memory traffic in bytes per second, alternating in one run.
 //
-// A copy of n bytes reads n and writes n. AdamW reads the parameter, its gradient and two moments and writes three of
-// them, and the half-type copy: 4 + g + 8 bytes read and 12 + c written per number.
+// A copy of n bytes reads n and writes n. AdamW reads the parameter, its gradient and two moments, and writes the
+// parameter, the moments and the half-type copy: per number, 4 + g + 8 bytes read and 12 + c written.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -22,8 +22,8 @@ namespace {
 using namespace tessera;
 using namespace tessera::kernels;
 
-// Each turn takes the next slice of buffers that no cache holds, about 32 MB through memory: short beside a time slice
-// of the system's, so that the best turn is one that nothing interrupted.
+// Each turn takes the next slice of buffers too large for any cache, about 32 MB of memory traffic: short compared with
+// a time slice of the system, so that nothing interrupts the best turn.
 constexpr std::int64_t kNumel = std::int64_t{16} << 20;
 constexpr std::int64_t kSlice = std::int64_t{1} << 20;
 constexpr std::int64_t kCopySlice = 4 * kSlice;
@@ -31,7 +31,7 @@ constexpr int kTurns = 160;
 
 struct Row {
   std::string name;
-  double bytes;  // that pass through memory in a turn
+  double bytes;  // memory traffic per turn
   std::function<void(std::int64_t turn)> work;
   double best = 1e30;
 

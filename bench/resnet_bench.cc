@@ -1,9 +1,9 @@
-// ResNet-50 in training steps on a GPU, synthetic pictures that lie there: the engine as `tessera train
-// resnet-tinyimagenet` drives it, beside a plain libtorch loop, in one run and in turns.
+// ResNet-50 training steps on a GPU, on synthetic pictures that are already there: the engine as `tessera train
+// resnet-tinyimagenet` drives it, against a plain libtorch loop, alternating in one run.
 //
 //   resnet_bench [fp16|bf16] [batch]
 //
-// Prints images a second, the peak of memory, and the mark (bench/resnet_bench.sh). Exit status 3: the mark was missed.
+// Prints images per second, peak memory and the mark (bench/resnet_bench.sh). Exit status 3: the mark was missed.
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/autocast_mode.h>
@@ -81,7 +81,7 @@ class Ours {
   std::optional<LossScaler> scaler_;
 };
 
-// Autocast, channels-last parameters, torch::optim::SGD, and what GradScaler does: unscale, look for infinities, step.
+// Autocast, channels-last parameters, torch::optim::SGD, and what GradScaler does: unscale, check for infinities, step.
 class Plain {
  public:
   explicit Plain(const Work& work) : work_(work), optimizer_(moved_parameters(), options()) {}
@@ -129,7 +129,7 @@ class Plain {
   torch::optim::SGD optimizer_;
 };
 
-// Images a second of one round.
+// Images per second of one round.
 double rate_of(const Work& work, const std::function<void()>& step) {
   gpu_support()->synchronize();
   const auto start = Clock::now();

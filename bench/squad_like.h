@@ -1,4 +1,4 @@
-// Sequences of random ids as long as SQuAD's prompts with their answers, packed: what the text benchmarks train on.
+// Packed sequences of random ids, as long as SQuAD's prompts with their answers: the text benchmarks train on them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Chosen by hand, since BLOOM's vocabulary is not at hand: 2,907 tokens in 16 sequences.
+// Chosen by hand, since BLOOM's vocabulary is not available here: 2,907 tokens in 16 sequences.
 inline const std::vector<std::int64_t> kSquadLikeLengths = {98,  131, 142, 150, 155, 161, 168, 172,
                                                             178, 185, 190, 199, 212, 228, 249, 289};
 
@@ -25,7 +25,7 @@ inline std::vector<TokenIds> squad_like_sequences(std::int64_t vocab_size) {
   return result;
 }
 
-// Each token predicts the next; `counted` of each sequence's last ones count, or all.
+// Each token predicts the next; the last `counted` targets of each sequence count, or all of a shorter sequence.
 inline PackedBatch training_batch(const std::vector<TokenIds>& rows, std::int64_t counted, const at::Device& device) {
   PackedBatch batch = pack_sequences(rows, at::kCPU);
   auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();

@@ -1,5 +1,5 @@
-// One start of a run that trains on a SQuAD file, as far as its data goes: text_data_bench FILE TOKENIZER CACHE_FOLDER
-// Prints the milliseconds until the tokens are there, whether the cache had them, and the tokens' number and hash.
+// The data part of starting a run that trains on a SQuAD file: text_data_bench FILE TOKENIZER CACHE_FOLDER
+// Prints the milliseconds until the tokens are ready, whether the cache had them, and their number and hash.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Tokens of texts, one thread: reads one JSON string a line and measures on demand, so that the Python side can take
-// turns with it. Each line on standard input is a command: "encode" does all texts once and prints seconds and tokens,
-// "long KIND SIZE" one made text.
+// Tokenizes texts on one thread: reads one JSON string per line and measures on request, so that the Python side can
+// alternate with it. Each line on standard input is a command: "encode" encodes all texts once and prints seconds and
+// tokens, "long KIND SIZE" encodes one generated text.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -29,7 +29,7 @@ std::vector<std::string> read_texts(const char* path) {
   return texts;
 }
 
-// The same texts as in the Python side.
+// The same texts as on the Python side.
 std::string long_text(const std::string& kind, std::size_t size) {
   std::string text;
   std::uint64_t state = 1;

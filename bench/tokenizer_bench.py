@@ -104,7 +104,7 @@ def main():
             ratio = compare(name, ours, original, texts)
             all_met &= mark(f"tokenizer, {name}, SQuAD contexts, speed against the original", ratio, "at least", 3)
             for kind in ("one_letter", "no_spaces", "only_spaces"):
-                # n log n may cost a little more than n; a quadratic step would cost 16 times.
+                # n log n may cost a little more than n; a quadratic step would cost 16 times as much.
                 what = f"tokenizer, {name}, {kind}, time a byte at 1 MiB against 64 KiB"
                 all_met &= mark(what, growth(ours, kind), "at most", 3)
     sys.exit(0 if all_met else 3)

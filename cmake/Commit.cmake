@@ -1,11 +1,11 @@
-# Writes OUTPUT, a source file that knows the commit of SOURCE, where it is not so already: a build without a new commit
-# compiles nothing. Run by each build: cmake -DSOURCE=... -DOUTPUT=... -P Commit.cmake
+# Writes OUTPUT, a source file with the commit of SOURCE, unless it is up to date: without a new commit a build compiles
+# nothing. Every build runs it: cmake -DSOURCE=... -DOUTPUT=... -P Commit.cmake
 set(commit "")
 find_package(Git QUIET)
 if(GIT_FOUND)
   execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} rev-parse --show-prefix
     OUTPUT_VARIABLE prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE result ERROR_QUIET)
-  # Sources without a history of their own may lie within somebody else's.
+  # Sources without a repository of their own may lie inside somebody else's.
   if(result EQUAL 0 AND prefix STREQUAL "")
     execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} rev-parse HEAD
       OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

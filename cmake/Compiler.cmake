@@ -1,19 +1,19 @@
-# How our own code is compiled: warnings are errors, the fastest linker and the compiler cache where present.
+# How our own code is compiled: warnings are errors; the fastest linker and the compiler cache are used if present.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-add_compile_options(-fPIC)  # everywhere alike, programs too: the precompiled header is shared
+add_compile_options(-fPIC)  # everywhere, programs too: they share the precompiled header
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
-# Every target of ours links this, and only such targets are held to our warnings.
+# All our targets link this; our warnings apply only to them.
 add_library(tessera_flags INTERFACE)
 target_compile_options(tessera_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>)
-if(NOT TESSERA_FUZZ)  # clang's warnings are not g++'s: shown there, held here
+if(NOT TESSERA_FUZZ)  # clang's warnings differ from g++'s: shown, but not as errors
   target_compile_options(tessera_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -23,7 +23,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 if(TESSERA_SANITIZE)
-  # g++ 12 takes parts of std::regex for uninitialised when a sanitizer is on.
+  # With a sanitizer, g++ 12 wrongly takes parts of std::regex for uninitialised.
   add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -Wno-error=maybe-uninitialized)
   add_link_options(-fsanitize=${TESSERA_SANITIZE})
 endif()
@@ -40,7 +40,7 @@ elseif(TESSERA_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
-# ccache can serve files that use a precompiled header only when told that their macros do not matter to it.
+# ccache can serve files that use a precompiled header only if told to ignore their macros.
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER

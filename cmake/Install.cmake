@@ -1,5 +1,5 @@
-# `cmake --install`: the program, the libraries, the public headers and a CMake package below the prefix, which may be
-# moved. libtorch is not copied: the package knows where the one is that it was built with.
+# `cmake --install` puts the program, the libraries, the public headers and a CMake package below the prefix, which may
+# be moved afterwards. libtorch is not copied: the package records where the one is that it was built with.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -9,8 +9,9 @@ set(tessera_libraries libtessera)
 if(TESSERA_CUDA)
   list(APPEND tessera_libraries tessera_cuda)
 endif()
-# Each library finds its neighbours by its own place, and libtorch, with the libgomp that came with it, where it was when
-# it was linked. By name: CMake leaves out what lies in the source folder, as .deps/ does.
+# Each library finds its neighbours relative to its own location, and libtorch, with the libgomp that came with it,
+# where it was at link time. These folders are named here: CMake leaves out folders inside the source folder, such as
+# .deps/.
 set(torch_folders "${TORCH_DIR}/lib")
 if(EXISTS "${TORCH_DIR}/../torch.libs")
   get_filename_component(torch_libs "${TORCH_DIR}/../torch.libs" ABSOLUTE)
@@ -28,7 +29,7 @@ install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INS
 configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/tesseraConfig.cmake.in" "${CMAKE_BINARY_DIR}/tesseraConfig.cmake"
   INSTALL_DESTINATION "${package_dir}"
   PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
-# Before 1.0 a second number that differs may be another interface.
+# Before 1.0, a different minor version may have a different interface.
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/tesseraConfig.cmake" "${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake"
   DESTINATION "${package_dir}")

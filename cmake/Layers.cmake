@@ -20,7 +20,7 @@ foreach(line IN LISTS layer_lines)
   list(APPEND TESSERA_LAYERS ${layer})
 endforeach()
 
-# layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders but tests, programs and the CUDA
+# layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders except tests, programs and the CUDA
 # flavour's own files.
 function(layer_sources variable layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
@@ -28,8 +28,8 @@ function(layer_sources variable layer)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# tessera_layer(NAME): in the layer's own CMakeLists.txt. Several files are compiled as one: a file that includes
-# libtorch or nlohmann's JSON spends most of its time on their headers and templates.
+# tessera_layer(NAME): called in the layer's own CMakeLists.txt. Several files are compiled as one: a file that includes
+# libtorch or nlohmann's JSON spends most of its compile time on their headers and templates.
 function(tessera_layer layer)
   layer_sources(sources ${layer})
   add_library(tessera_${layer} STATIC ${sources})
@@ -38,11 +38,11 @@ function(tessera_layer layer)
   target_link_libraries(tessera_${layer} PRIVATE tessera_flags PUBLIC ${used} fmt::fmt nlohmann_json::nlohmann_json
     Threads::Threads)
   set_target_properties(tessera_${layer} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 10)
-  # In a file of several no file is the main one, whose anonymous types g++ lets a class of its own have.
+  # g++ lets a class of the main file use that file's anonymous types; in a unity file no file is the main one.
   target_compile_options(tessera_${layer} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   if(TESSERA_LAYER_HAS_TORCH_${layer})
     target_link_libraries(tessera_${layer} PUBLIC tessera_torch)
-    # The shared header is made with MPI's definitions: all that use it have the same, though few know MPI.
+    # The shared header is built with MPI's definitions: all targets that use it need the same, though few use MPI.
     target_compile_definitions(tessera_${layer} PRIVATE $<TARGET_PROPERTY:MPI::MPI_CXX,INTERFACE_COMPILE_DEFINITIONS>)
     target_precompile_headers(tessera_${layer} REUSE_FROM tessera_pch)
   endif()

@@ -1,5 +1,5 @@
-# PCRE2 where there is one, as `tessera_pcre2`: it reads tokenizers' expressions other than GPT-2's and BLOOM's, which
-# are scanned by hand. A machine may have the library and not the header: .deps/include is searched too.
+# PCRE2 if present, as `tessera_pcre2`: it reads tokenizers' expressions other than GPT-2's and BLOOM's, which are
+# scanned by hand. A machine may have the library without the header, so .deps/include is searched too.
 find_path(TESSERA_PCRE2_INCLUDE pcre2.h PATHS ${CMAKE_SOURCE_DIR}/.deps/include)
 find_library(TESSERA_PCRE2_LIBRARY NAMES pcre2-8 libpcre2-8.so.0)
 add_library(tessera_pcre2 INTERFACE)

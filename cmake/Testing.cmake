@@ -1,15 +1,16 @@
-# Tests: `_test.cc` files beside the code, and those of several layers or processes under tests/; few programs, since
-# linking and starting one that loads libtorch costs more than most tests.
+# Tests: `_test.cc` files beside the code; those of several layers or processes are under tests/. There are few
+# programs, since linking and starting one that loads libtorch costs more than most tests.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 find_program(TESSERA_MPIRUN NAMES mpirun.openmpi mpirun REQUIRED)
 
-# More ranks than cores yield instead of spinning; root and oversubscription are for tests and containers.
+# If there are more ranks than cores, ranks yield instead of spinning; root and oversubscription are for tests and
+# containers.
 set(TESSERA_MPI_TEST_COMMAND ${TESSERA_MPIRUN} --allow-run-as-root --oversubscribe --bind-to none
     -x OMP_NUM_THREADS=1 --mca mpi_yield_when_idle 1)
 
-# What is only ever a test links this. -O1: compiled once and run once, most of their time is the compiler's.
+# Code that is only a test links this. -O1: it is compiled once and run once, so most of the time is the compiler's.
 add_library(tessera_test_flags INTERFACE)
 target_link_libraries(tessera_test_flags INTERFACE tessera_flags GTest::gtest)
 target_compile_options(tessera_test_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
@@ -17,8 +18,8 @@ target_include_directories(tessera_test_flags INTERFACE ${CMAKE_SOURCE_DIR}/test
 target_compile_definitions(tessera_test_flags INTERFACE
   TESSERA_SOURCE_FOLDER="${CMAKE_SOURCE_DIR}" TESSERA_TEST_DATA_FOLDER="${CMAKE_SOURCE_DIR}/tests/data")
 
-# test_program(NAME SOURCES ... [LIBRARIES ...] [OWN_MAIN]): links libtessera and shares a precompiled header of libtorch
-# and GoogleTest.
+# test_program(NAME SOURCES ... [LIBRARIES ...] [OWN_MAIN]): links libtessera and shares a precompiled header with
+# libtorch and GoogleTest.
 function(test_program name)
   cmake_parse_arguments(arg "OWN_MAIN" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -29,12 +30,13 @@ function(test_program name)
   if(NOT arg_OWN_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  # The header is made with MPI's definitions: all that use it have the same.
+  # The header is built with MPI's definitions: all targets that use it need the same.
   target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:MPI::MPI_CXX,INTERFACE_COMPILE_DEFINITIONS>)
   target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
 endfunction()
 
-# run_in_parts(NAME PARTS n [ENVIRONMENT NAME=value] [FILTER f]): the program as n tests of ctest, each a part of its TESTs.
+# run_in_parts(NAME PARTS n [ENVIRONMENT NAME=value] [FILTER f]): runs the program as n ctest tests, each with a part of
+# its TESTs.
 function(run_in_parts name)
   cmake_parse_arguments(arg "" "PARTS;ENVIRONMENT;FILTER;LABEL" "" ${ARGN})
   if(NOT arg_LABEL)
@@ -48,7 +50,7 @@ function(run_in_parts name)
   endforeach()
 endfunction()
 
-# run_on_ranks(NAME RANKS 2 3 4): the program under mpirun, one test of ctest per number of ranks.
+# run_on_ranks(NAME RANKS 2 3 4): runs the program under mpirun, one ctest test per number of ranks.
 function(run_on_ranks name)
   cmake_parse_arguments(arg "" "" "RANKS" ${ARGN})
   foreach(ranks ${arg_RANKS})

@@ -1,7 +1,7 @@
-# libtorch, by targets of our own: `tessera_torch` (CPU) and `tessera_torch_cuda`.
+# libtorch, as targets of our own: `tessera_torch` (CPU) and `tessera_torch_cuda`.
 #
-# find_package(Torch) of a CUDA-built torch fails where no CUDA toolkit is installed, and the CPU flavour needs none:
-# two libraries and their headers are all it links.
+# find_package(Torch) for a CUDA build of torch fails where no CUDA toolkit is installed. The CPU flavour needs none: it
+# links only two libraries and their headers.
 set(TORCH_DIR "" CACHE PATH "The torch package's folder, the one that holds include/ and lib/ (./x finds it)")
 if(NOT TORCH_DIR)
   set(TORCH_DIR "${CMAKE_SOURCE_DIR}/.deps/torch/torch")
@@ -27,11 +27,11 @@ add_library(tessera_torch INTERFACE)
 # After the system's own folders: torch ships a copy of fmt (and others) that must not shadow the library we link.
 target_compile_options(tessera_torch INTERFACE
   "SHELL:-idirafter ${TORCH_DIR}/include" "SHELL:-idirafter ${TORCH_DIR}/include/torch/csrc/api/include")
-# USE_DISTRIBUTED and USE_C10D_NCCL change what c10d's headers declare: the same for every file.
+# USE_DISTRIBUTED and USE_C10D_NCCL change what c10d's headers declare, so every file gets the same.
 target_compile_definitions(tessera_torch INTERFACE USE_DISTRIBUTED USE_C10D_NCCL)
 target_link_libraries(tessera_torch INTERFACE
   "${TORCH_DIR}/lib/libtorch_cpu.so" "${TORCH_DIR}/lib/libc10.so")
-# libtorch finds the NVIDIA libraries by its own RPATH; the linker need not.
+# libtorch finds the NVIDIA libraries by its own RPATH; the linker need not find them.
 target_link_options(tessera_torch INTERFACE -Wl,--allow-shlib-undefined)
 
 if(TESSERA_CUDA)
@@ -41,7 +41,7 @@ if(TESSERA_CUDA)
   endif()
   add_library(tessera_torch_cuda INTERFACE)
   target_include_directories(tessera_torch_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
-  # Its symbols register themselves: keep them though nothing here names them.
+  # Its symbols register themselves: keep them even though nothing here refers to them.
   target_link_libraries(tessera_torch_cuda INTERFACE tessera_torch
     -Wl,--no-as-needed "${TORCH_DIR}/lib/libtorch_cuda.so" "${TORCH_DIR}/lib/libc10_cuda.so" -Wl,--as-needed)
 endif()

@@ -1,4 +1,4 @@
-// DeepSpeed's and FSDP's files: settings that the schema knows, or a refusal that tells where.
+// DeepSpeed's and FSDP's files: settings that the schema knows, or a refusal that says where.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Files of export lines: names that a shell would take, lines in order, or a refusal that tells where.
+// Files of export lines: names that a shell accepts, lines in order, or a refusal that says where.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// JSON text: what parses comes back from its own print as it was.
+// JSON text: what parses is the same after it is printed and parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

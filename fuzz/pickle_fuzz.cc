@@ -1,4 +1,4 @@
-// Pickled state dicts: nothing runs, and what is accepted comes back from a pickle of our own as it was.
+// Pickled state dicts: no code runs, and what is accepted survives a round trip through our own pickle.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Feeds a fuzz target the files of a corpus folder, one after another: PROGRAM FOLDER.
 //
-// In the order of their names, each named before it runs, so that a crash says which file it was.
+// Goes in the order of their names and prints each name first, so that a crash shows which file caused it.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
 void replay(const std::filesystem::path& file) {
   std::fprintf(stderr, "%s\n", file.filename().c_str());
   std::ifstream stream(file, std::ios::binary);
-  // A vector of exactly the file's size: a sanitizer sees a read beyond it.
+  // A vector of exactly the file's size: a sanitizer sees a read past the end.
   const std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }

@@ -1,4 +1,4 @@
-// Safetensors files: what is accepted lies in the file, and comes back from a header of our own as it was.
+// Safetensors files: what is accepted lies inside the file and survives a round trip through a header of our own.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

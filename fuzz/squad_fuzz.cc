@@ -1,4 +1,4 @@
-// SQuAD files in all their forms: rows with a passage each, or a refusal that tells where.
+// SQuAD files in all their forms: rows with a passage each, or a refusal that says where.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// tokenizer.json: what loads encodes and decodes a text without harm.
+// tokenizer.json: whatever loads encodes and decodes a text without harm.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Files of torch.save: every element of an accepted tensor lies in the file.
+// Files written by torch.save: every element of an accepted tensor lies in the file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// val_annotations.txt of a folder of three pictures in two classes: each of them once, or a refusal.
+// val_annotations.txt of a folder of three pictures in two classes: each picture once, or a refusal.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -15,10 +15,10 @@ namespace tessera {
 namespace {
 
 constexpr at::ScalarType kTypes[] = {at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kByte};
-// Empty, one, fewer than the ranks, odd ones, one above the small limit, several chunks with a short last part.
+// Empty, one, fewer than the ranks, odd sizes, one above the small limit, several chunks with a short last part.
 constexpr std::int64_t kSizes[] = {0, 1, 3, 1000, 5001, 300'007};
 
-// The tensor that `rank` contributes to the case `seed`: every rank can compute everybody's.
+// The tensor that `rank` contributes to the case `seed`: every rank can compute all of them.
 at::Tensor contribution_of(int rank, std::int64_t numel, at::ScalarType type, std::uint64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(seed * 1000 + static_cast<std::uint64_t>(rank));
   if (at::isIntegralType(type, true)) return at::randint(0, 40, {numel}, generator, at::kLong).to(type);
@@ -31,7 +31,7 @@ std::vector<at::Tensor> contributions(World& world, std::int64_t numel, at::Scal
   return tensors;
 }
 
-// Bit for bit, wherever they are.
+// Bit for bit, on any device.
 bool same(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.cpu(), b.cpu());
 }
@@ -42,7 +42,7 @@ at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp::RedOpType
   return a + b;
 }
 
-// The plain reference: within the node by rank, then across nodes; half types in float, rounded once a node.
+// The plain reference: within the node by rank, then across nodes; half types in float, rounded once per node.
 at::Tensor expected_reduction(World& world, const std::vector<at::Tensor>& tensors, ReduceOp::RedOpType op) {
   const at::ScalarType type = tensors.front().scalar_type();
   const bool in_float = type == at::kHalf || type == at::kBFloat16;
@@ -123,7 +123,7 @@ void check_moves(World& world) {
         EXPECT_TRUE(same(received, inputs[static_cast<std::size_t>(root)])) << "broadcast from " << root;
       }
 
-      // Everybody sends before anybody receives: messages do not wait for one another.
+      // All ranks send before any receives: messages do not wait for one another.
       at::Tensor from_left = at::empty_like(own);
       WorkHandle sent = all.send(own, (rank + 1) % size);
       all.recv(from_left, (rank + size - 1) % size)->wait();
@@ -179,7 +179,7 @@ void check_same_bits_by_every_way(World& world) {
       world.all().reduce_scatter(in_place, copy)->wait();
       EXPECT_TRUE(same(in_place, scattered)) << "reduce_scatter in place";
 
-      // Within the nodes, then across them: what HYBRID_SHARD does, on nodes of equal size.
+      // Within the nodes, then across them, as HYBRID_SHARD does on nodes of equal size.
       if (world.size() % world.num_nodes() == 0) {
         at::Tensor two_steps = own.clone();
         world.node().all_reduce(two_steps)->wait();
@@ -187,7 +187,7 @@ void check_same_bits_by_every_way(World& world) {
         EXPECT_TRUE(same(two_steps, whole)) << "node, then across";
       }
 
-      // A piece of the buffer alone has the same bits as within the whole.
+      // A piece of the buffer alone gives the same bits as within the whole.
       at::Tensor piece = own.narrow(0, own.numel() / 2, own.numel() - own.numel() / 2).clone();
       world.all().all_reduce(piece)->wait();
       EXPECT_TRUE(same(piece, whole.narrow(0, own.numel() / 2, piece.numel()))) << "a piece alone";
@@ -256,7 +256,7 @@ void check_refusals(World& world) {
   text = message([&] { all.all_to_all(shared, shared); });
   EXPECT_TRUE(has(text, "share memory")) << text;
 
-  // A refusal is the caller's to mend: the run goes on, and the watchdog leaves it alone.
+  // The caller can fix what was refused: the run continues, and the watchdog leaves it alone.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   at::Tensor ones = at::ones({10}, at::TensorOptions(at::kFloat).device(world.device()));
   all.all_reduce(ones)->wait();

@@ -1,5 +1,5 @@
 // The same checks as for threads, on MPI ranks: run under mpirun with any number of ranks. With TEST_DEVICE=cuda all
-// ranks share the GPUs of this host, their tensors staged through pinned memory.
+// ranks share the GPUs of this host and stage their tensors through pinned memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -21,7 +21,7 @@ struct Row {
   std::int64_t bytes = 0, count = 0;
   std::string type, reduction;
   int root = 0;
-  std::optional<Cells> out_of_place, in_place;  // nothing: N/A
+  std::optional<Cells> out_of_place, in_place;  // no value: N/A
 };
 
 struct Table {
@@ -70,7 +70,7 @@ Table read_table(const std::string& output) {
   return table;
 }
 
-// What the columns say of each other, as far as their two decimals allow.
+// How the columns must relate, as far as their two decimals allow.
 void check_cells(const Cells& cells, const Row& row, double factor) {
   EXPECT_GT(cells.time_us, 0);
   const double expected = static_cast<double>(row.bytes) / cells.time_us / 1e3;
@@ -183,7 +183,7 @@ TEST(BandwidthGate, EndsWith44WithoutAFigure) {
   const Ended alone = run_tessera("comm-test -b 1M -e 1M --min-busbw 1");
   EXPECT_EQ(alone.status, 44) << alone.output;
   EXPECT_TRUE(contains(alone.output, "one rank moves nothing")) << alone.output;
-  EXPECT_EQ(run_tessera("comm-test -b 1M -e 1M").status, 0);  // nobody asked for a figure
+  EXPECT_EQ(run_tessera("comm-test -b 1M -e 1M").status, 0);  // no figure was required
 }
 
 TEST(BandwidthGate, EndsWith44WhereTheFigureCannotBeWritten) {
@@ -222,14 +222,14 @@ TEST(FlagsOfNcclTests, AreTakenWhereTheyAskForNothingElse) {
       run_tessera("comm-test -b 1K -e 1K -n 1 -p 1 -m 1 -G 0 -C 0 -y 0 -T 30 -R 1 -n 2 -t 1 -g 1 -a 1 -z 0");
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "\n# -p, -m, -G, -C, -y, -R, -T change nothing here\n")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, " iters: 2 ")) << ended.output;  // of -n, the last
+  EXPECT_TRUE(contains(ended.output, " iters: 2 ")) << ended.output;  // the last -n wins
   EXPECT_EQ(read_table(ended.output).rows.size(), 1U) << ended.output;
   EXPECT_FALSE(contains(run_tessera("comm-test -b 1K -e 1K -n 1").output, "nothing here"));
 }
 
 TEST(DataCheck, SpoiltMessagesEndWith45) {
   for (const char* operation : {"all_reduce", "sendrecv"}) {
-    // A node a rank: within one, sums go through shared memory.
+    // One node per rank: within a node, sums go through shared memory.
     const Ended ended =
         run_tessera(fmt::format("comm-test {} -b 1M -e 1M -n 1 --min-busbw 100000 --ranks_per_node 1", operation), 2,
                     fmt::format("-x LD_PRELOAD={}", TESSERA_SPOILER));
@@ -243,7 +243,7 @@ TEST(DataCheck, SpoiltMessagesEndWith45) {
 TEST(MemoryCheck, BuffersLargerThanTheMemoryAreRefusedAtOnce) {
   const auto usable = read_memory_info().usable_bytes();
   ASSERT_TRUE(usable.has_value());
-  // Four ranks with two buffers of 4G each: 32 GiB; where the memory holds that, so much that it does not.
+  // Four ranks with two buffers of 4G each need 32 GiB; if the memory holds that, take more than it holds.
   const std::int64_t gib = *usable < (std::int64_t{35} << 30) ? 4 : (*usable >> 30) / 4;
   const Ended ended = run_tessera(fmt::format("comm-test -b {}G -e {}G -f 2 --min-busbw 5", gib, gib), 4);
   EXPECT_EQ(ended.status, 44) << ended.output;

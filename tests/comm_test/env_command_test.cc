@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// `tessera env --json` in an environment of these variables alone. Libraries complain of some on standard error.
+// `tessera env --json` in an environment of only these variables. Libraries complain about some on standard error.
 Json env_of(const std::string& variables, const std::string& arguments = "") {
   const Ended ended =
       run_shell(fmt::format("env -i PATH=\"$PATH\" {} {} env --json {} 2>/dev/null", variables, binary(), arguments));
@@ -72,7 +72,7 @@ TEST(Env, NeverShowsSecrets) {
       "env; {} env --json",
       binary(), binary()));
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "NCCL_ALGO=Ring")) << ended.output;  // both forms came
+  EXPECT_TRUE(contains(ended.output, "NCCL_ALGO=Ring")) << ended.output;  // both forms were printed
   EXPECT_TRUE(contains(ended.output, "\"NCCL_ALGO\": \"Ring\"")) << ended.output;
   EXPECT_FALSE(contains(ended.output, "hunter2")) << ended.output;
 }
@@ -104,7 +104,7 @@ TEST(Env, AWrongLogLevelIsAProblemNotTheEnd) {
 TEST(Env, ABrokenEnvironmentIsShownNotDiedOf) {
   struct Broken {
     const char* variables;
-    const char* problem;  // of it; empty: none
+    const char* problem;  // that must be reported; empty: not checked
   };
   const Broken environments[] = {
       {"RANK=x WORLD_SIZE=-1", "the rank variables cannot be right"},

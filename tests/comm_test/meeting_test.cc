@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// A quick run, should it come to one.
+// A quick run, in case the ranks do meet.
 const std::string kCommTest = " comm-test -b 8 -e 8 -n 1 -w 0 --start_timeout 2s";
 
 Ended under_mpirun(const std::string& shell_line) {

@@ -1,4 +1,4 @@
-// Runs the real program, alone or under mpirun, and gives back what it printed and how it ended.
+// Runs the real program, alone or under mpirun, and returns what it printed and how it ended.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,18 @@ namespace tessera {
 
 struct Ended {
   int status = -1;     // the exit status; 128 + signal
-  std::string output;  // of both streams, together
+  std::string output;  // both streams together
   std::chrono::duration<double> seconds{};
 };
 
-// `command` is given to a shell.
+// A shell runs `command`.
 Ended run_shell(const std::string& command);
 
-// The program under test with the words of `arguments`, under mpirun with so many ranks; 0: without mpirun.
+// Runs the program under test with the words of `arguments`, under mpirun with this many ranks; 0: without mpirun.
 // `mpirun_options` go before the program.
 Ended run_tessera(const std::string& arguments, int num_ranks = 0, const std::string& mpirun_options = "");
 
-// TESSERA_BINARY of the environment, or the one that was built with this test.
+// TESSERA_BINARY from the environment, else the program that was built with this test.
 std::string binary();
 
 inline bool contains(const std::string& text, const std::string& part) {

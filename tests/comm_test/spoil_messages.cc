@@ -1,8 +1,8 @@
-// Preloaded into ranks, it spoils the messages that they send: a broken network card, for the test of comm-test's
-// check.
+// Preloaded into ranks, corrupts the messages that they send, as a broken network card would: for the test of
+// comm-test's check.
 #include <mpi.h>
 
-// One bit of every message above 32 KB: short ones, which carry the ranks' agreements, stay whole.
+// Changes one bit of every message above 32 KB; short ones, which carry the ranks' agreements, stay intact.
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm communicator,
                          MPI_Request* request) {
   constexpr int kShort = 32 * 1024;

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 class GpuCommand : public TrainCommandTest {
  protected:
-  // Later words win.
+  // Later options win.
   Ended bloom_on_gpu(const std::string& name, const std::string& more) const {
     return bloom(name, "--device cuda --num_train_epochs 2 " + more);
   }
@@ -46,11 +46,11 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
                "bf16 shards");
   expect_close(losses_of("fp16", "--fp16 --initial_scale_power 8"), expected, 0.1, "fp16");
   EXPECT_EQ(record("fp16").at("summary").at("skipped_steps"), 0);
-  // Updates wait for the norm, or go on during backward.
+  // Updates wait for the norm, or run during backward.
   const std::vector<double> waiting = losses_of("waiting", "--strategy zero2 --max_grad_norm 0");
   expect_close(losses_of("backward", "--strategy zero2 --offload_optimizer --max_grad_norm 0"), waiting, 5e-3,
                "updates during backward");
-  // One step behind: other losses, but of the same kind.
+  // One step behind: other losses, but similar ones.
   const std::vector<double> delayed = losses_of("delayed", "--strategy zero2 --offload_optimizer --delayed_update");
   EXPECT_NEAR(delayed[0], expected[0], 5e-3);
   double largest_difference = 0;
@@ -116,7 +116,7 @@ TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
   const std::vector<double> losses = logged(ended.output, "loss");
   ASSERT_EQ(losses.size(), 12U) << ended.output;
   EXPECT_LT(losses.back(), losses.front() / 2) << ended.output;
-  // The scale begins far too high for this model and has to come down: by halves, in the first of 72 steps.
+  // The scale starts far too high for this model and must come down: halved at each skipped step, early in the 72.
   const int skipped = record("pictures").at("summary").at("skipped_steps");
   EXPECT_GT(skipped, 0);
   EXPECT_LT(skipped, 12);

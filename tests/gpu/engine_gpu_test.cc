@@ -1,4 +1,4 @@
-// The engine on a GPU: every row, with and without offload, gives the losses of a CPU's ranks. Alone, or under mpirun
+// The engine on a GPU: every row, with and without offload, gives the losses of CPU ranks. Runs alone, or under mpirun
 // with several ranks that share the GPU.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-std::unique_ptr<World> world;  // one a process
+std::unique_ptr<World> world;  // one per process
 
 struct How {
   SpreadOptions spread;
@@ -33,7 +33,7 @@ std::vector<double> losses_of(const How& how) {
   options.spread = how.spread;
   options.types = {how.type, how.type, how.num_micro_steps > 1};
   options.device = how.device;
-  options.host_memory_is_separate = true;  // of a CPU that is compared with
+  options.host_memory_is_separate = true;  // for the CPU that it is compared with
   Engine engine(*world, model, model.units(), options);
   ShardedOptimizer optimizer(engine, choose_optimizer("adamw"), how.host_updates);
   std::vector<double> losses;
@@ -95,7 +95,7 @@ TEST(EngineOnGpu, EveryRowGivesTheSameLosses) {
         how.num_micro_steps = num_micro_steps;
         const std::vector<double> losses = losses_of(how);
         if (expected.empty()) expected = losses;
-        const bool adds_otherwise = num_micro_steps > 1 && type != at::kFloat;  // rows of two ways: only rounding alike
+        const bool adds_otherwise = num_micro_steps > 1 && type != at::kFloat;  // two ways to add: rounding differs
         expect_close(losses, expected, adds_otherwise ? 1e-2 : 1e-6, row);
       }
       EXPECT_LT(expected.back(), expected.front());
@@ -122,7 +122,7 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
           offloaded.spread =
               SpreadOptions{.strategy = row, .offload_optimizer = true, .offload_parameters = offload_parameters};
           offloaded.host_updates = updates;
-          // The update runs on another processor: bf16 rounds to either side of it.
+          // The update runs on another processor: bf16 may round the other way.
           expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
                        row + (offload_parameters ? ", all offloaded" : ", optimizer offloaded"));
         }

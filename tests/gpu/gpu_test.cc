@@ -39,7 +39,7 @@ TEST(Gpu, NcclWorkIsRecordedToItsEnd) {
   const auto world = World::create(options);
   world->all().all_reduce(at::zeros({1024}, at::device(world->device())), ReduceOp::SUM, "block.0")->wait();
   gpu_support()->synchronize();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the watchdog asks ten times a second
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the watchdog polls ten times per second
   const auto entries = world->recorder().entries();
   EXPECT_EQ(entries.back().unit, "block.0");
   EXPECT_TRUE(entries.back().done);

@@ -32,7 +32,7 @@ TEST_F(KernelsOnGpu, PackedAttentionEqualsThePlainOne) {
 }
 
 TEST_F(KernelsOnGpu, PackedAttentionOfLongSequencesKeepsAlibiExact) {
-  // Where the bias reaches a thousand, two parts in bfloat16 would not do.
+  // Where the bias reaches a thousand, two parts in bfloat16 are not enough.
   const AttentionCase one{"long", {2048, 1500, 3}, 8, 64, true, true};
   for (const auto type : kTypes) check_attention(one, type, gpu_);
 }

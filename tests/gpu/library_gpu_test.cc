@@ -1,4 +1,4 @@
-// The public classes on a GPU: a user's model trains, is saved and goes on, with and without offload.
+// The public classes on a GPU: a user's model trains, is saved and resumes, with and without offload.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kNumSteps = 6;
 
-// The losses of steps `first` to `last`; weights and optimizer come from `load` and go to `save`, where they are given.
+// The losses of steps `first` to `last`. If given, weights and optimizer are loaded from `load` and saved to `save`.
 std::vector<double> losses_of(World& world, ShardOptions options, int first, int last, const std::string& load = {},
                               const std::string& save = {}) {
   BlockNet model;  // on the CPU: Sharded moves it
@@ -79,7 +79,7 @@ TEST_F(LibraryOnGpu, OffloadsAndGoesOnFromFiles) {
     const ShardOptions plain{.spread = {.strategy = "full_shard"}, .compute_type = type};
     ShardOptions offloaded = plain;
     offloaded.spread.offload_optimizer = offloaded.spread.offload_parameters = true;
-    const double tolerance = type == at::kFloat ? 1e-5 : 2e-2;  // the update is another processor's
+    const double tolerance = type == at::kFloat ? 1e-5 : 2e-2;  // the update runs on another processor
     const std::vector<double> expected = losses_of(world(), plain, 0, kNumSteps);
     expect_near(losses_of(world(), offloaded, 0, kNumSteps), expected, tolerance, "offloaded");
     losses_of(world(), offloaded, 0, 3, {}, files);

@@ -42,7 +42,7 @@ TEST_P(ModelOnGpu, TheCacheGivesTheLogitsOfTheWholeSequence) {
 }
 
 TEST_P(ModelOnGpu, DropoutIsAFunctionOfItsSeedAndCheckpointingGivesTheSameBits) {
-  // FlashAttention adds the gradients of q in any order unless it is asked for one.
+  // FlashAttention adds the gradients of q in any order unless told to keep one.
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
   check_dropout_and_checkpointing(GetParam(), kGpu, at::kFloat);
   check_dropout_and_checkpointing(GetParam(), kGpu, at::kBFloat16);

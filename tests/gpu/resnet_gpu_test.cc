@@ -1,4 +1,5 @@
-// ResNet-50 on a GPU against torchvision's numbers from the CPU, in float and under autocast; bytes normalised there.
+// ResNet-50 on a GPU against torchvision's numbers from the CPU, in float and under autocast; bytes are normalised on
+// the GPU.
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -35,7 +36,7 @@ class ResNet50Gpu : public testing::Test {
     model_.to(at::kCUDA);
   }
 
-  // Of the whole: |ours - theirs| / |theirs|.
+  // Relative error of the whole tensor: |ours - theirs| / |theirs|.
   static double error(const at::Tensor& ours, const at::Tensor& theirs) {
     const at::Tensor here = ours.detach().to(at::kCPU, at::kDouble);
     return ((here - theirs).norm() / theirs.norm()).item<double>();
@@ -43,7 +44,7 @@ class ResNet50Gpu : public testing::Test {
 
   struct Errors {
     double eval, train;                  // of the logits
-    double fc_gradient, gradient_norms;  // of fc.weight's norm; the largest of all norms
+    double fc_gradient, gradient_norms;  // of the norm of fc.weight's gradient; the largest over all gradients' norms
   };
   Errors errors(std::optional<at::ScalarType> autocast) {
     const Json& theirs = reference_["float32"];
@@ -97,7 +98,7 @@ TEST_F(ResNet50Gpu, LosesNoMoreInBf16ThanBf16Does) {
   EXPECT_LT(found.fc_gradient, 0.1);
 }
 
-// The pictures' type, with float32 parameters, is AMP without autocast.
+// Half-precision pictures with float32 parameters: AMP without autocast.
 TEST_F(ResNet50Gpu, HalfImagesLoseNoMoreThanAutocast) {
   images_ = images_.to(at::kHalf);
   const Errors found = errors(std::nullopt);

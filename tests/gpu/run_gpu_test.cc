@@ -1,4 +1,4 @@
-// What goes on around a run on a GPU: readings of the device, and ranks that agree to stop without waiting for it.
+// What happens around a run on a GPU: device readings, and ranks that agree to stop without waiting for the GPU.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>

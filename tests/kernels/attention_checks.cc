@@ -34,7 +34,7 @@ at::Tensor reference_attention(const at::Tensor& q, const at::Tensor& k, const a
   return at::cat(outs, 0);
 }
 
-at::Tensor slopes_of(std::int64_t num_heads) {  // as ALiBi has them: 2^(-8 h / H)
+at::Tensor slopes_of(std::int64_t num_heads) {  // ALiBi's: 2^(-8 h / H)
   return at::exp2(at::arange(1, num_heads + 1, at::kFloat) * (-8.0 / static_cast<double>(num_heads)));
 }
 
@@ -114,7 +114,7 @@ void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFu
   };
   EXPECT_LE(difference(once(v), v), tolerance(type)) << "not in training: nothing is dropped";
   how.training = true;
-  const auto out = once(v);  // of ones: the sum of the kept probabilities / (1 - p)
+  const auto out = once(v);  // v is all ones: the sum of the kept probabilities / (1 - p)
   EXPECT_TRUE(at::equal(out, once(v))) << "the same seed drops the same";
   EXPECT_GT(difference(out, v), 0.05);
   EXPECT_NEAR(out.to(at::kFloat).mean().item<double>(), 1.0, 0.03);
@@ -128,7 +128,7 @@ void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFu
   };
   const double norm = std::sqrt(dot(g, g) * dot(result, result));
   EXPECT_NEAR(dot(result, g) / norm, dot(value, value.grad()) / norm, type == at::kFloat ? 1e-6 : 1e-2);
-  // The gradient of q against a finite difference along one direction, the mask being the same.
+  // The gradient of q against a finite difference along one direction, with the same mask.
   if (type != at::kFloat) return;
   const auto direction = random_tensor({350, H, D}, type, device, 5);
   const auto q_leaf = q.clone().requires_grad_(true);

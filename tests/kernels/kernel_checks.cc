@@ -102,7 +102,7 @@ void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device devi
   const auto [sum, normed] = residual_layer_norm(x, residual, weight, bias, 1e-5);
   torch::autograd::backward({sum, normed}, {grad_sum, grad});
   const auto rsum = rx + rresidual;
-  // The norm is of the sum as its type holds it: rounded, the gradient passing through.
+  // The norm takes the sum as its type holds it: rounded; the gradient passes through.
   const auto rounded = rsum + (rsum.detach().to(type).to(at::kDouble) - rsum.detach());
   const auto reference = at::layer_norm(rounded, {C}, rw, rb, 1e-5);
   torch::autograd::backward({rsum, reference}, {grad_sum.to(at::kCPU, at::kDouble), grad.to(at::kCPU, at::kDouble)});

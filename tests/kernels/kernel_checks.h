@@ -11,17 +11,17 @@
 
 namespace tessera::kernels {
 
-// The largest difference, in parts of the reference's largest number (or of 0.1, where that is larger).
+// The largest difference, relative to the reference's largest number (or to 0.1, if that is larger).
 double difference(const at::Tensor& value, const at::Tensor& reference);
 
 void expect_near(const at::Tensor& value, const at::Tensor& reference, double most, const char* what);
-// The same numbers in float64 on the CPU, asking for their gradient.
+// The same numbers in float64 on the CPU, requiring a gradient.
 at::Tensor double_leaf(const at::Tensor& tensor);
 
-// How far a type's results may be from the reference, in such parts: a few of its own rounding steps.
+// How far a type's results may be from the reference, by difference(): a few of its own rounding steps.
 double tolerance(at::ScalarType type);
 
-// Random normal numbers as a type and device hold them.
+// Random normal numbers, rounded to the type, on the device.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Device device, std::uint64_t seed,
                          double deviation = 1.0);
 
@@ -36,7 +36,7 @@ const std::vector<AttentionCase>& attention_cases();
 using AttentionFunction = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const PackedAttention&);
 void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
                      AttentionFunction& compute = packed_attention);
-// Dropout drops about its share, keeps the mean, and backward uses the very mask of forward.
+// Dropout drops about its share, keeps the mean, and backward uses forward's mask.
 void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute = packed_attention);
 
 struct RowsCase {
@@ -44,7 +44,7 @@ struct RowsCase {
 };
 const std::vector<RowsCase>& rows_cases();
 void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device device);
-// The same as its parts give, gradients too.
+// Gives the same as its parts, gradients too.
 void check_bias_gelu_linear(const RowsCase& rows, at::ScalarType type, at::Device device);
 void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device);
 

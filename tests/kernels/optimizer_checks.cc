@@ -26,7 +26,7 @@ OptimizerNumbers numbers_of(const nlohmann::json& settings) {
   return numbers;
 }
 
-// Some roundings of float32, of each number by itself; of `least` where it is smaller (parameters pass near zero).
+// Within a few float32 roundings, relative to each number, or to `least` if that is larger (parameters pass near zero).
 void expect_equal(const at::Tensor& value, const at::Tensor& reference, double least, const std::string& what) {
   const auto a = value.to(at::kCPU, at::kDouble), b = reference.to(at::kCPU, at::kDouble);
   const double worst = ((a - b).abs() / b.abs().clamp_min(least)).max().item<double>();
@@ -60,7 +60,7 @@ void check_optimizers(const std::string& references, at::Device device) {
   }
 }
 
-// In float64, by the formula of the paper: c = b1 m + (1 - b1) g; p -= lr (sign(c) + decay p); m = b2 m + (1 - b2) g.
+// In float64, by the paper's formula: c = b1 m + (1 - b1) g; p -= lr (sign(c) + decay p); m = b2 m + (1 - b2) g.
 void check_lion(at::Device device) {
   const OptimizerNumbers numbers{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
   const double rate = 0.01;

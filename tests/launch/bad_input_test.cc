@@ -1,4 +1,4 @@
-// What a user can get wrong: each is refused in a moment, with a message that names it, before anything is started.
+// What a user can get wrong: each is refused at once, with a message that names it, before anything starts.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ struct Case {
   std::vector<std::string> said;
 };
 
-// Without it gtest shows the bytes of the object in every test's name.
+// Without this, gtest shows the bytes of the object in every test's name.
 void PrintTo(const Case& one, std::ostream* out) {
   *out << one.name;
 }
@@ -82,7 +82,7 @@ TEST(LaunchStarter, SaysWhenThereIsNoMpirun) {
   EXPECT_TRUE(contains(run.err(), "openmpi")) << run.err();
 }
 
-// An mpirun that fails by itself: what it said is shown.
+// An mpirun that fails on its own: what it said is shown.
 TEST(LaunchStarter, ShowsWhatMpirunSaysWhenItCannotStart) {
   char name[] = "/tmp/tessera-mpirun-XXXXXX";
   const std::filesystem::path folder = mkdtemp(name);

@@ -1,4 +1,4 @@
-// A rank that goes wrong as it is told: what a user's own program does at its worst. Started by fault_test.cc.
+// A rank that fails as told: what a user's own program does at its worst. Started by fault_test.cc.
 #include <ATen/ATen.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 // The rank that misbehaves in each case.
 constexpr int kCulprit = 1;
 
-// When it went wrong, for the test to measure from.
+// Records when it fails, so that the test can measure from there.
 void note_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::ofstream(std::string(std::getenv("TEST_FOLDER")) + "/died")
@@ -56,7 +56,7 @@ const std::map<std::string, std::function<int(World&)>> kFaults = {
      }},
 };
 
-// What is no fault: all ranks end well, though none waits for its last operations.
+// Not a fault: all ranks end well, though none waits for its last operations.
 int drop_works(World& world) {
   for (int i = 0; i < 300; ++i) world.all().all_reduce(at::ones({20'000}));
   if (world.rank() == 0) world.all().send(at::ones({1 << 22}), world.size() - 1);
@@ -77,12 +77,12 @@ int main(int, char** argv) {
   if (fault == "never_comes" && is_culprit) std::this_thread::sleep_for(1h);
   if (fault == "ends_early" && is_culprit) return 0;
   tessera::WorldOptions options;
-  options.comm_timeout = fault == "drop_works" ? 30s : 2s;  // no fault: a busy machine must not make it one
+  options.comm_timeout = fault == "drop_works" ? 30s : 2s;  // not a fault, even on a busy machine
   options.start_timeout = 3s;
   if (fault == "settings") options.settings["learning_rate"] = is_culprit ? "0.1" : "0.01";
   return tessera::run_rank(options, [&](World& world) {
     if (fault == "drop_works") return drop_works(world);
-    // 'size' comes first: nothing larger has been exchanged before.
+    // 'size' leaves this out: nothing larger may have been exchanged before it.
     if (fault != "size") reduce(world, 1 << 20, "block.2");
     if (world.rank() == kCulprit) {
       note_time();

@@ -1,4 +1,4 @@
-// Real MPI ranks of which one goes wrong: all end, soon, with a message that names it.
+// Real MPI ranks, one of which fails: all end soon, with a message that names it.
 #include <gtest/gtest.h>
 
 #include "run.h"
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 struct Outcome {
   int status = 0;
   std::string text;
-  double seconds = 0;  // since the rank went wrong, where it says when
+  double seconds = 0;  // since the rank failed, if it says when
   bool is_gone = false;
 };
 
@@ -27,7 +27,7 @@ Outcome run_with_fault(const std::string& fault, int num_ranks = 3) {
   return outcome;
 }
 
-// The time limit of 2 s, up to 2 s for the answers of the others, and one for the end of all.
+// The time limit of 2 s, up to 2 s for the others' answers, and 1 s for all to end.
 constexpr double kHangSeconds = 2 + 2 + 1;
 
 void expect_named(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
@@ -92,7 +92,7 @@ TEST(Fault, AStoppedRankThatCannotAnswerIsNamedToo) {
 TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
   for (const int num_ranks : {2, 4}) {
     const Outcome outcome = run_with_fault("size", num_ranks);
-    // Whoever raises the alarm compares the others with itself: the culprit may be the one that does.
+    // Whoever raises the alarm compares the others with itself, and it may be the culprit.
     expect_named(outcome, 43,
                  {"(4096 bytes, Float sum)", "(4194304 bytes, Float sum)", "entered another one instead:"});
     EXPECT_TRUE(contains(outcome.text, "\n  rank 1: #") || contains(outcome.text, "rank 1 on ")) << outcome.text;

@@ -1,4 +1,4 @@
-// Ranks of one host, by both starters: what they are given, how failures are told, that nothing is left behind.
+// Ranks on one host, with both starters: what they get, how failures are reported, that nothing is left behind.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// Where logs go: the launcher makes it, the test removes it.
+// Where logs go: the launcher creates it, the test removes it.
 class LogFolder {
  public:
   LogFolder() {
@@ -88,7 +88,7 @@ TEST_P(Launch, EndsWhatARankThatEndedWellLeftRunning) {
 }
 
 TEST_P(Launch, NamesTheRankThatCausedTheFailureByItsOwnWord) {
-  // Rank 0 fails first, but says that it does so because of another.
+  // Rank 0 fails first, but says that another rank is the reason.
   const std::string record =
       R"(printf '{"rank":%s,"host":"h","message":"%s","exit_status":1,"time_ms":%s,"is_consequence":%s}' )";
   LaunchRun run(shell(
@@ -210,7 +210,7 @@ TEST_P(Launch, PassesBytesThatAreNotUtf8) {
   EXPECT_EQ(log.str(), "<" + bytes + "|" + bytes + ">");
 }
 
-// With the descriptor closed, the next socket would take its number.
+// If the descriptor were closed, the next socket would take its number.
 TEST_P(Launch, WorksWithoutStandardStreams) {
   for (const char* closed : {">&-", "2>&-", "<&- >&- 2>&-"}) {
     LaunchRun run(shell(ranks(2), "echo out && echo err >&2 && echo $RANK > $TEST_FOLDER/wrote-$RANK"), {},

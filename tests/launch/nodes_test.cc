@@ -1,4 +1,4 @@
-// Several launchers that take this host for several nodes: they meet, agree, fail and restart together.
+// Several launchers that treat this host as several nodes: they meet, agree, fail and restart together.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A rank that the kernel kills for want of memory, in a control group made for it (root only).
+// A rank that the kernel kills when it is out of memory, in a control group made for it (root only).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLimit = "536870912";
 
-// A group with a memory limit, of whichever version this host has; no value when none can be made.
+// A group with a memory limit, of whichever version this host has; no value if none can be created.
 class MemoryGroup {
  public:
   MemoryGroup() {
@@ -42,7 +42,7 @@ class MemoryGroup {
 TEST(LaunchOutOfMemory, IsNamedAsSuch) {
   const MemoryGroup group;
   if (!group.is_usable()) GTEST_SKIP() << "no control group with a memory limit can be made here";
-  // `tail` keeps all of a file that never ends and has no line.
+  // `tail` keeps all of a file that never ends and has no newline.
   Words flags = {"--starter", "fork", "--nproc_per_node", "2"};
   LaunchRun run(shell(flags, "[ $RANK = 1 ] || exec sleep 60; exec tail /dev/zero"), {},
                 {"sh", "-c", "echo $$ > " + group.procs_file() + " && exec \"$@\"", "in-group"});

@@ -57,7 +57,7 @@ LaunchRun::LaunchRun(Words launch_arguments, const Variables& variables, const W
   words.insert(words.end(), launch_arguments.begin(), launch_arguments.end());
   pid_ = fork();
   if (pid_ != 0) return;
-  // Whoever started the tests may ignore some, as `&` in a script does.
+  // Whoever started the tests may ignore some signals, as `&` in a script does.
   for (int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) std::signal(number, SIG_DFL);
   setenv("TESSERA_TEST_MARK", folder_.c_str(), 1);
   setenv("TEST_FOLDER", folder_.c_str(), 1);
@@ -124,7 +124,7 @@ std::vector<pid_t> LaunchRun::processes() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
-    // Between fork and exec a process of this test has the mark not yet: it is looked for again later.
+    // Between fork and exec a process of this test does not have the mark yet: a later call finds it.
     if (pid > 0 && contains(read_all(entry.path() / "environ"), mark_) && !is_zombie(entry.path()))
       found.push_back(pid);
   }

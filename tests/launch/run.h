@@ -14,33 +14,33 @@ namespace tessera::testing {
 using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
-// The program under test: TESSERA_BINARY, else the one of this build.
+// The program under test: TESSERA_BINARY, else this build's.
 std::string tessera_binary();
 bool has_mpirun();
 
 bool contains(const std::string& text, const std::string& part);
 
-// One run of `tessera launch`. Its output goes to files of a folder of its own, its processes carry a mark in their
-// environment by which they are found again.
+// One run of `tessera launch`. Its output goes to files in its own folder; its processes carry a mark in their
+// environment, by which they are found.
 class LaunchRun {
  public:
-  // `prefix` are words before the program: another program that starts it.
+  // `prefix`: words before the program, that is, another program that starts it.
   explicit LaunchRun(Words launch_arguments, const Variables& variables = {}, const Words& prefix = {});
   ~LaunchRun();  // ends what is left
   LaunchRun(const LaunchRun&) = delete;
   LaunchRun& operator=(const LaunchRun&) = delete;
 
   void signal(int number) const;
-  // The exit status, as a shell gives it; fails the test after `limit` and kills the run.
+  // The exit status as a shell reports it; after `limit`, fails the test and kills the run.
   int wait(std::chrono::seconds limit = std::chrono::seconds(30));
 
   std::string out() const;
   std::string err() const;
   // Waits until the ranks have written `text` `count` times to stdout; fails the test after ten seconds.
   void wait_for_output(const std::string& text, int count = 1) const;
-  // The launcher, minders, ranks and what they started, zombies apart.
+  // The launcher, minders, ranks and what they started, except zombies.
   std::vector<pid_t> processes() const;
-  // True when none is left within `limit`.
+  // True if none is left within `limit`.
   bool is_gone(std::chrono::milliseconds limit) const;
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -50,7 +50,7 @@ class LaunchRun {
   pid_t pid_ = -1;
 };
 
-// Words for a rank that runs a line of shell.
+// Words for a rank that runs one line of shell.
 Words shell(Words flags, const std::string& line);
 
 std::int64_t now_ms();

@@ -64,7 +64,7 @@ TEST_P(LaunchSignals, NamesARankThatAUserSignalKilled) {
   EXPECT_TRUE(contains(run.err(), "killed by SIGUSR1")) << run.err();
 }
 
-// A terminal that was closed asks for an end as SIGTERM does.
+// A closed terminal asks for an end as SIGTERM does.
 TEST_P(LaunchSignals, EndsAndDoesNotRestartWhenTheTerminalIsGone) {
   LaunchRun run(shell(two_ranks({"--max_restarts", "3"}), "echo up; exec sleep 60"));
   run.wait_for_output("up", 2);
@@ -75,7 +75,7 @@ TEST_P(LaunchSignals, EndsAndDoesNotRestartWhenTheTerminalIsGone) {
   EXPECT_TRUE(run.is_gone(0ms));
 }
 
-// As scancel does it: ranks may be gone before the launcher has heard of anything.
+// As scancel does: ranks may be gone before the launcher notices anything.
 TEST_P(LaunchSignals, DoesNotRestartWhenEveryProcessGetsTheSignal) {
   LaunchRun run(shell(two_ranks({"--max_restarts", "3"}), "echo up; exec sleep 60"));
   run.wait_for_output("up", 2);
@@ -87,7 +87,7 @@ TEST_P(LaunchSignals, DoesNotRestartWhenEveryProcessGetsTheSignal) {
   EXPECT_TRUE(run.is_gone(0ms));
 }
 
-// As nohup does it, and `&` in a script with SIGINT.
+// As nohup does, and `&` in a script for SIGINT.
 TEST_P(LaunchSignals, StaysDeafToASignalThatWasIgnoredBefore) {
   LaunchRun run(shell(two_ranks(), "echo up; while [ ! -e $TEST_FOLDER/enough ]; do sleep 0.05; done; echo well"), {},
                 {"sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh"});

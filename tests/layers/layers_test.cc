@@ -1,4 +1,4 @@
-// The order of the layers, as src/layers.txt has it, held against the includes of every file.
+// Checks the order of the layers in src/layers.txt against the includes of every file.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ Layers read_layers(const std::string& text) {
   return layers;
 }
 
-// Each file by the name that includes call it, with what it includes.
+// Each file, by the name that includes use for it, with what it includes.
 using Includes = std::map<std::string, std::vector<std::string>>;
 
 std::vector<std::string> includes_of(const std::string& text) {
@@ -96,7 +96,7 @@ bool is_torch(const std::string& include) {
   return include.starts_with("torch/") || include.starts_with("ATen/") || include.starts_with("c10/");
 }
 
-// The way from a header to libtorch, or nothing.
+// The chain of includes from a header to libtorch, or nothing.
 std::vector<std::string> way_to_torch(const Includes& includes, const std::string& file, std::set<std::string>& seen) {
   if (!seen.insert(file).second || !includes.contains(file)) return {};
   for (const std::string& include : includes.at(file)) {
@@ -175,7 +175,7 @@ TEST(Layers, EveryFolderOfSrcIsOne) {
   }
 }
 
-// docs/architecture.md has the layers in the same order.
+// docs/architecture.md lists the layers in the same order.
 TEST(Layers, AreInTheDocsInTheirOrder) {
   const fs::path root = TESSERA_SOURCE_FOLDER;
   const std::string page = read_file(root / "docs" / "architecture.md");
@@ -193,7 +193,7 @@ TEST(Layers, AreInTheDocsInTheirOrder) {
   }
 }
 
-// What the test above would say.
+// What the tests above report.
 class WrongIncludes : public testing::Test {
  protected:
   const Layers layers_ = read_layers(

@@ -1,4 +1,4 @@
-// Weights of a sharded model in files: the same file from every strategy, and back into any.
+// Weights of a sharded model in files: every strategy writes the same file and reads any.
 #include "tessera/checkpoint.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that goes with the test.
+// A folder that is removed after the test.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("tessera_library_" + std::to_string(getpid()))) {
@@ -58,7 +58,7 @@ void train(World& world, Sharded& sharded, BlockNet& model) {
         [&](const Batch& b) { return sharded.forward([&] { return loss_of(model.forward(b.x, sharded), b.y); }); });
 }
 
-// What the model answers now, and that every rank answers it.
+// The model's current answer; all ranks must give the same.
 at::Tensor answer(World& world, Sharded& sharded, BlockNet& model) {
   const at::NoGradGuard no_gradients;
   const Batch batch = batch_of(7, 0, 1);
@@ -81,7 +81,7 @@ TEST(Checkpoint, EveryStrategyWritesTheSameFileAndReadsEveryOther) {
       save_weights(sharded, file);
       const at::Tensor logits = answer(world, sharded, model);
       if (world.rank() == 0 && strategy == "ddp") expected = logits;
-      train(world, sharded, model);  // saving has changed nothing
+      train(world, sharded, model);  // still possible after saving
     });
     EXPECT_EQ(bytes_of_file(file), bytes_of_file(folder / "ddp.safetensors")) << strategy;
   }
@@ -212,7 +212,7 @@ TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {
   });
 }
 
-// Six steps at once, and three, a new program, three more: under another strategy, the same bits.
+// Six steps at once, against three, a new program and three more under another strategy: the same bits.
 TEST(Checkpoint, ARunGoesOnAsIfItHadNotStopped) {
   const Folder folder;
   const auto step = [](World& world, Sharded& sharded, Optimizer& optimizer, BlockNet& model, int number,
@@ -301,7 +301,7 @@ TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
   });
 }
 
-// What saving takes beyond the sharded state, on each rank: one unit whole, in float32, of four; for a moment the
+// What saving takes on each rank beyond the sharded state: one of four units, whole, in float32; for a moment the
 // backend's thread may still hold the one before.
 TEST(Checkpoint, HoldsAtMostTwoUnitsOfFour) {
   const Folder folder;
@@ -317,7 +317,7 @@ TEST(Checkpoint, HoldsAtMostTwoUnitsOfFour) {
       work();
       return peak_cpu_bytes_of_thread() - before;
     };
-    const std::int64_t unit_bytes = 4 * world.size() * kBlockNumel;  // each of the four is smaller than a block a rank
+    const std::int64_t unit_bytes = 4 * world.size() * kBlockNumel;  // each of the four is under one block per rank
     for (const auto& work : {std::function<void()>([&] { save_weights(sharded, folder / "weights"); }),
                              std::function<void()>([&] { load_weights(sharded, folder / "weights"); }),
                              std::function<void()>([&] { save_optimizer(optimizer, folder / "optimizer"); })}) {

@@ -15,7 +15,7 @@ namespace tessera {
 
 inline constexpr std::int64_t kNumInputs = 17, kWidth = 41, kNumClasses = 5, kNumBlocks = 3;
 
-// Nobody cuts it into units, and it has never heard of Tessera.
+// Not divided into units, and knows nothing of Tessera.
 struct PlainNet : torch::nn::Module {
   PlainNet();
   at::Tensor forward(const at::Tensor& x);
@@ -33,25 +33,25 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-// Its forward runs its blocks by a runner.
+// Its forward runs its blocks through a runner.
 struct BlockNet : torch::nn::Module {
   BlockNet();
   at::Tensor forward(const at::Tensor& x, UnitRunner& runner);
 
   torch::nn::Linear stem{nullptr}, head{nullptr};
   std::vector<Block> blocks;
-  bool calls_directly = false;  // a user's mistake: not by the runner
+  bool calls_directly = false;  // a user's mistake: not through the runner
 };
 
 torch::nn::Sequential make_sequential();
 
-// Values that depend on nothing but the parameter's place; thread ranks share torch's generator.
+// Values that depend only on the parameter's position, since thread ranks share torch's generator.
 void fill(torch::nn::Module& model);
 
 struct Batch {
   at::Tensor x, y;
 };
-// The rank's part of a batch that is the same for every number of ranks that divides 12.
+// The rank's part of a batch. The whole batch is the same for every number of ranks that divides 12.
 Batch batch_of(int step, int rank, int num_ranks, at::ScalarType type = at::kFloat);
 
 at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& targets);

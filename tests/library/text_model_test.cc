@@ -1,4 +1,4 @@
-// Tessera's own text models by the public headers alone.
+// Tessera's own text models through the public headers alone.
 #include "tessera/text_model.h"
 
 #include <ATen/ATen.h>

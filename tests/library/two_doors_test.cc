@@ -85,7 +85,7 @@ class DoorTask : public TrainTask {
   std::int64_t step_ = 0, micro_step_ = 0;
 };
 
-// What every rank ends with, whole.
+// What every rank ends with, gathered whole.
 std::vector<at::Tensor> masters_of(Engine& engine) {
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> masters;
@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, TwoDoors,
                                          Door{"full_shard", at::kFloat, false}, Door{"full_shard", at::kBFloat16, true},
                                          Door{"zero1", at::kHalf, false}));
 
-// A model of which no rank ever holds more than its part and one unit.
+// A model of which no rank ever holds more than its own part and one unit.
 TEST(MetaModel, StartsWithValuesThatAreSuppliedUnitByUnit) {
   DoorModel plain;
   std::map<std::string, at::Tensor> values;

@@ -1,4 +1,4 @@
-// `tessera generate` as users start it, against what transformers generates by the same folder.
+// `tessera generate` as users start it, against what transformers generates from the same folder.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ const std::string kData = TESSERA_TEST_DATA_FOLDER;
 const std::string kFolder = kData + "/models/folder";
 
 std::string quoted(const std::string& word) {
-  return "'" + word + "'";  // no test's word holds one
+  return "'" + word + "'";  // no test's word contains a quote
 }
 
 Ended generate(const std::string& arguments) {
@@ -65,7 +65,7 @@ TEST(GenerateCommand, NeedsNoTokenizerForIdsAndReadsEveryFormOfAFolder) {
     EXPECT_TRUE(found.at("text").is_null()) << name;
     if (first.is_null()) first = found;
     EXPECT_EQ(found.at("ids"), first.at("ids")) << name;
-    // They hold the same weights in float32, bf16 and fp16.
+    // These hold the same weights in float32, bf16 and fp16.
     for (std::size_t i = 0; i < 96; ++i) {
       EXPECT_NEAR(found.at("logits").at(i).get<double>(), first.at("logits").at(i).get<double>(), 0.03) << name;
     }
@@ -80,7 +80,7 @@ TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
   EXPECT_TRUE(ids.output.starts_with("[5,")) << ids.output;
 }
 
-// A copy of the folder to change; gone with the object.
+// A copy of the folder to change; removed with the object.
 struct OwnFolder {
   explicit OwnFolder(const std::string& name)
       : path(std::filesystem::temp_directory_path() / fmt::format("generate_{}_{}", name, getpid())) {
@@ -93,7 +93,7 @@ struct OwnFolder {
   const std::filesystem::path path;
 };
 
-// Options of the folder's generation_config.json count, as in transformers; the command line's win.
+// The folder's generation_config.json counts, as in transformers; the command line overrides it.
 TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   const OwnFolder own("config");
   const std::filesystem::path& folder = own.path;
@@ -114,7 +114,7 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   write_file_atomically(folder / "generation_config.json", R"({"max_length": 30})");
   EXPECT_TRUE(contains(generate(arguments).output, "\"max_length\": 30 is not followed"));
   EXPECT_FALSE(contains(generate(arguments + " --max_new_tokens 2").output, "max_length"));
-  // null is transformers' word for: from all tokens.
+  // null is how transformers says: from all tokens.
   write_file_atomically(folder / "generation_config.json", R"({"do_sample": true, "top_k": null})");
   EXPECT_EQ(generated(arguments), generated(arguments + " --top_k 0"));
   EXPECT_NE(generated(arguments), generated(arguments + " --top_k 50"));

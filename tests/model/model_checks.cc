@@ -47,7 +47,7 @@ std::vector<TokenIds> prompts_of(const TensorFile& file) {
   return prompts;
 }
 
-// Every gradient of the mean loss, by name; the model's own are cleared.
+// Every gradient of the mean loss, by name; clears the model's own.
 std::map<std::string, at::Tensor> gradients_of(LanguageModel& model, const PackedBatch& batch, UnitRunner& runner) {
   model.zero_grad();
   const kernels::LossSum loss = model.loss(batch, runner);
@@ -91,7 +91,7 @@ void check_logits(const ModelCase& which, at::Device device) {
     const at::Tensor logits = model->logits(batch_of(file, side, device), runner);
     EXPECT_LE(largest_difference(logits, file.at("logits_" + side)), 1e-4) << side;
   }
-  // A sequence sees nothing of those it is packed with; and single rows can be had.
+  // A sequence sees nothing of those it is packed with, and single rows can be asked for.
   std::int64_t begin = 0;
   for (const TokenIds& prompt : prompts_of(file)) {
     const auto length = static_cast<std::int64_t>(prompt.size());
@@ -154,7 +154,7 @@ void check_bf16_gradients(const ModelCase& which, at::Device device) {
     const double size = std::sqrt(reference.to(at::kDouble).square().mean().item<double>());
     const double error = rms_difference(gradient, reference) / size,
                  theirs = file.at("bf16_error." + name).item<float>();
-    // Of a single tensor one draw of rounding is compared with another; all together are held closer.
+    // For a single tensor this compares one draw of rounding errors with another; the sum over all has a tighter limit.
     EXPECT_LE(error, 2 * theirs) << name;
     sum += error;
     sum_of_theirs += theirs;
@@ -181,7 +181,7 @@ void check_step_logits(const ModelCase& which, at::Device device) {
   const TensorFile file = model_reference(which.name);
   const auto model = model_of(file, device);
   UnitRunner runner;
-  // Half of each sequence as a prompt, then its tokens one by one: the logits of the whole, row by row.
+  // Half of each sequence as a prompt, then its tokens one by one: row by row, the logits of the whole sequence.
   const std::vector<TokenIds> whole = prompts_of(file);
   std::vector<TokenIds> prompts;
   std::vector<std::int64_t> begins{0};
@@ -237,7 +237,7 @@ void check_dropout_and_checkpointing(const ModelCase& which, at::Device device, 
 
 namespace {
 
-// Heads of 64 as in BLOOM-560M, so that the statistics of a row weigh as little as there.
+// Heads of 64 as in BLOOM-560M, so that the per-row statistics weigh as little as there.
 std::shared_ptr<LanguageModel> wide_model(bool bloom, double dropout, const at::TensorOptions& options) {
   Json config = {{"model_type", bloom ? "bloom" : "tessera-gpt"}, {"vocab_size", 50}, {"hidden_size", 256}};
   config[bloom ? "n_head" : "num_heads"] = 4;
@@ -260,7 +260,7 @@ void check_activation_memory(LanguageModel& model, const std::function<std::int6
     const at::Tensor hidden = model.hidden_states(batch, runner);
     return live_bytes() - before;
   };
-  (void)kept(plain);  // what is made once and stays
+  (void)kept(plain);  // what is allocated once and stays
   const std::int64_t whole = kept(plain), less = kept(checkpointed);
   const auto calculated = static_cast<double>(4 * model.unit_activation_bytes(512));
   EXPECT_NEAR(static_cast<double>(whole - less), calculated, 0.01 * calculated);

@@ -16,7 +16,7 @@ namespace tessera {
 
 struct ModelCase {
   std::string name;  // the file's name in tests/data/models
-  bool is_bloom;     // then there are references of both padding sides
+  bool is_bloom;     // then both padding sides have references
 };
 const std::vector<ModelCase>& model_cases();
 
@@ -26,15 +26,15 @@ std::shared_ptr<LanguageModel> model_of(const TensorFile& file, at::Device devic
 
 void check_logits(const ModelCase& model, at::Device device);
 void check_loss_and_gradients(const ModelCase& model, at::Device device);
-// bf16: as far from the float32 reference as transformers' own bf16, or nearer.
+// bf16: about as far from the float32 reference as transformers' own bf16, or nearer.
 void check_bf16_logits(at::Device device);
-// bf16: each gradient's distance from the float32 reference is about that of the original's own bf16 gradient.
+// bf16: each gradient is about as far from the float32 reference as the original's own bf16 gradient.
 void check_bf16_gradients(const ModelCase& model, at::Device device);
 void check_greedy_generation(at::Device device);
 void check_step_logits(const ModelCase& model, at::Device device);
 void check_dropout_and_checkpointing(const ModelCase& model, at::Device device, at::ScalarType type);
 // What a forward pass keeps with and without checkpointing differs by the units' calculated activations. `live_bytes`
-// says how many bytes of tensors are alive on the device.
+// returns how many bytes of tensors are alive on the device.
 void check_activation_memory(at::Device device, at::ScalarType type, const std::function<std::int64_t()>& live_bytes);
 
 }  // namespace tessera

@@ -63,7 +63,7 @@ TEST(BloomParity, PaddingOnEitherSideGivesOneAndTheSamePackedBatch) {
   EXPECT_EQ(left.max_seqlen, 14);
 }
 
-// The draws are torch.multinomial's: the same seed gives what transformers gives after torch.manual_seed.
+// The draws match torch.multinomial: the same seed gives what transformers gives after torch.manual_seed.
 TEST(BloomParity, DrawnContinuationsAreTheOriginalsForTheSameSeed) {
   const TensorFile file = model_reference("bloom_generation");
   const auto model = model_of(file, at::kCPU);

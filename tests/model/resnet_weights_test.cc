@@ -1,4 +1,4 @@
-// Files of torchvision's ResNet-50 weights, as torch.save lays them out, into our model.
+// Loads files of torchvision's ResNet-50 weights, as torch.save lays them out, into our model.
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace tessera {
 namespace {
 
-// torchvision's names, shapes and order (1000 classes); `with_counts`: with num_batches_tracked, which its oldest files
-// lack.
+// torchvision's names, shapes and order (1000 classes); `with_counts`: includes num_batches_tracked, which its oldest
+// files lack.
 std::vector<NamedTensor> torchvisions_state(bool with_counts) {
   const Json reference = resnet_reference();
   std::vector<NamedTensor> state;

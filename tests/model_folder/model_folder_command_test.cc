@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with the header of BLOOM-560M; its 1.1 GB of data are a hole that takes no disk and must not be read.
+// A folder with the header of BLOOM-560M; its 1.1 GB of data are a hole that takes no disk space and must not be read.
 void write_bloom_560m(const fs::path& folder) {
   constexpr std::int64_t kHidden = 1024;
   std::vector<WeightEntry> entries;
@@ -94,7 +94,7 @@ TEST(Inspect, RefusesWithStatusTwoAndTheReason) {
   }
 }
 
-// There and back again: the same bytes of every tensor.
+// There and back again: every tensor keeps its bytes.
 TEST(Convert, BetweenFormatsAndShardsNothingChanges) {
   const TemporaryFolder folder;
   const std::string bin = folder.path() / "bin", shards = folder.path() / "shards";
@@ -131,7 +131,7 @@ TEST(Convert, ChangesTheTypeInPlaceToo) {
   EXPECT_EQ(read_json_file(model / "config.json").at("dtype"), "bfloat16");
 }
 
-// Safetensors hold a tied tensor once and its other names as metadata: they are all back in the end.
+// A safetensors file holds a tied tensor once and its other names as metadata: all names are back in the end.
 TEST(Convert, TiedNamesSurviveBothFormats) {
   const TemporaryFolder folder;
   const std::string once = folder.path() / "a.safetensors", twice = folder.path() / "b.safetensors",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The program text in docs/library.md must be the example's own, which tests/package/run.sh builds and runs.
+# The program text in docs/library.md must equal the example, which tests/package/run.sh builds and runs.
 #
 # usage: check_docs.sh SOURCE_DIR
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Tessera, moves the prefix, builds the examples against it by find_package(tessera) alone, and runs them on one
-# and two ranks: all strategies must print the same losses.
+# Installs Tessera, moves the prefix, builds the examples against it by find_package(tessera) alone, and runs them on
+# one and two ranks: all strategies must print the same losses.
 #
 # usage: run.sh BUILD_DIR SOURCE_DIR WORK_DIR CXX MPIRUN...
 set -euo pipefail
@@ -22,7 +22,7 @@ prefix=$work/prefix
 grep -rn "$source" "$prefix/lib/cmake/tessera" | grep -v torch && die "the package names the source folder"
 "$prefix/bin/tessera" --version
 
-# The public headers include nothing of src/: only they are there.
+# The public headers include nothing from src/: only they are installed.
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 build_example() {
@@ -34,7 +34,7 @@ first=$!
 build_example bloom >"$work/bloom.log" 2>&1 || { cat "$work/bloom.log"; die "examples/bloom does not build"; }
 wait $first || { cat "$work/own_model.log"; die "examples/own_model does not build"; }
 
-# A libtorch that is not there is named, not guessed.
+# A missing libtorch is named, not guessed.
 if cmake -S "$source/examples/bloom" -B "$work/lost" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" \
   -DTORCH_DIR="$work/nowhere" >"$work/lost.log" 2>&1; then
   die "a package without its libtorch was found"
@@ -43,7 +43,7 @@ tr -s ' \n' ' ' <"$work/lost.log" | grep -q "No libtorch (lib/libtorch_cpu.so) i
   { cat "$work/lost.log"; die "the message about a missing libtorch"; }
 "$work/own_model/own_model" --help | grep -q "strategies: single ddp zero0" || die "own_model --help"
 
-# losses NAME HOW PROGRAM ARGUMENTS...: its loss lines go to $work/NAME. HOW: alone, launch or mpirun, with 2 ranks.
+# losses NAME HOW PROGRAM ARGUMENTS...: writes its loss lines to $work/NAME. HOW: alone, launch or mpirun, with 2 ranks.
 losses() {
   local name=$1 how=$2
   local program=("$work/$3/$3" "${@:4}")
@@ -60,7 +60,7 @@ same() {
   cmp "$work/$1" "$work/$2" || { diff "$work/$1" "$work/$2"; die "$1 and $2 print different losses"; }
 }
 
-# Across numbers of ranks sums are taken in another order.
+# Different numbers of ranks add in a different order.
 close() {
   paste "$work/$1" "$work/$2" |
     awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4 * $4) { print; bad = 1 } } END { exit bad }' ||
@@ -84,7 +84,7 @@ done
 losses blocks-mpirun mpirun own_model zero3 blocks
 same blocks-ddp blocks-mpirun
 
-# A run of two ranks goes on alone from what it saved, under another strategy.
+# One rank resumes from what two ranks saved, under another strategy.
 saved=$work/blocks-full_shard.safetensors
 losses resumed-alone alone own_model single blocks "" "$saved"
 losses resumed-zero2 launch own_model zero2 blocks "" "$saved"
@@ -100,7 +100,7 @@ done
 losses bloom-resumed launch bloom zero3 "$work/bloom-model" -
 "$prefix/bin/tessera" inspect "$work/bloom-model" >"$work/inspect.log" || { cat "$work/inspect.log"; die "tessera inspect"; }
 
-# Wrong use ends every rank with one message.
+# Misuse ends every rank with one message.
 if "$prefix/bin/tessera" launch --nproc_per_node 2 "$work/own_model/own_model" fullshard >"$work/wrong.log" 2>&1; then
   die "an unknown strategy was accepted"
 fi

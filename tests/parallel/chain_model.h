@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// A chain of blocks behind a weight of the root; each has a weight, and a bias that a pass may leave out.
+// A chain of blocks after a weight of the root; each block has a weight, and a bias that a pass may leave out.
 struct Chain : UnitModel {
   struct Block : torch::nn::Module {
     Block() {

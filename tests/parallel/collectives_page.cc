@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// Three blocks: the last is kept from forward to backward, the others show what every unit does.
+// Three blocks: the last stays gathered from forward to backward, the others show what every unit does.
 constexpr std::int64_t kNumBlocks = 3;
 
 Step step_of(const std::string& strategy, int num_micro_steps) {

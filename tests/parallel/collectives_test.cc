@@ -1,5 +1,5 @@
 // Which collectives each strategy calls: number, order and bytes, from the flight recorder. docs/collectives.md shows
-// them and is held to it.
+// them and must agree.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(Collectives, SplitGradientsAreReducedInEveryMicroStep) {
             "gather gradient norm; gather block_0; gather block_1; gather root");
 }
 
-// A step of four micro-steps is four times what one is, but for the norm and the root, which stays until the update.
+// Four micro-steps call four times what one calls, except for the norm and the root, which stays until the update.
 TEST(Collectives, SplitBlocksAreGatheredInEveryMicroStep) {
   for (const std::string strategy : {"shard_grad_op", "full_shard", "hybrid_shard"}) {
     const auto step_of = [&](int num_micro_steps) {
@@ -99,7 +99,7 @@ TEST(Collectives, PrefetchChangesWhenGathersBeginAndNotWhich) {
   };
   const std::string forward = "gather root; gather block_0; gather block_1; gather block_2; ";
   const std::string end = "reduce block_0; reduce root; gather gradient norm";
-  // With 'pre' block_1 is on its way while block_2 computes its gradient, with 'post' when it has.
+  // With 'pre', block_1 is gathered while block_2 computes its gradient; with 'post', afterwards.
   EXPECT_EQ(record_with(true, BackwardPrefetch::kPre),
             forward + "gather block_1; reduce block_2; gather block_0; reduce block_1; " + end);
   EXPECT_EQ(record_with(true, BackwardPrefetch::kPost),
@@ -120,8 +120,8 @@ TEST(Collectives, CheckpointingCallsNoOthers) {
   }
 }
 
-// Where parameters stay whole and their masters are on the host, the updated parts go round when the next step needs
-// them; all else comes in the same order.
+// If parameters stay whole and their masters are on the host, the updated parts are gathered when the next step needs
+// them; everything else keeps its order.
 TEST(Collectives, OffloadCallsNoOthers) {
   for (const std::string strategy : {"zero1", "zero2"}) {
     EXPECT_EQ(in_order(record({.strategy = strategy, .offload_optimizer = true})),
@@ -138,7 +138,8 @@ TEST(Collectives, OffloadCallsNoOthers) {
   }
 }
 
-// A reduction is waited for when the next begins: its unit is updated then, and its parts go round during the next.
+// A reduction is waited for when the next one begins: its unit is updated then, and its parts are gathered during the
+// next.
 TEST(Collectives, UpdatesDuringBackwardHandPartsRoundBesideReductions) {
   EXPECT_EQ(in_order(record({.strategy = "zero2", .updates_during_backward = true})),
             "reduce block_1; gather block_1; reduce block_0; gather block_0; reduce root; gather root; "
@@ -165,7 +166,7 @@ TEST(Collectives, OneRankCallsNone) {
   }
 }
 
-// Every collective's bytes, from the layout of its unit: whole units in the type that they travel in.
+// Every collective's bytes, from the layout of its unit: whole units in the type in which they travel.
 TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
   const std::vector<std::pair<at::ScalarType, at::ScalarType>> types = {
       {at::kFloat, at::kFloat}, {at::kBFloat16, at::kBFloat16}, {at::kBFloat16, at::kFloat}, {at::kFloat, at::kHalf}};
@@ -188,7 +189,7 @@ TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
   }
 }
 
-// To renew the page, copy collectives.md of the folder that the test ran in.
+// To update the page, copy collectives.md from the folder in which the test ran.
 TEST(CollectivesPage, ShowsWhatTheFlightRecorderShows) {
   const std::string page = collectives_page();
   if (read_file(COLLECTIVES_PAGE) == page) return;

@@ -1,4 +1,4 @@
-// Updates that run beside the next step: one step behind, never more, against a plain loop that says what that means.
+// Updates that run beside the next step: one step behind, never more. A plain loop shows what that means.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class PlainLoop {
     for (const at::Tensor& parameter : newest_.parameters()) parameter.fill_(kAnew);
     use_newest();
   }
-  // What is evaluated is used by the step that follows.
+  // The step after an evaluation uses the values that were evaluated.
   void use_newest() {
     const at::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < used_.parameters().size(); ++i) used_.parameters()[i].copy_(newest_.parameters()[i]);
@@ -96,7 +96,7 @@ class EngineLoop {
     const auto pass = engine_.forward();
     return model_.loss(ids_of(number), targets_of(number), engine_).item<double>();
   }
-  // Everything is 0.1 now.
+  // Sets every parameter to 0.1.
   void begin_anew() {
     for (FlatUnit& unit : engine_.units()) {
       unit.replace_values(at::full({unit.layout().padded_numel()}, kAnew));

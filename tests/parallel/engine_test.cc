@@ -1,4 +1,4 @@
-// What a model may do that is not a plain chain of blocks, and what must not be held when it is done.
+// What a model may do beyond a plain chain of blocks, and what must not be held afterwards.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ void expect_gradients(const std::string& strategy, const std::vector<std::size_t
     engine.wait_for_gradients();
     for (std::size_t i = 0; i < 2; ++i) {
       const FlatUnit& unit = engine.units()[i];
-      if (unit.updated().begin != 0) continue;  // 25 numbers are one block: the first rank's
+      if (unit.updated().begin != 0) continue;  // 25 numbers are one block: on the first rank
       EXPECT_TRUE(at::allclose(unit.gradient().narrow(0, 0, 25), expected[i], 1e-5, 1e-6)) << strategy << " unit " << i;
     }
   });

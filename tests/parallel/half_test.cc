@@ -1,4 +1,4 @@
-// float16 with a loss scale: overflow is found and skipped alike on all ranks, and every row gives the same bits.
+// float16 with a loss scale: all ranks find overflow and skip alike, and every row gives the same bits.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ HalfRun train_in_half(const std::string& strategy, int num_ranks) {
     Engine engine(world, model, model.units(), options);
     ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     LossScaleOptions scaling;
-    scaling.initial = 1 << 20;  // too much for float16 at first
+    scaling.initial = 1 << 20;  // too large for float16 at first
     scaling.growth_interval = 4;
     LossScaler scaler(scaling);
     for (int step = 0; step < 20; ++step) {

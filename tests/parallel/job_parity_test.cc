@@ -1,5 +1,5 @@
 // Every model gives the same losses in every row of the table, with and without offload: bit for bit at the same number
-// of ranks and accumulation mode; on another number of ranks with the same global batch, but for rounding.
+// of ranks and accumulation mode; except for rounding on another number of ranks with the same global batch.
 //
 // All models x ranks x types x micro-steps take minutes. A plain run leaves some of the last three out, never a row;
 // TESSERA_TEST_WHOLE_TABLE=1 leaves out nothing.
@@ -20,7 +20,7 @@ bool wants_whole_table() {
   return value != nullptr && std::string(value) == "1";
 }
 
-// Rows that add micro-steps before the reduction, and rows that add reduced shards: equal within a kind.
+// Rows that add micro-steps before the reduction, and rows that add reduced shards: each kind has equal results.
 struct Expected {
   std::optional<Trained> of_whole, of_split;
 
@@ -37,7 +37,7 @@ void expect_same_bits_in_every_row(const NamedJob& job, const ThreadRanks& ranks
   how.num_micro_steps = num_micro_steps;
   for (const Row& row : rows) {
     how.row = row;
-    // Whether a thread of its own makes the offloaded updates.
+    // Whether a separate thread makes the offloaded updates.
     how.host_updates = num_micro_steps > 1 ? HostUpdates::kInBackground : HostUpdates::kAtOnce;
     Trained found = train_on_threads(ranks, job.make, how);
     const std::string what = fmt::format("{}, {} micro-steps, {}", row.name(), num_micro_steps, c10::toString(type));
@@ -79,7 +79,7 @@ void PrintTo(const ParityCase& c, std::ostream* out) {
 std::vector<ParityCase> parity_cases() {
   constexpr Kind kinds[] = {{at::kFloat, 1}, {at::kBFloat16, 1}, {at::kFloat, 4}, {at::kBFloat16, 4}};
   constexpr ThreadRanks ranks[] = {{1}, {2}, {3}, {4}, {4, 2}};
-  // Rows of a plain run, by ranks and kind. (offload_test.cc has the odd model's offload.)
+  // Rows of a plain run, by ranks and kind. (offload_test.cc covers the odd model's offload.)
   constexpr Rows kNo = Rows::kNone, kYes = Rows::kPlain, kAll = Rows::kOffloadedToo;
   constexpr Rows plain_run[5][4] = {{kYes, kNo, kNo, kNo},
                                     {kAll, kNo, kYes, kNo},
@@ -113,14 +113,14 @@ TEST_P(JobParity, EveryRowGivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(All, JobParity, testing::ValuesIn(parity_cases()),
                          [](const auto& tested) { return tested.param.name(); });
 
-// 25 million parameters: 3 updates, and of the rows the two that differ most.
+// 25 million parameters: 3 updates, and only the two rows that differ most.
 TEST(JobParityOfResNet50, EveryRowGivesTheSameBits) {
   const std::vector<Row> two = {{"ddp"}, {"full_shard"}};
   expect_same_bits_in_every_row(resnet50_job(), {2}, wants_whole_table() ? rows_of_table(2) : two, at::kFloat, 1);
 }
 
-// The same global batch on any number of ranks. Of the batch norms those that use their running statistics: the others
-// see one rank's images, in PyTorch as here.
+// The same global batch on any number of ranks. Batch norms use their running statistics: otherwise they would see one
+// rank's images, in PyTorch as here.
 class JobParityAcrossRanks : public testing::TestWithParam<std::string> {};
 
 TEST_P(JobParityAcrossRanks, TheNumberOfRanksChangesOnlyRounding) {

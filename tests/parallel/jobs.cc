@@ -17,21 +17,21 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kNumTokens = 24, kNumImages = 12;  // of all ranks, a micro-step
+constexpr std::int64_t kNumTokens = 24, kNumImages = 12;  // over all ranks, per micro-step
 constexpr std::int64_t kVocabulary = 61;
 
 at::Generator generator_of(int step, int micro_step) {
   return at::detail::createCPUGenerator(static_cast<std::uint64_t>(1000 * step + micro_step));
 }
 
-// Which part of the global batch is whose: some may get one more than others.
+// A rank's part of the global batch: some ranks may get one item more than others.
 struct Part {
   int rank, num_ranks;
   at::Tensor of(const at::Tensor& global) const {
     const std::int64_t begin = global.size(0) * rank / num_ranks, end = global.size(0) * (rank + 1) / num_ranks;
     return global.narrow(0, begin, end - begin);
   }
-  // Rank 0's values reach the others.
+  // Differs per rank: rank 0's values must reach the others.
   std::uint64_t seed() const { return 1 + static_cast<std::uint64_t>(rank); }
 };
 
@@ -57,7 +57,8 @@ class TextJob : public TrainedJob {
   }
   UnitModel& model() override { return *model_; }
   Loss loss(int step, int micro_step, UnitRunner& runner) override {
-    // Few words. Lengths and what counts are always the same, so that libraries need not prepare for new shapes.
+    // A small vocabulary. Lengths and counted labels are always the same, so that libraries need not prepare for new
+    // shapes.
     const at::Tensor lengths = at::tensor({3, 6, 2, 5, 4}, at::kLong).unsqueeze(1);
     const at::Tensor ids = at::randint(20, {lengths.size(0), 6}, generator_of(step, micro_step), at::kLong);
     const at::Tensor places = at::arange(6).expand_as(ids), mask = places.lt(lengths);
@@ -92,7 +93,7 @@ class ResNetJob : public TrainedJob {
 class ResNet50Job : public TrainedJob {
  public:
   explicit ResNet50Job(Part part) : part_(part), model_(kNumClasses) {
-    // Other ranks' draws are from the same generator: only what the first has drawn, once, is always the same.
+    // Ranks draw from the same generator: only the first draw, made once, is always the same.
     static ResNet50 drawn_once(kNumClasses);
     const at::NoGradGuard no_gradients;
     const auto from = drawn_once.parameters(), to = model_.parameters();

@@ -1,4 +1,4 @@
-// The models of the tests of parity, each with data that any number of ranks from 1 to 4 divides among them.
+// The models of the parity tests, each with data that 1 to 4 ranks can divide among them.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct NamedJob {
 NamedJob odd_job();    // SmallModel: everything that makes spreading hard
 NamedJob bloom_job();  // BLOOM and the GPT-like model, sequences of many lengths
 NamedJob gpt_job();
-NamedJob resnet_job();         // batch norms by the statistics of one rank's images, as everywhere
-NamedJob frozen_resnet_job();  // batch norms by their running statistics, so that the number of ranks does not matter
+NamedJob resnet_job();         // batch norms with the statistics of one rank's images, as usual
+NamedJob frozen_resnet_job();  // batch norms with running statistics, so that the number of ranks does not matter
 std::vector<NamedJob> all_jobs();
-NamedJob resnet50_job();  // the real one: seconds a step
+NamedJob resnet50_job();  // the real one: seconds per step
 
-// The distinct rows of the table that so many ranks can use; names of the same row are left out.
+// The distinct rows of the table for this many ranks; other names of the same row are left out.
 std::vector<Row> rows_of_table(int num_ranks);
-// Each of them with everything in host memory that it can have there.
+// Each of these rows, with everything in host memory that it can have there.
 std::vector<Row> offloaded_rows(int num_ranks);
 
 }  // namespace tessera

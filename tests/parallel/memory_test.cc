@@ -1,4 +1,4 @@
-// Measured memory against the formula, to the byte. Ranks are threads: what is alive is that of all of them.
+// Measured memory against the formula, to the byte. Ranks are threads: the live bytes are those of all ranks together.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST_P(Memory, OfStateIsTheFormulaToTheByte) {
     Engine engine(world, model, model.units(), options);
     ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
     const Sums expected = formula(engine, options);
-    // Ranks stand still on both sides of a look, so that none has a tensor in hand.
+    // All ranks wait before and after the reading, so that none holds a tensor of its own.
     const auto expect_alive = [&](std::int64_t bytes, const char* when) {
       world.all().barrier()->wait();
       const std::int64_t alive = live_cpu_bytes() - before;

@@ -1,5 +1,5 @@
 // Ranks that are processes give what ranks that are threads give, in every row of the table. Under mpirun or `tessera
-// launch`, with any number of ranks from 2 to 4; --ranks_per_node N pretends that nodes have so many.
+// launch`, with any number of ranks from 2 to 4; --ranks_per_node N pretends that each node has N.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 namespace tessera {
 namespace {
 
-// One World a process.
+// One World per process.
 std::unique_ptr<World> world;
 int ranks_per_node = 0;
 
-// All rows of one accumulation mode against the first of them, and that one, on rank 0, against threads.
+// Compares all rows of one accumulation mode with the first, and that one, on rank 0, with threads.
 void expect_bits_of_threads(const NamedJob& job, const std::vector<Row>& rows, at::ScalarType type,
                             int num_micro_steps) {
   Training how = job.how;

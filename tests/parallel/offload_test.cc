@@ -1,5 +1,5 @@
-// State in host memory: the same bits as on the device, the bytes of the formula, and updates beside the computation.
-// A CPU's own memory plays the host's: every copy between the two is made.
+// State in host memory: the same bits as on the device, the bytes of the formula, and updates during computation. CPU
+// memory plays both device and host: every copy between the two is made.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::vector<OffloadCase> offload_cases() {
   std::vector<OffloadCase> cases;
   for (const int num_ranks : {1, 3}) {
     for (const Row& row : rows_of_table(num_ranks)) {
-      if (row.strategy == "hybrid_shard") continue;  // ParityHybrid has it
+      if (row.strategy == "hybrid_shard") continue;  // ParityHybrid covers it
       cases.push_back({{row.strategy, true, false}, num_ranks});
       if (!row.placement().parameters.is_split()) continue;
       cases.push_back({{row.strategy, true, true}, num_ranks});

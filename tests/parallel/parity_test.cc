@@ -1,5 +1,5 @@
-// What must not change the losses: the name of a row, prefetching, nodes, how an optimizer is split. Of the model that
-// is hardest to spread; job_parity_test.cc has the others and the whole table.
+// What must not change the losses: the name of a row, prefetching, nodes, how an optimizer is split. Uses the model
+// that is hardest to spread; job_parity_test.cc covers the others and the whole table.
 #include <gtest/gtest.h>
 
 #include "parallel/jobs.h"

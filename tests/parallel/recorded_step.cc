@@ -123,7 +123,7 @@ std::int64_t expected_bytes(const Step& step, const Call& call) {
   const int num_shards = placement.reduced_over() == Over::kNode ? step.ranks_per_node : step.num_ranks;
   const std::map<std::string, FlatLayout> layouts = layouts_of(step, num_shards);
   if (call.unit == "gradient norm") {
-    // A sum of squares a block in float64, and one number that tells the order of the gathers.
+    // One float64 sum of squares per block, and one number for the order of the gathers.
     std::int64_t num_blocks = 0;
     for (const auto& [name, layout] : layouts) num_blocks += layout.shard_blocks();
     return (num_blocks + 1) * num_shards * 8;
@@ -131,7 +131,7 @@ std::int64_t expected_bytes(const Step& step, const Call& call) {
   const FlatLayout& layout = layouts.at(call.unit);
   const auto size_of = [](at::ScalarType type) { return static_cast<std::int64_t>(c10::elementSize(type)); };
   if (call.what == "add across nodes") return layout.shard_numel() * size_of(step.reduce);
-  // What follows a reduction where the optimizer is whole is the sums; other gathers are parameters.
+  // If the optimizer is whole, the gather after a reduction carries the sums; all other gathers carry parameters.
   const bool carries_gradients = call.what == "reduce" || !placement.optimizer.is_split();
   return layout.padded_numel() * size_of(carries_gradients ? step.reduce : step.compute);
 }

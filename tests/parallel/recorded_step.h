@@ -1,4 +1,4 @@
-// One training step of a small model on ranks that are threads, as the flight recorder has seen it.
+// One training step of a small model on ranks that are threads, as the flight recorder saw it.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-// The second of two steps: what the first has left on its way belongs to it. All ranks make the same calls, or the test
+// The second of two steps: it includes what the first left in flight. All ranks must make the same calls, or the test
 // fails; these are rank 0's.
 std::vector<Call> record(const Step& step);
 
 // "gather root; gather block_0; ..."
 std::string in_order(const std::vector<Call>& calls);
 
-// What the call should carry.
+// How many bytes the call should carry.
 std::int64_t expected_bytes(const Step& step, const Call& call);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // The losses of PyTorch's own data parallelism, DistributedDataParallel and FSDP2, from the same weights and data on
-// two ranks: tools/references/parallel_losses.py made them.
+// two ranks. tools/references/parallel_losses.py made them.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TensorFile reference(const std::string& model) {
   return read_tensor_file(std::string(TESSERA_TEST_DATA_FOLDER) + "/parallel/" + model + ".safetensors");
 }
 
-// Rank 0 alone has the reference's weights: the others get them from it.
+// Only rank 0 has the reference's weights: the others get them from it.
 void load(torch::nn::Module& model, const TensorFile& file, int rank) {
   const at::NoGradGuard no_gradients;
   for (auto& item : model.named_parameters()) {
@@ -41,7 +41,7 @@ class TextReference : public TrainedJob {
   }
   UnitModel& model() override { return *model_; }
   Loss loss(int step, int micro_step, UnitRunner& runner) override {
-    // [row, place]: negative where the label does not count, 0 behind the end
+    // [row, position]: negative if the label does not count, 0 past the end
     const at::Tensor tokens = at_place(tokens_, step, micro_step, rank_);
     const at::Tensor labels = at::where(tokens > 0, tokens, at::scalar_tensor(kIgnoredTarget, at::kLong));
     const kernels::LossSum loss = model_->loss(pack_padded(tokens.abs(), tokens.ne(0), labels), runner);

@@ -1,4 +1,4 @@
-// small_model.cc, told as memory.
+// The memory that a step of small_model.cc takes.
 #pragma once
 
 #include "model/step_memory.h"
@@ -8,7 +8,7 @@ namespace tessera {
 
 class SmallModelStep : public StepMemory {
  public:
-  // The block of number `frozen` has a parameter that is not trained.
+  // Block number `frozen` has a parameter that is not trained.
   SmallModelStep(std::size_t num_blocks, std::size_t frozen, const StepShape& shape)
       : num_blocks_(num_blocks), frozen_(frozen), shape_(shape) {}
 
@@ -48,7 +48,7 @@ class SmallModelStep : public StepMemory {
   }
 
   void end_backward(MemoryTape& tape) const override {
-    tape.take(2 * float_logits());  // of the loss, of the log-softmax
+    tape.take(2 * float_logits());  // gradients of the loss and of the log-softmax
     tape.give(2 * float_logits());
     if (is_half()) tape.take(rows(kV)), tape.give(float_logits());
     // The table's gradient waits for the embedding's.
@@ -57,7 +57,7 @@ class SmallModelStep : public StepMemory {
     tape.take(kV * kW * e());
     tape.pass(product_scratch_bytes(shape_, kV, T(), kW, true));
     tape.give(rows(kV) + rows(kW));
-    tape.take(rows(kW));  // of the product's one factor; the other's, before it is added up
+    tape.take(rows(kW));  // gradient of the product's one factor; then the other's, before it is summed
     tape.pass(rows(kW));
     tape.give(2 * rows(kW));
     tape.take(e());

@@ -45,7 +45,7 @@ SmallResNet::SmallResNet(std::uint64_t seed) : UnitModel("SmallResNet") {
     units_.push_back({fmt::format("layer.{}", i), "Block", blocks_.back().get()});
   }
   fc_ = register_module("fc", torch::nn::Linear(kChannels, kNumClasses));
-  // Not from the generator of the whole process, which ranks that are threads share.
+  // Not from the generator of the whole process, which thread ranks share.
   const at::NoGradGuard no_gradients;
   const at::Generator generator = at::detail::createCPUGenerator(seed);
   for (at::Tensor& parameter : parameters()) {

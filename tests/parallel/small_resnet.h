@@ -1,5 +1,5 @@
-// A residual network of a few thousand parameters, with batch norms, for images of any size. What it computes stands
-// once more, in Python, in tools/references/parallel_losses.py.
+// A residual network of a few thousand parameters, with batch norms, for images of any size.
+// tools/references/parallel_losses.py computes the same in Python.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
@@ -19,7 +19,7 @@ class SmallResNet : public UnitModel {
   explicit SmallResNet(std::uint64_t seed = 1);
 
   const std::vector<Unit>& units() const override { return units_; }
-  // images_BCHW: [B, 3, H, W] in the parameters' type; gives [B, kNumClasses].
+  // images_BCHW: [B, 3, H, W] in the parameters' type; returns [B, kNumClasses].
   at::Tensor forward(const at::Tensor& images_BCHW, UnitRunner& runner);
 
  private:

@@ -1,4 +1,4 @@
-// What an engine begins with: which units, whose values, and what becomes of buffers.
+// What an engine starts with: which units, whose values, and what happens to buffers.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ ParameterSource initialised(const LanguageModel& model) {
   };
 }
 
-// The model on the meta device, filled unit by unit, is the model that was made whole and then spread.
+// A model on the meta device that is filled unit by unit equals the model that was created whole and then spread.
 TEST(FirstValues, OfAModelWithoutMemoryAreThoseOfOneMadeWhole) {
   for (const char* strategy : {"ddp", "zero1", "full_shard"}) {
     run_thread_ranks(2, {}, [&](World& world) {
@@ -91,7 +91,7 @@ TEST(FirstValues, OfEveryRankMayBeItsOwnUntilSynced) {
   });
 }
 
-// Any choice of units gives the same training: only who is gathered when changes.
+// Any choice of units gives the same training: only what is gathered when changes.
 TEST(UnitRule, ChangesNoBits) {
   const auto trained = [](std::int64_t min_num_parameters, std::size_t expected_units) {
     std::vector<double> losses;

@@ -19,7 +19,7 @@ EngineOptions options_of(const Training& how) {
   return options;
 }
 
-// The parts of all ranks that split it, without the padding behind the last parameter, which depends on their number.
+// The parts of all ranks that split it, without the padding after the last parameter, which depends on their number.
 at::Tensor whole_master(const Engine& engine, const FlatUnit& unit) {
   at::Tensor whole = unit.master();
   if (unit.is_part() && engine.groups().shard != nullptr) {

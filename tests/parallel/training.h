@@ -1,4 +1,4 @@
-// A run of updates by the engine, of any small model in any row of the table: what the tests of parity compare.
+// A training run with the engine, of any small model in any row of the table: what the parity tests compare.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -53,20 +53,20 @@ struct Training {
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   HostUpdates host_updates = HostUpdates::kAuto;
   bool update_during_backward = false;
-  // Those that weight decay leaves alone.
+  // Parameters without weight decay.
   std::function<bool(const std::string& name)> is_exempt_from_decay = {};
 };
 
-// Of all ranks: every one of them has the same.
+// For all ranks: each has the same.
 struct Trained {
-  std::vector<double> losses;        // of each update, over all that counted in it
-  std::vector<double> norms;         // of each update's gradient, before clipping
-  std::vector<at::Tensor> masters;   // of each unit, float32, whole, at the end
-  std::vector<at::Tensor> computed;  // of each parameter, in the compute type, whole, at the end
-  std::vector<at::Tensor> buffers;   // of each batch norm, rank 0's
+  std::vector<double> losses;        // per update, over all that counted in it
+  std::vector<double> norms;         // per update: of its gradient, before clipping
+  std::vector<at::Tensor> masters;   // per unit: float32, whole, at the end
+  std::vector<at::Tensor> computed;  // per parameter: in the compute type, whole, at the end
+  std::vector<at::Tensor> buffers;   // per batch norm: rank 0's
 };
 
-// Collective. Expects that all ranks end with the same parameters and, after the last exchange, buffers.
+// Collective. Expects all ranks to end with the same parameters and, after the last exchange, the same buffers.
 Trained train(World& world, TrainedJob& job, const Training& how);
 
 struct ThreadRanks {
@@ -78,7 +78,7 @@ Trained train_on_threads(const ThreadRanks& ranks, const MakeJob& make_job, cons
 void expect_same_bits(const Trained& found, const Trained& expected, const std::string& what);
 // Losses and norms, each within `relative` of the expected one.
 void expect_close(const Trained& found, const Trained& expected, double relative, const std::string& what);
-// Of losses, or of norms.
+// For losses, or for norms.
 void expect_close(const std::vector<double>& found, const std::vector<double>& expected, double relative,
                   const std::string& what);
 void expect_learnt(const Trained& result, const std::string& what);

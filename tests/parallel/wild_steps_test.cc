@@ -1,5 +1,5 @@
-// Steps that run other units each time, with evaluations between them: every row, wherever its state is and whenever
-// it is updated, gives the bits of ddp.
+// Steps that run other units each time, with evaluations between them: every row gives ddp's bits, wherever its state
+// is and whenever it is updated.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(WildSteps, GiveThemInBfloatToo) {
   expect_the_bits_of_ddp(at::kBFloat16);
 }
 
-// Sums across nodes are those of flat ranks, in the same order.
+// Sums across nodes equal those of flat ranks, in the same order.
 TEST(WildSteps, GiveThemAcrossNodes) {
   const std::vector<double> expected = losses_of({});
   for (const int bits : {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15}) {

@@ -1,4 +1,4 @@
-// A rank that trains under the engine and goes wrong as it is told. Started by engine_fault_test.cc.
+// A rank that trains under the engine and fails as told. Started by engine_fault_test.cc.
 //
 //   engine_fault_rank FAULT STRATEGY [RANKS_PER_NODE]
 #include <ATen/ATen.h>
@@ -25,14 +25,14 @@ using namespace std::chrono_literals;
 
 constexpr int kCulprit = 1;
 
-// When it went wrong, for the test to measure from.
+// Records when it fails, so that the test can measure from there.
 void note_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::ofstream(std::string(std::getenv("TEST_FOLDER")) + "/died")
       << std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-// A unit so large that its buffer is the system's and not a scrap of the heap.
+// A unit so large that its buffer comes from the system, not from free space on the heap.
 struct LargeModel : UnitModel {
   struct Block : torch::nn::Module {
     Block() { weight = register_parameter("weight", at::full({kNumel}, 1e-7f)); }
@@ -66,7 +66,7 @@ std::vector<at::Tensor> use_up_memory() {
   const auto used = static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
   const rlimit limit{used + (32 << 20), used + (32 << 20)};
   if (setrlimit(RLIMIT_AS, &limit) != 0) throw Error("cannot limit the memory");
-  std::vector<at::Tensor> held;  // what the allocator has kept for later
+  std::vector<at::Tensor> held;  // what the allocator had kept for later
   try {
     while (held.size() < 1000) held.push_back(at::empty({LargeModel::Block::kNumel}));
   } catch (const std::exception&) {

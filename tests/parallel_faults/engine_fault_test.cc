@@ -1,5 +1,5 @@
-// Real MPI ranks that train under the engine, of which one goes wrong: all end, soon, and the message names the rank,
-// what it did and the unit.
+// Real MPI ranks that train under the engine, one of which fails: all end soon, and the message names the rank, what it
+// did and the unit.
 #include <gtest/gtest.h>
 
 #include "launch/run.h"
@@ -12,11 +12,11 @@ using namespace std::chrono_literals;
 struct Outcome {
   int status = 0;
   std::string text;
-  double seconds = -1;  // since the rank went wrong
+  double seconds = -1;  // since the rank failed
   bool is_gone = false;
 };
 
-// Nodes of two ranks; what is no hybrid strategy does not mind.
+// Nodes of two ranks; strategies other than hybrid ignore that.
 Outcome run_with_fault(const std::string& fault, const std::string& strategy, int num_ranks = 4) {
   LaunchRun run(
       {"--starter", "mpirun", "--nproc_per_node", std::to_string(num_ranks), ENGINE_FAULT_RANK, fault, strategy, "2"});
@@ -30,7 +30,7 @@ Outcome run_with_fault(const std::string& fault, const std::string& strategy, in
   return outcome;
 }
 
-// No collective's time limit (5 s) has to run out for it.
+// Shorter than a collective's time limit (5 s): none has to run out.
 constexpr double kSeconds = 4;
 
 void expect_named(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
@@ -69,12 +69,12 @@ TEST_P(EngineFault, AnExceptionInTheOptimizerNamesRankAndUnit) {
   expect_ended_by_rank_1(run_with_fault("optimizer", GetParam()), "update of unit block_1");
 }
 
-// The worker's thread throws; whoever next needs the unit hears of it.
+// The worker's thread throws; whoever needs the unit next gets the error.
 TEST_P(EngineFault, AnExceptionInAnUpdateInTheBackgroundNamesRankAndUnit) {
   expect_ended_by_rank_1(run_with_fault("background", GetParam()), "update of unit block_1");
 }
 
-// Nobody fails: every rank skips the same step, says whose gradient it was, and goes on.
+// Nobody fails: every rank skips the same step, says whose gradient it was, and continues.
 TEST_P(EngineFault, ANanOnOneRankIsSkippedByAllAndNamed) {
   const Outcome outcome = run_with_fault("nan", GetParam());
   expect_named(outcome, 0, {});

@@ -1,4 +1,4 @@
-// A runner around the engine that lets one unit go wrong: in forward, or when backward comes to it.
+// A runner around the engine that makes one unit fail: in forward, or when backward reaches it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// The tensor itself; `fault` is called when its gradient arrives, and what it returns is passed on.
+// Returns the tensor itself; `fault` is called when its gradient arrives, and what it returns is passed on.
 using GradientFaultFunction = std::function<at::Tensor(const at::Tensor& gradient)>;
 at::Tensor with_faulty_gradient(const at::Tensor& tensor, GradientFaultFunction fault);
 

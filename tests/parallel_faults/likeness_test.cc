@@ -35,7 +35,7 @@ struct VariedModel : torch::nn::Module {
       }
     }
     register_buffer("statistics", at::zeros(how.statistics));
-    // In the order that was asked for.
+    // In the requested order.
     std::sort(units.begin(), units.end(), [&](const Unit& a, const Unit& b) {
       const auto place = [&](const Unit& u) { return std::find(how.units.begin(), how.units.end(), u.name); };
       return place(a) < place(b);
@@ -44,7 +44,7 @@ struct VariedModel : torch::nn::Module {
   std::vector<Unit> units;
 };
 
-// What rank 1 of 3 says, being so while the others are as by default; the others name it.
+// What rank 1 of 3 says if only its variant is changed; the others name it.
 std::string refusal_of(const std::function<void(Variant&)>& change) {
   const std::vector<std::string> messages = messages_of(3, [&](World& world) {
     Variant variant;
@@ -163,7 +163,7 @@ TEST(Likeness, NamesAnOption) {
   }
 }
 
-// Without parameters of its own a unit shows in the list only.
+// A unit without parameters of its own shows only in the list.
 TEST(Likeness, NamesWhatOnlyOneRankHas) {
   const auto refusal = [](bool first_has_more) {
     return messages_of(2, [&](World& world) {

@@ -96,7 +96,7 @@ TEST(Misuse, ASecondBackwardIsRefused) {
       const at::Tensor loss = t.forward();
       t.engine.backward(loss);
       EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "backward() without a forward pass"));
-      // It was refused before anything happened: the step goes on.
+      // Refused before anything happened: the step continues.
       EXPECT_FALSE(t.update().skipped);
     });
   }
@@ -115,7 +115,7 @@ TEST(Misuse, AGradientThatNobodyUsedIsNotAddedTo) {
   }
 }
 
-// An older loss after a newer forward: libtorch's own words, with the place.
+// An older loss after a newer forward: libtorch's own message, with the place.
 TEST(Misuse, AGraphThatWasPassedBackIsNamedAsSuch) {
   const std::vector<std::string> messages = messages_of(2, [](World& world) {
     MisusedRun t(world, "full_shard");
@@ -162,8 +162,8 @@ TEST(Misuse, AForeignUnitIsRefused) {
   });
 }
 
-// Units of one size that ranks gather in different orders are mixed up without a trace in sizes: the order is compared.
-// Where gathers take turns with reductions, the collectives themselves differ.
+// If ranks gather units of one size in different orders, the sizes do not show it: the order is compared. Where gathers
+// alternate with reductions, the collectives themselves differ.
 TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
   for (const std::string row : {"shard_grad_op", "full_shard"}) {
     const std::vector<std::string> messages = messages_of(3, [&](World& world) {
@@ -194,7 +194,7 @@ TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
   }
 }
 
-// After any fault: what was first wrong is said again, and nothing is computed.
+// After any fault, the first error is repeated, and nothing is computed.
 TEST(Misuse, AnEngineIsNotUsedAfterAnError) {
   for (const std::string& row : kRows) {
     on_two_ranks(row, [](MisusedRun& t) {  // both ranks fail alike, so none waits for the other
@@ -210,7 +210,7 @@ TEST(Misuse, AnEngineIsNotUsedAfterAnError) {
   }
 }
 
-// A pass without gradients releases at its end, for which it would wait: not on the way out of an exception.
+// A pass without gradients waits at its end to release units: it must not do so while an exception passes through.
 TEST(Misuse, AnErrorInAnEvaluationDoesNotEndTheProcess) {
   const std::vector<std::string> messages = messages_of(3, [](World& world) {
     MisusedRun t(world, "full_shard");
@@ -264,7 +264,7 @@ TEST(Fault, ANanIsSkippedByEveryRankAndItsRankAndUnitAreInTheResult) {
       EXPECT_TRUE(result.skipped) << row;
       EXPECT_EQ(result.faults, expected) << row << ": " << describe(result.faults);
       for (std::size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(t.engine.units()[i].master(), before[i]));
-      // The next step knows nothing of it.
+      // The next step is not affected.
       t.engine.backward(t.forward());
       const UpdateResult next = t.update();
       EXPECT_FALSE(next.skipped) << row;

@@ -1,4 +1,4 @@
-// Ranks that are threads, each with what it ended by.
+// Ranks as threads, each with the message that it ended with.
 #pragma once
 
 #include <functional>

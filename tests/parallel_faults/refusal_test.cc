@@ -56,7 +56,7 @@ TEST(Refusal, OfParametersThatShareMemoryWithoutBeingOne) {
     Engine engine(world, model, {}, options_of("ddp"));
   });
   EXPECT_TRUE(contains(message, "parameters embedding and head share memory")) << message;
-  // Side by side in one buffer, as libtorch lays out the weights of an LSTM, is no sharing.
+  // Tensors side by side in one buffer, as libtorch lays out the weights of an LSTM, are not shared.
   EXPECT_EQ(refusal_of([](World& world) {
               torch::nn::Module model;
               const at::Tensor table = at::ones({6, 4});

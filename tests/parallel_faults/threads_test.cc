@@ -1,5 +1,5 @@
-// Every thread of the engine at work at once, briefly: ranks, hooks, reductions, the worker of offloaded updates. Made
-// for the thread sanitizer; what it computes must not depend on who computes it.
+// All threads of the engine at work at once, briefly: ranks, hooks, reductions, the worker of offloaded updates. Made
+// for the thread sanitizer; the result must not depend on which thread computes it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct Run {
   bool during_backward = false;
 };
 
-// Of rank 0, after three steps on four ranks in two nodes: every master.
+// Rank 0's masters after three steps on four ranks in two nodes.
 std::vector<at::Tensor> masters_after(const Run& run) {
   std::vector<at::Tensor> masters;
   WorldOptions world_options;

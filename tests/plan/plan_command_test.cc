@@ -95,7 +95,7 @@ TEST(PlanCommand, CountsBytesByTheTable) {
 TEST(PlanCommand, KnowsOffloadOptimizersTypesAndHybrid) {
   const Json offloaded = row_of(planned(kBloom + "--strategy zero2 --ranks 2 --offload_optimizer"), "zero2");
   EXPECT_EQ(bytes(offloaded, "device", "optimizer"), 0);
-  // Master and two moments in float32, gradient and the values for the device in bf16, of half the parameters.
+  // Master and two moments in float32, gradient and the values for the device in bf16, for half the parameters.
   expect_near(bytes(offloaded, "host", "total"), (12 + 2 + 2) * kNumParameters / 2, "host");
   const Json all = row_of(planned(kBloom + "--strategy zero3 --ranks 2 --offload_optimizer --offload_param"), "zero3");
   EXPECT_EQ(bytes(all, "between_steps", "total"), 0);
@@ -142,7 +142,7 @@ TEST(PlanCommand, SaysWhatFitsAndWhatWouldMakeItFit) {
   EXPECT_EQ(row_of(report, "ddp").at("fits"), false);
   ASSERT_FALSE(report.at("advice").empty());
   for (const Json& advice : report.at("advice")) {
-    // The advice is in the words of the settings: followed, it fits.
+    // The advice names the settings; if followed, the run fits.
     std::string words = kBloom + "--ranks 4 --memory 10G " + advice.at("change").get<std::string>();
     if (!contains(words, "--strategy")) words += " --strategy ddp";
     if (!contains(words, "--per_device_train_batch_size")) words += " --tokens 16384";

@@ -1,4 +1,4 @@
-// Part of a message, with the whole message shown where it is not there.
+// Looks for a part of a message; shows the whole message if it is missing.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a call that has to be refused says.
+// What a call says that must be refused.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What tests ask of the processor they run on.
+// What tests need to know about their processor.
 #pragma once
 
 #ifdef __aarch64__
@@ -7,14 +7,14 @@
 
 namespace tessera {
 
-// What oneDNN takes for itself depends on the processor, and is planned as it was measured on ARM.
+// What oneDNN takes for itself depends on the processor; the plan has what was measured on ARM.
 #ifdef __aarch64__
 inline constexpr bool kIsArm = true;
 #else
 inline constexpr bool kIsArm = false;
 #endif
 
-// For half types on one with instructions for bfloat16: Neoverse V1, not N1.
+// For half types, on a processor with bfloat16 instructions: Neoverse V1, not N1.
 inline bool has_planned_onednn() {
 #ifdef __aarch64__
   return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;

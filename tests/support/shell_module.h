@@ -1,4 +1,4 @@
-// A module of nothing but named tensors: the target of loading where no model is needed.
+// A module of named tensors only: the target of loading where no model is needed.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// One tensor for every name, the parts before dots made into submodules, as a model of those weights has them.
+// One tensor per name; the parts before dots become submodules, as in a model with those weights.
 class ShellModule : public torch::nn::Module {
  public:
   void add(const std::string& name, const at::Tensor& tensor) {

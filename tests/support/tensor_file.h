@@ -1,5 +1,5 @@
-// Reference files of tests: the plain part of the safetensors form (contiguous F32, F64 and I64 tensors, text
-// metadata). For files of ours only; the product's reader, which trusts nothing, is src/checkpoint's.
+// Reference files of tests: the simple part of the safetensors format (contiguous F32, F64 and I64 tensors, text
+// metadata). For our own files only; the product's reader, which trusts nothing, is in src/checkpoint.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ struct TensorFile {
   std::map<std::string, at::Tensor> tensors;
   Json metadata;
 
-  const at::Tensor& at(const std::string& name) const;  // throws where there is none
+  const at::Tensor& at(const std::string& name) const;  // throws if there is none
   bool has(const std::string& name) const { return tensors.count(name) != 0; }
 };
 

@@ -1,4 +1,4 @@
-// Checkpoints of `tessera train`: which of them stay, and what a run goes on from.
+// Checkpoints of `tessera train`: which of them stay, and what a run resumes from.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 class CheckpointCommand : public TrainCommandTest {
  protected:
-  // The steps that `name` has checkpoints of, hidden leftovers by their names.
+  // The checkpoints in `name` by file name, hidden leftovers included.
   std::vector<std::string> checkpoints(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_ / name)) {
@@ -41,7 +41,7 @@ TEST_F(CheckpointCommand, ThoseOfAnotherRunIntoTheFolderAreNeitherCountedNorGone
   ASSERT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_TRUE(contains(resumed.output, "goes on after step 2 of")) << resumed.output;
   EXPECT_EQ(checkpoints("out"),
-            (Names{"checkpoint-4", "checkpoint-6"}));  // its own 2 has gone, the older 3 was replaced
+            (Names{"checkpoint-4", "checkpoint-6"}));  // its own 2 is gone, the older 3 was replaced
 }
 
 TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
@@ -58,7 +58,7 @@ TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
   EXPECT_TRUE(contains(resumed.output, "the best model is that of " + out("old") + "/checkpoint-2")) << resumed.output;
   EXPECT_EQ(read_file(folder_ / "new" / "model.safetensors"),
             read_file(folder_ / "old" / "checkpoint-2" / "model.safetensors"));
-  // Moved as a whole, and gone on with there under a limit: it is known, and stays.
+  // Moved as a whole and resumed there under a limit: the best one is known, and stays.
   fs::rename(folder_ / "old", folder_ / "moved");
   const Ended moved = gpt("moved", words + " --max_steps 8 --resume_from_checkpoint true --save_total_limit 1");
   ASSERT_EQ(moved.status, 0) << moved.output;
@@ -69,7 +69,7 @@ TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
 TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
   const Ended first = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 2");
   ASSERT_EQ(first.status, 0) << first.output;
-  for (const char* file : {"optimizer.safetensors", "trainer_state.json"}) {  // not all of a checkpoint
+  for (const char* file : {"optimizer.safetensors", "trainer_state.json"}) {  // an incomplete checkpoint
     fs::create_directories(folder_ / "out" / "checkpoint-3");
     fs::copy_file(folder_ / "out" / "checkpoint-2" / file, folder_ / "out" / "checkpoint-3" / file);
   }
@@ -86,7 +86,7 @@ TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
 TEST_F(CheckpointCommand, StepsThatAreDoneAgainAreInTheHistoryOnce) {
   const std::string words = "--max_steps 4 --save_strategy steps --save_steps 2";
   ASSERT_EQ(gpt("out", words).status, 0);
-  fs::remove_all(folder_ / "out" / "checkpoint-4");  // as if it had been killed before
+  fs::remove_all(folder_ / "out" / "checkpoint-4");  // as if killed before it was saved
   ASSERT_EQ(gpt("out", words + " --resume_from_checkpoint true").status, 0);
   std::vector<std::string> steps;
   for (const std::string& line : split(read_file(folder_ / "out" / "metrics.csv"), '\n')) {
@@ -98,7 +98,7 @@ TEST_F(CheckpointCommand, StepsThatAreDoneAgainAreInTheHistoryOnce) {
 }
 
 TEST_F(CheckpointCommand, ALossScaleGoesOnWhereItWas) {
-  // It shrinks in the first steps: a run that began anew would leave out others.
+  // It shrinks in the first steps: a run that started over would skip other steps.
   const std::string words = "--fp16 --initial_scale_power 22 --save_strategy steps --save_steps 6 ";
   const Ended whole = bloom("whole", words);
   ASSERT_EQ(whole.status, 0) << whole.output;

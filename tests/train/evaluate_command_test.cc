@@ -1,4 +1,4 @@
-// `tessera evaluate` as users start it, on a folder that `tessera train` has left.
+// `tessera evaluate` as users start it, on a folder that `tessera train` left.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ const std::string kData = TESSERA_TEST_DATA_FOLDER;
 const std::string kRows = kData + "/squad/sample.jsonl";
 const std::string kTokenizer = kData + "/squad/tokenizer";
 
-// The first value of the lines of a run that has this key; -1: none has.
+// The first value with this key in the lines of a run; -1: none.
 double value_of(const std::string& output, const std::string& key) {
   for (const LogLine& line : parse_log(output)) {
     if (const auto value = line.record.number(key)) return *value;
@@ -46,7 +46,7 @@ class EvaluateCommand : public ::testing::Test {
     return out(name);
   }
 
-  // A BLOOM that knows the first 8 rows more or less by heart, in `name`; trained and evaluated on as many.
+  // Trains a BLOOM in `name` that knows the first 8 rows more or less by heart, and evaluates it on the same number.
   Ended train_bloom(const std::string& name) const {
     Json config = read_json_file(kData + "/train_command/bloom.json");
     config["hidden_size"] = 96;
@@ -58,7 +58,7 @@ class EvaluateCommand : public ::testing::Test {
         out(name), file("config.json", config.dump()), kTokenizer, kRows, kRows));
   }
 
-  // What it prints to standard output alone.
+  // What it prints to standard output only.
   Ended evaluate(const std::string& arguments, int num_ranks = 0) const {
     const std::string words = fmt::format("evaluate --device cpu {} 2>{}", arguments, out("errors"));
     return run_tessera(words, num_ranks);
@@ -118,7 +118,7 @@ TEST_F(EvaluateCommand, FindsWhatTheTrainingFoundOnAnyNumberOfRanks) {
   EXPECT_FALSE(loss_alone.contains("f1"));
 }
 
-// The first loss that Hugging Face's Trainer logs is that of the folder on its first four rows.
+// The first loss that Hugging Face's Trainer logs is that of this folder's model on the first four rows.
 TEST_F(EvaluateCommand, ComputesTheLossThatHuggingFacesTrainerComputes) {
   const Json reference = read_json_file(kData + "/train_command/trainer_losses.json");
   const Json& first = reference.at("cases").front();
@@ -130,7 +130,7 @@ TEST_F(EvaluateCommand, ComputesTheLossThatHuggingFacesTrainerComputes) {
   EXPECT_NEAR(found.at("eval_loss").get<double>(), first.at("loss").front().get<double>(), 1e-4);
 }
 
-// A GPT has positions for so many tokens: the prompts leave room for the answers.
+// A GPT has positions for a fixed number of tokens: the prompts leave room for the answers.
 TEST_F(EvaluateCommand, EvaluatesAGptUnderLaunch) {
   const Ended trained = run_tessera(fmt::format(
       "train gpt-qa --device cpu --output_dir {} --tokenizer_name {} --train_file {} --max_length 96 --seq_length 96 "

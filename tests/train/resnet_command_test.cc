@@ -23,7 +23,7 @@ std::vector<EpochResult> epochs_of(const std::string& output) {
     const std::size_t end = std::min(output.find('\n', begin), output.size());
     const std::string line = output.substr(begin, end - begin);
     if (const auto epoch = parse_epoch_line(line)) {
-      EXPECT_EQ(format_epoch_line(*epoch), line);  // printed as the format says, to the letter
+      EXPECT_EQ(format_epoch_line(*epoch), line);  // printed exactly in the format
       epochs.push_back(*epoch);
     }
     begin = end + 1;
@@ -31,7 +31,7 @@ std::vector<EpochResult> epochs_of(const std::string& output) {
   return epochs;
 }
 
-// What the run computed, without what depends on the clock.
+// What the run computed, except what depends on the clock.
 std::string numbers_of(const std::string& output) {
   std::string numbers;
   for (const EpochResult& epoch : epochs_of(output)) {
@@ -57,7 +57,7 @@ class ResNetCommand : public TrainCommandTest {
                     out(name), data, more),
         num_ranks);
   }
-  // 2 steps an epoch of 4 pictures a rank, and 5 pictures to evaluate on.
+  // 2 steps per epoch with 4 pictures per rank, and 5 pictures to evaluate on.
   Ended brief(const std::string& name, const std::string& more, int num_ranks = 0) const {
     return train(name,
                  fmt::format("--batch-size 4 --max_train_samples {} --max_eval_samples 5 --epochs 1 {}",
@@ -65,7 +65,7 @@ class ResNetCommand : public TrainCommandTest {
                  num_ranks);
   }
   std::string weights(const std::string& name) const { return read_file(folder_ / name / "model.safetensors"); }
-  // A copy of the pictures that may be spoiled.
+  // A copy of the pictures that a test may damage.
   fs::path copy(const std::string& name) const {
     fs::copy(kPictures, folder_ / name, fs::copy_options::recursive);
     return folder_ / name;
@@ -87,7 +87,7 @@ TEST_F(ResNetCommand, PrintsEpochsAndLeavesAModelFolderThatTrainsOn) {
                             accuracy = logged(ended.output, "eval_accuracy");
   ASSERT_EQ(losses.size(), 4U);
   ASSERT_EQ(eval.size(), 2U);
-  // The epoch's loss is the mean over its pictures; both batches have as many.
+  // The epoch's loss is the mean over its pictures; both batches have the same size.
   EXPECT_NEAR(epochs[0].train_loss, (losses[0] + losses[1]) / 2, 1e-3);
   EXPECT_NEAR(epochs[1].val_loss, eval[1], 5e-4);
   EXPECT_NEAR(epochs[1].val_accuracy, 100 * accuracy[1], 5e-3);
@@ -111,13 +111,13 @@ TEST_F(ResNetCommand, PrintsEpochsAndLeavesAModelFolderThatTrainsOn) {
   EXPECT_TRUE(contains(weights("run"), "layer4.2.bn3.running_var"));
   EXPECT_TRUE(contains(weights("run"), "layer4.2.bn3.num_batches_tracked"));
 
-  // The folder's weights and statistics are the run's: the first evaluation from it is the last one of the run.
+  // The folder has the run's weights and statistics: the first evaluation from it equals the run's last.
   const Ended again = brief("again", fmt::format("--model_name_or_path {} --eval_on_start --max_steps 1", out("run")));
   ASSERT_EQ(again.status, 0) << again.output;
   EXPECT_EQ(logged(again.output, "eval_loss").front(), eval[1]) << again.output;
 }
 
-// One update a reduction: all rows have the same bits.
+// One update per reduction: all rows have the same bits.
 TEST_F(ResNetCommand, ComputesTheSameUnderEveryStrategy) {
   std::string numbers, first_weights;
   for (const char* strategy : {"ddp", "zero0", "no_shard", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op",
@@ -145,11 +145,11 @@ TEST_F(ResNetCommand, CountsEachValidationPictureOnce) {
   const double wanted = logged(one.output, "eval_loss").front();
   EXPECT_NEAR(logged(two.output, "eval_loss").front(), wanted, 1e-6 * wanted);
   EXPECT_EQ(logged(two.output, "eval_accuracy"), logged(one.output, "eval_accuracy"));
-  // Rank 0's three pictures alone.
+  // Only rank 0's three pictures.
   EXPECT_GT(std::abs(logged(local.output, "eval_loss").front() - wanted), 1e-6 * wanted) << local.output;
   const double thirds = 3 * logged(local.output, "eval_accuracy").front();
   EXPECT_NEAR(thirds, std::round(thirds), 1e-9);
-  // What was trained on: 4 pictures of rank 0, 8 of both.
+  // The training numbers: 4 pictures of rank 0, 8 of both.
   const double quarters = epochs_of(local.output).front().train_accuracy / 25;
   EXPECT_EQ(quarters, std::round(quarters)) << local.output;
   EXPECT_TRUE(std::isnan(epochs_of(local.output).front().val_loss)) << local.output;
@@ -167,7 +167,7 @@ TEST_F(ResNetCommand, AnUpdateOfTwoMicroStepsHasTheMeanOfTheirLosses) {
   EXPECT_EQ(epochs_of(apart.output).front().train_loss, epochs_of(together.output).front().train_loss);
 }
 
-// Moments, statistics, order of the pictures, their crops, schedule: cut in two in the middle of an epoch.
+// Moments, statistics, order of the pictures, their crops, schedule: the run is cut in the middle of an epoch.
 TEST_F(ResNetCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
   const std::string saving = "--epochs 2 --step-size 1 --save_strategy steps --save_steps 3 --eval_strategy epoch ";
   const Ended whole = brief("whole", saving + "--strategy zero3", 2);
@@ -191,7 +191,7 @@ TEST_F(ResNetCommand, KeepsTheModelOfTheBestAccuracy) {
   ASSERT_EQ(ended.status, 0) << ended.output;
   const std::vector<double> accuracies = logged(ended.output, "eval_accuracy");
   ASSERT_GE(accuracies.size(), 2U) << ended.output;
-  std::size_t best = 0;  // the least, as was asked for
+  std::size_t best = 0;  // the lowest, as requested
   for (std::size_t i = 1; i < accuracies.size(); ++i) best = accuracies[i] < accuracies[best] ? i : best;
   const std::string name = fmt::format("checkpoint-{}", 2 * (best + 1));
   ASSERT_TRUE(fs::exists(folder_ / "best" / name)) << ended.output;

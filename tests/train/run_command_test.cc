@@ -1,4 +1,4 @@
-// What happens around the loop of `tessera train`: records, logs, signals, want of memory, disks that are full.
+// What happens around the loop of `tessera train`: records, logs, signals, out of memory, full disks.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -49,7 +49,7 @@ TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / "out" / folder)) {
       if (entry.is_regular_file()) bytes += read_file(entry.path());
     }
-    EXPECT_EQ(count_of(bytes, "proc.memory.rssMB"), 4) << folder;  // at each log
+    EXPECT_EQ(count_of(bytes, "proc.memory.rssMB"), 4) << folder;  // one per log
     EXPECT_TRUE(contains(bytes, "avg_cpu_mem_MB")) << folder;
   }
 }
@@ -88,7 +88,7 @@ TEST_F(RunCommand, WhatSettingsAskForIsDoneOrSaid) {
           "--tf32 true --full_determinism --buffer_dtype bf16 --layers_per_rank 1.5 --samples_per_rank 4 "
           "--max_train_samples 0 --num_layers 0",
           2);
-  EXPECT_EQ(ended.status, 2) << ended.output;  // two numbers of layers
+  EXPECT_EQ(ended.status, 2) << ended.output;  // two settings for the number of layers
   const std::string words = fmt::format(
       "train gpt-qa --device cpu --output_dir {} --disable_tqdm --report_to none --tokenizer_name {} --train_file {} "
       "--max_length 96 --seq_length 96 --hidden_size 32 --num_heads 4 --ff_dim 48 --per_device_train_batch_size 2 "
@@ -106,7 +106,7 @@ TEST_F(RunCommand, WhatSettingsAskForIsDoneOrSaid) {
   EXPECT_EQ(read_json_file(folder_ / "out" / "config.json").at("num_layers"), 3) << scaled.output;
 }
 
-// A run with a signal on its way: `words` begin, `send` is done once two losses are there.
+// A run that gets a signal: starts `words`, and does `send` once two losses are logged.
 Ended run_with_signal(const std::string& start, const std::string& words, const std::string& send,
                       const std::string& log) {
   return run_shell(
@@ -185,7 +185,7 @@ TEST_F(RunCommand, WithoutCheckpointsASignalEndsTheRunAndSaysSo) {
   EXPECT_EQ(record("out").at("status"), "interrupted");
 }
 
-// Steps of a second and more.
+// Steps that take a second or more.
 const std::string kSlowSteps =
     "--hidden_size 256 --num_layers 4 --ff_dim 2048 --max_train_samples 32 --per_device_train_batch_size 1 "
     "--gradient_accumulation_steps 32 --merge_accumulation off";
@@ -207,7 +207,7 @@ TEST_F(RunCommand, ASignalInTheLastStepLeavesTheModelAndOnlyItsAnswersOut) {
 }
 
 TEST_F(RunCommand, ASecondInterruptEndsAtOnce) {
-  // The first one is not heeded before the second comes.
+  // The second signal comes before the run reacts to the first.
   const std::string words = gpt_words("out", kSlowSteps + " --num_train_epochs 400 --save_strategy epoch");
   const Ended ended =
       run_shell(fmt::format("env --default-signal=INT {} {} > {} 2>&1 & pid=$!\n"
@@ -239,7 +239,7 @@ TEST_F(RunCommand, AFullDiskUnderTheOutputIsToldWhenTheModelIsSaved) {
 }
 
 TEST_F(RunCommand, AModelThatCannotBeSavedIsOneClearMessage) {
-  // Files of at most 40 blocks of 512 bytes: the model's is larger.
+  // Files may have at most 40 blocks of 512 bytes; the model's is larger.
   const Ended ended = run_shell(fmt::format("trap '' XFSZ; ulimit -f 40; {} {}", binary(), gpt_words("out", "")));
   EXPECT_EQ(ended.status, 1) << ended.output;
   EXPECT_TRUE(contains(ended.output, "model.safetensors")) << ended.output;
@@ -252,11 +252,11 @@ TEST_F(RunCommand, AModelThatCannotBeSavedIsOneClearMessage) {
   EXPECT_EQ(checkpoint.status, 1) << checkpoint.output;
   EXPECT_TRUE(contains(checkpoint.output, "File too large")) << checkpoint.output;
   for (const auto& entry : fs::directory_iterator(out("two"))) {
-    EXPECT_FALSE(contains(entry.path().filename().string(), "checkpoint")) << entry.path();  // no part of one either
+    EXPECT_FALSE(contains(entry.path().filename().string(), "checkpoint")) << entry.path();  // not even a part of one
   }
 }
 
-// Of the address space, as `ulimit -v` sets it: what a rank takes before its first step is within, the step is not.
+// Limits the address space, as `ulimit -v` does: enough for what a rank takes before its first step, not for the step.
 TEST_F(RunCommand, OutOfMemoryNamesTheUnitThePlanAndWhatWouldFit) {
   const std::string words = fmt::format(
       "train gpt-qa --device cpu --output_dir {} --disable_tqdm --report_to none --tokenizer_name {} --train_file {} "
@@ -310,7 +310,7 @@ TEST_F(RunCommand, CombinationsThatMakeNoSenseAreRefusedByAllRanksAlike) {
     const Ended ended = gpt("out", each.words, 2);
     EXPECT_EQ(ended.status, 2) << each.words << "\n" << ended.output;
     EXPECT_TRUE(contains(ended.output, each.message)) << each.words << "\n" << ended.output;
-    // Whoever speaks says the same.
+    // Every rank that reports an error reports the same one.
     EXPECT_EQ(count_of(ended.output, each.message), count_of(ended.output, " error")) << each.words << ended.output;
   }
 }

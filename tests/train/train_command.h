@@ -33,7 +33,7 @@ class TrainCommandTest : public ::testing::Test {
   std::string out(const std::string& name) const { return (folder_ / name).string(); }
   Json record(const std::string& name) const { return read_json_file(folder_ / name / "run.json"); }
 
-  // The words after `tessera` of a run into output folder `name`. bloom-qa: 16 rows, 2 rows x 2 micro-steps.
+  // The words after `tessera` for a run into output folder `name`. bloom-qa: 16 rows, 2 rows x 2 micro-steps.
   std::string bloom_words(const std::string& name, const std::string& more) const {
     return fmt::format(
         "train bloom-qa --device cpu --output_dir {} --disable_tqdm --report_to none --config_name {} --tokenizer_name "
@@ -41,7 +41,7 @@ class TrainCommandTest : public ::testing::Test {
         "--gradient_accumulation_steps 2 --learning_rate 1e-2 --logging_steps 1 --save_strategy no {}",
         out(name), kTestConfig, kTestTokenizer, kTestRows, more);
   }
-  // With dropout: 8 rows, 2 a step and rank.
+  // With dropout: 8 rows, 2 per step and rank.
   std::string gpt_words(const std::string& name, const std::string& more) const {
     return fmt::format(
         "train gpt-qa --device cpu --output_dir {} --disable_tqdm --report_to none --tokenizer_name {} --train_file {} "
@@ -60,7 +60,7 @@ class TrainCommandTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-// By the printed lines.
+// From the printed lines.
 inline std::vector<double> logged(const std::string& output, const std::string& key) {
   std::vector<double> values;
   for (const LogLine& line : parse_log(output)) {

@@ -34,7 +34,7 @@ class TrainCommand : public TrainCommandTest {
   }
 };
 
-// The lines of losses, evaluations and metrics, without what depends on the clock.
+// The lines of losses, evaluations and metrics, except what depends on the clock.
 std::vector<std::string> numbers_of(const std::string& output) {
   std::vector<std::string> lines;
   for (const LogLine& line : parse_log(output)) {
@@ -76,8 +76,8 @@ TEST_F(TrainCommand, LogsEvaluatesAnswersAndLeavesAModelFolder) {
   EXPECT_EQ(generated.status, 0) << generated.output;
 }
 
-// Rows that keep gradients whole add micro-steps before ranks, the others ranks before micro-steps: within a kind all
-// numbers and weights have the same bits, between the two the losses are the same as printed.
+// Rows that keep gradients whole add micro-steps before ranks, the others ranks before micro-steps. Within a kind, all
+// numbers and weights have the same bits; between the two, the printed losses are the same.
 TEST_F(TrainCommand, PrintsTheSameLossesUnderEveryStrategy) {
   const std::vector<std::vector<std::string>> kinds = {
       {"ddp", "zero0", "no_shard", "zero1"},
@@ -127,7 +127,7 @@ void expect_close(const std::vector<double>& found, const Json& expected, const 
 }
 
 // The same weights, rows and arguments (tools/references/trainer_losses.py). That release logs the rate that a step
-// used, we the rate after it.
+// used; we log the rate after it.
 TEST_F(TrainCommand, ComputesWhatHuggingFacesTrainerComputes) {
   const Json reference = read_json_file(kTestData + "/train_command/trainer_losses.json");
   const Json& cases = reference.at("cases");
@@ -188,7 +188,7 @@ TEST_F(TrainCommand, DryRunPrintsThePlanAndTrainsNothing) {
 TEST_F(TrainCommand, JudgesByF1WhereThatIsAskedFor) {
   const Ended ended = bloom("f1", "--metric_for_best_model f1 --early_stopping_patience 1 --strategy zero3", 2);
   ASSERT_EQ(ended.status, 0) << ended.output;
-  // The answers of so short a run are all wrong: the second evaluation is no better than the first.
+  // After so short a run all answers are wrong: the second evaluation is no better than the first.
   EXPECT_EQ(logged(ended.output, "eval_f1"), std::vector<double>(2, 0.0)) << ended.output;
   EXPECT_EQ(logged(ended.output, "loss").size(), 4U) << ended.output;
   EXPECT_EQ(read_json_file(fs::path(out("f1")) / "run.json").at("status"), "stopped_early");
@@ -242,7 +242,7 @@ TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
                   out("first"), kTestRows, kTestRows),
       2);
   ASSERT_EQ(second.status, 0) << second.output;
-  // The greatest loss was to be the best one: the first.
+  // The greatest loss counts as the best: the first.
   const std::vector<double> eval = logged(second.output, "eval_loss");
   ASSERT_EQ(eval.size(), 3U) << second.output;
   ASSERT_GT(eval[0], eval[2]);
@@ -256,8 +256,8 @@ TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
   EXPECT_EQ(read_json_file(last / "trainer_state.json").at("best_metric").get<double>(), eval[0]);
 }
 
-// Dropout, moments, order of rows, schedule: a run that was cut in two prints and leaves what one without a break does,
-// though its second part has another strategy of the same kind.
+// Dropout, moments, order of rows, schedule: a run cut in two prints and leaves what a run without a break does, though
+// its second part uses another strategy of the same kind.
 TEST_F(TrainCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
   const std::string saving = "--save_strategy steps --save_steps 3 --dropout 0.1 ";
   const Ended whole = gpt("whole", saving + "--strategy zero3", 2);
