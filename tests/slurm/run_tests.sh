@@ -107,13 +107,13 @@ training_requeued() {
   wait_for 60 'training has begun' grep -qs "'loss'" "$JOBS/out"
   in_room 20 scancel --signal=USR1 "$job"
   wait_for 60 'the job ends' job_has_ended "$job"
-  expect "$JOBS/out" 'SIGUSR1: stopped after step [0-9]+ of 300; --resume_from_checkpoint true goes on there' '^status 138$'
+  expect "$JOBS/out" 'SIGUSR1: stopped after step [0-9]+ of 300; --resume_from_checkpoint true resumes it' '^status 138$'
   grep -q '"status": "interrupted"' "$JOBS/run/run.json" || fail 'run.json does not have the status interrupted'
   num_done=$(grep -c "'loss'" "$JOBS/out")
   [ -s "$JOBS/run/log/rank-1.log" ] || fail "rank 1 has no log of its own"
 
   run_job 0 1 "${train//$'\n'/ } --resume_from_checkpoint true"
-  expect "$JOBS/out" "goes on after step $num_done of" "'train_loss'"
+  expect "$JOBS/out" "resuming after step $num_done from" "'train_loss'"
   [ "$(grep -c "'loss'" "$JOBS/out")" = $((300 - num_done)) ] || fail "the second job has not done the remaining steps"
 }
 

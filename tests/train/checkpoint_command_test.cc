@@ -39,7 +39,7 @@ TEST_F(CheckpointCommand, ThoseOfAnotherRunIntoTheFolderAreNeitherCountedNorGone
                             "--max_steps 4 --save_strategy steps --save_steps 1 --save_total_limit 1 "
                             "--resume_from_checkpoint true");
   ASSERT_EQ(resumed.status, 0) << resumed.output;
-  EXPECT_TRUE(contains(resumed.output, "goes on after step 2 of")) << resumed.output;
+  EXPECT_TRUE(contains(resumed.output, "resuming after step 2 from")) << resumed.output;
   EXPECT_EQ(checkpoints("out"),
             (Names{"checkpoint-4", "checkpoint-6"}));  // its own 2 is gone, the older 3 was replaced
 }
@@ -78,7 +78,7 @@ TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
   std::ofstream(folder_ / "out" / ".model.safetensors.part-17-1") << "of the last save";
   const Ended resumed = gpt("out", "--max_steps 4 --save_strategy steps --save_steps 2 --resume_from_checkpoint true");
   ASSERT_EQ(resumed.status, 0) << resumed.output;
-  EXPECT_TRUE(contains(resumed.output, "goes on after step 2 of")) << resumed.output;
+  EXPECT_TRUE(contains(resumed.output, "resuming after step 2 from")) << resumed.output;
   EXPECT_EQ(checkpoints("out"), (Names{"checkpoint-2", "checkpoint-3", "checkpoint-4"}));
   EXPECT_FALSE(fs::exists(folder_ / "out" / ".model.safetensors.part-17-1"));
 }
@@ -121,7 +121,7 @@ TEST_F(CheckpointCommand, ARunGoesOnWithOtherRanksAndTheSameRowsAnUpdate) {
                               out("alone") + "/checkpoint-6",
                           2);
   ASSERT_EQ(two.status, 0) << two.output;
-  EXPECT_FALSE(contains(two.output, "the run that is gone on with had")) << two.output;
+  EXPECT_FALSE(contains(two.output, "the resumed run had")) << two.output;
   const std::vector<double> all = logged(alone.output, "loss"), last = logged(two.output, "loss");
   ASSERT_EQ(all.size(), 12U) << alone.output;
   ASSERT_EQ(last.size(), 6U) << two.output;

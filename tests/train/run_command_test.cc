@@ -138,7 +138,7 @@ TEST_F(RunCommand, ASignalToOneRankStopsAllAndTheRunGoesOnBitForBit) {
   const std::string reason = run.at("exit_reason");
   const std::size_t num_done = logged(cut.output, "loss").size();
   ASSERT_LT(num_done, 300U);
-  EXPECT_EQ(reason, fmt::format("SIGUSR1: stopped after step {} of 300; --resume_from_checkpoint true goes on there",
+  EXPECT_EQ(reason, fmt::format("SIGUSR1: stopped after step {} of 300; --resume_from_checkpoint true resumes it",
                                 num_done));
   EXPECT_EQ(count_of(cut.output, reason), 1) << cut.output;
   EXPECT_TRUE(logged(cut.output, "train_loss").empty()) << cut.output;
@@ -203,7 +203,7 @@ TEST_F(RunCommand, ASignalInTheLastStepLeavesTheModelAndOnlyItsAnswersOut) {
   EXPECT_TRUE(contains(ended.output, "Model and tokenizer saved to ")) << ended.output;
   EXPECT_FALSE(contains(ended.output, "Evaluation Metrics")) << ended.output;
   EXPECT_EQ(record("out").at("status"), "finished");
-  EXPECT_EQ(record("out").at("exit_reason"), "SIGTERM: the model was saved, and what would have followed left out");
+  EXPECT_EQ(record("out").at("exit_reason"), "SIGTERM: the model was saved, and what would have followed was skipped");
 }
 
 TEST_F(RunCommand, ASecondInterruptEndsAtOnce) {
@@ -289,7 +289,7 @@ TEST_F(RunCommand, ALossThatIsNoNumberCanBeToldToGoOn) {
   const Ended ended = bloom("out", spoiling + " --stop_on_nan false", 2);
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "step 2: ")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "the update is left out")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "skipping the update")) << ended.output;
 }
 
 TEST_F(RunCommand, CombinationsThatMakeNoSenseAreRefusedByAllRanksAlike) {

@@ -169,7 +169,7 @@ TEST_F(TrainCommand, AStepThatTheLossScaleSkipsDoesNotAdvanceTheSchedule) {
   EXPECT_LT(num_advanced, 12) << ended.output;
   EXPECT_GT(num_advanced, 3) << ended.output;
   const int num_skipped = 12 - static_cast<int>(num_advanced);
-  EXPECT_EQ(count_of(ended.output, "the update is left out"), num_skipped) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "skipping the update"), num_skipped) << ended.output;
   EXPECT_EQ(record("fp16").at("summary").at("skipped_steps"), num_skipped);
 }
 
@@ -274,7 +274,7 @@ TEST_F(TrainCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
               read_file(fs::path(out("rest")) / "model.safetensors"));
   const Ended without = gpt("rest", "--resume_from_checkpoint " + out("whole"), 2);
   EXPECT_EQ(without.status, 2) << without.output;
-  EXPECT_TRUE(contains(without.output, "no checkpoint to go on with")) << without.output;
+  EXPECT_TRUE(contains(without.output, "no checkpoint to resume from")) << without.output;
 }
 
 TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
@@ -292,7 +292,7 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
       {"--max_train_samples 1", "1 training rows for 2 ranks", 2},
       {fmt::format("--config_name {}", out("small.json")), "beyond the model's vocabulary of 100"},
       {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder", 2},
-      {"--resume_from_checkpoint true", "has no checkpoint to go on with"},
+      {"--resume_from_checkpoint true", "has no checkpoint to resume from"},
       {"--metric_for_best_model f1 --predict_with_generate false", "needs --predict_with_generate"},
       {"--wrap_classes NoSuchBlock --strategy zero3", "NoSuchBlock", 2},
       {"--warmup_steps 100", "warmup_steps 100"},
