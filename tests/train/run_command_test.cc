@@ -321,7 +321,9 @@ TEST_F(RunCommand, NodesMayDifferInSizeUnlessAStrategyNeedsThemAlike) {
   for (const char* words : {"--strategy hybrid_shard", "--strategy hybrid_shard --dry_run"}) {
     const Ended hybrid = gpt("out", fmt::format("{} --ranks_per_node 2", words), 3);
     EXPECT_EQ(hybrid.status, 2) << hybrid.output;
-    EXPECT_TRUE(contains(hybrid.output, "'hybrid_shard' needs nodes of one size: node 0 has 2 ranks, node 1 has 1"))
+    EXPECT_TRUE(
+        contains(hybrid.output,
+                 "'hybrid_shard' needs the same number of ranks on every node, but node 0 has 2 and node 1 has 1"))
         << hybrid.output;
   }
 }
