@@ -277,7 +277,7 @@ TEST_F(ResNetCommand, EndsWithOneMessageAtBadInput) {
       {"", "", "make no whole batch of 512"},
       {"", "--batch-size 4 --gradient_accumulation_steps 2 --merge_accumulation on", "merge_accumulation"},
       {"", "--model_name_or_path " + kTestData + "/train_command/model", "no fc.weight"},
-      {"", "--batch-size 4 --resume_from_checkpoint true", "has no checkpoint to go on with"},
+      {"", "--batch-size 4 --resume_from_checkpoint true", "has no checkpoint to resume from"},
   };
   for (const Case& each : cases) {
     const std::string data = each.data.empty() ? kPictures : out(each.data);
