@@ -5,7 +5,7 @@
 //     auto pass = engine.forward();                   // gathers the root; run() works while the pass lives
 //     loss = model->loss(batch, engine).sum;
 //   }
-//   engine.backward(loss, /*last_micro_step=*/true);  // reductions run beside it
+//   engine.backward(loss, /*last_micro_step=*/true);  // overlaps with the reductions
 //   ... ShardedOptimizer::update reads engine.units() ...
 //
 // The model must outlive the engine, and every graph made under it must be destroyed before it. All ranks make the same
@@ -35,7 +35,7 @@ namespace tessera {
 struct EngineOptions {
   SpreadOptions spread;
   UnitTypes types;
-  // The parameters that the optimizer's weight decay leaves alone; empty: none.
+  // Parameters without weight decay; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
   // Where to compute; none: where the parameters are.
   std::optional<at::Device> device;

@@ -47,10 +47,9 @@ struct TrainStepOptions {
 
 struct StepArguments {
   double learning_rate = 0;
-  double divisor = 1;   // of the summed gradient; the loss scale is not part of it
-  double max_norm = 0;  // clips the divided gradient's norm over all parameters; 0: no clipping
-  bool may_skip =
-      true;  // false: a gradient that is not finite may end the run, so an update need not wait for the norm
+  double divisor = 1;    // of the summed gradient; the loss scale is not part of it
+  double max_norm = 0;   // clips the divided gradient's norm over all parameters; 0: no clipping
+  bool may_skip = true;  // false: a gradient that is not finite may end the run, so updates need not wait for the norm
 };
 
 struct StepOutcome {
