@@ -1,6 +1,7 @@
-// Updates the parameters of a Sharded (tessera/shard.h): each rank the part that its strategy gives it, fused.
+// Updates the parameters of a Sharded (tessera/shard.h): each rank updates the part that the strategy assigns to it, in
+// fused kernels.
 //
-// One Optimizer per Sharded, which must outlive it. Every rank gives the same arguments. One thread at a time.
+// One Optimizer per Sharded, which must outlive it. Every rank passes the same arguments. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  bool decoupled = true;  // false: Adam, the decay added to the gradient
+  bool decoupled = true;  // false: Adam, with the decay added to the gradient
 };
 
 struct Sgd {
@@ -28,8 +29,8 @@ struct Sgd {
   bool nesterov = false;
 };
 
-// Any other optimizer, by a word of `tessera train --optim`: {"lion_32bit", 1e-4, {.weight_decay = 0.1}}. It reads the
-// numbers that its formula has.
+// Any other optimizer, by a word of `tessera train --optim`: {"lion_32bit", 1e-4, {.weight_decay = 0.1}}. It reads only
+// the numbers in its formula.
 struct NamedOptimizer {
   std::string name;
   double learning_rate = 1e-3;
@@ -38,21 +39,21 @@ struct NamedOptimizer {
 
 struct StepOptions {
   double max_norm = 0;  // clips the gradient's norm over all parameters; 0: no clipping
-  // What the sum of all gradients is divided by. 0: the number of losses since the last step, over all ranks, so that
-  // the gradient is that of their mean. Where each loss is a sum over tokens: the number of tokens over all ranks.
+  // Divides the sum of all gradients. 0: the number of losses since the last step, over all ranks, which gives the
+  // gradient of their mean. If each loss is a sum over tokens, pass the number of tokens over all ranks.
   double divisor = 0;
 };
 
 struct StepResult {
   double gradient_norm = 0;   // of the divided gradient, before clipping
-  bool skipped = false;       // it was not finite on some rank: nothing was changed anywhere
-  double loss_scale = 1;      // what the losses of this step were multiplied with: float16's
-  std::string why_skipped{};  // whose gradient it was, where one was skipped
+  bool skipped = false;       // the gradient was not finite on some rank: nothing was changed anywhere
+  double loss_scale = 1;      // the factor of this step's losses; 1 except with float16
+  std::string why_skipped{};  // which ranks' gradients were not finite, if the step was skipped
 };
 
 class Optimizer {
  public:
-  // Throws where an option is out of its range.
+  // Throws if an option is out of range.
   Optimizer(Sharded& sharded, const AdamW& options);
   Optimizer(Sharded& sharded, const Sgd& options);
   Optimizer(Sharded& sharded, const NamedOptimizer& options);
@@ -60,7 +61,7 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // After Sharded::backward. Collective.
+  // Call it after Sharded::backward. Collective.
   StepResult step(const StepOptions& options = {});
 
   double learning_rate() const;

@@ -3,7 +3,7 @@
 
 namespace tessera {
 
-// Every number that an optimizer may read, beside the learning rate; each reads those that its formula has.
+// Every number that an optimizer may read besides the learning rate; each reads those in its formula.
 struct OptimizerNumbers {
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;

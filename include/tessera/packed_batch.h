@@ -1,4 +1,4 @@
-// Several sequences laid end to end: what the text models take. Nothing is padded.
+// Several sequences laid end to end, without padding: the input of the text models.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,14 +7,14 @@
 
 namespace tessera {
 
-// The target of a position that counts for no loss, as in torch's cross-entropy.
+// The target of a position that does not count for the loss, as in torch's cross-entropy.
 inline constexpr std::int64_t kIgnoredTarget = -100;
 
-// B sequences of T tokens in all.
+// B sequences with T tokens in total.
 struct PackedBatch {
   at::Tensor input_ids;   // [T] int64
   at::Tensor positions;   // [T] int64: the place of each token within its own sequence, from 0
-  at::Tensor targets;     // [T] int64: the token that each position has to predict (already shifted), or kIgnoredTarget
+  at::Tensor targets;     // [T] int64: the token that each position must predict (already shifted), or kIgnoredTarget
   at::Tensor cu_seqlens;  // [B + 1] int32: where each sequence begins; the last is T
   std::int64_t max_seqlen = 0;
   std::int64_t num_counted = 0;  // targets that are not ignored

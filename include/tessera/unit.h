@@ -1,11 +1,11 @@
-// The one seam between a model and whatever spreads it.
+// The interface between a model and whatever spreads it over ranks.
 //
 // A model is a root (embedding, last norm, head) and a list of units, its repeated blocks, that it runs one after
 // another through a UnitRunner. The default runner only calls the body. Activation checkpointing is another runner; the
 // parallel engine is a third, which gathers a unit's parameters before the body and releases them after it. Runners
-// wrap each other, and no model knows which it got.
+// wrap each other, and a model does not know which one it has.
 //
-// A model of one's own takes the runner in its forward, and works with and without Tessera:
+// Your own model takes the runner in its forward, and works with and without Tessera:
 //
 //   at::Tensor forward(at::Tensor x, tessera::UnitRunner& runner) {
 //     for (auto& block : blocks) x = runner.run(block, x);  // instead of x = block->forward(x)
@@ -28,8 +28,8 @@
 namespace tessera {
 
 struct Unit {
-  std::string name;           // its path in the model, "transformer.h.3"
-  std::string kind;           // its class by its Hugging Face or torch name, "BloomBlock"
+  std::string name;           // its path in the model: "transformer.h.3"
+  std::string kind;           // its class, by its Hugging Face or torch name: "BloomBlock"
   torch::nn::Module* module;  // owned by the model; every parameter of the unit is in it
 };
 
@@ -66,15 +66,15 @@ class UnitRunner {
 
   virtual ~UnitRunner() = default;
   // Called once per unit in each forward pass, in the order of the model's list. `body` must only use the unit's own
-  // parameters and what it captured; it may be called again during backward. What it gets and gives must not be
+  // parameters and what it captured; it may be called again during backward. Its input and output must not be
   // modified in place outside it.
   virtual at::Tensor run(const Unit& unit, const at::Tensor& input, const Body& body) {
     (void)unit;
     return body(input);
   }
 
-  // The same for a block by itself: a module, a shared_ptr to one, or a TORCH_MODULE holder. Without a body it is the
-  // block's forward(input).
+  // The same for a block: a module, a shared_ptr to one, or a TORCH_MODULE holder. Without a body, runs the block's
+  // forward(input).
   template <internal::ModuleLike Block>
   at::Tensor run(Block& block, const at::Tensor& input, const Body& body) {
     return run(Unit{{}, {}, &internal::module_of(block)}, input, body);
@@ -86,7 +86,7 @@ class UnitRunner {
   }
 };
 
-// What every model of Tessera's tells of itself; one of your own may, too.
+// A model that lists its units: every model of Tessera's, and your own if you like.
 class UnitModel : public torch::nn::Module {
  public:
   using torch::nn::Module::Module;
@@ -118,8 +118,8 @@ void collect_units(const torch::nn::Module& model, const std::string& path, std:
 
 }  // namespace internal
 
-// Every submodule of class Block (or of a TORCH_MODULE holder's) in the order of registration, each a unit; what lies
-// within one is not looked at. Throws std::runtime_error where there is none.
+// Every submodule of class Block (or of a TORCH_MODULE holder's class) as a unit, in the order of registration. Does
+// not look inside a unit. Throws std::runtime_error if there is none.
 template <typename Block>
 std::vector<Unit> units_of(const torch::nn::Module& model) {
   using Class = typename internal::ModuleClass<Block>::type;

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// Where the module stands, or nothing. Not by named_modules(), which wants every module to be held by a shared_ptr.
+// The module's path, or nothing. Does not use named_modules(), which needs every module to be held by a shared_ptr.
 std::optional<std::string> path_of(const torch::nn::Module& model, const torch::nn::Module* wanted) {
   for (const auto& child : model.named_children()) {
     if (child.value().get() == wanted) return child.key();
@@ -24,9 +24,9 @@ std::string join_path(const std::string& path, const std::string& name) {
 }
 
 UsageError changed(const std::string& parameter, const std::string& how) {
-  return UsageError(
-      fmt::format("parameter '{}' was {} after the model was sharded: change the model before tessera::Sharded is made",
-                  parameter, how));
+  return UsageError(fmt::format(
+      "parameter '{}' was {} after the model was sharded: change the model before creating tessera::Sharded", parameter,
+      how));
 }
 
 }  // namespace
@@ -51,14 +51,15 @@ std::vector<Unit> choose_units(torch::nn::Module& model, const std::vector<Unit>
 ModelMap::ModelMap(torch::nn::Module& model, const std::vector<Unit>& units) : units_(units) {
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (!unit_of_.emplace(units[i].module, i).second) {
-      throw UsageError(fmt::format("unit '{}' stands twice in the list of units", units[i].name));
+      throw UsageError(fmt::format("unit '{}' is listed twice in the units", units[i].name));
     }
   }
   visit(model, {}, std::nullopt);
   for (const Unit& unit : units) {
     if (places_.contains(unit.module)) continue;
-    throw UsageError(fmt::format("unit '{}' ({}) is no submodule of the model ({}): register_module() makes it one",
-                                 unit.name, unit.module->name(), model.name()));
+    throw UsageError(
+        fmt::format("unit '{}' ({}) is not a submodule of the model ({}): register it with register_module()",
+                    unit.name, unit.module->name(), model.name()));
   }
 }
 
@@ -66,12 +67,12 @@ void ModelMap::visit(const torch::nn::Module& module, const std::string& path, s
   const auto own = unit_of_.find(&module);
   const bool is_unit = own != unit_of_.end();
   if (is_unit && unit && *unit != own->second) {
-    throw UsageError(fmt::format("unit '{}' lies within unit '{}': a parameter can be gathered with one unit only",
+    throw UsageError(fmt::format("unit '{}' is inside unit '{}': a parameter can belong to one unit only",
                                  units_[own->second].name, units_[*unit].name));
   }
   if (is_unit) unit = own->second;
   const auto [place, is_new] = places_.try_emplace(&module, Place{path, unit, is_unit});
-  // In two units: what it holds is the root's.
+  // A module in two units belongs to the root.
   if (!is_new && place->second.unit != unit) place->second.unit.reset();
   for (const auto& child : module.named_children()) visit(*child.value(), join_path(path, child.key()), unit);
 }
@@ -97,7 +98,7 @@ void ModelWatch::check_values() const {
   for (const Watched& watched : watched_) {
     const at::Tensor& parameter = watched.parameter;
     if (parameter.requires_grad() != watched.requires_grad) {
-      throw changed(watched.name, watched.requires_grad ? "frozen" : "thawed");
+      throw changed(watched.name, watched.requires_grad ? "frozen" : "unfrozen");
     }
     if (parameter.storage().unsafeGetStorageImpl() != watched.storage) {
       throw changed(watched.name, "converted, moved or given other data");
@@ -109,13 +110,13 @@ void ModelWatch::check() const {
   check_values();
   const std::vector<Watched> now = list(model_);
   for (std::size_t i = 0; i < std::max(now.size(), watched_.size()); ++i) {
-    if (i == now.size()) throw changed(watched_[i].name, "taken away");
+    if (i == now.size()) throw changed(watched_[i].name, "removed");
     if (i == watched_.size()) throw changed(now[i].name, "added");
     if (now[i].name == watched_[i].name && now[i].parameter.is_same(watched_[i].parameter)) continue;
     if (now[i].name == watched_[i].name) throw changed(now[i].name, "replaced by another tensor");
     const bool is_known = std::any_of(watched_.begin(), watched_.end(),
                                       [&](const Watched& watched) { return watched.name == now[i].name; });
-    throw is_known ? changed(watched_[i].name, "taken away") : changed(now[i].name, "added");
+    throw is_known ? changed(watched_[i].name, "removed") : changed(now[i].name, "added");
   }
 }
 

@@ -1,4 +1,4 @@
-// A model as the library's user gave it: which module is a unit, and whether anything was changed since it was spread.
+// The user's model: which module is a unit, and whether anything has changed since it was spread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +14,22 @@
 
 namespace tessera {
 
-// The given units, with names where they had none; else a UnitModel's, a Sequential's children that have parameters, or
-// none.
+// The given units, with names for those that have none. If empty: a UnitModel's units, a Sequential's children that
+// have parameters, or none.
 std::vector<Unit> choose_units(torch::nn::Module& model, const std::vector<Unit>& given);
 
 class ModelMap {
  public:
   struct Place {
     std::string path;
-    std::optional<std::size_t> unit;  // the one that it is or lies in; none: in the root
+    std::optional<std::size_t> unit;  // the unit that it is or is inside; none: in the root
     bool is_unit = false;
   };
 
-  // Throws UsageError where a unit is not of the model, stands twice in the list, or lies within another.
+  // Throws UsageError if a unit is not part of the model, is listed twice, or is inside another.
   ModelMap(torch::nn::Module& model, const std::vector<Unit>& units);
 
-  const Place* find(const torch::nn::Module* module) const;  // nullptr: not of this model
+  const Place* find(const torch::nn::Module* module) const;  // nullptr: not part of this model
 
  private:
   void visit(const torch::nn::Module& module, const std::string& path, std::optional<std::size_t> unit);
@@ -44,9 +44,9 @@ class ModelWatch {
  public:
   explicit ModelWatch(const torch::nn::Module& model);
 
-  // Throws UsageError naming the first parameter that was converted, moved, frozen or thawed (some microseconds).
+  // Throws UsageError naming the first parameter that was converted, moved, frozen or unfrozen. Takes microseconds.
   void check_values() const;
-  // And the first that was added, taken away or replaced: walks through the whole model.
+  // Also finds parameters that were added, removed or replaced: walks through the whole model.
   void check() const;
 
  private:

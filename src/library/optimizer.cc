@@ -32,7 +32,7 @@ OptimizerChoice choice_of(const Sgd& options) {
 Sharded::Impl& free_of_others(Sharded& sharded) {
   Sharded::Impl& impl = sharded.impl();
   impl.check_idle("Optimizer");
-  if (impl.has_optimizer) throw UsageError("this tessera::Sharded has an optimizer already: one each");
+  if (impl.has_optimizer) throw UsageError("this tessera::Sharded already has an optimizer: create only one");
   return impl;
 }
 
@@ -66,7 +66,7 @@ StepResult Optimizer::step(const StepOptions& options) {
   if (!sharded.gradients_are_complete) {
     throw UsageError(sharded.num_losses == 0
                          ? "step() was called without a gradient: call backward() first"
-                         : "step() was called after accumulate(): the last micro-step is backward()'s");
+                         : "step() was called after accumulate(): call backward() for the last micro-step");
   }
   sharded.watch.check();
   StepArguments arguments;

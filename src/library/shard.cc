@@ -31,14 +31,14 @@ TrainStepOptions step_options(const ShardOptions& options, const World& world) {
 torch::nn::Module& checked(torch::nn::Module& model) {
   if (model.parameters().empty()) {
     throw UsageError(
-        fmt::format("the model ({}) has no parameters to shard: register_module() and "
-                    "register_parameter() make them known",
+        fmt::format("the model ({}) has no parameters to shard: register them with register_module() and "
+                    "register_parameter()",
                     model.name()));
   }
   return model;
 }
 
-// Remembers that something is being done, whatever happens in it.
+// Sets a flag for a scope, also if an exception leaves it.
 class Flag {
  public:
   explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
@@ -66,10 +66,10 @@ Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardO
 
 void Sharded::Impl::check_idle(const char* call) const {
   if (!failure.empty()) {
-    throw Error(fmt::format("{}: this tessera::Sharded cannot be used any more, since {}", call, failure));
+    throw Error(fmt::format("{}: this tessera::Sharded cannot be used any more because {}", call, failure));
   }
   if (in_forward)
-    throw UsageError(fmt::format("{} was called inside forward(): call it when forward has returned", call));
+    throw UsageError(fmt::format("{} was called inside forward(): call it after forward has returned", call));
   if (in_backward) throw UsageError(fmt::format("{} was called inside backward()", call));
 }
 
@@ -93,8 +93,8 @@ std::string Sharded::Impl::advice_about_units() const {
   const auto missing = std::find(has_run.begin(), has_run.end(), false);
   if (missing == has_run.end() || !step.engine().placement().parameters.is_split()) return {};
   return fmt::format(
-      "unit '{}' had not been run: if the model called it directly, let it be runner.run(block, x), since its "
-      "parameters are there only then",
+      "unit '{}' had not been run: if the model calls it directly, use runner.run(block, x) instead, which gathers its "
+      "parameters",
       units[static_cast<std::size_t>(missing - has_run.begin())].name);
 }
 
@@ -102,19 +102,19 @@ void Sharded::Impl::backward(const char* call, const at::Tensor& loss, bool last
   check_idle(call);
   if (gradients_are_complete) {
     throw UsageError(
-        fmt::format("{} was called a second time without a step between: call Optimizer::step, or, for "
-                    "several micro-steps per update, accumulate() for all but the last",
+        fmt::format("{} was called twice without a step in between: call Optimizer::step, or, for several micro-steps "
+                    "per update, accumulate() for all but the last",
                     call));
   }
   if (!loss.defined() || !loss.requires_grad()) {
     throw UsageError(
-        fmt::format("{}: the loss has no gradient: it must come from forward(), not under NoGradGuard, "
-                    "not detached",
+        fmt::format("{}: the loss has no gradient: it must come from forward(), outside NoGradGuard, and must not be "
+                    "detached",
                     call));
   }
   if (loss.numel() != 1) {
     throw UsageError(
-        fmt::format("{}: the loss must be one number, and has {}: take its mean or sum", call, loss.numel()));
+        fmt::format("{}: the loss must be one number, but has {}: take its mean or sum", call, loss.numel()));
   }
   if (num_passes == 0) throw UsageError(fmt::format("{} needs a forward() before it: each loss is used once", call));
   guarded(call, [&] {
@@ -135,7 +135,8 @@ void Sharded::pass(const std::function<void()>& compute) {
   Impl& impl = *impl_;
   impl.check_idle("forward()");
   if (!at::GradMode::is_enabled() && impl.num_passes > 0) {
-    throw UsageError("forward() without gradients between a forward() and its backward(): evaluate before or after");
+    throw UsageError(
+        "forward() without gradients was called between a forward() and its backward(): evaluate before or after");
   }
   impl.watch.check_values();
   impl.has_run.assign(impl.has_run.size(), false);
@@ -162,7 +163,7 @@ at::Tensor Sharded::forward(const at::Tensor& input) {
   auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&impl_->model);
   if (sequential == nullptr) {
     throw UsageError(
-        fmt::format("forward(tensor) is for a torch::nn::Sequential, and the model is a {}: write "
+        fmt::format("forward(tensor) is for a torch::nn::Sequential, but the model is a {}: write "
                     "forward([&] {{ return model->forward(x); }})",
                     impl_->model.name()));
   }
@@ -177,7 +178,7 @@ at::Tensor Sharded::forward(const at::Tensor& input) {
 
 void Sharded::accumulate(const at::Tensor& loss) {
   if (!impl_->options.accumulates) {
-    throw UsageError("accumulate() needs ShardOptions::accumulates = true: gradients are kept in another way then");
+    throw UsageError("accumulate() needs ShardOptions::accumulates = true, which changes how gradients are kept");
   }
   impl_->backward("accumulate()", loss, /*last_micro_step=*/false);
 }
@@ -190,20 +191,20 @@ at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& b
   Impl& impl = *impl_;
   const ModelMap::Place* place = impl.map.find(unit.module);
   if (place == nullptr) {
-    throw UsageError(fmt::format("run: the module {}({}) is not of the model that was sharded ({})",
+    throw UsageError(fmt::format("run: the module {}({}) is not part of the sharded model ({})",
                                  unit.name.empty() ? "" : unit.name + " ",
                                  unit.module == nullptr ? "null" : unit.module->name(), impl.model.name()));
   }
   if (!impl.in_forward && !impl.in_backward) {
     throw UsageError(
-        fmt::format("'{}' was run outside forward(): its parameters are there only within it: write "
+        fmt::format("'{}' was run outside forward(), where its parameters are not gathered: write "
                     "sharded.forward([&] {{ return model->forward(x, sharded); }})",
                     place->path));
   }
   if (place->is_unit) {
     const std::size_t index = *place->unit;
     impl.has_run[index] = true;
-    // By value: the body may be called again during backward.
+    // Captures `body` by value: backward may call it again.
     return impl.step.runner().run(impl.units[index], input, [&impl, index, body](const at::Tensor& x) {
       impl.running.push_back(index);
       at::Tensor output = body(x);
@@ -213,8 +214,7 @@ at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& b
   }
   if (place->unit && std::find(impl.running.begin(), impl.running.end(), *place->unit) == impl.running.end()) {
     throw UsageError(
-        fmt::format("'{}' was run outside unit '{}', in which it lies: its parameters are there only while "
-                    "that unit runs",
+        fmt::format("'{}' was run outside its unit '{}': its parameters are gathered only while that unit runs",
                     place->path, impl.units[*place->unit].name));
   }
   return body(input);

@@ -1,4 +1,4 @@
-// What a tessera::Sharded holds, and which call may follow which.
+// What a tessera::Sharded holds, and the order in which calls are allowed.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace tessera {
 struct Sharded::Impl {
   Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options);
 
-  // Throws Error where an earlier call failed or a pass is under way. `call` is what the user called.
+  // Throws Error if an earlier call failed or a pass is in progress. `call` is what the user called.
   void check_idle(const char* call) const;
-  // Runs `work`; what it throws makes this Sharded unusable.
+  // Runs `work`; an exception from it makes this Sharded unusable.
   void guarded(const char* call, const std::function<void()>& work);
   void backward(const char* call, const at::Tensor& loss, bool last_micro_step);
-  // Collective, where a pass with gradients may have made batch norm's statistics differ: all take rank 0's.
+  // All ranks take rank 0's batch-norm statistics, if a pass with gradients may have made them differ. Collective.
   void sync_buffers();
-  // What a forward that failed had not run: the likeliest reason where parameters are released.
+  // Names a unit that a failed forward had not run: the likeliest cause if parameters are released.
   std::string advice_about_units() const;
 
   World& world;
@@ -33,12 +33,12 @@ struct Sharded::Impl {
 
   bool in_forward = false, in_backward = false, has_optimizer = false;
   std::vector<bool> has_run;            // by unit, in this pass
-  std::vector<std::size_t> running;     // units whose body is being run
+  std::vector<std::size_t> running;     // units whose body is running
   int num_passes = 0;                   // with gradients, since the last backward
-  int num_losses = 0;                   // passed back since the last step
+  int num_losses = 0;                   // whose backward has run since the last step
   bool gradients_are_complete = false;  // by backward(), not only accumulate()
   bool buffers_may_differ = false;
-  std::string failure;  // what made this unusable
+  std::string failure;  // the reason why this Sharded is unusable
 };
 
 }  // namespace tessera

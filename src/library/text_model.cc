@@ -34,13 +34,13 @@ std::shared_ptr<TextModel> load_text_model(const std::filesystem::path& folder) 
 
 void save_text_model(Sharded& sharded, const TextModel& model, const std::filesystem::path& folder) {
   if (&sharded.impl().model != &model) {
-    throw UsageError("save_text_model: this is not the model that was sharded");
+    throw UsageError("save_text_model: pass the model that was sharded, not another one");
   }
   World& world = sharded.world();
   on_first_rank(world, [&] {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) throw Error(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+    if (error) throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), error.message()));
   });
   save_weights(sharded, folder / "model.safetensors");
   on_first_rank(world, [&] {

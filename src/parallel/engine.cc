@@ -46,8 +46,9 @@ Placement placement_in_force(World& world, const EngineOptions& options, at::Dev
 void check_world(const World& world, const SpreadOptions& spread) {
   const Placement placement = placement_of(spread);
   if (placement.is_for_one_rank && world.size() > 1) {
-    throw UsageError(fmt::format("strategy '{}' is for one rank, but there are {}: choose ddp, a ZeRO or an FSDP one",
-                                 placement.strategy, world.size()));
+    throw UsageError(
+        fmt::format("strategy '{}' is for one rank, but there are {}: choose ddp, a ZeRO or an FSDP strategy",
+                    placement.strategy, world.size()));
   }
   if (!placement.needs_equal_nodes()) return;
   std::map<int, int> num_ranks_of;
@@ -55,24 +56,24 @@ void check_world(const World& world, const SpreadOptions& spread) {
   for (const auto& [node, num_ranks] : num_ranks_of) {
     if (num_ranks == num_ranks_of.at(0)) continue;
     throw UsageError(
-        fmt::format("strategy '{}' needs nodes of one size: node 0 has {} ranks, node {} has {}; start the same number "
-                    "on each, or choose full_shard",
+        fmt::format("strategy '{}' needs the same number of ranks on every node, but node 0 has {} and node {} has {}: "
+                    "start the same number on each, or choose full_shard",
                     placement.strategy, num_ranks_of.at(0), node, num_ranks));
   }
   if (spread.hpz_partition_size > 0 && spread.hpz_partition_size != num_ranks_of.at(0)) {
     throw UsageError(fmt::format(
-        "hpz_partition_size {}: nodes have {} ranks, and the second copy is split over the ranks of a node; "
-        "write {} or leave it out",
+        "hpz_partition_size is {}, but nodes have {} ranks: the second copy is split over the ranks of a node; "
+        "set it to {} or leave it out",
         spread.hpz_partition_size, num_ranks_of.at(0), num_ranks_of.at(0)));
   }
 }
 
 struct Engine::Progress {
   std::size_t num_trained = 0;  // parameters that need a gradient
-  std::size_t num_missing = 0;  // parameters whose gradient has not come in this backward
-  int num_runs = 0;             // since the last backward; those within it, to compute again, are not counted
-  int num_uses = 0;             // runs that backward has not yet passed; one without gradients is none
-  bool is_ready = false;        // every gradient is there
+  std::size_t num_missing = 0;  // parameters whose gradient has not arrived in this backward
+  int num_runs = 0;             // since the last backward; recomputations within it are not counted
+  int num_uses = 0;             // runs that backward has not passed yet; runs without gradients are not counted
+  bool is_ready = false;        // every gradient has arrived
 };
 
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
@@ -101,7 +102,7 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   }
   add_unit(kRootName, division.back());
   if (options.spread.sync_module_states) buffers_.take_from_first();
-  // Nothing fails from here on: an engine that was not made leaves no hooks.
+  // Nothing below can fail: a constructor that throws must leave no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
   options_.first_values = {};  // it may hold a file
 }
@@ -134,8 +135,8 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
 }
 
 Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncaught_exceptions()) {
-  // Evaluations see the newest values. Not while a graph waits for its backward, which needs those that it was made
-  // with, nor between micro-steps, which all belong to one set of values.
+  // Evaluations see the newest values, except while a graph waits for its backward (which needs the values of its
+  // forward) and between micro-steps (which all use one set of values).
   const bool evaluates =
       !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ && engine_.last_micro_step_;
   if (evaluates && engine_.placement().delayed_update) engine_.finish_updates();
@@ -149,7 +150,7 @@ Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncau
 
 Engine::Pass::~Pass() noexcept(false) {
   --engine_.num_passes_;
-  // On the way out of an exception nothing is waited for: the others may never come.
+  // While an exception is being thrown, wait for nothing: the other ranks may never arrive.
   if (std::uncaught_exceptions() > num_exceptions_) return;
   if (!c10::GradMode::is_enabled() && engine_.num_passes_ == 0) engine_.release_all();
 }
@@ -164,7 +165,7 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
   const auto found = index_of_.find(unit.module);
   const std::size_t index = found == index_of_.end() ? root() : found->second;
   if (index == root() && !of_model_.contains(unit.module)) {
-    throw Error(fmt::format("unit {} is not of this engine's model", unit.name));
+    throw Error(fmt::format("unit {} is not part of this engine's model", unit.name));
   }
   return guarded(in_backward_ ? "backward" : "forward", index,
                  [&] { return index == root() ? body(input) : run_unit(index, input, body); });
@@ -174,7 +175,7 @@ at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Bo
   gather(index);
   if (options_.spread.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
   Progress& progress = progress_[index];
-  if (has_forward_) ++progress.num_runs;  // without gradients, too: backward may compute it again
+  if (has_forward_) ++progress.num_runs;  // also without gradients: backward may recompute it
   if (!c10::GradMode::is_enabled()) {
     const at::Tensor output = body(input);
     release_after_forward(index);
@@ -187,7 +188,7 @@ at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Bo
   return output;
 }
 
-// The last unit stays: backward begins with it. So does one that is recomputed within backward.
+// The last unit stays: backward starts with it. So does a unit that backward recomputes.
 void Engine::release_after_forward(std::size_t index) {
   const bool stays = in_backward_ || index + 1 == root() || !placement().released_after_forward;
   if (stays) return;
@@ -212,11 +213,11 @@ void Engine::prefetch(std::ptrdiff_t index) {
 
 void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   if (!has_forward_ && first_error_.empty()) {
-    throw Error("backward() without a forward pass since the last one: a graph is passed back once");
+    throw Error("backward() needs a forward pass since the last backward(): each graph is used once");
   }
-  if (last_micro_step_) wait_for_reductions_until(next_turn_);  // of the backward before
+  if (last_micro_step_) wait_for_reductions_until(next_turn_);  // of the previous backward
   if (last_micro_step_ && units_.back().has_gradient()) {
-    throw Error("backward() before the last one's gradient was used: call update(), or say that a micro-step follows");
+    throw Error("backward() before the previous gradient was used: call update() first, or pass last_micro_step=false");
   }
   gather(root());  // an evaluation since then has released it
   has_forward_ = false;
@@ -228,7 +229,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
     progress.is_ready = progress.num_trained == 0;
   }
   in_backward_ = true;
-  // The unit where backward stood when it threw is only known then.
+  // Which unit backward had reached is known only when it throws.
   guarded("backward", root(), [&] {
     try {
       loss.backward();
@@ -243,7 +244,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   for (Progress& progress : progress_) progress.num_uses = progress.num_runs = 0;
   buffers_are_due_ = last_micro_step;
   for (std::size_t i = 0; i < root(); ++i) guarded("gather", i, [&] { units_[i].release(); });
-  // The next micro-step begins with the root, and its values stay until the update.
+  // The next micro-step starts with the root, whose values do not change before the update.
   if (last_micro_step) guarded("gather", root(), [&] { units_.back().release(); });
 }
 
@@ -256,8 +257,8 @@ void Engine::on_output_gradient(std::size_t index) {
 void Engine::on_input_gradient(std::size_t index) {
   backward_at_ = root();
   if (--progress_[index].num_uses > 0) return;
-  // A parameter that this rank has not used gets no gradient. Gathers and reductions take turns here: to wait for it
-  // would be another order than the other ranks'.
+  // A parameter that this rank has not used gets no gradient. Gathers and reductions alternate here, so waiting for it
+  // would change the order of collectives on this rank only.
   if (placement().parameters.is_split()) on_last_gradient(index);
   units_[index].release();
   if (options_.spread.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
@@ -267,8 +268,8 @@ void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
   guarded("backward", index, [&] {
     if (turn_of(index) < next_turn_) {
       throw Error(
-          fmt::format("a gradient of {} came when the unit's was complete: within a unit's body a parameter gets "
-                      "its gradient from one backward pass, and outside it from none",
+          fmt::format("a gradient of {} arrived after its unit's gradient was complete: use the parameter only inside "
+                      "its unit's body, and in one backward pass",
                       units_[index].layout().slots()[slot].name));
     }
     units_[index].accept_gradient(slot);
@@ -277,15 +278,15 @@ void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
   if (num_missing > 0 && --num_missing == 0) on_last_gradient(index);
 }
 
-// Of one that runs more than once others may follow: it is reduced when backward has returned.
+// A unit that runs more than once may get further gradients: it is reduced after backward has returned.
 void Engine::on_last_gradient(std::size_t index) {
   if (index == root() || progress_[index].num_runs > 1) return;
   progress_[index].is_ready = true;
   while (next_turn_ < root() && progress_[unit_of_turn(next_turn_)].is_ready) begin_reduce();
 }
 
-// One reduction is under way while the next gradient is made, or a rank that runs ahead would hold every unit's: when
-// the next one begins, it has had that unit's backward to arrive. One that goes on in another group gets a second.
+// One reduction is in flight while the next gradient is computed; with more, a rank that runs ahead would hold every
+// unit's gradient. So a reduction has one unit's backward to complete, or two if it continues across nodes.
 void Engine::begin_reduce() {
   const std::size_t turn = next_turn_++, index = unit_of_turn(turn);
   const bool goes_on = groups_.replicas != nullptr;
@@ -296,7 +297,7 @@ void Engine::begin_reduce() {
   guarded("reduction", before, [&] { units_[before].continue_reduce(); });
 }
 
-// In the order in which the reductions began, so that all ranks go on in the other group alike.
+// In the order in which the reductions began, so that all ranks continue across nodes in the same order.
 void Engine::wait_for_reductions_until(std::size_t turn) {
   for (; num_waited_ < turn; ++num_waited_) {
     const std::size_t index = unit_of_turn(num_waited_);
@@ -312,7 +313,7 @@ void Engine::release_all() {
 void Engine::finish_updates() {
   if (placement().delayed_update && has_forward_) {
     throw Error(
-        "a delayed update cannot be published between a forward and its backward, which needs the values before it: "
+        "a delayed update cannot be published between a forward and its backward, which needs the old values: "
         "call backward first, or evaluate under NoGradGuard");
   }
   for (std::size_t index = 0; index < units_.size(); ++index) {
@@ -321,16 +322,16 @@ void Engine::finish_updates() {
 }
 
 void Engine::wait_for_gradients() {
-  guarded("update", root(), [] {});  // says the error that there was, if any
+  guarded("update", root(), [] {});  // repeats an earlier error, if any
   if (!last_micro_step_) {
-    throw Error("the last backward() said that another micro-step follows: no gradient is whole yet");
+    throw Error("no gradient is complete: the last backward() announced another micro-step");
   }
-  release_all();  // a pass since backward may have gathered what an update makes old
+  release_all();  // a pass since backward may have gathered values that the update replaces
   wait_for_reductions_until(next_turn_);
-  if (listener_) return;  // it has had them
+  if (listener_) return;  // it has received them
   for (const FlatUnit& unit : units_) {
     if (!unit.has_gradient()) {
-      throw Error(fmt::format("unit {} has no gradient: call backward() before update(), once an update", unit.name()));
+      throw Error(fmt::format("unit {} has no gradient: call backward() before each update()", unit.name()));
     }
   }
 }

@@ -2,13 +2,13 @@
 //
 //   Engine engine(world, *model, model->units(), options);
 //   {
-//     auto pass = engine.forward();                   // the root is gathered; run() works while it lives
+//     auto pass = engine.forward();                   // gathers the root; run() works while the pass lives
 //     loss = model->loss(batch, engine).sum;
 //   }
-//   engine.backward(loss, /*last_micro_step=*/true);  // reductions run beside it
+//   engine.backward(loss, /*last_micro_step=*/true);  // overlaps with the reductions
 //   ... ShardedOptimizer::update reads engine.units() ...
 //
-// The model must outlive the engine, and every graph made under it must be gone before it. All ranks make the same
+// The model must outlive the engine, and every graph made under it must be destroyed before it. All ranks make the same
 // calls in the same order. One thread at a time: hooks run inside backward(). After an exception the engine cannot be
 // used again. docs/design/parallel.md says what happens when.
 #pragma once
@@ -35,29 +35,29 @@ namespace tessera {
 struct EngineOptions {
   SpreadOptions spread;
   UnitTypes types;
-  // The parameters that the optimizer's weight decay leaves alone; empty: none.
+  // Parameters without weight decay; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
   // Where to compute; none: where the parameters are.
   std::optional<at::Device> device;
-  // What the parameters begin with, unit by unit: they may then be on the meta device, and no rank ever holds more of
-  // the model than the row says plus one unit. Empty: their own values.
+  // The parameters' first values, asked for unit by unit: they may then be on the meta device, and no rank ever holds
+  // more of the model than the row says plus one unit. Empty: the parameters' own values.
   ParameterSource first_values;
-  // Where the device is a CPU its memory is the host's, and offloading changes nothing. Tests say that it is separate.
+  // A CPU's memory is the host's, so there offloading changes nothing. Tests pretend that it is separate.
   bool host_memory_is_separate = false;
 };
 
-// Throws UsageError where the ranks and their nodes are not what the strategy needs. The same on every rank.
+// Throws UsageError if the ranks and their nodes are not what the strategy needs. The same on every rank.
 void check_world(const World& world, const SpreadOptions& spread);
 
 class Engine : public UnitRunner {
  public:
-  // Collective. Throws Error naming the first difference where the ranks' models or options are not alike.
+  // Collective. Throws Error naming the first difference if the ranks' models or options differ.
   Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // While it lives, the root is whole and units may run. At its end, without gradients, everything is released.
+  // While it lives, the root is whole and units may run. The end of a pass without gradients releases everything.
   class Pass {
    public:
     explicit Pass(Engine& engine);
@@ -67,7 +67,7 @@ class Engine : public UnitRunner {
 
    private:
     Engine& engine_;
-    int num_exceptions_;  // that were on their way when it began
+    int num_exceptions_;  // in flight when the pass began
   };
   [[nodiscard]] Pass forward() { return Pass(*this); }
   // A unit of the model that the engine was not given runs as part of the root.
@@ -75,34 +75,34 @@ class Engine : public UnitRunner {
 
   void backward(const at::Tensor& loss, bool last_micro_step = true);
 
-  // Every unit's gradient() is there when it returns. After the last micro-step, before an update.
+  // When it returns, every unit's gradient() is complete. Call it after the last micro-step, before an update.
   void wait_for_gradients();
-  // `listener` hears of each unit, by its place in units(), as soon as its gradient of the last micro-step is there:
-  // within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: nobody.
+  // `listener` is called for each unit (by its index in units()) as soon as its gradient of the last micro-step is
+  // complete: within backward, in the same order on all ranks, or at the latest in wait_for_gradients. Empty: none.
   void listen_to_gradients(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
-  // Waits for updates in the background, publishes delayed ones, and throws what went wrong in one: at the end of a
-  // run, and before masters and moments are read. Collective. Not between a forward and its backward.
+  // Waits for background updates, publishes delayed ones, and rethrows their errors. Call it at the end of a run, and
+  // before masters and moments are read. Collective. Not between a forward and its backward.
   void finish_updates();
-  // Collective: every rank takes rank 0's batch-norm statistics. The first pass of a step does it by itself; before
-  // evaluation and saving the caller does.
+  // Collective: every rank takes rank 0's batch-norm statistics. The first pass of a step does this by itself; before
+  // evaluation and saving the caller must.
   void sync_buffers() { buffers_.take_from_first(); }
 
   // The units in the order of the model's list, the root last.
   std::vector<FlatUnit>& units() { return units_; }
   const UnitGroups& groups() const { return groups_; }
   const EngineOptions& options() const { return options_; }
-  // The row in force: without offload where the device's memory is the host's, as nodes of this size have it.
+  // The row in force, adapted to the size of the nodes; without offload if the device's memory is the host's.
   const Placement& placement() const { return placement_; }
   int rank() const { return rank_; }
-  Group* all() const { return all_; }  // every rank; null where there is one
+  Group* all() const { return all_; }  // every rank; null if there is only one
   at::Device device() const { return device_; }
 
   // Reductions are counted by their turn: last unit to first, then the root.
   std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
 
-  // Of the gathers begun so far, equal on all ranks that ran the same units in the same order.
+  // A hash of the gathers begun so far: equal on all ranks that ran the same units in the same order.
   std::uint64_t gather_order() const { return gather_order_; }
-  // Runs `work` of a unit; what it throws names rank, phase and unit, and the engine refuses everything after it.
+  // Runs `work` for a unit. Its exceptions name rank, phase and unit; after one the engine refuses every call.
   template <typename Work>
   decltype(auto) guarded(const char* phase, std::size_t index, Work&& work);
 
@@ -114,12 +114,12 @@ class Engine : public UnitRunner {
   void watch(std::size_t index, const std::vector<UnitParameter>& parameters);
   at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
   void begin_gather(std::size_t index);
-  void gather(std::size_t index);  // begins it and waits
+  void gather(std::size_t index);  // starts it and waits
   void prefetch(std::ptrdiff_t index);
   void release_after_forward(std::size_t index);
   void release_all();
 
-  // What backward tells.
+  // Called by hooks in backward.
   void on_output_gradient(std::size_t index);
   void on_input_gradient(std::size_t index);
   void on_parameter_gradient(std::size_t index, std::size_t slot);
@@ -135,28 +135,28 @@ class Engine : public UnitRunner {
   UnitGroups groups_;
   Group* all_;
   int rank_;
-  std::unique_ptr<HostLink> link_;  // null where nothing is offloaded
+  std::unique_ptr<HostLink> link_;  // null if nothing is offloaded
   ModuleBuffers buffers_;
   std::vector<FlatUnit> units_;
   std::vector<Progress> progress_;
   std::unordered_map<const torch::nn::Module*, std::size_t> index_of_;
-  std::unordered_set<const torch::nn::Module*> of_model_;  // every module of it
-  std::vector<at::Tensor> watched_;                        // parameters that carry a hook of ours
+  std::unordered_set<const torch::nn::Module*> of_model_;  // every module of the model
+  std::vector<at::Tensor> watched_;                        // parameters that carry our hook
   std::function<void(std::size_t)> listener_;
 
   std::size_t next_turn_ = 0, num_waited_ = 0;  // turns begun, and turns waited for
   bool last_micro_step_ = true, in_backward_ = false;
   bool buffers_are_due_ = true;  // no pass with gradients since the last update
-  int num_passes_ = 0;           // that are alive
-  bool has_forward_ = false;     // with gradients, not yet passed back
+  int num_passes_ = 0;           // alive now
+  bool has_forward_ = false;     // with gradients, whose backward has not run
   std::size_t backward_at_ = 0;  // the unit whose gradients are being computed
   std::uint64_t gather_order_ = 0;
-  std::string first_error_;  // after it nothing works
+  std::string first_error_;  // every later call repeats it
 };
 
 template <typename Work>
 decltype(auto) Engine::guarded(const char* phase, std::size_t index, Work&& work) {
-  if (!first_error_.empty()) throw Error("the engine cannot be used after an error, which was: " + first_error_);
+  if (!first_error_.empty()) throw Error("the engine cannot be used after an error: " + first_error_);
   try {
     return in_unit(rank_, phase, units_[index].name(), std::forward<Work>(work));
   } catch (const Error& error) {

@@ -13,7 +13,7 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// A node of autograd's graph of its own: a custom Function costs ten times as much, on every unit of every pass.
+// A plain autograd node: a custom Function costs ten times as much, for every unit in every pass.
 class PassingNode : public torch::autograd::Node {
  public:
   PassingNode(torch::autograd::edge_list&& next, BackwardHook hook) : Node(std::move(next)), hook_(std::move(hook)) {}

@@ -1,4 +1,4 @@
-// What libtorch's modules lack: word that backward has come to a unit, has left it, or has a parameter's gradient.
+// What libtorch's modules lack: hooks for when backward reaches a unit, leaves it, or has a parameter's gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +9,11 @@ namespace tessera {
 
 using BackwardHook = std::function<void()>;
 
-// The tensor itself (not to be modified in place); `hook` runs when its gradient passes. The hook must outlive the
-// graph's backward. A tensor that needs no gradient is returned as it is, and the hook never runs.
+// Returns the tensor (not to be modified in place); `hook` runs when its gradient passes. The hook must outlive the
+// graph's backward. If the tensor needs no gradient, the hook never runs.
 at::Tensor on_gradient_of(const at::Tensor& tensor, BackwardHook hook);
 
-// `hook` runs each time that autograd has put a gradient into the parameter's .grad; an empty one removes it.
+// `hook` runs each time autograd has put a gradient into the parameter's .grad; an empty one removes the hook.
 void on_accumulated_gradient(const at::Tensor& parameter, BackwardHook hook);
 
 }  // namespace tessera

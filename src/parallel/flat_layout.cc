@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// 64 bytes of a half type: where tensor cores and vectors like to begin.
+// 64 bytes in a half type: an alignment that suits tensor cores and vector instructions.
 constexpr std::int64_t kAlignment = 32;
 
 std::int64_t aligned(std::int64_t offset) {

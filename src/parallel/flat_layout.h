@@ -1,4 +1,4 @@
-// Which parameter of a unit lies where in its flat buffer, and which part of it is whose. Arithmetic only.
+// Where each parameter of a unit lies in its flat buffer, and which part each rank owns. Arithmetic only.
 //
 // docs/design/parallel.md, 'Layout of a unit'.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// The grain of shards is that of the norm's sums.
+// Shards consist of whole blocks of the norm's sums.
 inline constexpr std::int64_t kBlockNumel = kernels::kNormBlock;
 
 struct FlatRange {
@@ -23,8 +23,8 @@ struct FlatRange {
 };
 FlatRange intersect(FlatRange a, FlatRange b);
 
-// What the optimizer does with a parameter. In the buffer the groups come in this order.
-enum class ParameterGroup { kDecaying, kPlain, kFrozen };  // with weight decay, without, not at all
+// How the optimizer treats a parameter. In the buffer the groups come in this order.
+enum class ParameterGroup { kDecaying, kPlain, kFrozen };  // updated with weight decay, without it, not updated
 inline constexpr int kNumParameterGroups = 3;
 
 struct FlatSlot {
@@ -40,11 +40,11 @@ class FlatLayout {
     std::vector<std::int64_t> shape;
     ParameterGroup group = ParameterGroup::kDecaying;
   };
-  // `num_shards` at least 1. Slots come by group, within one in the order of the entries.
+  // `num_shards` is at least 1. Slots are ordered by group, then as the entries.
   FlatLayout(const std::vector<Entry>& entries, int num_shards);
 
   const std::vector<FlatSlot>& slots() const { return slots_; }
-  // The index into the constructor's entries of each slot.
+  // Each slot's index into the constructor's entries.
   const std::vector<std::size_t>& entry_of_slot() const { return entry_of_slot_; }
 
   std::int64_t numel() const { return numel_; }  // up to the end of the last parameter
@@ -55,9 +55,9 @@ class FlatLayout {
   std::int64_t shard_blocks() const { return (num_blocks() + num_shards_ - 1) / num_shards_; }
   FlatRange shard(int rank) const { return {rank * shard_numel(), (rank + 1) * shard_numel()}; }
   FlatRange whole() const { return {0, padded_numel()}; }
-  // The elements of one group. What is beyond the last is padding.
+  // The elements of one group. After the last group comes padding.
   FlatRange range_of(ParameterGroup group) const { return ranges_[static_cast<std::size_t>(group)]; }
-  // Whether a parameter's gradient waits for others of its kind before it goes into the flat one: less than an eighth.
+  // Less than an eighth of the unit: such gradients wait for each other before they go into the flat one.
   bool is_small_part(std::int64_t numel) const { return numel * 8 < numel_; }
 
  private:

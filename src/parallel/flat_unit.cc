@@ -26,7 +26,7 @@ FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameter
 }
 
 void FlatUnit::begin_reduce(bool last_micro_step) {
-  if (last_micro_step) values_->wait_for_update();  // it may still read the gradient of the step before
+  if (last_micro_step) values_->wait_for_update();  // it may still read the previous step's gradient
   gradient_->begin_reduce(last_micro_step);
 }
 

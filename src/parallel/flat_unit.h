@@ -1,6 +1,6 @@
 // The state of one unit: its parameters and its gradient, each with its verbs. docs/design/parallel.md, 'Words'.
 //
-// Order, within a step: begin_gather, wait_gather, [release], ...; then, per backward, accept_gradient for parameters,
+// Order within a step: begin_gather, wait_gather, [release], ...; then, per backward, accept_gradient per parameter,
 // begin_reduce once, wait_reduce before gradient() is read; adopt_update after the optimizer has written the master.
 // All ranks of the groups call begin_gather and begin_reduce of all units in the same order. One thread at a time.
 #pragma once
@@ -27,15 +27,15 @@ struct UnitParameter {
 
 class FlatUnit {
  public:
-  // What all units of an engine have alike.
+  // What all units of an engine share.
   struct Common {
     Placement placement;
     UnitGroups groups;
     UnitTypes types;
     at::Device device = at::kCPU;    // where units compute
-    const HostLink* link = nullptr;  // needed where the row offloads
-    ParameterSource first_values{};  // empty: the parameters have them
-    bool sync_from_first = true;     // collective: the values of the groups' first rank count
+    const HostLink* link = nullptr;  // needed if the row offloads
+    ParameterSource first_values{};  // empty: the parameters' own
+    bool sync_from_first = true;     // collective: everyone takes the values of the groups' first rank
   };
 
   // Moves the parameters' values into the unit: they become views of its whole buffer, in the compute type, on the
@@ -46,10 +46,10 @@ class FlatUnit {
   const FlatLayout& layout() const { return context_->layout; }
   std::size_t num_parameters() const { return layout().slots().size(); }
 
-  void begin_gather() { values_->begin_gather(); }  // nothing to do where it is whole or on its way
-  void wait_gather() { values_->wait_gather(); }    // begins it, too, if nobody has
-  void release() { values_->release(); }            // only where the row splits parameters
-  // The same after a forward pass that backward follows: keeps what backward gathers from.
+  void begin_gather() { values_->begin_gather(); }  // does nothing if the unit is whole or on its way
+  void wait_gather() { values_->wait_gather(); }    // starts the gather if necessary
+  void release() { values_->release(); }            // does nothing unless the row splits parameters
+  // The same after a forward pass with a backward to come: keeps what backward gathers from.
   void release_until_backward() { values_->release_until_backward(); }
   bool is_whole() const { return values_->is_whole(); }
   bool is_on_its_way() const { return values_->is_on_its_way(); }
@@ -59,29 +59,30 @@ class FlatUnit {
   void continue_reduce() { gradient_->continue_reduce(); }
   void wait_reduce() { gradient_->wait_reduce(); }
 
-  // The float32 values that the optimizer updates, and their gradient (float32 or the reduce type): of updated(). On
-  // the host where the row offloads the optimizer; the gradient is there after wait_gradient_on_host, from any thread.
+  // The updated() part of the float32 values that the optimizer updates, and of their gradient (float32 or the reduce
+  // type). On the host if the row offloads the optimizer; wait_gradient_on_host, which any thread may call, waits until
+  // the gradient is there.
   const at::Tensor& master() const { return values_->master(); }
   const at::Tensor& gradient() const { return gradient_->value(); }
   bool has_gradient() const { return gradient_->is_reduced(); }
   void wait_gradient_on_host() const { gradient_->wait_on_host(); }
   at::Tensor square_sums() const { return gradient_->square_sums(); }
   bool own_gradient_is_finite() const { return gradient_->own_is_finite(); }
-  // Where the optimizer writes the compute type; undefined where the master is it.
+  // Where the optimizer writes the compute type; undefined if the master serves.
   const at::Tensor& compute_copy() const { return values_->compute_copy(); }
   FlatRange updated() const { return context_->updated(); }
   bool is_part() const { return context_->placement.optimizer.is_split(); }  // updated() is this rank's shard only
-  // The master has new values, or will have when `pending` is ready: forgets the gradient, and sends the parameters to
-  // the other ranks where they are kept whole. The next gather waits for `pending`; with delayed updates the backward
-  // after it does.
+  // The master has new values, or will have them when `pending` is ready. Forgets the gradient; if parameters are kept
+  // whole, sends them to the other ranks. The next gather waits for `pending`; with delayed updates the next backward
+  // does.
   void adopt_update(std::shared_future<void> pending = {});
-  // With delayed updates, before the next one: gathers send the last one from now on. Collective where parameters are
+  // With delayed updates, before the next one: from now on gathers send the last update. Collective if parameters are
   // kept whole and updated in parts. The next update may write when the transfer is done.
   Transfer publish_update() { return values_->publish_update(); }
-  // Publishes and waits: afterwards nothing reads or writes master and compute copy. Collective as publish_update.
+  // Publishes and waits: afterwards nothing reads or writes master and compute copy. Collective like publish_update.
   void finish_update();
-  // Other values, float32 of [layout().padded_numel()] on the device, the same on every rank. Not collective; a
-  // gradient is forgotten.
+  // Replaces the values: float32 [layout().padded_numel()] on the device, the same on every rank. Not collective.
+  // Forgets a gradient.
   void replace_values(const at::Tensor& values);
   void forget_gradient() { gradient_->forget(); }
 

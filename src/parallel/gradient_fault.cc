@@ -24,8 +24,7 @@ std::vector<GradientFault> find_gradient_faults(Group* all, at::Device device,
   std::vector<GradientFault> faults;
   const auto is_bad = flags.accessor<std::uint8_t, 2>();
   for (int rank = 0; rank < flags.size(0); ++rank) {
-    // Backward goes through the units from the last to the first; the root, the last of the list, gets ready at its
-    // end.
+    // Backward visits the units from last to first; the root, last in the list, is complete at its end.
     for (std::int64_t unit = num_units - 2; unit >= 0; --unit) {
       if (is_bad[rank][unit] != 0) faults.push_back({rank, unit_names[static_cast<std::size_t>(unit)]});
     }
@@ -36,7 +35,7 @@ std::vector<GradientFault> find_gradient_faults(Group* all, at::Device device,
 
 std::string describe(const std::vector<GradientFault>& faults) {
   if (faults.empty()) {
-    return "the gradient is not finite: each rank's own is, and their sum is too large for its type";
+    return "the gradient is not finite: each rank's own is finite, but their sum overflows its type";
   }
   std::vector<std::string> of_ranks;
   for (std::size_t i = 0; i < faults.size();) {

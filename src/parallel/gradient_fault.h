@@ -1,8 +1,8 @@
-// Which rank's gradient of which unit was not finite: asked when a step has been skipped for it.
+// Which rank's gradient of which unit was not finite: asked after a skipped step.
 //
-// The norm tells every rank that the sum over the ranks is not finite, and not whose fault that is. So each rank
-// remembers of each unit whether its own gradient was finite before it was added to the others', and the ranks tell
-// each other only when a step is skipped: all of them skip the same steps.
+// The norm shows every rank that the sum over the ranks is not finite, but not which rank caused it. So each rank
+// records per unit whether its own gradient was finite before the reduction. The ranks exchange these records only when
+// a step is skipped, which all of them do together.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct GradientFault {
   bool operator==(const GradientFault&) const = default;
 };
 
-// Collective over `all`, null where there is one rank. By rank, within one in the order of backward: the unit where the
-// trouble began comes first, the root last. None: each rank's gradient was finite, and their sum overflowed.
+// Collective over `all`, which is null for one rank. Sorted by rank, then in the order of backward: the unit where the
+// trouble began comes first, the root last. Empty: each rank's gradient was finite, and their sum overflowed.
 std::vector<GradientFault> find_gradient_faults(Group* all, at::Device device,
                                                 const std::vector<std::string>& unit_names,
                                                 const std::vector<bool>& own_is_finite);

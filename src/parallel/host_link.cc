@@ -38,7 +38,7 @@ Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std:
   c10::Event begin(device_.type());
   begin.record(guard.getStream(device_));
   begin.block(*stream);
-  // The caching allocator must not give the device's side away while the copy reads or writes it.
+  // The caching allocator must not reuse the device's side while the copy reads or writes it.
   const at::Tensor& on_device = to.is_cpu() ? from : to;
   guard.recordDataPtrOnStream(on_device.storage().data_ptr(), *stream);
   {

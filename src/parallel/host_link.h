@@ -1,8 +1,8 @@
-// The way between a device's memory and the host's: buffers on the host, and copies beside the computation.
+// Copies between a device's memory and the host's that overlap with computation, and the buffers on the host.
 //
-// Copies begin after all that the current stream has been given, run on streams of the link's own, one each way, and
-// are waited for by the Transfer. Where the device is a CPU a copy is done when the call returns. A link outlives its
-// transfers; one thread at a time, but Transfer::wait may be called from any.
+// Copies start after all work queued on the current stream and run on the link's own streams, one each way; a Transfer
+// waits for one. If the device is a CPU, a copy is done when the call returns. A link must outlive its transfers. One
+// thread at a time, but Transfer::wait may be called from any.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,14 +14,14 @@
 
 namespace tessera {
 
-// A copy under way; made by a HostLink. A default one is done.
+// A copy in flight, made by a HostLink. A default-constructed one is done.
 class Transfer {
  public:
   Transfer() = default;
   explicit Transfer(std::shared_ptr<c10::Event> done) : done_(std::move(done)) {}
 
-  void wait() const;         // the calling thread
-  void order_after() const;  // what the current stream is given from now on
+  void wait() const;         // blocks the calling thread
+  void order_after() const;  // later work on the current stream waits
   bool is_pending() const { return done_ != nullptr; }
 
  private:
@@ -30,7 +30,7 @@ class Transfer {
 
 class HostLink {
  public:
-  // `pins`: host buffers are page-locked, which makes copies fast and truly asynchronous. Of no use to a CPU.
+  // `pins`: host buffers are page-locked, which makes copies fast and truly asynchronous. No effect on a CPU.
   HostLink(at::Device device, bool pins);
 
   at::Tensor host_empty(std::int64_t numel, at::ScalarType type) const;
@@ -38,7 +38,7 @@ class HostLink {
   Transfer to_host(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, download_); }
   Transfer to_device(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, upload_); }
 
-  // What is begun on it (a collective) comes after the copies to the device so far, and the computation does not wait.
+  // Work started on it (a collective) runs after the copies to the device so far, without delaying the computation.
   // None on a CPU.
   const std::optional<c10::Stream>& upload_stream() const { return upload_; }
 

@@ -1,4 +1,4 @@
-// One thread that does work on the host beside the caller: offloaded updates, in the order in which they were given.
+// One background thread for work on the host: runs offloaded updates in the order in which they are given.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +13,11 @@ namespace tessera {
 class HostWorker {
  public:
   HostWorker();
-  ~HostWorker();  // finishes what it was given
+  ~HostWorker();  // finishes all pending work
   HostWorker(const HostWorker&) = delete;
   HostWorker& operator=(const HostWorker&) = delete;
 
-  // The future is there when `work` has returned, and throws what it threw. From one thread.
+  // The future is ready when `work` has returned, and rethrows its exception. Call it from one thread.
   std::shared_future<void> begin(std::function<void()> work);
 
  private:

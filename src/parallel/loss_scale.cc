@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-// Numbers of float16 are multiples of this: a smaller scale leaves nothing of a gradient that is finite.
+// All float16 numbers are multiples of this: a smaller scale leaves nothing of a finite gradient.
 constexpr double kSmallestHalf = 1.0 / (1 << 24);
 
 [[noreturn]] void give_up(double scale) {
@@ -36,11 +36,11 @@ void LossScaler::after_step(bool was_skipped) {
 
 void LossScaler::after_torch_step(bool was_skipped) {
   if (was_skipped) {
-    if (state_.scale <= kSmallestHalf) give_up(state_.scale);  // torch goes on for ever
+    if (state_.scale <= kSmallestHalf) give_up(state_.scale);  // torch continues forever
     state_.scale *= options_.backoff_factor;
     state_.num_clean_steps = 0;
   } else if (++state_.num_clean_steps == options_.growth_interval) {
-    // torch keeps the scale in float32 and leaves it where the next one would be infinite.
+    // torch keeps the scale in float32 and does not let it grow to infinity.
     const double grown = state_.scale * options_.growth_factor;
     if (std::isfinite(static_cast<float>(grown))) state_.scale = grown;
     state_.num_clean_steps = 0;

@@ -1,7 +1,7 @@
-// The factor that keeps half-precision gradients from vanishing, and how it follows what the steps show.
+// The factor that keeps half-precision gradients from vanishing, and how it adapts from step to step.
 //
-// The caller multiplies the loss with scale(), gives the optimizer a divisor that has it as a factor, and tells
-// after_step whether that step was skipped. All ranks see the same norm, so they skip, and scale, alike.
+// The caller multiplies the loss by scale(), gives the optimizer a divisor that includes it, and reports to after_step
+// whether that step was skipped. All ranks see the same norm, so they skip and scale in the same way.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tessera {
 struct LossScaleOptions {
   enum class Rule {
     kFixed,      // never changes
-    kTorch,      // torch.amp.GradScaler: grows after so many clean steps in a row, shrinks at once
+    kTorch,      // torch.amp.GradScaler: grows after growth_interval clean steps in a row, shrinks at once
     kDeepSpeed,  // DeepSpeed's: shrinks only when the hysteresis is used up, never below the minimum
   };
   Rule rule = Rule::kTorch;
@@ -30,7 +30,7 @@ class LossScaler {
       : options_(options), state_{options.initial, 0, options.hysteresis} {}
 
   double scale() const { return state_.scale; }
-  // Throws Error where the rule cannot shrink the scale any further.
+  // Throws Error if the rule cannot shrink the scale any further.
   void after_step(bool was_skipped);
 
   // What a checkpoint keeps.

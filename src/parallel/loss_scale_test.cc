@@ -14,7 +14,7 @@ namespace {
 
 using Rule = LossScaleOptions::Rule;
 
-// torch's own kernel of GradScaler.update, over a thousand steps of which some are skipped.
+// Compared with torch's own kernel of GradScaler.update, over a thousand steps of which some are skipped.
 TEST(LossScaler, FollowsTorchsOwn) {
   LossScaleOptions options;
   options.growth_interval = 7;
@@ -58,8 +58,8 @@ LossScaleOptions deepspeed() {
   return options;
 }
 
-// Worked out by hand from DeepSpeed's rule: it grows where the number of clean steps since the last overflow, less
-// one, is a multiple of the window; the first overflow only uses up the hysteresis.
+// Worked out by hand from DeepSpeed's rule: the scale grows when the number of clean steps since the last overflow,
+// minus one, is a multiple of the window; the first overflow only uses up the hysteresis.
 TEST(LossScaler, FollowsDeepSpeedsWindowAndHysteresis) {
   EXPECT_EQ(scales_after(deepspeed(), "...."), (std::vector<double>{16, 16, 32, 32}));
   EXPECT_EQ(scales_after(deepspeed(), "....."), (std::vector<double>{16, 16, 32, 32, 64}));

@@ -17,7 +17,7 @@ struct Change {
 };
 using Family = std::vector<Change>;  // of one kind, the gentlest first
 
-// Half the sequences and twice the micro-steps, again and again: the same update.
+// Halves the sequences and doubles the micro-steps, repeatedly: the same update.
 Family smaller_batches(const PlanRequest& request) {
   Family family;
   for (std::int64_t factor = 2; request.shape.num_sequences % factor == 0; factor *= 2) {
@@ -41,7 +41,7 @@ Family checkpointing(const PlanRequest& request) {
   return {{"--gradient_checkpointing", [](PlanRequest& changed) { changed.options.checkpoints_activations = true; }}};
 }
 
-// Rows that split more than this one does.
+// Strategies that split more than the current one.
 Family strategies(const PlanRequest& request) {
   const Placement& now = placement_of(request.options.spread.strategy);
   if (request.options.num_ranks == 1 || now.is_for_one_rank) return {};
@@ -78,7 +78,7 @@ Family types(const PlanRequest& request) {
            }}};
 }
 
-// The gentlest combination of one change of each family that fits.
+// Finds the gentlest combination that fits, with one change from each family.
 class Search {
  public:
   Search(const std::vector<PlannedUnit>& units, const StepMaker& make_step, std::int64_t limit_bytes)
@@ -116,13 +116,13 @@ MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& 
 
 std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
                                  const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most) {
-  // By cost: more micro-steps cost next to nothing, a second forward a third of the time, more collectives what the
-  // network is; another type changes the numbers, and the host's memory is slow.
+  // In order of cost: more micro-steps cost next to nothing, a second forward a third of the time, more collectives
+  // depend on the network, another type changes the numbers, and host memory is slow.
   const std::vector<Family> families = {smaller_batches(request), checkpointing(request), strategies(request),
                                         types(request), offload(request)};
   const Search search(units, make_step, limit_bytes);
   std::vector<MemoryAdvice> found;
-  std::vector<unsigned> tried;  // sets of families that fit: more than they is more than is needed
+  std::vector<unsigned> tried;  // sets of families that fit: their supersets change more than necessary
   for (int size = 1; size <= static_cast<int>(families.size()); ++size) {
     for (unsigned set = 1; set < 1u << families.size() && found.size() < at_most; ++set) {
       if (std::popcount(set) != size) continue;

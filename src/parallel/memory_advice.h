@@ -1,4 +1,4 @@
-// Which changes would make a run fit into memory: what `tessera plan --memory` and a run that is out of memory say.
+// Which changes would make a run fit into memory: `tessera plan --memory` and a run that is out of memory print them.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct PlanRequest {
   StepShape shape;  // of a micro-batch
 };
 
-// What the model's step takes for a micro-batch; may be empty: no activations.
+// The memory that the model's step takes for a micro-batch; may be empty: no activations.
 using StepMaker = std::function<std::unique_ptr<StepMemory>(const StepShape&)>;
 
 MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& make_step, const PlanRequest& request);
@@ -28,8 +28,8 @@ struct MemoryAdvice {
   MemoryPlan plan;
 };
 
-// The changes after which the device's peak is at most `limit_bytes`: those of one setting before those of two, and so
-// on; among them by what they cost in speed. At most `at_most`; empty where none of them is enough.
+// The changes after which the device's peak is at most `limit_bytes`: first those of one setting, then those of two,
+// and so on, each sorted by their cost in speed. At most `at_most`; empty if none is enough.
 std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
                                  const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most = 3);
 

@@ -50,15 +50,15 @@ MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* 
   }
   if (options.ranks_per_node < 0 || options.ranks_per_node > options.num_ranks ||
       (options.ranks_per_node > 0 && options.num_ranks % options.ranks_per_node != 0)) {
-    throw UsageError(fmt::format("{} ranks per node do not make {} ranks: nodes must be alike", options.ranks_per_node,
-                                 options.num_ranks));
+    throw UsageError(fmt::format("{} ranks per node cannot make {} ranks: every node needs the same number",
+                                 options.ranks_per_node, options.num_ranks));
   }
   if (placement_of(options.spread).is_for_one_rank && options.num_ranks > 1) {
     throw UsageError(
         fmt::format("strategy '{}' is for one rank, but there are {}", options.spread.strategy, options.num_ranks));
   }
   if (units.empty() || (step != nullptr && step->num_units() + 1 != units.size())) {
-    throw Error("a memory plan needs the units that the model's step has, and the root");
+    throw Error("a memory plan needs exactly the units of the model's step, and the root");
   }
   return StepPlayer(units, step, options).play();
 }

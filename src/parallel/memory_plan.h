@@ -3,10 +3,10 @@
 //   const auto units = planned_units(*model_on_meta, model_on_meta->units(), {});
 //   const MemoryPlan plan = plan_memory(units, step.get(), options);
 //
-// The plan plays one update: what the engine does to units (gather, flat gradient, reduction, update) between what the
-// model does to activations (StepMemory), and notes the largest sum with what it is made of. In flight are, besides the
-// root: the unit that computes and the one that is prefetched, whole; the flat gradient that is being made and the one
-// that is being reduced. docs/memory.md has it as a formula. Arithmetic only.
+// The plan simulates one update: what the engine does to units (gather, flat gradient, reduction, update) interleaved
+// with what the model does to activations (StepMemory). It records the largest sum and its parts. In flight, besides
+// the root, are the unit that computes and the prefetched one, both whole; and the flat gradient that is being computed
+// and the one that is being reduced. docs/memory.md has the formula. Arithmetic only.
 #pragma once
 
 #include <cstdint>
@@ -36,20 +36,20 @@ struct MemoryPlanOptions {
   UnitTypes types;
   int num_moments = 2;  // float32 numbers that the optimizer keeps for each parameter
   int num_ranks = 1;
-  int ranks_per_node = 0;  // 0: all are of one node
+  int ranks_per_node = 0;  // 0: all ranks are on one node
   int num_micro_steps = 1;
   bool checkpoints_activations = false;
-  // A unit's flat gradient is there until its reduction has read it: while the next unit's is made (across nodes, while
-  // the next two are). False: gone at once, as where ranks are threads that go in step.
+  // A unit's flat gradient exists until its reduction has read it: while the next unit's is computed (across nodes,
+  // while the next two are). False: it is freed at once, as with ranks that are threads in lockstep.
   bool reductions_take_time = true;
   bool on_gpu = true;                    // else the device is a CPU, and offload changes nothing
-  bool host_memory_is_separate = false;  // of a CPU: tests say so, as they say it to the engine
+  bool host_memory_is_separate = false;  // of a CPU: tests pretend so, here as in the engine
   std::int64_t buffer_bytes = 0;         // of the module: batch-norm's statistics
 };
 
 struct MemoryUse {
   std::int64_t parameters = 0;  // between steps, in the compute type
-  std::int64_t gradients = 0;   // reduced, or kept whole where the row does so
+  std::int64_t gradients = 0;   // reduced, or kept whole if the row does so
   std::int64_t optimizer = 0;   // master values and moments
   std::int64_t in_flight = 0;   // gathered units, gradients on their way
   std::int64_t activations = 0;
@@ -61,14 +61,14 @@ struct MemoryPlan {
   MemoryUse resident;       // on the device between steps
   MemoryUse peak;           // on the device when its sum is largest
   std::string peak_moment;  // "backward of transformer.h.23"
-  MemoryUse host;           // offloaded state, always there
+  MemoryUse host;           // offloaded state, always allocated
 };
 
-// `step` may be null: no activations. Throws UsageError where options make no sense (no ranks, 'single' on several, a
-// node larger than the world).
+// `step` may be null: no activations. Throws UsageError if the options make no sense (no ranks, 'single' on several,
+// a node larger than the world).
 MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
 
-// The row as these ranks and nodes have it, and over how many ranks it splits a unit.
+// The row adapted to these ranks and nodes, and the number of ranks that it splits a unit over.
 Placement planned_placement(const MemoryPlanOptions& options);
 int num_shards_of(const MemoryPlanOptions& options);
 int ranks_of_node(const MemoryPlanOptions& options);

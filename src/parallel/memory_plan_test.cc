@@ -30,7 +30,7 @@ std::int64_t peak_in_blocks(const MemoryPlanOptions& options) {
   return plan_memory(units(), nullptr, options).peak.total() / kBlock;
 }
 
-// Without activations: what is resident, and the units in flight, by hand. A block of bf16 is 2, of float32 4.
+// Without activations: resident state and units in flight, worked out by hand. A block is 2 in bf16, 4 in float32.
 TEST(MemoryPlan, IsStateAndUnitsInFlight) {
   const std::int64_t whole = 28;
   EXPECT_EQ(plan_memory(units(), nullptr, options_of("ddp", 4)).resident.total() / kBlock, whole * (2 + 4 + 8));
@@ -38,7 +38,7 @@ TEST(MemoryPlan, IsStateAndUnitsInFlight) {
   EXPECT_EQ(peak_in_blocks(options_of("ddp", 4)), whole * (2 + 4 + 8 + 2));
   const std::int64_t shard = whole / 4;
   EXPECT_EQ(plan_memory(units(), nullptr, options_of("full_shard", 4)).resident.total() / kBlock, shard * (2 + 4 + 8));
-  // At unit b's backward: the root, b and a whole; c's flat gradient, which is being reduced, and b's; c's shard of it.
+  // In unit b's backward: the root, b and a, all whole; the flat gradients of c (being reduced) and b; c's shard of it.
   MemoryPlanOptions full = options_of("full_shard", 4);
   const MemoryPlan plan = plan_memory(units(), nullptr, full);
   EXPECT_EQ(plan.peak_moment, "backward of b");

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// One thing that must be alike: what it is called on every rank, and what this rank has there.
+// One thing that must match: its name, the same on every rank, and this rank's value.
 struct Feature {
   std::string what, value;
 };
@@ -85,8 +85,8 @@ Features from_text(const std::string& text) {
   return features;
 }
 
-// Features come in sections (options, parameters, units, buffers), numbered within one: where one rank has fewer of
-// a kind, what stands in that place is of the next kind, and what is missing is told by the one that has it.
+// Features come in sections (options, parameters, units, buffers), numbered within each. If one rank has fewer in a
+// section, the next section's feature is in that place; the rank with more has the missing one.
 std::string difference(const Feature* there, const Feature* here) {
   if (there != nullptr && here != nullptr && there->what == here->what)
     return fmt::format("{} is {} there, and {} here", there->what, there->value, here->value);
@@ -104,9 +104,8 @@ void compare(World& world, const Features& own) {
     const Feature* there = i < theirs.size() ? &theirs[i] : nullptr;
     const Feature* here = i < own.size() ? &own[i] : nullptr;
     if (there != nullptr && here != nullptr && there->what == here->what && there->value == here->value) continue;
-    throw rendezvous_error(
-        fmt::format("rank {} does not hold the model that rank 0 holds, or does not spread it alike: {}", world.rank(),
-                    difference(there, here)));
+    throw rendezvous_error(fmt::format("rank {} does not hold rank 0's model, or spreads it differently: {}",
+                                       world.rank(), difference(there, here)));
   }
 }
 

@@ -1,4 +1,4 @@
-// All ranks must hold the same model and spread it alike before they can share it.
+// Checks that all ranks hold the same model and spread it in the same way.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -13,7 +13,7 @@ namespace tessera {
 
 // Collective. Throws Error (status 42) on every rank that differs from rank 0, naming the first difference: in the
 // engine's options, in the parameters (name, order, shape, type, device, trained or frozen, with or without weight
-// decay, unit), in the list of units, in the module's buffers. The values need not be alike.
+// decay, unit), in the list of units, in the module's buffers. Values are not compared.
 void check_ranks_match(World& world, const torch::nn::Module& model, const std::vector<Unit>& units,
                        const EngineOptions& options, const std::vector<std::vector<UnitParameter>>& parameters_of_unit);
 

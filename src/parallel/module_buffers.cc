@@ -18,7 +18,7 @@ ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device 
     if (!buffer.defined() || !taken.insert(buffer.unsafeGetTensorImpl()).second) continue;
     if (buffer.is_meta()) {
       throw UsageError(
-          fmt::format("buffer {} is on the meta device and has no values: make it on a real one", item.key()));
+          fmt::format("buffer {} is on the meta device and has no values: create it on a real device", item.key()));
     }
     of_type[buffer.scalar_type()].push_back(buffer);
   }
@@ -36,7 +36,7 @@ ModuleBuffers::ModuleBuffers(World& world, torch::nn::Module& model, at::Device 
   }
 }
 
-// Any type travels as bytes.
+// Sent as bytes, whatever the type.
 void ModuleBuffers::take_from_first() {
   if (world_.size() == 1) return;
   for (const at::Tensor& flat : flat_) {

@@ -1,5 +1,5 @@
-// A module's buffers (batch-norm's statistics) across ranks: never split; before a step every rank takes rank 0's, as
-// DistributedDataParallel does.
+// A module's buffers (batch-norm statistics) across ranks: never split. Before a step every rank takes rank 0's, as in
+// DistributedDataParallel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,7 @@ namespace tessera {
 
 class ModuleBuffers {
  public:
-  // Moves the buffers to the device; they become views of one flat tensor per type, so that there is one collective per
-  // type.
+  // Moves the buffers to the device. They become views of one flat tensor per type, for one collective per type.
   ModuleBuffers(World& world, torch::nn::Module& model, at::Device device);
 
   void take_from_first();  // collective

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-enum class After { kKeep, kRelease };  // what becomes of gathered parameters after forward
+enum class After { kKeep, kRelease };  // what happens to gathered parameters after forward
 
 Placement row(const char* name, StrategyFamily family, Over parameters, Over gradients, Over optimizer, After after,
               Over backward_gathers_from) {
@@ -26,7 +26,7 @@ Placement row(const char* name, StrategyFamily family, Over parameters, Over gra
   return made;
 }
 
-// The one list of strategies. Messages, help, docs, DeepSpeed's stages and FSDP's words all come from it.
+// The one list of strategies: messages, help, docs, DeepSpeed's stages and FSDP's words all come from it.
 const std::vector<Placement>& rows() {
   using enum Over;
   using enum After;
@@ -79,7 +79,7 @@ Placement Placement::in_shards(int num_shards) const {
     placement.parameters.over = placement.optimizer.over = Over::kNobody;
     placement.backward_gathers_from = Over::kNobody;
   }
-  // Nor is there anybody to reduce micro-steps with one by one, unless other nodes hold the same.
+  // Nor does reducing every micro-step help, unless other nodes hold the same shard.
   if (reduced_over() != Over::kNode) placement.gradients.over = Over::kNobody;
   return placement;
 }
@@ -103,13 +103,13 @@ Placement placement_of(const SpreadOptions& options) {
   Placement placement = placement_of(options.strategy);
   if (options.offload_parameters && !placement.parameters.is_split()) {
     throw UsageError(fmt::format(
-        "offload_param needs a strategy that splits the parameters ({}), not {}: there every rank keeps "
-        "them whole on its device",
+        "offload_param needs a strategy that splits the parameters ({}): with {} every rank keeps them whole on its "
+        "device",
         join(names_of([](const Placement& each) { return each.parameters.is_split(); }), ", "), options.strategy));
   }
   if (options.delayed_update && !options.offload_optimizer) {
     throw UsageError(
-        "delayed_update needs offload_optimizer: only an update in host memory can run beside the next step");
+        "delayed_update needs offload_optimizer: only an update in host memory can run during the next step");
   }
   if (options.hpz_partition_size > 0 && !placement.keeps_second_copy()) {
     throw UsageError(fmt::format("hpz_partition_size needs strategy zero3_hpz, not {}", options.strategy));

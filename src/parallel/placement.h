@@ -1,4 +1,4 @@
-// Where each kind of a model's state lives between uses: a strategy is one row of this table. (no torch)
+// Where each kind of model state lives between uses: a strategy is one row of this table. (no torch)
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tessera {
 
 enum class Over { kNobody, kNode, kWorld };  // the ranks that something is split over
 enum class Home { kDevice, kHost };
-enum class StrategyFamily { kPlain, kZero, kFsdp };  // whose word the strategy's name is
+enum class StrategyFamily { kPlain, kZero, kFsdp };  // where the strategy's name comes from
 
 struct StatePlace {
   Over over = Over::kNobody;
@@ -25,33 +25,33 @@ struct Placement {
   std::string strategy = "single";  // its name, for messages
   StrategyFamily family = StrategyFamily::kPlain;
   StatePlace parameters;  // between uses; not split: every rank keeps them whole
-  StatePlace gradients;   // split: reduced in every micro-step; else accumulated whole, reduced in the last
+  StatePlace gradients;   // split: reduced in every micro-step; else accumulated whole and reduced in the last
   StatePlace optimizer;   // master values, moments and the gradient that the update reads
   bool released_after_forward = false;  // parameters are gathered again for backward
-  // Where backward gathers from: the ranks that parameters are split over, or kNode: a second copy in each node.
+  // Where backward gathers from: the ranks that parameters are split over, or (kNode) a second copy in each node.
   Over backward_gathers_from = Over::kNobody;
   bool is_for_one_rank = false;
-  bool delayed_update = false;  // an offloaded update runs beside the next step, which still uses the values before it
+  bool delayed_update = false;  // an offloaded update runs during the next step, which still uses the old values
 
-  // The ranks that gradients are reduced over first, and then, with kNode, across nodes.
+  // The ranks that gradients are reduced over first; with kNode they are then reduced across nodes.
   Over reduced_over() const;
   bool keeps_second_copy() const { return backward_gathers_from != parameters.over; }
   bool needs_equal_nodes() const { return reduced_over() == Over::kNode || keeps_second_copy(); }
 
-  // The row on nodes of this size: a second copy saves nothing where the node is the world, and a node of one rank
-  // keeps what it gathered.
+  // The row on nodes of this size: a second copy saves nothing if the node is the world, and with one rank per node
+  // parameters stay gathered instead.
   Placement on_nodes_of(int ranks_per_node, int num_ranks) const;
-  // The row where a unit is split into so many shards: one rank alone would only copy to and fro.
+  // The row for units of `num_shards` shards: a single shard is not split, which would only cost copies.
   Placement in_shards(int num_shards) const;
-  // Without offload: the device's memory is the host's.
+  // Without offload, for a device whose memory is the host's.
   Placement on_device_alone() const;
 };
 
-// Throws UsageError naming the strategies where `name` is none; "auto" is none.
+// Throws UsageError listing the strategies if `name` is not one of them; "auto" is not.
 const Placement& placement_of(std::string_view name);
-// The row with what the options add. Throws UsageError where it has nothing to offload or to delay.
+// The row with what the options add. Throws UsageError if the row has nothing to offload or to delay.
 Placement placement_of(const SpreadOptions& options);
-// "auto" decided.
+// Replaces "auto".
 SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks);
 
 std::vector<std::string> strategy_names(StrategyFamily family);

@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-// A part of a tensor that covers the unit's own range.
+// A range of the unit, in a tensor that covers its updated() part.
 at::Tensor part(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range) {
   return tensor.narrow(0, range.begin - unit.updated().begin, range.numel());
 }
@@ -49,15 +49,15 @@ ShardedOptimizer::~ShardedOptimizer() {
 
 void ShardedOptimizer::update_during_backward(const UpdateArguments& arguments) {
   if (engine_.placement().delayed_update) {
-    throw UsageError("updates during backward and delayed updates do not go together: a delayed one has the next step");
+    throw UsageError("updates during backward cannot be combined with delayed updates, which run during the next step");
   }
   if (arguments.max_norm > 0) {
     throw UsageError(
-        "updates during backward and clipping do not go together: clipping needs the norm of all gradients "
-        "before the first update");
+        "updates during backward cannot be combined with clipping, which needs the norm of all gradients before the "
+        "first update");
   }
   if (std::exchange(is_updating_, true)) {
-    throw Error("update_during_backward() was called twice: update() ends what the first one began");
+    throw Error("update_during_backward() was called twice: call update() in between");
   }
   ++num_updates_;
   engine_.listen_to_gradients([this, arguments](std::size_t index) {
@@ -74,7 +74,7 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   engine_.listen_to_gradients({});
   const auto has_come = [](const at::Tensor& sums) { return sums.defined(); };
   if (was_updated && !std::all_of(square_sums_.begin(), square_sums_.end(), has_come)) {
-    throw Error("update_during_backward() was not followed by the last micro-step's backward(): no gradient came");
+    throw Error("update_during_backward() was not followed by the last micro-step's backward(): there is no gradient");
   }
   for (std::size_t i = 0; i < square_sums_.size() && !was_updated; ++i) {
     engine_.guarded("update", i, [&] { square_sums_[i] = engine_.units()[i].square_sums(); });
@@ -87,13 +87,13 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
     if (!result.skipped) return result;
     throw Error(
         describe(result.faults) +
-        "; it was used before that was known, as updates during backward do: the model is spoilt; resume from a "
-        "checkpoint, and let updates wait for the norm");
+        "; an update during backward had already used it, so the model is corrupt: resume from a checkpoint, and let "
+        "updates wait for the norm");
   }
   if (!result.skipped) {
     ++num_updates_;
     double scale = 1 / arguments.divisor;
-    // As torch's clip_grad_norm_ does it.
+    // As in torch's clip_grad_norm_.
     if (arguments.max_norm > 0) scale *= std::min(1.0, arguments.max_norm / (result.gradient_norm + 1e-6));
     update_all(arguments.learning_rate, scale);
   } else {
@@ -107,8 +107,8 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   return result;
 }
 
-// In the background in the order in which the next forward needs the units: the root first. Where updates are delayed
-// it is the next backward that waits for them, for the last unit first and for the root at the end.
+// In the background, in the order in which the next forward needs the units: the root first. Delayed updates are needed
+// by the next backward instead: the last unit's first, the root's at the end.
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
   const std::size_t num_units = engine_.units().size();
   const auto unit_at = [&](std::size_t place) {
@@ -140,8 +140,8 @@ void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, dou
 // Every rank adds the sums of all blocks in the same order: unit by unit, block by block. One small collective per
 // step.
 double ShardedOptimizer::gradient_norm() const {
-  // The order of the gathers goes with the sums: units of one size that ranks gather in different orders would be
-  // mixed up and nobody would notice.
+  // The hash of the gather order travels with the sums: if ranks gather units of one size in different orders, the
+  // values are mixed up without any other sign.
   const auto order = at::tensor({static_cast<std::int64_t>(engine_.gather_order())}, at::kLong).view(at::kDouble);
   std::vector<at::Tensor> parts = square_sums_;
   parts.push_back(order.to(square_sums_.front().device()));
@@ -160,7 +160,7 @@ double ShardedOptimizer::gradient_norm() const {
   for (const at::Tensor& of_unit : square_sums_) {
     const std::int64_t end = begin + of_unit.numel();
     for (std::int64_t part = 0; part < host.size(0); ++part) {
-      // The blocks of padding are zero and change nothing.
+      // Blocks of padding are zero and change nothing.
       for (std::int64_t block = begin; block < end; ++block) total += sums[part][block];
     }
     begin = end;
@@ -172,10 +172,10 @@ void ShardedOptimizer::check_order(const at::Tensor& order_of_rank) const {
   for (std::int64_t i = 1; i < order_of_rank.numel(); ++i) {
     if (order_of_rank[i].item<std::int64_t>() == order_of_rank[0].item<std::int64_t>()) continue;
     const std::vector<int>& ranks = engine_.groups().shard->ranks();
-    throw Error(
-        fmt::format("rank {} and rank {} have not gathered the same units in the same order since the start: every "
-                    "rank must run the same units in the same order",
-                    ranks[0], ranks[static_cast<std::size_t>(i)]));
+    throw Error(fmt::format(
+        "rank {} and rank {} have gathered units in different orders: every rank must run the same units in "
+        "the same order",
+        ranks[0], ranks[static_cast<std::size_t>(i)]));
   }
 }
 
@@ -191,7 +191,7 @@ std::vector<GradientFault> ShardedOptimizer::find_faults() const {
   return find_gradient_faults(engine_.all(), engine_.device(), names, is_finite);
 }
 
-// Parameters without weight decay lie together: two calls at most.
+// Parameters without weight decay are adjacent, so at most two calls are needed.
 void ShardedOptimizer::update_unit(std::size_t index, const UpdateNumbers& update) const {
   const FlatUnit& unit = engine_.units()[index];
   for (const ParameterGroup group : {ParameterGroup::kDecaying, ParameterGroup::kPlain}) {

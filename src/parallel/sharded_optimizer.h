@@ -1,7 +1,7 @@
 // The fourth verb: updates the master values of every unit from their reduced gradients.
 //
-// After the engine's last backward of a step. Every rank gives the same arguments. docs/design/parallel.md, 'The
-// update'.
+// Called after the engine's last backward of a step. Every rank passes the same arguments. See 'The update' in
+// docs/design/parallel.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,19 +18,19 @@
 
 namespace tessera {
 
-// The learning rate comes with each update; the weight decay is that of the decaying parameters.
+// The learning rate comes with each update; the weight decay applies to the decaying parameters.
 struct OptimizerChoice {
   const OptimizerKind* optimizer = nullptr;
   OptimizerNumbers numbers{};
 };
-// By any word of optimizers().
+// By any word that optimizers() lists.
 inline OptimizerChoice choose_optimizer(const std::string& word, const OptimizerNumbers& numbers = {}) {
   return {&optimizer_of(word), numbers};
 }
 
 struct UpdateArguments {
   double learning_rate = 0;
-  double divisor = 1;   // of the summed gradient: counted tokens, or ranks; a loss scale is a factor of it
+  double divisor = 1;   // of the summed gradient: counted tokens, or ranks; includes a loss scale
   double max_norm = 0;  // clips the divided gradient's global norm; 0: no clipping
 };
 
@@ -40,8 +40,9 @@ struct UpdateResult {
   std::vector<GradientFault> faults{};  // of a skipped step: whose gradients were not finite, equal on all ranks
 };
 
-// Where the optimizer is offloaded, a thread of its own updates the units while the caller goes on with the next step,
-// each unit waiting for its own update; on a CPU, which has no time to spare, the caller does it.
+// Who runs an offloaded optimizer's updates. In the background: a separate thread, while the caller continues with the
+// next step, in which each unit waits for its own update. At once: the caller. Auto: the caller on a CPU, which has no
+// time to spare, else in the background.
 enum class HostUpdates { kAuto, kAtOnce, kInBackground };
 
 class ShardedOptimizer {
@@ -50,17 +51,17 @@ class ShardedOptimizer {
   ShardedOptimizer(Engine& engine, const OptimizerChoice& choice, HostUpdates host_updates = HostUpdates::kAuto);
   ~ShardedOptimizer();
 
-  // Before the last micro-step's backward: each unit is updated as soon as its gradient is there, within backward, and
-  // update() with the same arguments only finishes. Not with clipping or a loss scale, which need the norm of all units
-  // before the first update; a gradient that is not finite is then an Error, as it has been used.
+  // Call it before the last micro-step's backward: each unit is then updated within backward, as soon as its gradient
+  // is complete, and update() with the same arguments only finishes. Not with clipping or a loss scale, which need the
+  // norm of all units before the first update. A gradient that is not finite is then an Error, as it has been used.
   void update_during_backward(const UpdateArguments& arguments);
   UpdateResult update(const UpdateArguments& arguments);
 
   std::int64_t num_updates() const { return num_updates_; }
   void set_num_updates(std::int64_t number) { num_updates_ = number; }
-  // What the optimizer keeps, by torch's names.
+  // What the optimizer keeps, under torch's names.
   const std::vector<OptimizerState>& states() const { return states_; }
-  // State `index` of a unit's updated() part, where the master is. After FlatUnit::finish_update.
+  // State `index` of a unit's updated() part, on the master's device. Call it after FlatUnit::finish_update.
   const at::Tensor& state(std::size_t unit, std::size_t index) const { return states_of_unit_[unit][index]; }
 
  private:
@@ -78,7 +79,7 @@ class ShardedOptimizer {
   std::vector<at::Tensor> square_sums_;  // by unit, of this step
   std::int64_t num_updates_ = 0;
   bool is_updating_ = false;            // during backward
-  std::unique_ptr<HostWorker> worker_;  // null where the caller updates; last: it uses the others
+  std::unique_ptr<HostWorker> worker_;  // null if the caller updates; the last member, as it uses the others
 };
 
 }  // namespace tessera

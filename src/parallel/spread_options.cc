@@ -17,28 +17,28 @@ struct Option {
 };
 
 const std::vector<std::string>& prefetch_words() {
-  static const std::vector<std::string> words = {"none", "backward_pre", "backward_post"};  // as the enumeration
+  static const std::vector<std::string> words = {"none", "backward_pre", "backward_post"};  // in the order of the enum
   return words;
 }
 
 const std::vector<Option>& option_table() {
   static const std::vector<Option> options = {
       {"strategy", &SpreadOptions::strategy,
-       "who keeps which part of the model's state; auto: single on one rank, ddp on several"},
+       "which rank keeps which part of the model's state; auto: single on one rank, ddp on several"},
       {"offload_optimizer", &SpreadOptions::offload_optimizer,
        "keep master values, moments and reduced gradients in host memory and update them there"},
       {"offload_param", &SpreadOptions::offload_parameters,
-       "keep the parameters there too between uses; needs a strategy that splits them"},
-      {"pin_memory", &SpreadOptions::pin_memory, "page-lock the host memory of what is offloaded"},
+       "keep the parameters in host memory between uses; needs a strategy that splits them"},
+      {"pin_memory", &SpreadOptions::pin_memory, "page-lock the host memory of offloaded state"},
       {"delayed_update", &SpreadOptions::delayed_update,
-       "run an offloaded update beside the next step, which still uses the old values: faster, with different losses, "
-       "which also depend on when evaluations and checkpoints come"},
-      {"forward_prefetch", &SpreadOptions::forward_prefetch, "gather the next block while one computes forward"},
+       "run an offloaded update during the next step, which still uses the old values: faster, with different losses, "
+       "which also depend on when the run evaluates and saves"},
+      {"forward_prefetch", &SpreadOptions::forward_prefetch, "gather the next block while a block computes forward"},
       {"backward_prefetch", &SpreadOptions::backward_prefetch,
-       "the same in backward: before or after a block computes"},
+       "gather the next block in backward: before or after a block computes, or not ahead"},
       {"sync_module_states", &SpreadOptions::sync_module_states, "start every rank with rank 0's values"},
       {"hpz_partition_size", &SpreadOptions::hpz_partition_size,
-       "zero3_hpz: ranks that share the second copy; must be the ranks per node; 0: as many as a node has"},
+       "zero3_hpz: number of ranks that share the second copy; must be the ranks per node, which 0 means"},
   };
   return options;
 }

@@ -1,4 +1,4 @@
-// SpreadOptions (tessera/spread.h) in its users' words: the one declaration of each option's name and help. (no torch)
+// Names and help of SpreadOptions (tessera/spread.h), declared once for all commands. (no torch)
 //
 // A new option is a member there, a line in spread_options.cc, and the code that reads it.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-// Adds the options to a command's settings; their presets are the struct's. `names`: only those; empty: all.
+// Adds the options to a command's settings, with the struct's defaults. `names`: only these; empty: all.
 void declare(Schema& schema, SpreadOptions& options, const std::string& group,
              const std::vector<std::string>& names = {});
 
-// Each option's name and value, for the comparison of ranks.
+// Each option's name and value, for comparing ranks.
 std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kSumBytes = 8;
-// libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs), from the first product on: once for the thread of the
+// libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs) at the first matrix product: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
 
@@ -58,7 +58,7 @@ MemoryPlan StepPlayer::play() {
   plan.resident = now_;
   moment_ = "a product's workspace";
   if (options_.on_gpu && step_ != nullptr) take(kGpuWorkspaceBytes);
-  // The third and those that follow it are like the second.
+  // Between the first and the last micro-step all are alike: one is enough.
   const int num_played = std::min(options_.num_micro_steps, 3);
   for (int i = 1; i <= num_played; ++i) micro_step(i == num_played);
   update();
@@ -123,7 +123,7 @@ void StepPlayer::backward() {
     moment_ = fmt::format("backward of {}", units_[i].name);
     at_ = i;
     gather(i);
-    // A unit that is computed again is gathered first, the next when its gradients begin: the same at their largest.
+    // A recomputed unit is gathered first, and the next unit when its gradients start: the peak is the same.
     if (options_.spread.backward_prefetch == BackwardPrefetch::kPre && i > 0) gather(i - 1);
     if (step_ == nullptr) {
       make_flat(units_[i]);
@@ -144,7 +144,7 @@ void StepPlayer::backward() {
 void StepPlayer::hand_over(std::int64_t numel) {
   State& unit = units_[at_];
   const std::int64_t bytes = numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
-  // Numbers of two types are added by way of a converted copy.
+  // Adding numbers of two types needs a converted copy.
   const auto convert = unit.adds && half_on_cpu(options_.types.compute) ? numel * kFloatBytes : 0;
   if (unit.layout.is_small_part(numel)) {
     unit.waiting_numel += numel;
@@ -170,7 +170,7 @@ void StepPlayer::move_waiting(State& unit) {
 void StepPlayer::begin_reduce() {
   const std::size_t turn = next_turn_++;
   State& unit = units_[unit_of_turn(turn)];
-  // The one before has had this unit's backward to arrive; one that goes on in another group gets a second.
+  // A reduction has one unit's backward to complete, or two if it continues across nodes.
   const std::size_t end = has_replicas_ && turn > 0 ? turn - 1 : turn;
   while (num_waited_ < end) wait_reduce(units_[unit_of_turn(num_waited_++)]);
   move_waiting(unit);
@@ -178,8 +178,9 @@ void StepPlayer::begin_reduce() {
     unit.adds = true;
     return;
   }
-  wait_reduce(unit);                                                        // the micro-step before
-  if (!is_alone_) pass(flat_kind(), unit.layout.num_blocks() * kSumBytes);  // is this rank's own finite?
+  wait_reduce(unit);  // of the previous micro-step
+  if (!is_alone_)
+    pass(flat_kind(), unit.layout.num_blocks() * kSumBytes);  // whether this rank's own gradient is finite
   const std::int64_t whole_bytes = unit.layout.padded_numel() * reduce_bytes();
   if (unit.device.flat_gradient != whole_bytes) {
     take(flat_kind(), whole_bytes);
@@ -221,7 +222,7 @@ void StepPlayer::wait_reduce(State& unit) {
 void StepPlayer::update() {
   moment_ = "the update";
   for (State& unit : units_) wait_reduce(unit);
-  // Sums of squares of each unit's blocks, one after another, from all ranks.
+  // Sums of squares of all units' blocks, from all ranks.
   std::int64_t sums_bytes = 0;
   for (const State& unit : units_) {
     const std::int64_t numel = row_.optimizer.is_split() ? unit.layout.shard_numel() : unit.layout.padded_numel();

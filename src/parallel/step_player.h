@@ -1,5 +1,5 @@
-// Plays one update onto a ledger: Engine, UnitValues, UnitGradient and ShardedOptimizer told as memory, with a model's
-// StepMemory between. The part of plan_memory that knows the order of things.
+// Simulates one update for plan_memory: the memory that Engine, UnitValues, UnitGradient and ShardedOptimizer take and
+// free, in their order, interleaved with a model's StepMemory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class StepPlayer : public MemoryTape {
 
   MemoryPlan play();
 
-  // What the model tells.
+  // Called by the model.
   void take(std::int64_t bytes) override { take(&MemoryUse::activations, bytes); }
   void give(std::int64_t bytes) override { give(&MemoryUse::activations, bytes); }
   void hand_over(std::int64_t numel) override;
@@ -33,7 +33,7 @@ class StepPlayer : public MemoryTape {
     std::size_t num_trained = 0;
     // In this step.
     std::size_t num_missing = 0;
-    bool is_whole = false, has_flat = false, adds = false;  // adds: an earlier micro-step's gradient is there
+    bool is_whole = false, has_flat = false, adds = false;  // adds: onto an earlier micro-step's gradient
     bool has_second_copy = false;
     std::int64_t reducing_bytes = 0;                    // a flat gradient that a reduction still reads
     std::int64_t waiting_numel = 0, waiting_bytes = 0;  // small gradients that wait for each other
@@ -58,22 +58,22 @@ class StepPlayer : public MemoryTape {
   void wait_reduce(State& unit);
   void update();
 
-  // Where a flat gradient counts: kept whole it is the gradient, else it is on its way.
+  // What a flat gradient counts as: a gradient if it is kept whole, else in flight.
   Kind flat_kind() const { return row_.optimizer.is_split() ? &MemoryUse::in_flight : &MemoryUse::gradients; }
   std::int64_t reduce_bytes() const { return static_cast<std::int64_t>(c10::elementSize(options_.types.reduce)); }
   bool half_on_cpu(at::ScalarType type) const { return !options_.on_gpu && type != at::kFloat; }
 
   MemoryPlanOptions options_;
   const StepMemory* step_;
-  Placement row_;  // as it is over so many ranks
+  Placement row_;  // adapted to this number of ranks
   bool is_alone_, has_replicas_;
   std::vector<State> units_;
   MemoryUse now_, peak_;
   std::string moment_, peak_moment_;
 
   bool is_last_ = true;
-  std::size_t at_ = 0;         // the unit whose gradients come
-  std::size_t next_turn_ = 0;  // the next reduction, the last unit's first, the root's last
+  std::size_t at_ = 0;         // the unit whose gradients are being computed
+  std::size_t next_turn_ = 0;  // the next reduction: last unit to first, then the root
   std::size_t num_waited_ = 0;
 };
 

@@ -40,7 +40,7 @@ void TrainStep::backward(const at::Tensor& loss, double factor, bool is_last_mic
   engine_.backward(factor == 1 ? loss : loss * factor, is_last_micro_step);
 }
 
-// Where the host updates, its work hides behind backward's; the price is that no step can be skipped.
+// An update on the host then overlaps with backward; the price is that no step can be skipped.
 void TrainStep::announce(const StepArguments& arguments) {
   const Placement& row = engine_.placement();
   const bool can_wait_for_nothing = arguments.max_norm == 0 && !scaler_ && !arguments.may_skip;

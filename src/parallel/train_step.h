@@ -1,5 +1,4 @@
-// One update of a model that is spread over ranks, whoever asks for it: `tessera train` and the public library sit on
-// it.
+// One update of a model that is spread over ranks: `tessera train` and the public library are built on it.
 //
 //   TrainStep step(world, *model, model->units(), options);
 //   step.set_optimizer(choose_optimizer("adamw", {.weight_decay = 0.01}));
@@ -7,15 +6,15 @@
 //     for each micro-batch:
 //       at::Tensor loss;
 //       {
-//         const auto pass = step.forward();               // the root is gathered; step.runner() works while it lives
+//         const auto pass = step.forward();               // gathers the root; step.runner() works while it lives
 //         loss = model->loss(batch, step.runner()).sum;
 //       }
-//       if (is_last) step.announce(arguments);            // optional: the update may then begin within backward
+//       if (is_last) step.announce(arguments);            // optional: the update may then start within backward
 //       step.backward(loss, step.loss_factor(num_counted), is_last);
-//     const StepOutcome outcome = step.update(arguments);  // clips, updates, or skips where the gradient is not finite
+//     const StepOutcome outcome = step.update(arguments);  // clips and updates; skips if the gradient is not finite
 //
 // It owns engine, optimizer, loss scale and recomputation. All ranks make the same calls in the same order; one thread
-// at a time. The model must outlive it, and every graph made under it must be gone before it.
+// at a time. The model must outlive it, and every graph made under it must be destroyed before it.
 #pragma once
 
 #include <functional>
@@ -37,53 +36,53 @@ struct TrainStepOptions {
   std::optional<at::ScalarType> reduce_type;   // of gradients between ranks; none: the compute type
   std::optional<LossScaleOptions> loss_scale;  // none: losses are not scaled
   bool accumulates = false;                    // several micro-steps per update
-  bool recomputes = false;           // keep only the inputs of units for backward, and compute them again there
-  std::optional<at::Device> device;  // where to compute; none: where the parameters are
-  // Parameters that the optimizer's weight decay leaves alone; empty: none.
+  bool recomputes = false;                     // keep only the inputs of units for backward, and recompute the rest
+  std::optional<at::Device> device;            // where to compute; none: where the parameters are
+  // Parameters without weight decay; empty: none.
   std::function<bool(const std::string& name)> is_exempt_from_decay;
-  // Values to start with, unit by unit: the model may then be on the meta device, and no rank ever holds more of it
-  // than the strategy says plus one unit. Empty: the parameters' own.
+  // The parameters' first values, asked for unit by unit: the model may then be on the meta device, and no rank ever
+  // holds more of it than the strategy says plus one unit. Empty: the parameters' own values.
   ParameterSource first_values;
 };
 
 struct StepArguments {
   double learning_rate = 0;
-  double divisor = 1;   // of the summed gradient; the loss scale is not part of it
-  double max_norm = 0;  // clips the divided gradient's norm over all parameters; 0: no clipping
-  bool may_skip =
-      true;  // false: a gradient that is not finite may end the run, so an update need not wait for the norm
+  double divisor = 1;    // of the summed gradient; the loss scale is not part of it
+  double max_norm = 0;   // clips the divided gradient's norm over all parameters; 0: no clipping
+  bool may_skip = true;  // false: a gradient that is not finite may end the run, so updates need not wait for the norm
 };
 
 struct StepOutcome {
   double gradient_norm = 0;             // of the divided gradient, before clipping
   bool skipped = false;                 // the gradient was not finite: nothing was changed
-  double loss_scale = 1;                // that this step's losses were multiplied with
+  double loss_scale = 1;                // the factor of this step's losses
   std::vector<GradientFault> faults{};  // of a skipped step: whose gradients were not finite, equal on all ranks
 };
 
 class TrainStep {
  public:
-  // Collective. Throws UsageError where the options do not fit the ranks, Error naming the first difference where the
-  // ranks' models or options are not alike.
+  // Collective. Throws UsageError if the options do not fit the ranks, Error naming the first difference if the ranks'
+  // models or options differ.
   TrainStep(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const TrainStepOptions& options);
 
-  // Before the first update; again: another one, with fresh state. Throws UsageError where a number is out of its
-  // range.
+  // Call it before the first update; a later call sets another optimizer, with fresh state. Throws UsageError if a
+  // number is out of range.
   void set_optimizer(const OptimizerChoice& choice);
   void remove_optimizer() { optimizer_.reset(); }
 
   [[nodiscard]] Engine::Pass forward() { return engine_.forward(); }
-  // What the model runs its units through: the engine, or recomputation around it.
+  // What the model runs its units through: the engine, with or without recomputation.
   UnitRunner& runner() { return recomputing_ ? static_cast<UnitRunner&>(*recomputing_) : engine_; }
 
-  // What a loss is multiplied with before backward: the loss scale over `divisor`. Half types end at 65504, so a sum
-  // over tokens is better divided here than in the update.
+  // What to multiply a loss by before backward: the loss scale over `divisor`. float16 ends at 65504, so a sum over
+  // tokens is better divided here than in the update.
   double loss_factor(double divisor = 1) const { return loss_scale() / divisor; }
   void backward(const at::Tensor& loss, double factor, bool is_last_micro_step);
 
-  // Before the last micro-step's backward: where an offloaded update needs neither norm nor scale, it runs within it.
+  // Call it before the last micro-step's backward: an offloaded update that needs neither norm nor scale then runs
+  // within it.
   void announce(const StepArguments& arguments);
-  // With the announced arguments, where there were any.
+  // After announce(), with the same arguments.
   StepOutcome update(const StepArguments& arguments);
 
   Engine& engine() { return engine_; }

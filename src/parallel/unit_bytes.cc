@@ -49,7 +49,7 @@ UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const 
   UnitBytes bytes;
   if (placement.parameters.is_on_host()) {
     bytes.parameters = n.shard * size_of(types.compute);
-    // What gathers send is not what the optimizer writes meanwhile.
+    // Gathers send one copy while the optimizer writes the other.
     if (placement.delayed_update && !is_float) bytes.parameters *= 2;
   } else if (placement.optimizer.is_on_host() && !is_float) {
     bytes.parameters = n.updated * size_of(types.compute);

@@ -1,4 +1,4 @@
-// What does not change in a unit's life: its name and layout, where its state lives and who shares it.
+// What never changes about a unit: its name and layout, where its state lives and which ranks share it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-// The ranks that a unit is spread over. Null: nobody but this rank.
+// The ranks that a unit is spread over. Null: only this rank.
 struct UnitGroups {
   Group* shard = nullptr;
-  Group* replicas = nullptr;     // those that hold the same shard on other nodes
-  Group* second_copy = nullptr;  // those that share a second copy of the parameters, for backward
+  Group* replicas = nullptr;     // the ranks that hold the same shard on other nodes
+  Group* second_copy = nullptr;  // the ranks that share a second copy of the parameters, for backward
   int num_shards() const { return shard == nullptr ? 1 : shard->size(); }
   bool is_alone() const { return shard == nullptr && replicas == nullptr; }
   int shard_rank() const { return shard == nullptr ? 0 : shard->rank(); }
@@ -31,14 +31,14 @@ struct UnitTypes {
 struct UnitContext {
   std::string name;
   FlatLayout layout;
-  Placement placement;  // the row as it works in so many shards
+  Placement placement;  // the row adapted to this number of shards
   UnitGroups groups;
   UnitTypes types;
   at::Device device;     // where the unit computes
-  const HostLink* link;  // null where nothing is offloaded
+  const HostLink* link;  // null if nothing is offloaded
 
   FlatRange own_shard() const { return layout.shard(groups.shard_rank()); }
-  // What the optimizer of this rank updates: its shard, or all.
+  // What this rank's optimizer updates: its shard, or everything.
   FlatRange updated() const { return placement.optimizer.is_split() ? own_shard() : layout.whole(); }
   // This rank's part of the second copy.
   FlatRange own_part_of_second_copy() const {

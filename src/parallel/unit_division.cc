@@ -18,8 +18,8 @@ struct Extent {
   std::string name;
 };
 
-// Two parameters are one where they are one tensor object. Two objects over the same memory would each get a place of
-// their own and silently go different ways.
+// Tied parameters must be one tensor object. Two objects over the same memory would each get their own place and
+// silently diverge.
 void refuse_common_memory(const torch::OrderedDict<std::string, at::Tensor>& parameters) {
   std::vector<Extent> extents;
   std::unordered_set<const c10::TensorImpl*> seen;
@@ -37,7 +37,7 @@ void refuse_common_memory(const torch::OrderedDict<std::string, at::Tensor>& par
     const Extent &before = extents[i - 1], &here = extents[i];
     if (before.storage != here.storage || before.end <= here.begin) continue;
     throw UsageError(fmt::format(
-        "parameters {} and {} share memory, but are two tensors: to tie them, register one tensor under both "
+        "parameters {} and {} share memory but are two tensors: to tie them, register one tensor under both "
         "names",
         before.name, here.name));
   }
@@ -72,8 +72,8 @@ std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const s
     const at::ScalarType type = item.value().scalar_type();
     if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16) {
       throw Error(
-          fmt::format("parameter {} is {}: the engine spreads float32, float16 and bfloat16; make it a buffer, or "
-                      "convert it",
+          fmt::format("parameter {} is {}, but the engine spreads only float32, float16 and bfloat16: convert it, or "
+                      "make it a buffer",
                       item.key(), c10::toString(type)));
     }
     const auto found = holder.find(impl);

@@ -12,8 +12,8 @@
 
 namespace tessera {
 
-// Each parameter once, under its first name: with the unit that holds it, or with the root, which comes last, where
-// none or several do. `is_exempt_from_decay` may be empty: none is.
+// Each parameter once, under its first name: in the unit that holds it, or in the root (which comes last) if no unit or
+// several hold it. `is_exempt_from_decay` may be empty: none is exempt.
 std::vector<std::vector<UnitParameter>> divide(torch::nn::Module& model, const std::vector<Unit>& units,
                                                const std::function<bool(const std::string&)>& is_exempt_from_decay);
 

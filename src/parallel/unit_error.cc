@@ -15,9 +15,9 @@ void rethrow_in_unit(int rank, std::string_view phase, std::string_view unit) {
   } catch (const Error& error) {
     throw UnitError(fmt::format("{}: {}", where, error.what()), error.status());
   } catch (const std::exception& error) {
-    throw UnitError(fmt::format("{}: {}", where, message_of(error)));  // libtorch's lose their backtrace
+    throw UnitError(fmt::format("{}: {}", where, message_of(error)));  // without libtorch's backtrace
   } catch (...) {
-    throw UnitError(fmt::format("{}: an exception that is no std::exception", where));
+    throw UnitError(fmt::format("{}: an exception that is not a std::exception", where));
   }
 }
 

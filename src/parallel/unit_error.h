@@ -1,9 +1,9 @@
-// An error told with where it happened: on which rank, in which phase, at which unit.
+// Adds to an error where it happened: on which rank, in which phase, in which unit.
 //
 //   in_unit(rank, "forward", unit.name(), [&] { return body(input); });
 //
-// What `work` throws comes out as a UnitError: "rank 2, forward of unit h.3: ...". One that is a UnitError already
-// passes as it is: the innermost place is the most exact.
+// What `work` throws becomes a UnitError: "rank 2, forward of unit h.3: ...". A UnitError passes unchanged: the
+// innermost place is the most exact.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class UnitError : public Error {
   using Error::Error;
 };
 
-// The exception that is being handled, in context. Only within a catch block.
+// Rethrows the current exception with its place. Only within a catch block.
 [[noreturn]] void rethrow_in_unit(int rank, std::string_view phase, std::string_view unit);
 
 template <typename Work>

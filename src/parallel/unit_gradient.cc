@@ -17,13 +17,13 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
       parameters_(std::move(parameters)),
       is_waiting_(parameters_.size()),
       has_gradient_(parameters_.size()) {
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // of a time before
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // left from before
   if (!context_->placement.optimizer.is_on_host()) return;
   const UnitTypes& types = context_->types;
   on_host_ = context_->link->host_empty(context_->updated().numel(), types.accumulates ? at::kFloat : types.reduce);
 }
 
-// In the reduce type, or in float32 where micro-steps are added up before the reduction.
+// In the reduce type, or in float32 if micro-steps are added up before the reduction.
 void UnitGradient::make_flat() {
   const bool adds_here = context_->types.accumulates && !context_->placement.gradients.is_split();
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
@@ -41,9 +41,9 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
   flat.narrow(0, end, flat.numel() - end).zero_();
 }
 
-// Small gradients wait for each other: one by one they would cost as much time as large ones. Nor is one a reason to
-// make the flat one: the root's last norm comes first in backward, its embedding last, and in between half a gigabyte
-// would lie empty. Many of them are one, though: a unit of nothing but small ones would be there twice.
+// Small gradients wait for each other: moved one by one, each would take as long as a large one. One small gradient
+// does not allocate the flat buffer either: the root's last norm comes first in backward and its embedding last, and
+// half a gigabyte would lie idle in between. Many together do: else a unit of only small ones would be in memory twice.
 void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
   const FlatLayout& layout = context_->layout;
@@ -54,7 +54,7 @@ void UnitGradient::accept(std::size_t slot) {
     waiting_.push_back(slot);
     waiting_numel_ += numel;
   }
-  // One that comes twice while it waits is added up by autograd.
+  // If one comes twice while it waits, autograd adds it up.
   if (is_small && layout.is_small_part(waiting_numel_)) return;
   if (!flat_.defined()) make_flat();
   is_small ? move_waiting() : move_into_flat(slot);
@@ -91,7 +91,7 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   if (!flat_.defined()) make_flat();
   move_waiting();
   if (!context_->placement.gradients.is_split() && !last_micro_step) return;
-  wait_reduce();  // of the micro-step before
+  wait_reduce();  // of the previous micro-step
   if (std::exchange(is_first_, last_micro_step)) own_sum_.reset(), own_sum_is_finite_ = true;
   is_last_ = last_micro_step;
   is_reduced_ = false;
@@ -111,15 +111,15 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
     incoming_ = at::empty({own.numel()}, whole.options());
     reduce_ = groups.shard->reduce_scatter(incoming_, whole, ReduceOp::SUM, context_->name);
   } else {
-    // The same sums as everywhere, each at its own rank, then handed round. A group keeps the order of its collectives;
-    // one that goes through the host's memory puts the sums onto the device only when it is waited for.
+    // The same sums as in every row, each computed on its own rank, then gathered. A group keeps the order of its
+    // collectives; one that goes through host memory puts the sums onto the device only when it is waited for.
     const WorkHandle sums = groups.shard->reduce_scatter(own, whole, ReduceOp::SUM, context_->name);
     if (!whole.is_cpu() && c10::dynamic_intrusive_pointer_cast<HostWork>(sums)) sums->wait();
     reduce_ = groups.shard->all_gather(whole, own, context_->name);
   }
 }
 
-// One pass of reading, beside a reduction that moves the same bytes several times. Alone there is nobody to tell apart.
+// Reads the gradient once, while the reduction moves the same bytes several times. One rank alone needs no record.
 void UnitGradient::note_own() {
   if (context_->groups.is_alone()) return;
   // Not flat_.sum(): on a CPU that makes a float32 copy of a half type.
@@ -127,7 +127,7 @@ void UnitGradient::note_own() {
   if (sum.is_cpu()) {
     own_sum_is_finite_ = own_sum_is_finite_ && std::isfinite(sum.item<double>());
   } else {
-    own_sum_ = own_sum_.defined() ? own_sum_ + sum : sum;  // read when a step is skipped: nothing waits for the GPU
+    own_sum_ = own_sum_.defined() ? own_sum_ + sum : sum;  // read only when a step is skipped: no wait for the GPU
   }
 }
 

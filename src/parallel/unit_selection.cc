@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// "transformers.models.bloom.BloomBlock", "torch::nn::LinearImpl" and their like: the class itself.
+// The class itself: of "transformers.models.bloom.BloomBlock", "torch::nn::LinearImpl" and the like.
 std::string last_word(const std::string& name) {
   const std::size_t at = name.find_last_of(".:");
   std::string word = at == std::string::npos ? name : name.substr(at + 1);

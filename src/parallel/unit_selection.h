@@ -1,4 +1,4 @@
-// Which modules of a model are units of their own: all that it lists, or by class or size.
+// Which modules of a model become units: all that it lists, or a choice by class or size.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -18,8 +18,8 @@ struct UnitRule {
   std::int64_t min_num_parameters = 0;
 };
 
-// Of the units that a model lists those that the rule picks, in their order. Throws UsageError where a class is none of
-// the model's, naming those that are.
+// The model's units that the rule picks, in their order. Throws UsageError if the model has no units of a class, naming
+// the classes that it has.
 std::vector<Unit> select_units(const std::vector<Unit>& units, const UnitRule& rule);
 
 }  // namespace tessera

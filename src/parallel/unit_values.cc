@@ -14,9 +14,9 @@
 namespace tessera {
 namespace {
 
-// The storage object stays; so do views of it and what autograd has saved.
+// The storage object stays the same, so views of it and tensors saved by autograd stay valid.
 void resize_storage(const at::Tensor& tensor, std::int64_t bytes) {
-  const c10::DeviceGuard there(tensor.device());  // an allocator gives the current device's memory
+  const c10::DeviceGuard there(tensor.device());  // an allocator allocates on the current device
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(storage->allocator()->allocate(static_cast<std::size_t>(bytes)));
   storage->set_nbytes(static_cast<std::size_t>(bytes));
@@ -32,7 +32,7 @@ UnitValues::UnitValues(std::shared_ptr<const UnitContext> context, std::vector<a
   release();
 }
 
-// [padded] float32 on the device: what every rank begins with.
+// [padded] float32 on the device: the values that every rank starts with.
 at::Tensor UnitValues::first_values(const ParameterSource& source, bool sync_from_first) const {
   const UnitGroups& groups = context_->groups;
   const auto is_first = [](const Group* group) { return group == nullptr || group->rank() == 0; };
@@ -44,8 +44,8 @@ at::Tensor UnitValues::first_values(const ParameterSource& source, bool sync_fro
       source(slot.name, view_of(values, slot));
     } else if (parameters_[i].is_meta()) {
       throw UsageError(
-          fmt::format("parameter {} is on the meta device and has no values: give the engine a source of "
-                      "first values",
+          fmt::format("parameter {} is on the meta device and has no values: set first_values, or create it on a real "
+                      "device",
                       slot.name));
     } else {
       view_of(values, slot).copy_(parameters_[i].detach());
@@ -58,7 +58,7 @@ at::Tensor UnitValues::first_values(const ParameterSource& source, bool sync_fro
   return values;
 }
 
-// Where each copy of the values lives. One that would equal another is not made.
+// Decides where each copy of the values lives. A copy that would equal another is not made.
 void UnitValues::place(const at::Tensor& values) {
   const Placement& row = context_->placement;
   const at::ScalarType compute = context_->types.compute;
@@ -89,10 +89,10 @@ void UnitValues::place(const at::Tensor& values) {
   if (updates_go_up() || row.delayed_update) compute_copy_ = on_host(current);
 }
 
-// By variable_data(): refilling the buffer is then no modification that autograd's version checks see.
+// Uses variable_data(), so autograd's version checks do not see refilling the buffer as a modification.
 void UnitValues::bind_parameters() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    // A parameter without storage may become one of a real device, which set_data alone refuses.
+    // A meta parameter must become one of a real device, which set_data alone refuses.
     if (parameters_[i].is_meta()) {
       parameters_[i].unsafeGetTensorImpl()->_change_backend_component_keys(context_->device);
     }
@@ -113,8 +113,8 @@ void UnitValues::begin_gather() {
     gather_ = context_->groups.second_copy->all_gather(whole_, second_copy_, context_->name);
     return;
   }
-  // One that publish_update began knows nothing of what the current stream was given since: a gather must not go after
-  // it alone.
+  // An upload that publish_update began does not wait for later work on the current stream, so a gather ordered only
+  // after that upload would start too early.
   std::exchange(upload_, {}).order_after();
   upload();
   const at::Tensor own =
@@ -126,7 +126,7 @@ void UnitValues::begin_gather() {
   }
 }
 
-// What this rank keeps on the host goes to where gathers read it.
+// Copies what this rank keeps on the host to where gathers read it.
 void UnitValues::upload() {
   if (context_->placement.parameters.is_on_host()) {
     upload_ = context_->link->to_device(part_of(whole_, context_->own_shard()), shard_);
@@ -173,7 +173,7 @@ void UnitValues::adopt_update(std::shared_future<void> pending) {
   } else if (row.parameters.is_on_host() && !row.optimizer.is_on_host()) {
     download_ = context_->link->to_host(shard_, master_.to(context_->types.compute));
   } else if (row.optimizer.is_split() && !row.parameters.is_split() && context_->groups.shard != nullptr) {
-    // Every rank keeps the parameters whole and has updated a part: the parts go round now; the next use waits.
+    // Every rank keeps the parameters whole and has updated a part: gather the parts now; the next use waits.
     state_ = State::kGathering;
     gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own_shard()), context_->name);
   }
@@ -182,13 +182,13 @@ void UnitValues::adopt_update(std::shared_future<void> pending) {
 Transfer UnitValues::publish_update() {
   wait_for_update();
   if (!std::exchange(has_unpublished_, false)) return {};
-  // What is gathered, on its way or kept for backward is old from now on.
+  // Everything gathered, on its way or kept for backward is now stale.
   release();
   if (is_on_its_way()) wait_gather();
   second_copy_.reset();
   if (context_->placement.parameters.is_on_host()) {
     std::exchange(uploaded_, {}).wait();
-    // What the optimizer does not write, frozen parameters and gaps, is in both.
+    // Frozen parameters and gaps, which the optimizer does not write, are the same in both.
     if (compute_copy_.defined()) {
       std::swap(shard_, compute_copy_);
     } else {

@@ -1,7 +1,7 @@
 // A unit's parameters: the whole buffer that the module sees, the shard that gathers send, and the master values.
 //
-// The verbs gather and release, and what follows an update. docs/design/parallel.md draws the states. One thread at a
-// time; all ranks of the shard group begin gathers in the same order.
+// Its verbs are gather, release, and those that follow an update. docs/design/parallel.md draws the states. One thread
+// at a time; all ranks of the shard group start gathers in the same order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,30 +18,30 @@ namespace tessera {
 
 class UnitValues {
  public:
-  // The parameters (by slot) become views of the whole buffer. They begin with their own values or, where there is a
-  // source, with its; with `sync_from_first`, which is collective, with those of the groups' first rank.
+  // The parameters (by slot) become views of the whole buffer. They start with their own values, or with the source's
+  // if there is one; with `sync_from_first`, which is collective, with those of the groups' first rank.
   UnitValues(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters,
              const ParameterSource& source, bool sync_from_first);
 
   void begin_gather();
   void wait_gather();
   void release();
-  // Keeps this rank's part of the second copy, where the row has one: the next gathers come from it, until an update.
+  // Keeps this rank's part of the second copy, if the row has one: until an update, gathers read from it.
   void release_until_backward();
   bool is_whole() const { return state_ == State::kWhole; }
   bool is_on_its_way() const { return state_ == State::kGathering; }
 
   const at::Tensor& master() const { return master_; }
   const at::Tensor& compute_copy() const { return compute_copy_; }
-  // The master and the compute copy have new values, or will have when `pending` (which may be empty) is ready. Gathers
-  // send them from now on or, with delayed updates, from publish_update on.
+  // The master and the compute copy have new values, or will have them when `pending` (which may be empty) is ready.
+  // Gathers send them from now on; with delayed updates, after publish_update.
   void adopt_update(std::shared_future<void> pending);
-  // With delayed updates: waits for the last one, if it is not published yet; gathers send it from now on. The next
+  // With delayed updates: waits for the last update if it is not published yet; gathers send it from now on. The next
   // update may write when the transfer is done.
   Transfer publish_update();
-  // Waits for a pending update, published or not; throws what went wrong in it.
+  // Waits for a pending update, published or not, and rethrows its error.
   void wait_for_update();
-  // Other values for everything: [padded] float32 on the device, the same on every rank. After finish_update.
+  // Replaces all values: [padded] float32 on the device, the same on every rank. Call it after finish_update.
   void replace(const at::Tensor& values);
 
  private:
@@ -51,7 +51,7 @@ class UnitValues {
   at::Tensor first_values(const ParameterSource& source, bool sync_from_first) const;
   void place(const at::Tensor& values);
   void bind_parameters();
-  // The host has the master, the device what gathers send: new values go up after each update.
+  // The master is on the host and gathers send from the device: new values are uploaded after each update.
   bool updates_go_up() const {
     return context_->placement.optimizer.is_on_host() && !context_->placement.parameters.is_on_host();
   }
@@ -61,14 +61,14 @@ class UnitValues {
   std::vector<at::Tensor> parameters_;
 
   at::Tensor whole_;         // [padded] compute type on the device; its storage is empty while split
-  at::Tensor shard_;         // [shard] compute type: what a gather sends; defined where parameters are split
+  at::Tensor shard_;         // [shard] compute type: what a gather sends; defined if parameters are split
   at::Tensor second_copy_;   // [part of it] compute type on the device: what gathers send while it is defined
   at::Tensor master_;        // [updated] float32; may be whole_, a part of it, or shard_
-  at::Tensor compute_copy_;  // [updated] compute type, written by the optimizer; undefined where that is master_
+  at::Tensor compute_copy_;  // [updated] compute type, written by the optimizer; undefined if master_ serves
   State state_ = State::kWhole;
   WorkHandle gather_;
   Transfer upload_, download_;
-  Transfer uploaded_;              // the last that was waited for, on a stream: it may still read the host's buffer
+  Transfer uploaded_;              // the last upload that a stream waited for: it may still read the host's buffer
   bool device_is_behind_ = false;  // the host has newer values than whole_ or shard_ on the device
   bool has_unpublished_ = false;   // an update that gathers do not send yet
   std::shared_future<void> pending_;

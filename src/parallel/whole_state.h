@@ -1,6 +1,6 @@
-// A unit's state whole, from the parts of it that the ranks hold, and back: for saving and loading unit by unit.
+// Assembles a unit's whole state from the ranks' parts, and takes it apart: for saving and loading unit by unit.
 //
-// Between steps, when no gradient is pending. All ranks call it for the same units in the same order.
+// Between steps, when no gradient is pending. All ranks make the calls for the same units in the same order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,12 +9,12 @@
 
 namespace tessera {
 
-// `part` is what this rank holds of a flat state of the unit: its updated() part, float32 (the master, a moment), after
-// finish_update. Gives all of it, [padded_numel]: on `device`, where collectives work, or, where every rank has it
-// whole, `part` itself. Collective over the shard group where the unit is split.
+// `part` is this rank's updated() part of a flat float32 state of the unit (the master, a moment), after finish_update.
+// Returns the whole state, [padded_numel]: on `device`, where collectives work; or `part` itself if every rank has it
+// whole. Collective over the shard group if the unit is split.
 at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at::Tensor& part, at::Device device);
 
-// The other way round: `part` takes this rank's share of `whole`, which is the same on every rank.
+// The reverse: copies this rank's part of `whole`, which is the same on every rank, into `part`.
 void take_part(const FlatUnit& unit, const at::Tensor& part, const at::Tensor& whole);
 
 // The parameter's part of a flat state, in its shape.

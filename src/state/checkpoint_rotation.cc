@@ -20,7 +20,7 @@ std::string checkpoint_name(std::int64_t step) {
 std::optional<std::int64_t> checkpoint_step(const std::string& folder_name) {
   if (!folder_name.starts_with(kPrefix)) return std::nullopt;
   const std::optional<long long> step = parse_integer(std::string_view(folder_name).substr(kPrefix.size()));
-  // One name a step: neither checkpoint-007 nor checkpoint-+7 is ours to delete.
+  // One name per step: checkpoint-007 and checkpoint-+7 are not ours to delete.
   if (!step || *step < 0 || checkpoint_name(*step) != folder_name) return std::nullopt;
   return *step;
 }
@@ -47,7 +47,7 @@ std::vector<std::int64_t> checkpoints_to_delete(std::vector<std::int64_t> steps,
   if (steps.size() <= limit) return {};
   const auto best = best_step ? std::find(steps.begin(), steps.end(), *best_step) : steps.end();
   if (best != steps.end() && *best != steps.back()) {
-    // The best goes to the place before the newest, as if it were the second newest.
+    // The best moves to the place before the newest, as if it were the second newest.
     std::rotate(best, best + 1, steps.end() - 1);
     limit = std::max<std::size_t>(limit, 2);
   }

@@ -21,7 +21,7 @@ TEST(CheckpointRotation, TheBestAndTheNewestStay) {
   EXPECT_EQ(checkpoints_to_delete({10, 20, 30, 40}, 10, 1), Steps({20, 30}));
   EXPECT_EQ(checkpoints_to_delete({10, 20, 30, 40}, 40, 1), Steps({10, 20, 30}));
   EXPECT_EQ(checkpoints_to_delete({10, 20}, 10, 1), Steps());
-  EXPECT_EQ(checkpoints_to_delete({10, 20, 30}, 99, 1), Steps({10, 20}));  // a best that was never saved
+  EXPECT_EQ(checkpoints_to_delete({10, 20, 30}, 99, 1), Steps({10, 20}));  // the best was never saved
 }
 
 TEST(CheckpointRotation, HoweverMany) {
@@ -50,7 +50,7 @@ TEST_F(CheckpointFolders, AreFound) {
   for (const char* name : {"checkpoint-100", "checkpoint-9", "runs", "checkpoint-last"}) {
     std::filesystem::create_directory(folder_ / name);
   }
-  write_file_atomically(folder_ / "checkpoint-50", "a file, no folder");
+  write_file_atomically(folder_ / "checkpoint-50", "a file, not a folder");
   EXPECT_EQ(find_checkpoints(folder_), Steps({9, 100}));
   EXPECT_EQ(find_checkpoints(folder_ / "absent"), Steps());
 }

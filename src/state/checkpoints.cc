@@ -27,7 +27,7 @@ bool is_complete(const fs::path& checkpoint) {
   return has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile);
 }
 
-// What is not a checkpoint yet, or no longer: ".checkpoint-93.part". A run that is killed may leave one.
+// A checkpoint that is being written or removed: ".checkpoint-93.part". A run that is killed may leave one behind.
 fs::path unfinished(const fs::path& checkpoint) {
   return checkpoint.parent_path() / fmt::format(".{}.part", checkpoint.filename().string());
 }
@@ -45,7 +45,7 @@ void remove_leftovers(const fs::path& output_dir) {
   }
 }
 
-// A checkpoint is whole or absent, whenever the process is killed. One that cannot be removed costs room, not the run.
+// Whenever the process is killed, a checkpoint is complete or absent. One that cannot be removed does not end the run.
 void remove_checkpoint(const fs::path& checkpoint) {
   const fs::path aside = on_its_way_out(checkpoint);
   std::error_code error;
@@ -55,7 +55,7 @@ void remove_checkpoint(const fs::path& checkpoint) {
   if (error) log_warn("the old checkpoint {} could not be removed: {}", checkpoint.string(), error.message());
 }
 
-// When the process began that wrote it; 0 for a file that does not say.
+// When the process that wrote it started; 0 if the file does not say.
 double writer_of(const fs::path& checkpoint) {
   try {
     return read_run_state(checkpoint / kStateFile).started;
@@ -64,7 +64,7 @@ double writer_of(const fs::path& checkpoint) {
   }
 }
 
-// The furthest of the run that began last: an older run into the same folder may have come further.
+// The last checkpoint of the run that started last: an older run in the same folder may have got further.
 std::optional<fs::path> latest_checkpoint(const fs::path& output_dir) {
   std::optional<fs::path> latest;
   double latest_writer = 0;
@@ -96,13 +96,13 @@ fs::path CheckpointKeeper::folder_of(std::int64_t step) const {
   return fs::path(output_.output_dir) / checkpoint_name(step);
 }
 
-// Rank 0 looks, and all know: what is the best decides a collective.
+// Rank 0 looks and shares the result, since the best checkpoint decides whether there is a collective.
 void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) {
   const std::vector<std::int64_t>& steps = state.checkpoints;
   const fs::path told = state.best_checkpoint;
-  const fs::path beside = checkpoint.parent_path() / told.filename();    // where the folder has been moved
+  const fs::path beside = checkpoint.parent_path() / told.filename();    // if the folder has been moved
   constexpr std::size_t kNowhere = 0, kTold = 1, kBeside = 2, kOwn = 3;  // kOwn + i: the i-th of the steps
-  std::vector<double> found(steps.size() + 1, 0.0);                      // which of them are there; the best's place
+  std::vector<double> found(steps.size() + 1, 0.0);  // whether each one exists; last, where the best is
   if (world_.rank() == 0) {
     std::error_code ignored;
     const bool is_told = !told.empty() && fs::exists(told, ignored);
@@ -123,7 +123,7 @@ void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) 
   if (place != kNowhere) best_ = place == kTold ? told : place == kBeside ? beside : folder_of(steps[place - kOwn]);
 }
 
-// The steps that go, now that this one is there.
+// The steps to delete, now that a new one is kept.
 std::vector<std::int64_t> CheckpointKeeper::take_out_old() {
   std::optional<std::int64_t> best_step;
   for (const std::int64_t step : kept_) {
@@ -150,11 +150,11 @@ void CheckpointKeeper::save(Trainer& trainer) {
     write(trainer, part);
   } catch (...) {
     std::error_code ignored;
-    if (world_.rank() == 0) fs::remove_all(part, ignored);  // a disk that is full needs the room
+    if (world_.rank() == 0) fs::remove_all(part, ignored);  // a full disk needs the space
     throw;
   }
   on_first_rank(world_, [&] {
-    if (fs::exists(folder)) remove_checkpoint(folder);  // of an earlier run into the same folder
+    if (fs::exists(folder)) remove_checkpoint(folder);  // from an earlier run in the same folder
     fs::rename(part, folder);
     flush_folder(folder.parent_path());
     for (const std::int64_t step : old) remove_checkpoint(folder_of(step));
@@ -176,7 +176,7 @@ std::optional<fs::path> checkpoint_to_resume(const OutputSettings& output) {
     fs::path folder = output.resume_from_checkpoint;
     if (!folder.has_filename()) folder = folder.parent_path();  // "out/checkpoint-93/"
     if (is_complete(folder)) return folder;
-    throw UsageError(fmt::format("--resume_from_checkpoint {}: no checkpoint to resume from: it needs {}, {} and {}",
+    throw UsageError(fmt::format("--resume_from_checkpoint {}: not a complete checkpoint: it needs {}, {} and {}",
                                  folder.string(), kWeightsFile, kOptimizerFile, kStateFile));
   }
   if (!output.resume_from_latest) return std::nullopt;

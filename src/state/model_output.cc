@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw UsageError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  if (error) throw UsageError(fmt::format("cannot create the folder {}: {}", folder.string(), error.message()));
 }
 
 Json saved_config(Json config) {

@@ -1,6 +1,6 @@
-// The folder that a run leaves its model in, which for a text model transformers loads.
+// The folder in which a run saves its model; transformers loads that of a text model.
 //
-// Collective, between updates. Only rank 0 touches files; where it fails, every rank throws the same error.
+// Collective, between updates. Only rank 0 touches files; if that fails, every rank throws the same error.
 #pragma once
 
 #include <filesystem>
@@ -19,10 +19,10 @@ inline constexpr const char* kWeightsFile = "model.safetensors";
 
 struct FileToCopy {
   std::filesystem::path from;
-  std::string name;  // in the folder that is written
+  std::string name;  // in the written folder
 };
 
-// A model as its folder holds it.
+// A model and what else goes into its folder.
 struct SavedModel {
   const UnitModel& model;
   Json config;
@@ -30,11 +30,11 @@ struct SavedModel {
   std::vector<FileToCopy> files{};  // a tokenizer's
 };
 
-// Makes the folder and tries to write in it, before hours are spent. Throws UsageError with the system's reason.
+// Creates the folder and tries to write in it, before hours of training. Throws UsageError with the system's reason.
 void prepare_output_folder(World& world, const std::filesystem::path& folder);
 
 // model.safetensors (parameters in float32, written unit by unit, and buffers), the files to copy,
-// generation_config.json, config.json last; each file appears whole.
+// generation_config.json, config.json last; each file appears complete.
 void save_model_folder(World& world, Engine& engine, const SavedModel& model, const std::filesystem::path& folder);
 
 }  // namespace tessera

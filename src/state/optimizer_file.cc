@@ -36,7 +36,7 @@ OptimizerProgress read_optimizer_file(const SpreadModel& spread, const TrainStep
   const LossScaler::State scale = step.scaler() != nullptr ? step.scaler()->state() : LossScaler::State();
   const std::vector<FlatState> states = optimizer_states_of(spread.engine, step.optimizer());
   std::optional<StateReader> reader;           // rank 0's
-  std::vector<double> numbers = {0, 0, 0, 0};  // the others have none and get rank 0's
+  std::vector<double> numbers = {0, 0, 0, 0};  // the other ranks get rank 0's
   on_first_rank(spread.world, [&] {
     reader.emplace(file, describe(spread, states), "optimizer's state does");
     numbers = {reader->number(kNumUpdates), reader->number(kLossScale, scale.scale),

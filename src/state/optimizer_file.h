@@ -1,6 +1,6 @@
-// An optimizer's file: its states, and in the metadata the number of updates and the state of a loss scale.
+// An optimizer's file: its states and, in the metadata, the number of updates and the state of the loss scale.
 //
-// Collective, between steps; as unit_file.h says, only rank 0 touches the file.
+// Collective, between steps; only rank 0 touches the file (unit_file.h).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, cons
 
 struct OptimizerProgress {
   std::int64_t num_updates = 0;
-  LossScaler::State scale;  // the step's own where the file is of a run in another type and has none
+  LossScaler::State scale;  // the step's own if the file's run had another type and no scale
 };
 
-// The states go into the optimizer; the rest is for the caller, the same on every rank.
+// Reads the states into the optimizer and returns the rest, the same on every rank.
 OptimizerProgress read_optimizer_file(const SpreadModel& spread, const TrainStep& step,
                                       const std::filesystem::path& file);
 

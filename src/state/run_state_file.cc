@@ -10,14 +10,14 @@ namespace tessera {
 
 namespace {
 
-// Kept apart from nlohmann's value(): a wrong type is a mistake of the file, told with file and key.
+// Unlike nlohmann's value(), reports a wrong type as an error of the file, with file and key.
 template <typename T>
 T read(const Json& object, const char* key, T otherwise, const std::string& origin) {
   if (!object.is_object() || !object.contains(key) || object.at(key).is_null()) return otherwise;
   try {
     return object.at(key).get<T>();
   } catch (const nlohmann::json::exception&) {
-    throw UsageError(origin + ": \"" + key + "\" is " + object.at(key).dump() + ", which is of another type");
+    throw UsageError(origin + ": \"" + key + "\" is " + object.at(key).dump() + ", which has the wrong type");
   }
 }
 
@@ -32,7 +32,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// A whole number where it is one, as transformers writes it.
+// Without a decimal point if it is whole, as transformers writes it.
 Json steps_json(double steps) {
   return steps == std::floor(steps) ? Json(static_cast<std::int64_t>(steps)) : Json(steps);
 }
@@ -72,7 +72,7 @@ void read_callbacks(const Json& json, RunState& state, const std::string& origin
   state.num_rows = read<std::int64_t>(ours, "num_rows", 0, origin);
   state.rows_of_update = read<std::int64_t>(ours, "rows_of_update", 0, origin);
   state.started = read(ours, "started", 0.0, origin);
-  // A run that met nan has the word here.
+  // After a NaN loss this is the word "nan".
   const Json total = {{"total_loss", read<Json>(ours, "total_loss", Json(0), origin)}};
   state.total_loss = log_record_of(total, origin).number("total_loss").value_or(0);
 }
@@ -83,7 +83,7 @@ Json to_json(const RunState& state) {
   Json history = Json::array();
   for (const LogRecord& record : state.history) history.push_back(json_of(record));
   const bool has_best = state.best_value && std::isfinite(*state.best_value);
-  // Keys in the order of their names, as transformers sorts them.
+  // Keys are sorted by name, as in transformers.
   return {{"best_global_step", or_null(state.best_step)},
           {"best_metric", has_best ? Json(*state.best_value) : Json(nullptr)},
           {"best_model_checkpoint", state.best_checkpoint.empty() ? Json(nullptr) : Json(state.best_checkpoint)},
@@ -108,7 +108,7 @@ Json to_json(const RunState& state) {
 
 RunState run_state_of(const Json& json, const std::string& origin) {
   if (!json.is_object() || !json.contains("global_step")) {
-    throw UsageError(origin + ": no state of a run: expected an object with \"global_step\"");
+    throw UsageError(origin + ": not the state of a run: expected an object with \"global_step\"");
   }
   RunState state;
   state.step = read<std::int64_t>(json, "global_step", 0, origin);

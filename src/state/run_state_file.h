@@ -1,7 +1,6 @@
 // A run's state as a checkpoint's trainer_state.json.
 //
-// The file is transformers' own form, which its Trainer reads; what it has no place for is under
-// stateful_callbacks/Tessera.
+// The file has transformers' format, which its Trainer reads; everything else is under stateful_callbacks/Tessera.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +12,7 @@
 namespace tessera {
 
 Json to_json(const RunState& state);
-// Also of a file that transformers wrote. Throws UsageError naming `origin` and the key.
+// Also reads files that transformers wrote. Throws UsageError naming `origin` and the key.
 RunState run_state_of(const Json& json, const std::string& origin);
 
 void write_run_state(const std::filesystem::path& file, const RunState& state);

@@ -75,7 +75,7 @@ TEST_F(RunStateFile, OneThatTransformersWroteIsRead) {
   EXPECT_EQ(read.early_stopping_patience, 2);
   EXPECT_EQ(read.history.size(), 4u);
   EXPECT_EQ(read.history[0].number("step"), 10);
-  EXPECT_EQ(read.num_advanced, 20);  // it has no other count
+  EXPECT_EQ(read.num_advanced, 20);  // the file has no other count
 }
 
 TEST_F(RunStateFile, MistakesNameTheFileAndTheKey) {
@@ -87,9 +87,9 @@ TEST_F(RunStateFile, MistakesNameTheFileAndTheKey) {
     }
     return "";
   };
-  EXPECT_EQ(refusal("{}"), "s.json: no state of a run: expected an object with \"global_step\"");
-  EXPECT_EQ(refusal("[]"), "s.json: no state of a run: expected an object with \"global_step\"");
-  EXPECT_EQ(refusal("{\"global_step\": \"x\"}"), "s.json: \"global_step\" is \"x\", which is of another type");
+  EXPECT_EQ(refusal("{}"), "s.json: not the state of a run: expected an object with \"global_step\"");
+  EXPECT_EQ(refusal("[]"), "s.json: not the state of a run: expected an object with \"global_step\"");
+  EXPECT_EQ(refusal("{\"global_step\": \"x\"}"), "s.json: \"global_step\" is \"x\", which has the wrong type");
   EXPECT_NE(refusal("{\"global_step\": 1, \"log_history\": [1]}"), "");
   EXPECT_NE(refusal("{\"global_step\": 1, \"log_history\": [{\"a\": [1]}]}"), "");
   EXPECT_EQ(refusal("{\"global_step\": 1, \"stateful_callbacks\": 3}"), "");

@@ -68,13 +68,13 @@ void StateWriter::add(const at::Tensor& tensor) {
   const StateTensor& expected = tensors_.at(num_added_++);
   const at::Tensor host = tensor.detach().to(at::kCPU, expected.type).contiguous();
   if (host.sizes() != at::IntArrayRef(expected.shape)) {
-    throw Error(fmt::format("tensor '{}' has another shape than was announced", expected.name));
+    throw Error(fmt::format("tensor '{}' does not have the announced shape", expected.name));
   }
   file_.write({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
 }
 
 void StateWriter::finish() {
-  if (num_added_ != tensors_.size()) throw Error("a weight file was finished before all its tensors had come");
+  if (num_added_ != tensors_.size()) throw Error("a weight file was finished before all its tensors were added");
   file_.become_target();
 }
 

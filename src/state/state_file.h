@@ -1,4 +1,4 @@
-// A safetensors file written and read tensor by tensor, without ever holding all of them.
+// Writes and reads a safetensors file tensor by tensor, never holding all of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-// What is to be in the file, or must be.
+// A tensor to write, or one that the file must hold.
 struct StateTensor {
   std::string name;
   std::vector<std::string> other_names{};  // of the same tensor
@@ -25,11 +25,11 @@ struct StateTensor {
 
 class StateWriter {
  public:
-  // The tensors come in this order. Throws Error where the file cannot be made.
+  // The tensors must be added in this order. Throws Error if the file cannot be created.
   StateWriter(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
               std::map<std::string, std::string> metadata = {});
 
-  void add(const at::Tensor& tensor);  // the next; any device
+  void add(const at::Tensor& tensor);  // the next one, on any device
   void finish();                       // the file appears under its name
 
  private:
@@ -41,15 +41,15 @@ class StateWriter {
 class StateReader {
  public:
   // The file must hold exactly these tensors, each under one of its names; throws UsageError naming all that do not
-  // fit. A batch norm's num_batches_tracked may be missing. `what` is what messages call them, with a verb.
+  // fit. A batch norm's num_batches_tracked may be missing. `what` names them in messages, with a verb.
   StateReader(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
               const std::string& what = "weights do");
 
-  // By a tensor's first name: only those that may be missing need be asked for.
+  // By a tensor's first name. Needed only for tensors that may be missing.
   bool has(const std::string& name) const { return entry_of_.contains(name); }
   // A view of the file, in the file's type.
   at::Tensor tensor(const std::string& name) const;
-  // A number of the metadata. Throws UsageError where it is none, or is missing and has no preset.
+  // A number from the metadata. Throws UsageError if it is not a number, or is missing without a preset.
   double number(const std::string& key, std::optional<double> preset = {}) const;
 
  private:

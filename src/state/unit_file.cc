@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// By the first name of each parameter, which is the one that its unit knows.
+// Keyed by each parameter's first name, which is the one that its unit uses.
 std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model) {
   std::unordered_map<const void*, std::string> first_name;
   std::unordered_map<std::string, std::vector<std::string>> others;

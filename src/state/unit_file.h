@@ -1,7 +1,6 @@
-// Flat states of all units (the parameters, the optimizer's moments) to a file and back, one unit at a time.
+// Writes flat states of all units (the parameters, the optimizer's moments) to a file and reads them, unit by unit.
 //
-// Collective, between steps. Only rank 0 has a writer or a reader; where the file fails it, every rank throws its
-// error.
+// Collective, between steps. Only rank 0 has a writer or a reader; if it fails, every rank throws its error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +16,12 @@
 
 namespace tessera {
 
-// One of them. Names in the file are the prefix and the parameter's name.
+// One flat state. Names in the file are the prefix and the parameter's name.
 struct FlatState {
   std::string prefix;
-  // What this rank holds of unit `index`: its updated() part, float32.
+  // This rank's part of unit `index`: updated(), float32.
   std::function<at::Tensor(std::size_t index)> part;
-  // Unit `index` takes new values: [padded_numel], the same on every rank.
+  // Gives unit `index` new values: [padded_numel], the same on every rank.
   std::function<void(std::size_t index, const at::Tensor& whole)> replace;
 };
 
@@ -31,8 +30,8 @@ struct SpreadModel {
   World& world;
   Engine& engine;
   const torch::nn::Module& model;
-  // Runs what moves tensors between ranks, which cannot be tried again where it fails; empty: just runs it. What rank 0
-  // does to the file is not in it.
+  // Runs the work that moves tensors between ranks, which cannot be retried if it fails; empty: just runs it. Rank 0's
+  // work on the file is not part of it.
   std::function<void(const char* call, const std::function<void()>& work)> guard{};
   void guarded(const char* call, const std::function<void()>& work) const { guard ? guard(call, work) : work(); }
 };
@@ -41,12 +40,12 @@ FlatState parameters_of(Engine& engine);
 // Under the names of the optimizer's descriptor, which are torch's.
 std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer);
 
-// What the file holds of them, in its order: unit by unit, within one state by state.
+// The tensors of these states in the file, in its order: unit by unit, then state by state.
 std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states);
 
 void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer);
 
-// The reader has checked that everything is there.
+// The reader has checked that everything is present.
 void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
                 const std::optional<StateReader>& reader);
 

@@ -16,7 +16,7 @@ struct Buffer {
   at::Tensor tensor;
 };
 
-// Larger elements first: then each tensor of a file is aligned to its own.
+// Larger elements first, so each tensor of a file is aligned to its element size.
 std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
   std::vector<Buffer> buffers;
   std::unordered_map<const void*, std::size_t> known;
@@ -35,7 +35,7 @@ std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
   return buffers;
 }
 
-// A model's tensors as its file holds them: buffers of 4 bytes an element and more, parameters, narrower buffers.
+// A model's tensors in the order of its file: buffers with 4 or more bytes per element, parameters, narrower buffers.
 struct WeightsLayout {
   explicit WeightsLayout(const SpreadModel& spread) : states{parameters_of(spread.engine)} {
     for (Buffer& buffer : buffers_of(spread.model)) {
@@ -51,7 +51,7 @@ struct WeightsLayout {
   std::vector<StateTensor> tensors;
 };
 
-// Any type travels as bytes.
+// Sent as bytes, whatever the type.
 void load_buffer(World& world, Buffer& buffer, const std::optional<StateReader>& reader) {
   if (buffer.tensor.numel() == 0) return;
   if (reader && reader->has(buffer.description.name)) buffer.tensor.copy_(reader->tensor(buffer.description.name));

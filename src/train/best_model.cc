@@ -19,13 +19,13 @@ double BestModel::value_in(const LogRecord& evaluation) const {
   if (const std::optional<double> value = evaluation.number(metric_)) return *value;
   std::vector<std::string> names;
   for (const auto& [key, value] : evaluation.entries()) names.push_back(key);
-  throw UsageError(fmt::format("metric_for_best_model is {}, which the evaluation does not give: one of {}", metric_,
-                               join(names, ", ")));
+  throw UsageError(fmt::format("metric_for_best_model is {}, which the evaluation does not give: choose one of {}",
+                               metric_, join(names, ", ")));
 }
 
 bool BestModel::add(double value, std::int64_t step) {
   const double infinity = std::numeric_limits<double>::infinity();
-  // Even where the first value is no number, transformers has then seen a 'best' one: the worst that there is.
+  // As in transformers, even a first value that is NaN sets a 'best' one: the worst possible.
   if (!best_value_) best_value_ = greater_is_better_ ? -infinity : infinity;
   if (!is_better(value, *best_value_)) return false;
   best_value_ = value;
@@ -39,8 +39,9 @@ void BestModel::restore(std::optional<double> best_value, std::optional<std::int
 }
 
 EarlyStopping::EarlyStopping(std::int64_t patience, double threshold) : patience_(patience), threshold_(threshold) {
-  if (patience < 1) throw UsageError(fmt::format("early_stopping_patience is {}: at least 1", patience));
-  if (!(threshold >= 0)) throw UsageError(fmt::format("early_stopping_threshold is {}: at least 0", threshold));
+  if (patience < 1) throw UsageError(fmt::format("early_stopping_patience is {}: expected at least 1", patience));
+  if (!(threshold >= 0))
+    throw UsageError(fmt::format("early_stopping_threshold is {}: expected at least 0", threshold));
 }
 
 bool EarlyStopping::should_stop(double value, const BestModel& best) {

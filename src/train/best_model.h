@@ -1,7 +1,7 @@
-// Which evaluation was the best, and when to stop for want of a better one.
+// Which evaluation was the best, and when to stop because evaluations no longer improve.
 //
-// For each evaluation in turn: EarlyStopping::should_stop() first, which compares with the best before it, then
-// BestModel::add(): the order and the rules are Hugging Face's. Both travel in a checkpoint (run_state.h).
+// For each evaluation, call EarlyStopping::should_stop() first, which compares with the previous best, then
+// BestModel::add(). The order and the rules are Hugging Face's. A checkpoint keeps the state of both (run_state.h).
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace tessera {
 
 class BestModel {
  public:
-  // 'f1' means eval_f1. Without `greater_is_better` a metric whose name ends in 'loss' is better when it is less.
+  // 'f1' means eval_f1. Without `greater_is_better`, lower is better for a metric whose name ends in 'loss'.
   explicit BestModel(const std::string& metric = "loss", std::optional<bool> greater_is_better = std::nullopt);
 
   const std::string& metric() const { return metric_; }
   bool greater_is_better() const { return greater_is_better_; }
 
-  // The metric of an evaluation. Throws UsageError with the metrics that there are, where it is not among them.
+  // The metric of an evaluation. Throws UsageError listing the available metrics if it is not among them.
   double value_in(const LogRecord& evaluation) const;
-  // A value that is no number is never better.
+  // NaN is never better.
   bool is_better(double value, double than) const { return greater_is_better_ ? value > than : value < than; }
 
-  // Whether this is the best yet.
+  // Whether this is the best so far.
   bool add(double value, std::int64_t step);
 
   std::optional<double> best_value() const { return best_value_; }
@@ -41,7 +41,7 @@ class BestModel {
 
 class EarlyStopping {
  public:
-  // Stops after `patience` evaluations in a row that were not better than the best by more than `threshold`.
+  // Stops after `patience` evaluations in a row that did not improve on the best by more than `threshold`.
   explicit EarlyStopping(std::int64_t patience, double threshold = 0);
 
   bool should_stop(double value, const BestModel& best);

@@ -38,7 +38,7 @@ TEST(BestModel, AMissingMetricIsNamedWithThoseThatThereAre) {
   } catch (const UsageError& error) {
     EXPECT_STREQ(
         error.what(),
-        "metric_for_best_model is eval_f1, which the evaluation does not give: one of eval_loss, eval_runtime");
+        "metric_for_best_model is eval_f1, which the evaluation does not give: choose one of eval_loss, eval_runtime");
   }
 }
 

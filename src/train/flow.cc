@@ -10,12 +10,12 @@ namespace tessera {
 
 namespace {
 
-// 0.1 of 93 updates is every 10: rounded up.
+// Rounded up: 0.1 of 93 updates is every 10.
 std::int64_t interval_of(const char* setting, double steps, std::int64_t total_steps) {
   const bool whole = steps >= 1 && steps == std::floor(steps) && steps < 1e15;
   if (!whole && !(steps > 0 && steps < 1)) {
-    throw UsageError(
-        fmt::format("{} is {}: a whole number from 1 on, or a part of the run between 0 and 1", setting, steps));
+    throw UsageError(fmt::format(
+        "{} is {}: expected a whole number from 1 on, or a fraction of the run between 0 and 1", setting, steps));
   }
   return static_cast<std::int64_t>(whole ? steps : std::ceil(static_cast<double>(total_steps) * steps));
 }
@@ -39,7 +39,7 @@ Actions Flow::after_step(std::int64_t step) {
   Actions actions;
   actions.log = log_once((step == 1 && options_.logging_first_step) || due(options_.logging, logging_steps_), step);
   actions.evaluate = due(options_.evaluation, eval_steps_) && options_.eval_delay <= static_cast<double>(step);
-  // Where saving goes by steps, the end of the run is saved whatever its number.
+  // With saving by steps, the end of the run is always saved.
   const bool at_the_end = options_.saving == Interval::kSteps && step >= total_steps_;
   actions.save = due(options_.saving, save_steps_) || at_the_end;
   return actions;

@@ -1,7 +1,7 @@
 // When a run logs, evaluates and saves: after each update, and once more after each epoch.
 //
-// Call after_step() for every update in turn and do what it says, in the order log, evaluate, save; when an epoch ends,
-// or the run stops within one, after_epoch() likewise. Rules and names are Hugging Face's.
+// After every update call after_step() and do what it says, in the order log, evaluate, save. When an epoch ends, or
+// the run stops within one, call after_epoch() in the same way. Rules and names are Hugging Face's.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Actions {
 
 class Flow {
  public:
-  // `first_step`: the updates that a resumed run has behind it. Throws UsageError for intervals that are none.
+  // `first_step`: the updates that a resumed run has already done. Throws UsageError for invalid intervals.
   Flow(const FlowOptions& options, std::int64_t total_steps, std::int64_t first_step = 0);
 
   Actions after_step(std::int64_t step);

@@ -19,12 +19,13 @@ std::string refusal(const FlowOptions& options) {
 TEST(Flow, RefusesIntervalsThatAreNone) {
   FlowOptions options;
   options.logging_steps = 0;
-  EXPECT_EQ(refusal(options), "logging_steps is 0: a whole number from 1 on, or a part of the run between 0 and 1");
+  EXPECT_EQ(refusal(options),
+            "logging_steps is 0: expected a whole number from 1 on, or a fraction of the run between 0 and 1");
   options.logging_steps = 1.5;
   EXPECT_NE(refusal(options), "");
   options.logging_steps = -1;
   EXPECT_NE(refusal(options), "");
-  options.logging = Interval::kNo;  // then nobody asks for it
+  options.logging = Interval::kNo;  // then it is not read
   EXPECT_EQ(refusal(options), "");
   options.saving = Interval::kSteps;
   options.save_steps = 2.5;

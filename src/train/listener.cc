@@ -29,7 +29,7 @@ void Listeners::tell(const std::function<void(TrainListener&)>& event) {
   for (Entry& entry : entries_) {
     const auto warn_once = [&](const char* what) {
       if (std::exchange(entry.has_failed, true)) return;
-      log_warn("{}: {} (the run goes on; further problems of it are not shown)", entry.listener->name(), what);
+      log_warn("{}: {} (the run continues; its further problems are not shown)", entry.listener->name(), what);
     };
     try {
       event(*entry.listener);

@@ -1,7 +1,7 @@
-// What happens in a run, told to whoever reports it. Listeners only listen: nothing that they do changes the run.
+// The events of a run, for everything that reports them. Listeners only listen: nothing they do changes the run.
 //
-// The trainer owns one Listeners and calls it on rank 0, from one thread. A listener that throws is told of in one
-// warning; it goes on being called, and the run goes on whatever it does.
+// The trainer calls one Listeners on rank 0, from one thread. The first exception of a listener is logged as a warning;
+// the listener is still called for later events, and the run continues.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct RunMoment {
 
 struct SavedCheckpoint {
   std::filesystem::path folder;
-  std::vector<std::filesystem::path> kept;  // all of this run that are there, by step
+  std::vector<std::filesystem::path> kept;  // all that this run has kept, by step
 };
 
 enum class RunEnd { kFinished, kStoppedEarly, kInterrupted, kFailed };
 std::string run_end_name(RunEnd end);  // finished, stopped_early, interrupted, failed
 
-// In the order in which they come: begin; for each epoch its steps, logs, evaluations and saves; summary; end.
+// Events come in this order: begin; for each epoch its steps, logs, evaluations and saves; summary; end.
 class TrainListener {
  public:
   virtual ~TrainListener() = default;
@@ -40,11 +40,11 @@ class TrainListener {
   virtual void on_step_end(const RunMoment&) {}
   // A log line of any kind: losses, an evaluation, the trainer's summary.
   virtual void on_log(const RunMoment&, const LogRecord&) {}
-  // Metrics whose names are as reports show them, printed nowhere: Loss/train, train/samples_per_second.
+  // Metrics under the names that reports show, not printed: Loss/train, train/samples_per_second.
   virtual void on_metrics(const RunMoment&, const LogRecord&) {}
-  // Readings of the machine: gpu.0.memoryAllocatedBytes, gpu.0.gpu.
+  // Measurements of the machine: gpu.0.memoryAllocatedBytes, gpu.0.gpu.
   virtual void on_system_metrics(const RunMoment&, const LogRecord&) {}
-  // A batch of an evaluation is done.
+  // A batch of an evaluation has finished.
   virtual void on_evaluation_step(const RunMoment&, std::int64_t /*done*/, std::int64_t /*total*/) {}
   virtual void on_evaluation_end(const RunMoment&) {}
   virtual void on_save(const RunMoment&, const SavedCheckpoint&) {}
@@ -78,8 +78,8 @@ class Listeners {
   std::vector<Entry> entries_;
 };
 
-// Under which name a value of a log line is reported: train/loss, eval/loss, train/samples_per_second; what has a '/'
-// keeps its name. train_loss and train_runtime, of the run, are train/train_loss and so on, as transformers has them.
+// The name under which a value of a log line is reported: train/loss, eval/loss, train/samples_per_second. A key with a
+// '/' keeps its name. The run's train_loss and train_runtime become train/train_loss and so on, as in transformers.
 std::string metric_name(const std::string& key);
 
 }  // namespace tessera

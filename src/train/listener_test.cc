@@ -51,7 +51,7 @@ TEST(Listeners, OneThatThrowsIsWarnedOfOnceAndTheOthersGoOn) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(num_thrown, 4);
   EXPECT_EQ(num_counted, 4);
-  EXPECT_NE(said.find("thrower: disk full (the run goes on"), std::string::npos) << said;
+  EXPECT_NE(said.find("thrower: disk full (the run continues"), std::string::npos) << said;
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
@@ -165,7 +165,7 @@ TEST_F(Csv, OneValueARow) {
     history.on_metrics({10, 93, 0.32, 5.5}, {{"Loss/val", std::int64_t{2}}, {"note", "a, \"b\""}});
   }
   {
-    CsvHistory lost(file, 10);  // killed after step 20, its last checkpoint that of step 10
+    CsvHistory lost(file, 10);  // killed after step 20, with its last checkpoint at step 10
     lost.on_train_begin({});
     lost.on_log({20, 93, 0.64, 9.5}, {{"loss", 9.5}, {"note", "two\nlines"}});
   }

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// transformers leaves the rates out where no time has passed.
+// Like transformers, leaves out the rates if no time has passed.
 void add_speed(LogRecord& record, const std::string& split, double seconds, double num_samples, double num_steps) {
   record.set(split + "_runtime", python_round(seconds, 4));
   if (seconds == 0) return;

@@ -1,4 +1,4 @@
-// Means that a run logs: losses since the last log and over the run, speed by the speed callback's definition.
+// The means that a run logs: losses since the last log and over the run, and speed as the speed callback defines it.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace tessera {
 
-// Losses of updates (each the mean over its counted tokens of all ranks). The whole run's sum survives a resume.
+// Losses per update (each the mean over the counted tokens of all ranks). The run's sum is kept across a resume.
 class LossMeter {
  public:
   LossMeter() = default;
   LossMeter(double total, std::int64_t num_updates) : total_(total), num_updates_(num_updates) {}
 
   void add(double update_loss);
-  // The mean of the updates since the last call, or nothing where there was none.
+  // The mean of the updates since the last call, or nothing if there were none.
   std::optional<double> take_mean();
   double run_mean() const;  // transformers' train_loss; 0 before the first update
 
@@ -27,14 +27,14 @@ class LossMeter {
   std::int64_t num_since_log_ = 0, num_updates_ = 0;
 };
 
-// (steps between logs / seconds between logs), meant over the logs; x batch x accumulation x ranks for samples. The
-// time is the caller's clock in seconds, so that a test needs none.
+// (steps between logs / seconds between logs), averaged over the logs; times batch, accumulation and ranks for samples.
+// The caller passes the time in seconds, so a test needs no clock.
 class SpeedMeter {
  public:
   SpeedMeter(std::int64_t samples_per_step, double now) : samples_per_step_(samples_per_step), last_time_(now) {}
 
   void resume_at(std::int64_t step, double now);
-  // At each log. The two rates between this log and the last; nothing where no time or no step lies between.
+  // Call it at each log. Returns the two rates since the last log; nothing if no time or no step has passed.
   LogRecord at_log(std::int64_t step, double now);
   // train/steps_per_second_mean and train/samples_per_second_mean; empty before the first interval.
   LogRecord summary() const;

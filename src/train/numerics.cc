@@ -7,13 +7,13 @@
 namespace tessera {
 namespace {
 
-// FlashAttention's backward then adds in one order, cuDNN and cuBLAS take algorithms that give the same bits. What
-// torch has no such way for is told of in a warning that names the operation.
+// FlashAttention's backward then adds in one order, and cuDNN and cuBLAS use algorithms that give the same bits. For an
+// operation without such a variant, torch prints a warning that names it.
 void be_deterministic() {
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // read when the first handle is made
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // read when the first handle is created
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, /*warn_only=*/true);
-  context.setDeterministicFillUninitializedMemory(false);  // nothing here reads memory that it has not written
+  context.setDeterministicFillUninitializedMemory(false);  // no code here reads uninitialized memory
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
 }
@@ -25,11 +25,12 @@ std::vector<std::string> set_numerics(const TrainSettings& settings, at::Device 
   if (settings.precision.tf32) {
     at::globalContext().setAllowTF32CuBLAS(*settings.precision.tf32);
     at::globalContext().setAllowTF32CuDNN(*settings.precision.tf32);
-    if (!device.is_cuda()) notes.emplace_back("--tf32 changes nothing here: a CPU has none");
+    if (!device.is_cuda()) notes.emplace_back("--tf32 has no effect on a CPU");
   }
   if (settings.loop.full_determinism) {
     if (device.is_cuda()) be_deterministic();
-    if (!device.is_cuda()) notes.emplace_back("--full_determinism changes nothing here: CPU ranks give the same bits");
+    if (!device.is_cuda())
+      notes.emplace_back("--full_determinism has no effect on a CPU, which always gives the same bits");
   }
   return notes;
 }

@@ -1,4 +1,4 @@
-// How a run's numbers come about, process-wide: TF32, and the same bits each time.
+// Process-wide numerics of a run: TF32, and determinism.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Before the first operation on the device. Returns what there is to say about it: on a CPU neither changes anything.
+// Call it before the first operation on the device. Returns notes for the user: on a CPU neither has an effect.
 std::vector<std::string> set_numerics(const TrainSettings& settings, at::Device device);
 
 }  // namespace tessera

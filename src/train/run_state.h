@@ -1,4 +1,4 @@
-// Where a run stands, beyond tensors: what a checkpoint's trainer_state.json holds (state/run_state_file.h).
+// The state of a run apart from tensors: what a checkpoint's trainer_state.json holds (state/run_state_file.h).
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ struct RunState {
   double epoch = 0;
   std::int64_t total_steps = 0;
   std::int64_t num_train_epochs = 0;
-  double logging_steps = 500, eval_steps = 500, save_steps = 500;  // whole, or a part of the run
-  std::int64_t train_batch_size = 0;                               // of one rank and one micro-step
+  double logging_steps = 500, eval_steps = 500, save_steps = 500;  // whole, or a fraction of the run
+  std::int64_t train_batch_size = 0;                               // per rank and micro-step
   std::int64_t num_tokens_seen = 0;
   std::vector<LogRecord> history;  // each log line, with its 'step'
 
   std::optional<double> best_value;
   std::optional<std::int64_t> best_step;
-  std::string best_checkpoint;  // its folder; empty where there is none
+  std::string best_checkpoint;  // its folder; empty if there is none
   std::optional<std::int64_t> early_stopping_patience;
   double early_stopping_threshold = 0;
   std::int64_t evaluations_without_gain = 0;
 
-  // Ours: what transformers forgets across a resume.
-  std::int64_t num_advanced = 0;                  // of the schedule: fewer than updates where fp16 skipped some
+  // Tessera's own: what transformers forgets across a resume.
+  std::int64_t num_advanced = 0;                  // of the schedule: fewer than steps if fp16 skipped some
   double total_loss = 0;                          // sum of the updates' losses
-  double started = 0;                             // when the process began that wrote it, in seconds since 1970
-  std::vector<std::int64_t> checkpoints;          // steps of this run's that are in the folder, this one included
-  std::int64_t num_rows = 0, rows_of_update = 0;  // of the training data, and of all ranks; 0: not told
+  double started = 0;                             // when the process that wrote it started, in seconds since 1970
+  std::vector<std::int64_t> checkpoints;          // steps of this run's checkpoints in the folder, including this one
+  std::int64_t num_rows = 0, rows_of_update = 0;  // of the training data; per update over all ranks; 0: unknown
 };
 
 }  // namespace tessera

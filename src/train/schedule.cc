@@ -16,7 +16,7 @@ namespace {
 using Rate = std::function<double(std::int64_t)>;
 
 // The factor of the learning rate after the warm-up, given the options, the warm-up's steps and the steps done. The
-// order of operations is the originals', so that the bits are.
+// order of operations is that of the originals, so the bits are the same.
 struct Terms {
   ScheduleOptions options;
   double warmup = 0;  // steps
@@ -77,7 +77,7 @@ Rate after_warmup(const ScheduleOptions& options, Factor factor) {
   };
 }
 
-// DeepSpeed's schedulers count from -1: at the beginning and after the first advance they stand at the least rate.
+// DeepSpeed's schedulers count from -1: at the start and after the first advance they give the lowest rate.
 Rate deepspeed_warmup(const ScheduleOptions& options, bool decays) {
   const double warmup = static_cast<double>(std::max<std::int64_t>(2, warmup_steps_of(options)));
   const double total = static_cast<double>(options.total_steps);
@@ -95,7 +95,7 @@ Rate deepspeed_warmup(const ScheduleOptions& options, bool decays) {
   };
 }
 
-// Multiplied again and again as torch does it, not raised to a power: the last bits differ.
+// Multiplies repeatedly, as torch does: a power would differ in the last bits.
 Rate step_lr(const ScheduleOptions& options) {
   return [options](std::int64_t num_advanced) {
     double rate = options.learning_rate;
@@ -132,26 +132,26 @@ const Kind kKinds[] = {
 void check(const ScheduleOptions& options) {
   const auto refuse = [](const std::string& message) { throw UsageError(message); };
   if (!(options.learning_rate >= 0 && std::isfinite(options.learning_rate))) {
-    refuse(fmt::format("learning_rate is {}: a number of at least 0", options.learning_rate));
+    refuse(fmt::format("learning_rate is {}: expected a number of at least 0", options.learning_rate));
   }
   if (!(options.warmup_ratio >= 0 && options.warmup_ratio <= 1)) {
-    refuse(fmt::format("warmup_ratio is {}: from 0 to 1", options.warmup_ratio));
+    refuse(fmt::format("warmup_ratio is {}: expected a number from 0 to 1", options.warmup_ratio));
   }
-  if (options.warmup_steps < 0) refuse(fmt::format("warmup_steps is {}: at least 0", options.warmup_steps));
+  if (options.warmup_steps < 0) refuse(fmt::format("warmup_steps is {}: expected at least 0", options.warmup_steps));
   const bool warms_up = options.kind != "constant" && options.kind != "StepLR";
-  // A constant rate is reached however long it takes; what decays would never begin to.
+  // A constant rate may be reached at any time, but a decay would never start.
   const bool may_be_longer = options.kind == "WarmupLR" || options.kind == "constant_with_warmup";
   if (warms_up && !may_be_longer && warmup_steps_of(options) > options.total_steps) {
-    refuse(fmt::format("warmup_steps is {}, but the run has only {} updates: at most as many", options.warmup_steps,
-                       options.total_steps));
+    refuse(fmt::format("warmup_steps is {}, but the run has only {} updates: give at most that many",
+                       options.warmup_steps, options.total_steps));
   }
   if (options.kind == "polynomial") {
     if (options.learning_rate <= options.lr_end.value_or(1e-7)) {
-      refuse(fmt::format("lr_end is {}: below the learning rate, {}", options.lr_end.value_or(1e-7),
+      refuse(fmt::format("lr_end is {}: expected a number below the learning rate, {}", options.lr_end.value_or(1e-7),
                          options.learning_rate));
     }
     if (warmup_steps_of(options) >= options.total_steps) {
-      refuse(fmt::format("a polynomial decay needs updates after the warm-up: {} of {} are warm-up",
+      refuse(fmt::format("a polynomial decay needs updates after the warm-up, but {} of {} are warm-up: give fewer",
                          warmup_steps_of(options), options.total_steps));
     }
   }
@@ -162,10 +162,10 @@ void check(const ScheduleOptions& options) {
     if (options.min_lr && options.learning_rate == 0) refuse("min_lr needs a learning rate above 0");
   }
   if (options.kind == "inverse_sqrt" && options.timescale && !(*options.timescale > 0)) {
-    refuse(fmt::format("timescale is {}: above 0", *options.timescale));
+    refuse(fmt::format("timescale is {}: expected a number above 0", *options.timescale));
   }
   if (options.kind == "StepLR" && options.step_size < 1) {
-    refuse(fmt::format("step_size is {}: at least 1", options.step_size));
+    refuse(fmt::format("step_size is {}: expected at least 1", options.step_size));
   }
 }
 
@@ -180,7 +180,8 @@ Schedule::Schedule(const ScheduleOptions& options) {
   const auto found =
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.name == options.kind; });
   if (found == std::end(kKinds)) {
-    throw UsageError(fmt::format("lr_scheduler_type is '{}': one of {}", options.kind, join(schedule_kinds(), ", ")));
+    throw UsageError(
+        fmt::format("lr_scheduler_type is '{}': expected one of {}", options.kind, join(schedule_kinds(), ", ")));
   }
   check(options);
   rate_ = found->make(options);

@@ -1,8 +1,7 @@
 // Learning rates: what each update uses, as transformers, DeepSpeed and torch compute them.
 //
-// A schedule is a function of the number of times that it was advanced: once for each update, but not for one that the
-// fp16 scaler skipped (StepLR: once per epoch). at(n) is the rate of update n + 1, and after update n the rate that
-// a log line shows.
+// A schedule is a function of the number of times it was advanced: once per update that the fp16 scaler did not skip
+// (StepLR: once per epoch). at(n) is the rate of update n + 1, and the rate that a log line shows after update n.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ std::int64_t warmup_steps_of(const ScheduleOptions& options);
 
 class Schedule {
  public:
-  // Throws UsageError for an unknown kind (with the known ones) and for values that the kind does not allow, more
-  // warm-up than updates among them.
+  // Throws UsageError for an unknown kind (listing the known ones) and for values that the kind does not allow, such as
+  // more warm-up than updates.
   explicit Schedule(const ScheduleOptions& options);
 
   double at(std::int64_t num_advanced) const { return rate_(num_advanced); }

@@ -14,8 +14,8 @@ std::optional<double> optional_number(const Json& row, const char* key) {
   return row.contains(key) ? std::optional<double>(row.at(key).get<double>()) : std::nullopt;
 }
 
-// The same operations in the same order: the same bits. cos, log and pow are the C library's, whose last bit is not
-// the same on every machine.
+// The same operations in the same order give the same bits. cos, log and pow come from the C library, whose last bit
+// differs between machines.
 void expect_rate(const std::string& kind, double ours, double theirs) {
   const bool transcendental = kind.starts_with("cosine") || kind.starts_with("Warmup") || kind == "polynomial";
   if (transcendental) {
@@ -46,7 +46,7 @@ TEST(Schedule, EqualsTransformersForEveryUpdate) {
     for (std::size_t i = 0; i < used.size(); ++i) {
       expect_rate(options.kind, schedule.at(static_cast<std::int64_t>(i)), used[i]);
     }
-    // What that release logs for the last update is the rate after it.
+    // For the last update that release logs the rate after it.
     EXPECT_EQ(row.at("logged"), "after");
     expect_rate(options.kind, schedule.at(options.total_steps), row.at("last"));
     ++num_cases;
@@ -57,7 +57,7 @@ TEST(Schedule, EqualsTransformersForEveryUpdate) {
 TEST(Schedule, LaterReleasesLogTheRateOfTheStep) {
   for (const Json& row : train_reference("trainer_late.json", "logged")) {
     const std::string kind = row.at("kind");
-    if (kind.starts_with("constant")) continue;  // there both are one
+    if (kind.starts_with("constant")) continue;  // both are the same there
     EXPECT_EQ(row.at("logged"), "used") << kind;
   }
 }
@@ -120,7 +120,7 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_NE(refusal(options).find("one of linear, cosine"), std::string::npos);
   options.kind = "linear";
   options.warmup_steps = 11;
-  EXPECT_EQ(refusal(options), "warmup_steps is 11, but the run has only 10 updates: at most as many");
+  EXPECT_EQ(refusal(options), "warmup_steps is 11, but the run has only 10 updates: give at most that many");
   options.kind = "constant_with_warmup";
   EXPECT_EQ(refusal(options), "");
   options = {.kind = "linear", .total_steps = 10, .warmup_ratio = 1.5};

@@ -1,4 +1,4 @@
-// The made-up run of tests/data/train/events.json, told to listeners, and a folder to write in.
+// Replays the made-up run of tests/data/train/events.json to listeners, and provides a folder to write in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline void tell_small_run(Listeners& listeners) {
   }
 }
 
-// The bytes that a list of lines of hexadecimal digits stands for.
+// The bytes of a list of lines of hexadecimal digits.
 inline std::string bytes_of(const Json& lines) {
   std::string bytes;
   for (const Json& line : lines) {
@@ -45,8 +45,8 @@ inline std::string bytes_of(const Json& lines) {
   return bytes;
 }
 
-// A folder of its own, removed afterwards; below $TESSERA_EVENT_FILES, and then kept, for the scripts that read what we
-// write with the originals' readers.
+// A folder per test, removed afterwards. If $TESSERA_EVENT_FILES is set, it is below that folder and kept, for scripts
+// that read our files with the original readers.
 class WithFolder : public testing::Test {
  protected:
   void SetUp() override {

@@ -15,16 +15,17 @@ constexpr double kMostSteps = 1e15;  // far below 2^53: every count is exact as 
 
 void check(const StepPlanOptions& options) {
   if (options.num_batches < 1) {
-    throw UsageError("there is nothing to train on: the data set gives this rank no batch in an epoch");
+    throw UsageError("there is nothing to train on: the data set gives this rank no batch per epoch");
   }
   if (options.accumulation < 1) {
-    throw UsageError(fmt::format("gradient_accumulation_steps is {}: at least 1", options.accumulation));
+    throw UsageError(fmt::format("gradient_accumulation_steps is {}: expected at least 1", options.accumulation));
   }
   if (options.max_steps == 0 || options.max_steps < -1) {
-    throw UsageError(fmt::format("max_steps is {}: at least 1, or -1 for num_train_epochs", options.max_steps));
+    throw UsageError(
+        fmt::format("max_steps is {}: expected at least 1, or -1 to use num_train_epochs", options.max_steps));
   }
   if (options.max_steps < 0 && !(options.num_train_epochs > 0 && std::isfinite(options.num_train_epochs))) {
-    throw UsageError(fmt::format("num_train_epochs is {}: a number above 0", options.num_train_epochs));
+    throw UsageError(fmt::format("num_train_epochs is {}: expected a number above 0", options.num_train_epochs));
   }
 }
 
@@ -47,7 +48,7 @@ StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
   }
   const double total = std::ceil(options.num_train_epochs * static_cast<double>(counted));
   if (total > kMostSteps) {
-    throw UsageError(fmt::format("num_train_epochs is {}: with {} updates an epoch that is no run that ends",
+    throw UsageError(fmt::format("num_train_epochs is {}: with {} updates per epoch the run would never end",
                                  options.num_train_epochs, counted));
   }
   total_steps_ = static_cast<std::int64_t>(total);

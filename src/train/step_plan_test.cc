@@ -18,7 +18,7 @@ StepPlanOptions options_of(const Json& row, ShortGroup short_group) {
   return options;
 }
 
-// Every update of every case: its micro-batches and the epoch after it.
+// Compares every update of every case: its micro-batches and the epoch after it.
 void expect_as_trainer(const std::string& file, ShortGroup short_group, int expected_losing) {
   int num_losing = 0;
   for (const Json& row : train_reference(file, "steps")) {
@@ -26,7 +26,7 @@ void expect_as_trainer(const std::string& file, ShortGroup short_group, int expe
     const StepPlan plan(options_of(row, short_group));
     EXPECT_EQ(plan.total_steps(), row.at("total_steps"));
     EXPECT_EQ(plan.num_epochs(), row.at("num_epochs"));
-    if (row.at("loses_batches")) {  // a mistake of that release that we do not repeat
+    if (row.at("loses_batches")) {  // a bug of that release that we do not repeat
       ++num_losing;
       continue;
     }

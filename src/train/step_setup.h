@@ -1,4 +1,4 @@
-// The update step that a run's settings ask for: TrainSettings in, what TrainStep takes out.
+// Converts a run's TrainSettings into what TrainStep takes.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@ namespace tessera {
 
 at::ScalarType scalar_type_of(NumberType type);
 
-// Without first values. With AMP units are float32 whatever the model computes in. Unless the settings say that the
-// weight decay takes all, it leaves out what has one dimension, biases and norms, as Hugging Face's Trainer does.
+// Without first values. With AMP, units are float32 whatever the model computes in. Unless the settings apply weight
+// decay to everything, one-dimensional parameters (biases and norms) are exempt, as in Hugging Face's Trainer.
 TrainStepOptions step_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device);
 
-// What is gathered at a time. Throws UsageError where a class is none of the model's.
+// The units, each of which is gathered at once. Throws UsageError if the model has no units of a class.
 std::vector<Unit> units_to_spread(const UnitModel& model, const WrapSettings& wrap);
 
 OptimizerChoice optimizer_choice(const OptimizerSettings& settings);

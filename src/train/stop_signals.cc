@@ -19,7 +19,7 @@ static_assert(std::atomic<int>::is_always_lock_free, "a handler may use it");
 void take_signal(int signal) {
   int none = 0;
   if (first_signal.compare_exchange_strong(none, signal) || signal != SIGINT) return;
-  std::signal(SIGINT, SIG_DFL);  // takes effect when this handler returns, and a shell sees what ended us
+  std::signal(SIGINT, SIG_DFL);  // takes effect when this handler returns; a shell then sees the signal
   std::raise(SIGINT);
 }
 
@@ -32,7 +32,7 @@ StopSignals::StopSignals() {
     if (former_[i].sa_handler == SIG_IGN) continue;  // nohup, `&` in a script
     struct sigaction action {};
     action.sa_handler = take_signal;
-    action.sa_flags = SA_RESTART;  // reads and writes that are under way go on
+    action.sa_flags = SA_RESTART;  // reads and writes in progress continue
     sigemptyset(&action.sa_mask);
     sigaction(kSignals[i], &action, nullptr);
   }
@@ -56,18 +56,18 @@ int StopVote::after_step(int own) {
   if (world_.size() == 1) return own;
   int agreed = 0;
   if (under_way_) {
-    // Long since done: a whole step lies between.
+    // Done long ago: a whole step has passed.
     if (world_.device().is_cpu()) under_way_->wait();
     arriving_.wait();
     agreed = (world_.device().is_cpu() ? asked_ : answer_).item<int>();
   }
-  // On a GPU on a stream of its own, so that the computation does not wait for the other ranks here.
+  // On a GPU, runs on its own stream, so the computation does not wait for the other ranks.
   const c10::OptionalStreamGuard beside(link_.upload_stream());
-  // The largest of zeros is zero again: nothing has to be written until somebody asks.
+  // The maximum of zeros is zero: nothing has to be written until a rank is asked to stop.
   if (own != 0) asked_.fill_(own);
   under_way_ = world_.all().all_reduce(asked_, ReduceOp::MAX, "stop");
   if (!world_.device().is_cpu()) {
-    under_way_->wait();  // that stream, not this thread
+    under_way_->wait();  // blocks that stream, not this thread
     arriving_ = link_.to_host(answer_, asked_);
   }
   return agreed;

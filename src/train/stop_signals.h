@@ -1,6 +1,6 @@
-// A run that is asked to stop: SIGTERM, SIGUSR1, SIGINT or SIGHUP on any rank, agreed on by all at the end of a step.
+// Stops a run on SIGTERM, SIGUSR1, SIGINT or SIGHUP to any rank: all ranks agree on it at the end of a step.
 //
-//   const StopSignals signals;                         // of this process, while it lives
+//   const StopSignals signals;                         // catches them in this process while it lives
 //   StopVote vote(world);
 //   ... after each step: if (const int signal = vote.after_step(StopSignals::received())) stop ...
 #pragma once
@@ -16,31 +16,31 @@
 
 namespace tessera {
 
-// Takes the signals as a wish. One that was ignored when it is made stays ignored; a second SIGINT ends the process at
-// once. One at a time.
+// Records the signals instead of ending the process. A signal that was already ignored stays ignored; a second SIGINT
+// ends the process at once. One object at a time.
 class StopSignals {
  public:
   StopSignals();
-  ~StopSignals();  // as it was
+  ~StopSignals();  // restores the former handlers
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  static int received();  // the first since it was made; 0: none
+  static int received();  // the first since construction; 0: none
 
  private:
   static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
   std::array<struct sigaction, kSignals.size()> former_{};
 };
 
-// Whether any rank has been asked to stop, known one step later: so that nobody waits for it, on a GPU least of all. A
-// collective of one number a step, which runs beside the next step; the last one is left to end by itself, since ranks
-// may be gone by then.
+// Whether any rank has been asked to stop, known one step later, so no rank (and no GPU) waits for it. One collective
+// of one number per step, which runs during the next step. The last one is not waited for, since ranks may be gone by
+// then.
 class StopVote {
  public:
   explicit StopVote(World& world);
 
-  // Collective, once a step. `own`: this rank's signal, or 0. Gives the highest that any rank had at the call before
-  // this one, the same on every rank; alone, this rank's own.
+  // Collective, once per step. `own`: this rank's signal, or 0. Returns the highest signal of any rank at the previous
+  // call, the same on every rank; with one rank, its own at once.
   int after_step(int own);
 
  private:
@@ -51,7 +51,7 @@ class StopVote {
   WorkHandle under_way_;
 };
 
-// The highest that any rank has received, waited for; 0: none. Collective.
+// The highest signal that any rank has received; waits for it. 0: none. Collective.
 int signal_of_any_rank(World& world);
 
 std::string stop_signal_name(int signal);  // SIGTERM

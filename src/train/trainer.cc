@@ -20,7 +20,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostUnread = 1000;  // losses on the device of a run that logs nothing
+constexpr std::size_t kMostUnread = 1000;  // losses kept on the device if a run logs nothing
 
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
   ScheduleOptions options = settings.schedule;
@@ -29,11 +29,11 @@ ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& sett
   return options;
 }
 
-// The place in the data is counted in steps: if these differ, so do the rows that come next.
+// The position in the data is counted in steps: if these numbers differ, other rows come next.
 void warn_of_differences(const RunState& before, const RunState& now) {
   const auto warn = [](const char* what, std::int64_t then, std::int64_t here) {
     if (then != 0 && then != here) {
-      log_warn("the resumed run had {} {}, this one has {}: some rows may come twice, others not at all", then, what,
+      log_warn("the resumed run had {} {}, this one has {}: some rows may be used twice, others not at all", then, what,
                here);
     }
   };
@@ -66,7 +66,7 @@ StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings) {
 void check_resumable(const RunState& state, const StepPlan& plan) {
   if (state.step <= plan.total_steps()) return;
   throw UsageError(
-      fmt::format("the checkpoint is of step {}, and this run has only {} steps", state.step, plan.total_steps()));
+      fmt::format("the checkpoint is at step {}, but this run has only {} steps", state.step, plan.total_steps()));
 }
 
 Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
@@ -114,7 +114,7 @@ void Trainer::restore(const RunState& state, const std::optional<LossScaler::Sta
   state_.train_batch_size = fresh.train_batch_size;
   state_.num_rows = fresh.num_rows;
   state_.rows_of_update = fresh.rows_of_update;
-  // A run comes after what it resumes, also where the clocks of two hosts disagree.
+  // A run is later than the run it resumes, even if the clocks of two hosts disagree.
   state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
   state_.logging_steps = fresh.logging_steps;
   state_.eval_steps = fresh.eval_steps;
@@ -164,8 +164,8 @@ RunEnd Trainer::finish(double begin) {
   read_losses();
   if (has_fixed_scale() && state_.step > 0 && state_.num_advanced == 0) {
     throw Error(
-        fmt::format("no update at all: every step had gradients beyond float16 at a loss scale of {}; give a smaller "
-                    "--loss_scale, or none",
+        fmt::format("no update was made: in every step the gradients overflowed float16 at a loss scale of {}; give a "
+                    "smaller --loss_scale, or none",
                     step_.loss_scale()));
   }
   if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
@@ -200,7 +200,7 @@ std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
 void Trainer::run_update(const Update& update) {
   const TrainTask::UpdateShape shape = task_.begin_update(update);
   if (shape.num_counted == 0) {
-    throw UsageError(fmt::format("step {}: no token of its rows counts for the loss: see --label_mode and --max_length",
+    throw UsageError(fmt::format("step {}: none of its tokens counts for the loss: check --label_mode and --max_length",
                                  update.step));
   }
   const double factor = step_.loss_factor(static_cast<double>(shape.num_counted));
@@ -244,11 +244,11 @@ StepOutcome Trainer::finish_update(const StepArguments& arguments, const Update&
   }
 }
 
-// All ranks skip alike. A scale that was too large is the scaler's business; a loss that is no number is the user's.
+// All ranks skip together. The scaler handles a scale that was too large; a loss that is not finite goes to the user.
 void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, const at::Tensor& own_loss) {
   const auto losses = gather_numbers(world_, {own_loss.item<double>()});
   std::vector<std::string> ranks;
-  double first = 0;  // of those that are no number
+  double first = 0;  // of those that are not finite
   for (std::size_t rank = 0; rank < losses.size(); ++rank) {
     if (std::isfinite(losses[rank][0])) continue;
     if (ranks.empty()) first = losses[rank][0];
@@ -258,10 +258,10 @@ void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, co
   if (!ranks.empty()) {
     what = fmt::format("the loss is {} on rank{} {}", first, ranks.size() == 1 ? "" : "s", join(ranks, ", "));
   } else if (step_.scaler() != nullptr) {
-    // Usual in the first steps, while the scale finds its size; a fixed one never does.
+    // Usual in the first steps, while the scale adapts; a fixed one never does.
     if (world_.rank() != 0) return;
     const std::string text =
-        fmt::format("step {}: gradients are beyond float16 at a loss scale of {}; skipping the update", update.step,
+        fmt::format("step {}: gradients overflow float16 at a loss scale of {}; skipping the update", update.step,
                     outcome.loss_scale);
     has_fixed_scale() ? log_warn("{}", text) : log_info("{}", text);
     return;
@@ -275,7 +275,7 @@ void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, co
   if (world_.rank() == 0) log_warn("{}; skipping the update", message);
 }
 
-// Told to rank 0's listeners; every rank keeps it, as part of what a checkpoint holds.
+// Reported to rank 0's listeners; every rank keeps it in its state, which checkpoints hold.
 void Trainer::log(const LogRecord& record) {
   listeners_.on_log(now(), record);
   LogRecord kept = record;

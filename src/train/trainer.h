@@ -1,8 +1,8 @@
 // The training loop: updates from micro-batches, with schedule, clipping and loss scale; logs, evaluations and
 // checkpoints when the flow says so.
 //
-// All ranks run it alike. Order: construct (collective: the model is spread), run() once; the caller tells the
-// listeners of the end, since a saved model and its metrics come before that.
+// All ranks run it together. Order: construct (collective: spreads the model), then run() once. The caller reports the
+// end to the listeners, since the saved model and its metrics come before that.
 #pragma once
 
 #include <cstdint>
@@ -28,44 +28,44 @@
 
 namespace tessera {
 
-// The steps of a run. Throws UsageError where they and the schedule do not fit each other.
+// The steps of a run. Throws UsageError if they do not fit the schedule.
 StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings);
-// Throws UsageError where the run is shorter than what is behind it.
+// Throws UsageError if the run is shorter than what it has already done.
 void check_resumable(const RunState& state, const StepPlan& plan);
 
-// merge_accumulation of the settings is on or off: whoever makes the task has decided what auto is.
+// The settings' merge_accumulation is on or off: the creator of the task has resolved auto.
 class Trainer {
  public:
-  // Writes what resuming at this moment needs. Collective.
+  // Writes what a resume from this point needs. Collective.
   using SaveCheckpoint = std::function<void(Trainer&)>;
 
-  // All must outlive it. `first_values`: where the parameters come from, unit by unit.
+  // All arguments must outlive it. `first_values`: the parameters' first values, asked for unit by unit.
   Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
           Listeners& listeners, SaveCheckpoint save_checkpoint = {});
   ~Trainer();
 
-  // What every evaluation shows beside the task's own: {'eval_f1': ...}. Collective.
+  // What every evaluation shows besides the task's own metrics: {'eval_f1': ...}. Collective.
   void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
-  // Called on all ranks when an epoch has ended, or the run within one, after what was due then. Collective.
+  // Called on all ranks at the end of an epoch, or of the run within one, after its log, evaluation and save.
+  // Collective.
   void after_epoch(std::function<void(const Update&)> hear) { after_epoch_ = std::move(hear); }
-  // Numbers of the whole run, told to the listeners with its speed: the utilisation. Collective.
+  // Numbers of the whole run (the utilization), reported to the listeners with its speed. Collective.
   void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
-  // What this rank is asked to stop by, 0 for nothing: looked at after each step (stop_signals.h).
+  // Returns the signal that asks this rank to stop, or 0: checked after each step (stop_signals.h).
   void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
-  // Before run(): continues where a checkpoint stands, whose weights and moments the caller has restored. Throws as
+  // Call it before run(): continues from a checkpoint whose weights and moments the caller has restored. Throws like
   // check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
 
-  // kFinished; kStoppedEarly when evaluations stopped getting better; kInterrupted by a signal to any rank, with a
-  // checkpoint of the last step unless nothing is to be saved. Throws Error naming step and rank where a loss is not
-  // finite.
+  // kFinished; kStoppedEarly if evaluations stopped improving; kInterrupted by a signal to any rank, with a checkpoint
+  // of the last step unless saving is off. Throws Error naming step and rank if a loss is not finite.
   RunEnd run();
   int stop_signal() const { return stop_signal_; }  // of kInterrupted
-  // The last checkpoint of this run is of the step that state() is of.
+  // Whether this run's last checkpoint is of the current step.
   bool is_saved() const { return saved_step_ == state_.step; }
-  // What is being done, for the message of a run that fails: "step 3", "the evaluation after step 4".
+  // The current phase, for the message of a failed run: "step 3", "the evaluation after step 4".
   const std::string& phase() const { return phase_; }
-  // Metrics of the whole evaluation set, the same on every rank, told to the listeners. Collective.
+  // Metrics of the whole evaluation set, the same on every rank; also reports them to the listeners. Collective.
   LogRecord evaluate();
 
   TrainStep& step() { return step_; }
@@ -110,8 +110,8 @@ class Trainer {
   std::optional<EarlyStopping> patience_;
   RunState state_;
 
-  // Of the updates since the last log: this rank's sums, on the device, and what they are divided by. They are read,
-  // and added over the ranks, only when they are logged.
+  // For the updates since the last log: this rank's sums, on the device, and their divisors. They are read, and summed
+  // over the ranks, only when they are logged.
   std::vector<at::Tensor> unread_losses_;
   std::vector<double> unread_counts_;
   double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;

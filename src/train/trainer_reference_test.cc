@@ -1,5 +1,5 @@
 // The whole flow of a run, without a model: step plan, schedule, flow, losses, best model, early stopping and rotation
-// together give the events that Hugging Face's Trainer 4.50 gave for the same arguments.
+// together produce the same events as Hugging Face's Trainer 4.50 for the same arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -157,7 +157,7 @@ class DryRun {
   bool stop_ = false;
 };
 
-// Numbers compared as numbers: 1 and 1.0 are one. A short last group is weighed right by us, and not by that release.
+// Compares numbers as numbers: 1 equals 1.0. We weight a short last group correctly; that release does not.
 void expect_same_event(const Json& ours, const Json& theirs, bool with_loss) {
   ASSERT_EQ(ours.size(), theirs.size()) << ours.dump() << " and " << theirs.dump();
   for (std::size_t i = 0; i < ours.size(); ++i) {

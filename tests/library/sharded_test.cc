@@ -255,14 +255,14 @@ TEST(ShardedRefuses, CallsInTheWrongOrder) {
                          "'block_0' was run outside forward()"));
     const at::Tensor loss = b.loss();
     b.sharded.backward(loss);
-    EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "without a step between"));
+    EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "without a step in between"));
     b.optimizer.step();
     EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(loss); }), "needs a forward() before it"));
     EXPECT_TRUE(contains(message_of([&] { b.optimizer.step(); }), "call backward() first"));
     EXPECT_TRUE(contains(message_of([&] { b.sharded.accumulate(b.loss()); }), "ShardOptions::accumulates"));
     EXPECT_TRUE(contains(message_of([&] { b.sharded.backward(b.loss().detach()); }), "the loss has no gradient"));
     EXPECT_TRUE(contains(message_of([&] { b.sharded.forward(b.batch.x); }), "is for a torch::nn::Sequential"));
-    EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "has an optimizer already"));
+    EXPECT_TRUE(contains(message_of([&] { Optimizer second(b.sharded, Sgd{}); }), "already has an optimizer"));
     // None of this has harmed it.
     const at::Tensor good = b.loss();
     {
@@ -281,7 +281,7 @@ TEST(ShardedRefuses, AStepAfterAccumulateAlone) {
     Optimizer optimizer(sharded, AdamW{});
     const Batch batch = batch_of(0, 0, 1);
     sharded.accumulate(sharded.forward([&] { return loss_of(model.forward(batch.x, sharded), batch.y); }));
-    EXPECT_TRUE(contains(message_of([&] { optimizer.step(); }), "the last micro-step is backward()'s"));
+    EXPECT_TRUE(contains(message_of([&] { optimizer.step(); }), "call backward() for the last micro-step"));
   });
 }
 
@@ -292,7 +292,7 @@ TEST(ShardedRefuses, CallsWithinAPass) {
         message_of([&] { b.sharded.forward([&] { b.sharded.forward([&] { return b.batch.x; }); }); });
     EXPECT_TRUE(contains(message, "forward() was called inside forward()"));
     // An exception in a pass leaves units in no known state.
-    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "cannot be used any more, since forward() failed"));
+    EXPECT_TRUE(contains(message_of([&] { b.loss(); }), "cannot be used any more because forward() failed"));
   });
 }
 
@@ -321,15 +321,15 @@ TEST(ShardedRefuses, UnitsThatAreNotOfTheModel) {
   run_thread_ranks(1, {}, [](World& world) {
     BlockNet model, other;
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = units_of<BlockImpl>(other)}); }),
-                         "unit 'block_0' (tessera::BlockImpl) is no submodule of the model"));
+                         "unit 'block_0' (tessera::BlockImpl) is not a submodule of the model"));
     EXPECT_TRUE(
         contains(message_of([&] { units_of<PlainNet>(model); }), "has no submodule of class tessera::PlainNet"));
     std::vector<Unit> nested = units_of<Block>(model);  // the holder's name does as well
     nested.push_back({"", "", model.blocks[1]->inner.get()});
     EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }),
-                         "unit 'block_1.inner' lies within unit 'block_1'"));
+                         "unit 'block_1.inner' is inside unit 'block_1'"));
     nested.back() = nested.front();
-    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }), "stands twice"));
+    EXPECT_TRUE(contains(message_of([&] { Sharded(world, model, {.units = nested}); }), "is listed twice"));
   });
 }
 
@@ -338,7 +338,7 @@ TEST(ShardedRefuses, ToRunAModuleOfAnotherModel) {
     Bench b(world);
     BlockNet other;
     EXPECT_TRUE(contains(message_of([&] { b.sharded.forward([&] { return other.forward(b.batch.x, b.sharded); }); }),
-                         "is not of the model that was sharded"));
+                         "is not part of the sharded model"));
   });
 }
 
@@ -349,7 +349,7 @@ TEST(ShardedRefuses, APartOfAUnitOutsideIt) {
         contains(message_of([&] {
                    b.sharded.forward([&] { return b.sharded.run(b.model.blocks[0]->inner, at::ones({1, kWidth})); });
                  }),
-                 "'block_0.inner' was run outside unit 'block_0'"));
+                 "'block_0.inner' was run outside its unit 'block_0'"));
   });
 }
 

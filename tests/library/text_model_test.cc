@@ -66,7 +66,8 @@ TEST(TextModel, RefusesWhatItCannotMake) {
   run_thread_ranks(1, {}, [](World& world) {
     const auto model = make_text_model(kConfig, 1), other = make_text_model(kConfig, 1);
     Sharded sharded(world, *model);
-    EXPECT_TRUE(contains(message_of([&] { save_text_model(sharded, *other, "folder"); }), "not the model"));
+    EXPECT_TRUE(
+        contains(message_of([&] { save_text_model(sharded, *other, "folder"); }), "pass the model that was sharded"));
   });
 }
 

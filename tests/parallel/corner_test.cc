@@ -97,7 +97,8 @@ TEST(Corner, AGradientThatComesTooLateIsNotLostInSilence) {
       engine.backward(loss);
       FAIL() << "nothing was refused";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("came when the unit's was complete"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("arrived after its unit's gradient was complete"), std::string::npos)
+          << error.what();
     }
   });
 }

@@ -172,7 +172,7 @@ TEST(Engine, RanksWithAnotherModelAreNamedWithTheFirstDifference) {
     SmallModel model(world.rank() == 2 ? 4 : 3);
     Engine engine(world, model, model.units(), options_of("ddp"));
   });
-  EXPECT_NE(message.find("rank 2 does not hold the model that rank 0 holds"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 2 does not hold rank 0's model"), std::string::npos) << message;
   EXPECT_NE(message.find("block_3.in"), std::string::npos) << message;
 }
 
@@ -181,7 +181,7 @@ TEST(Engine, SingleIsForOneRank) {
     SmallModel model;
     Engine engine(world, model, model.units(), options_of("single"));
   });
-  EXPECT_NE(message.find("strategy 'single' is for one rank, and there are 2"), std::string::npos) << message;
+  EXPECT_NE(message.find("strategy 'single' is for one rank, but there are 2"), std::string::npos) << message;
 }
 
 TEST(Engine, AGradientThatIsNotFiniteSkipsTheStepOnEveryRank) {

@@ -99,7 +99,7 @@ TEST(OneRankOfAnEngine, OutOfMemoryInAGatherNamesRankAndUnit) {
 
 TEST(OneRankOfAnEngine, AnotherModelIsNamedWithTheFirstDifference) {
   expect_named(run_with_fault("model", "full_shard"), 42,
-               {"tessera launch: rank 1 on host ", "rank 1 does not hold the model that rank 0 holds",
+               {"tessera launch: rank 1 on host ", "rank 1 does not hold rank 0's model",
                 "parameter 8 is block_2.in of shape [130, 33], Float on cpu, trained, in unit 2 there, and embedding"});
 }
 

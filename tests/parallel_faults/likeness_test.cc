@@ -59,7 +59,7 @@ std::string refusal_of(const std::function<void(Variant&)>& change) {
   for (const int other : {0, 2})
     EXPECT_TRUE(contains(messages[static_cast<std::size_t>(other)], "rank 1 failed: "))
         << messages[static_cast<std::size_t>(other)];
-  const std::string begin = "rank 1 does not hold the model that rank 0 holds, or does not spread it alike: ";
+  const std::string begin = "rank 1 does not hold rank 0's model, or spreads it differently: ";
   EXPECT_EQ(messages[1].rfind(begin, 0), 0u) << messages[1];
   return messages[1].substr(std::min(begin.size(), messages[1].size()));
 }

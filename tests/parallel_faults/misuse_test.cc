@@ -62,7 +62,7 @@ void on_two_ranks(const std::string& strategy, const std::function<void(MisusedR
 TEST(Misuse, AnUpdateBeforeBackwardIsRefused) {
   for (const std::string& row : kRows) {
     on_two_ranks(row, [](MisusedRun& t) {
-      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before update()"));
+      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before each update()"));
     });
   }
 }
@@ -72,7 +72,7 @@ TEST(Misuse, ASecondUpdateIsRefused) {
     on_two_ranks(row, [](MisusedRun& t) {
       t.step();
       const std::vector<at::Tensor> before = t.masters();
-      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before update()"));
+      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "has no gradient: call backward() before each update()"));
       for (std::size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(t.engine.units()[i].master(), before[i]));
     });
   }
@@ -85,7 +85,7 @@ TEST(Misuse, AnUpdateBeforeTheLastMicroStepIsRefused) {
       options.types.accumulates = true;
       MisusedRun t(world, options);
       t.engine.backward(t.forward(), /*last_micro_step=*/false);
-      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "said that another micro-step follows"));
+      EXPECT_TRUE(contains(message_when([&] { t.update(); }), "the last backward() announced another micro-step"));
     });
   }
 }
@@ -95,8 +95,8 @@ TEST(Misuse, ASecondBackwardIsRefused) {
     on_two_ranks(row, [](MisusedRun& t) {
       const at::Tensor loss = t.forward();
       t.engine.backward(loss);
-      EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "backward() without a forward pass"));
-      // Refused before anything happened: the step continues.
+      EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "backward() needs a forward pass"));
+      // It was refused before anything happened: the step goes on.
       EXPECT_FALSE(t.update().skipped);
     });
   }
@@ -108,7 +108,7 @@ TEST(Misuse, AGradientThatNobodyUsedIsNotAddedTo) {
     on_two_ranks(row, [](MisusedRun& t) {
       t.engine.backward(t.forward());
       const at::Tensor loss = t.forward();
-      EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "the last one's gradient was used"));
+      EXPECT_TRUE(contains(message_when([&] { t.engine.backward(loss); }), "before the previous gradient was used"));
       EXPECT_FALSE(t.update().skipped);
       t.engine.backward(loss);  // it was refused before anything happened
     });
@@ -158,7 +158,7 @@ TEST(Misuse, AForeignUnitIsRefused) {
     EXPECT_TRUE(contains(message_when([&] {
                            t.engine.run(other.units()[1], at::ones({2, 33}), [](auto& x) { return x; });
                          }),
-                         "unit block_1 is not of this engine's model"));
+                         "unit block_1 is not part of this engine's model"));
   });
 }
 
@@ -187,9 +187,8 @@ TEST(Misuse, RanksThatRunUnitsInDifferentOrdersAreNamedBeforeTheUpdate) {
       t.update();
     });
     for (const std::string& message : messages) {
-      EXPECT_TRUE(contains(message, row == "full_shard"
-                                        ? "rank 2, gather of unit block_0: the ranks disagree"
-                                        : "rank 0 and rank 2 have not gathered the same units in the same order"));
+      EXPECT_TRUE(contains(message, row == "full_shard" ? "rank 2, gather of unit block_0: the ranks disagree"
+                                                        : "rank 0 and rank 2 have gathered units in different orders"));
     }
   }
 }
@@ -201,7 +200,7 @@ TEST(Misuse, AnEngineIsNotUsedAfterAnError) {
       FaultyRunner faulty(t.engine, "block_1");
       faulty.in_forward = [] { throw std::runtime_error("the roof is leaking"); };
       EXPECT_TRUE(contains(message_when([&] { t.forward(faulty); }), "forward of unit block_1: the roof is leaking"));
-      const std::string said = "the engine cannot be used after an error, which was: rank ";
+      const std::string said = "the engine cannot be used after an error: rank ";
       EXPECT_TRUE(contains(message_when([&] { t.forward(); }), said));
       EXPECT_TRUE(contains(message_when([&] { t.engine.backward(at::ones({}, at::requires_grad())); }), said));
       const std::string of_update = message_when([&] { t.update(); });
@@ -319,7 +318,7 @@ TEST(Fault, ASumThatOverflowsIsNobodysFault) {
     const UpdateResult result = optimizer.update({.learning_rate = 1});
     EXPECT_TRUE(result.skipped);
     EXPECT_EQ(describe(result.faults),
-              "the gradient is not finite: each rank's own is, and their sum is too large for its type");
+              "the gradient is not finite: each rank's own is finite, but their sum overflows its type");
   });
 }
 

@@ -89,7 +89,7 @@ TEST(Refusal, OfHybridShardOnNodesOfDifferentSizes) {
     });
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_TRUE(contains(error.what(), "node 0 has 2 ranks, node 1 has 1"));
+    EXPECT_TRUE(contains(error.what(), "node 0 has 2 and node 1 has 1"));
   }
 }
 

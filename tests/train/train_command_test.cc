@@ -274,7 +274,7 @@ TEST_F(TrainCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
               read_file(fs::path(out("rest")) / "model.safetensors"));
   const Ended without = gpt("rest", "--resume_from_checkpoint " + out("whole"), 2);
   EXPECT_EQ(without.status, 2) << without.output;
-  EXPECT_TRUE(contains(without.output, "no checkpoint to resume from")) << without.output;
+  EXPECT_TRUE(contains(without.output, "not a complete checkpoint")) << without.output;
 }
 
 TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
@@ -291,7 +291,7 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
       {fmt::format("--train_file {}", out("empty.json")), "empty.json"},
       {"--max_train_samples 1", "1 training rows for 2 ranks", 2},
       {fmt::format("--config_name {}", out("small.json")), "beyond the model's vocabulary of 100"},
-      {fmt::format("--output_dir {}/x", out("file")), "cannot make the folder", 2},
+      {fmt::format("--output_dir {}/x", out("file")), "cannot create the folder", 2},
       {"--resume_from_checkpoint true", "has no checkpoint to resume from"},
       {"--metric_for_best_model f1 --predict_with_generate false", "needs --predict_with_generate"},
       {"--wrap_classes NoSuchBlock --strategy zero3", "NoSuchBlock", 2},
