@@ -331,7 +331,7 @@ TEST_F(RunCommand, DryRunOnTwoRanksPlansAndEndsOrNamesTheFirstProblem) {
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_EQ(count_of(ended.output, "Running on 1 nodes x 2 ranks"), 1) << ended.output;
   EXPECT_EQ(count_of(ended.output, "4 steps of 2 x 1 rows on 2 ranks"), 1) << ended.output;
-  EXPECT_EQ(count_of(ended.output, "of each rank, when a step needs most memory"), 1) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "per rank, at the peak of a step's memory"), 1) << ended.output;
   EXPECT_FALSE(fs::exists(fs::path(out("out")) / "run.json"));
   EXPECT_FALSE(fs::exists(fs::path(out("out")) / "log"));
   std::ofstream(out("empty.jsonl")) << "";
