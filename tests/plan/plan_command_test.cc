@@ -177,7 +177,7 @@ TEST(PlanCommand, RefusesBadInputClearly) {
   expect_refused(kBloom + "--momentum 0.9", "only with --optimizer sgd");
   expect_refused(kBloom + "--device cpu --offload_optimizer", "a CPU's memory is the host's");
   expect_refused(kBloom + "--image_size 64", "only for resnet50");
-  expect_refused("resnet50 --tokens 5", "knows no tokens");
+  expect_refused("resnet50 --tokens 5", "has no tokens");
   expect_refused("--config_name tests/data/plan/none.json", "none.json");
   const fs::path empty = fs::temp_directory_path() / fmt::format("tessera_plan_{}", getpid());
   fs::create_directory(empty);
