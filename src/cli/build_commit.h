@@ -3,7 +3,7 @@
 
 namespace tessera {
 
-// 40 digits, "-dirty" behind them where files differed from it; empty where the sources had no history.
+// 40 digits, followed by "-dirty" if files differ from it; empty if the sources have no history.
 const char* build_commit();
 
 }  // namespace tessera

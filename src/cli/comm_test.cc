@@ -41,19 +41,19 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .preset("1M")
       .at_least(1)
       .group(sizes)
-      .help("from one size to the next, unless -f is given");
+      .help("bytes from one size to the next, unless -f is given");
   schema.integer("stepfactor", &s.step_factor)
       .short_name('f')
       .preset("0")
       .range(0, 1'000'000)
       .group(sizes)
-      .help("each size is so many times the one before; 0 or 1: steps of -i bytes");
+      .help("factor from one size to the next; 0 or 1: steps of -i bytes");
 
   schema.text("operation", &s.operation)
       .preset("all_reduce")
       .choices(test_operation_names())
       .group(what)
-      .help("also as the first word: tessera comm-test all_gather");
+      .help("the operation; also accepted as the first word: tessera comm-test all_gather");
   schema.text("datatype", &s.datatype)
       .short_name('d')
       .preset("float")
@@ -65,7 +65,7 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .preset("sum")
       .choices(reduction_names())
       .group(what)
-      .help("the reduction, where the operation reduces");
+      .help("the reduction, if the operation reduces");
   schema.integer("root", &s.options.root)
       .short_name('r')
       .preset("0")
@@ -77,7 +77,7 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .preset("1")
       .at_least(1)
       .group(what)
-      .help("1: a rank has one GPU or none; more GPUs are more ranks");
+      .help("1: a rank has one GPU or none; for more GPUs, start more ranks");
   schema.integer("nthreads", &s.num_threads)
       .short_name('t')
       .preset("1")
@@ -102,7 +102,7 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .preset("1")
       .range(0, 1'000'000)
       .group(how)
-      .help("calls whose data is checked, for each row; 0: none");
+      .help("calls per row whose data is checked; 0: none");
   schema.boolean("blocking", &s.options.blocking)
       .short_name('z')
       .preset("false")
@@ -120,7 +120,7 @@ void declare_measurement(Schema& schema, CommTestSettings& s) {
       .help("GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44");
 }
 
-// Flags of nccl-tests that scripts pass by habit: taken where they ask for what happens anyway.
+// Flags of nccl-tests that scripts pass by habit: accepted if they ask for what happens anyway.
 void declare_idle(Schema& schema, CommTestSettings& s) {
   const auto flag = [&](const char* name, char letter, int* value, const char* preset, const char* help) {
     schema.integer(name, value).short_name(letter).preset(preset).at_least(0).group("As in nccl-tests").help(help);
@@ -131,7 +131,7 @@ void declare_idle(Schema& schema, CommTestSettings& s) {
   flag("report_cputime", 'C', &s.cpu_time, "0", "0: the time is that of the whole call");
   flag("stream_null", 'y', &s.null_stream, "0", "0: the default stream is not used");
   flag("local_register", 'R', &s.registers, "0", "0 or 1: whether buffers are registered is the backend's choice");
-  flag("timeout", 'T', &s.timeout_s, "0", "seconds: changes nothing, --comm_timeout ends a collective that hangs");
+  flag("timeout", 'T', &s.timeout_s, "0", "seconds; no effect: --comm_timeout ends a collective that hangs");
 }
 
 void complete_idle(const Schema& schema, CommTestSettings& s) {
@@ -143,7 +143,7 @@ void complete_idle(const Schema& schema, CommTestSettings& s) {
   };
   constexpr int kAny = std::numeric_limits<int>::max();
   const IdleFlag flags[] = {
-      {"parallel_init", 'p', s.parallel_init, 0, 1, "ranks start in parallel, or they do not; give 0 or 1"},
+      {"parallel_init", 'p', s.parallel_init, 0, 1, "ranks always start in parallel; give 0 or 1"},
       {"agg_iters", 'm', s.aggregated, 1, 1, "Tessera does not aggregate calls; give 1"},
       {"cudagraph", 'G', s.graphs, 0, 0, "Tessera does not capture calls in CUDA graphs; give 0"},
       {"report_cputime", 'C', s.cpu_time, 0, 0, "Tessera reports the time of the whole call; give 0"},
@@ -190,7 +190,7 @@ void complete(Schema& schema, CommTestSettings& s) {
   if (averages_integers) throw UsageError(fmt::format("-o avg -d {}: integers have no exact average", s.datatype));
 }
 
-// Rank 0's lines, at once: a job's log is read while it runs.
+// Prints rank 0's lines at once: a job's log is read while it runs.
 void say(const World& world, const std::string& text) {
   if (world.rank() == 0) print_out(text);
 }
@@ -208,7 +208,7 @@ ReportHeader header_of(World& world, const CommTestSettings& s) {
   return header;
 }
 
-// Every rank ends alike; rank 0 says why, and the launcher is told by each.
+// Every rank ends with the same status and reports it to the launcher.
 int end_with(const World& world, ExitStatus status, const std::string& message) {
   if (status == ExitStatus::kOk) return 0;
   Failure failure;
@@ -216,7 +216,7 @@ int end_with(const World& world, ExitStatus status, const std::string& message) 
   failure.host = world.hosts()[static_cast<std::size_t>(world.rank())];
   failure.message = message;
   failure.exit_status = static_cast<int>(status);
-  failure.is_consequence = world.rank() != 0;  // one name in the launcher's last lines is enough
+  failure.is_consequence = world.rank() != 0;  // the launcher's last lines need only one name
   record_failure(failure);
   return static_cast<int>(status);
 }
@@ -260,7 +260,7 @@ int measure(World& world, const CommTestSettings& s, const std::vector<std::int6
 
 int run_comm_test(const std::vector<std::string>& args) {
   CommTestSettings settings;
-  Schema schema("tessera comm-test", "measure how fast the ranks talk, with nccl-tests' arguments and columns");
+  Schema schema("tessera comm-test", "measure how fast the ranks communicate, with nccl-tests' arguments and columns");
   declare_measurement(schema, settings);
   declare_idle(schema, settings);
   declare(schema, settings.world);
@@ -282,11 +282,11 @@ int run_comm_test(const std::vector<std::string>& args) {
       return measure(world, settings, sizes, min_bus_bandwidth);
     } catch (const c10::OutOfMemoryError& error) {  // of a GPU
       throw Error(fmt::format("No bandwidth figure: {}", error.what_without_backtrace()), ExitStatus::kNoBandwidth);
-    } catch (const OutputError& error) {  // a gate whose figure nobody can read has none
+    } catch (const OutputError& error) {  // a figure that nobody can read does not count
       if (!min_bus_bandwidth) throw;
       throw Error(fmt::format("No bandwidth figure: {}", error.what()), ExitStatus::kNoBandwidth);
     } catch (const std::bad_alloc&) {
-      throw Error("No bandwidth figure: the memory is used up", ExitStatus::kNoBandwidth);
+      throw Error("No bandwidth figure: out of memory", ExitStatus::kNoBandwidth);
     }
   });
 }

@@ -1,4 +1,4 @@
-// `tessera comm-test`: how fast the ranks talk, and whether what arrives is right.
+// `tessera comm-test`: how fast the ranks communicate, and whether the data that arrives is correct.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// "cpu", "cuda", or "auto": the GPU where there is one. Throws UsageError where "cuda" is asked for and there is none.
+// "cpu", "cuda", or "auto": the GPU if there is one. Throws UsageError if "cuda" is requested and there is none.
 at::Device choose_device(const std::string& name);
 
 // "float32", "bfloat16", "float16" and their short names; the setting's choices are these.

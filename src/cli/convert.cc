@@ -33,16 +33,17 @@ void declare(Schema& schema, ConvertSettings& settings) {
   schema.text("dtype", &settings.dtype)
       .preset("keep")
       .choices({"keep", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
-      .help("what floating-point tensors become");
+      .help("type of the floating-point tensors in TARGET");
   schema.text("format", &settings.format)
       .preset("auto")
       .choices({"auto", "safetensors", "bin"})
       .help(
-          "of the weights; auto: what TARGET's name ends in (.safetensors; .bin, .pth, .pt), safetensors in a folder");
+          "format of the weights; auto: by the end of TARGET's name (.safetensors; .bin, .pth, .pt), safetensors for a "
+          "folder");
   schema.bytes("max_shard_size", &settings.max_shard_bytes)
       .preset("5G")
       .at_least(1)
-      .help("weights that take more are split into several files with an index");
+      .help("larger weights are split into several files with an index");
 }
 
 std::optional<WeightType> type_of(const std::string& dtype) {
@@ -62,7 +63,7 @@ std::optional<WeightFormat> format_of_name(const fs::path& target) {
   return std::nullopt;
 }
 
-// All names, those too that safetensors keep in their metadata only: their tensor is the same one.
+// All names, including those that safetensors keep only in their metadata: they share a tensor.
 std::vector<NamedTensor> tensors_in(const Weights& weights) {
   std::vector<NamedTensor> tensors;
   for (const WeightEntry& entry : weights.entries()) tensors.push_back({entry.name, tensor_of(weights, entry)});
@@ -84,11 +85,12 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   const std::vector<NamedTensor> tensors = tensors_in(weights);
   if (const auto format = format_of_name(target)) {
     if (settings.format != "auto" && options.format != *format) {
-      throw UsageError(fmt::format("--format {} does not fit the target's name, {}", settings.format, target.string()));
+      throw UsageError(
+          fmt::format("--format {} does not match the target's name, {}", settings.format, target.string()));
     }
     if (settings.shard_size_given) {
       throw UsageError(
-          fmt::format("--max_shard_size does not fit {}, which is one file; name a folder", target.string()));
+          fmt::format("--max_shard_size does not apply to {}, which is one file; give a folder", target.string()));
     }
     options.format = *format;
     write_weights_file(target, tensors, options);
@@ -96,8 +98,8 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   }
   if (!fs::is_directory(source)) {
     throw UsageError(
-        fmt::format("{} is a file without a config.json, so it makes no model folder; "
-                    "give the target a name that ends in .safetensors, .bin, .pth or .pt",
+        fmt::format("{} is a file without a config.json, so it cannot become a model folder; give the target a name "
+                    "that ends in .safetensors, .bin, .pth or .pt",
                     source.string()));
   }
   const ModelFolder folder = ModelFolder::open(source);

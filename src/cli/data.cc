@@ -32,13 +32,13 @@ struct DataCommandSettings {
 
 void declare(Schema& schema, DataCommandSettings& s) {
   const std::string text = "Text", output = "Output";
-  schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of pictures", &s.words);
+  schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of images", &s.words);
   schema.text("tokenizer", &s.tokenizer)
       .alias("tokenizer_name")
       .group(text)
       .help(
           "a tokenizer.json, a folder that holds one or a fetched model's hub name; without it no tokens are counted");
-  schema.integer("max_length", &s.max_length).preset("512").at_least(1).group(text).help("tokens a row, at most");
+  schema.integer("max_length", &s.max_length).preset("512").at_least(1).group(text).help("maximum tokens per row");
   schema.text("label_mode", &s.label_mode)
       .preset("answer")
       .choices(label_mode_names())
@@ -48,27 +48,27 @@ void declare(Schema& schema, DataCommandSettings& s) {
       .preset("-1")
       .at_least(-1)
       .group(text)
-      .help("only so many rows; -1: all");
+      .help("use only this many rows; -1: all");
   schema.integer("subset_seed", &s.subset_seed)
       .at_least(0)
       .group(text)
-      .help("take them as datasets' shuffle(seed).select(range(n)) does; not given: the first ones");
+      .help("choose them as datasets' shuffle(seed).select(range(n)) does; not given: the first ones");
   schema.integer("batch_size", &s.batch_size)
       .preset("4")
       .at_least(1)
       .group(text)
-      .help("rows a batch, for the share of padding avoided");
+      .help("rows per batch, to compute the share of padding avoided");
   schema.integer("batch_tokens", &s.batch_tokens)
       .preset("0")
       .at_least(0)
       .group(text)
-      .help("tokens a batch, to see how rows pack into such batches; 0: not asked");
+      .help("tokens per batch, to show how rows pack into such batches; 0: do not show");
   schema.text("cache_folder", &s.cache_folder)
       .environment("TESSERA_CACHE")
       .group(text)
-      .help("where tokens are kept; not given: $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
-  schema.boolean("cache", &s.uses_cache).preset("true").group(text).help("keep the tokens for the next start");
-  schema.boolean("json", &s.as_json).preset("false").group(output).help("one JSON object (text only)");
+      .help("folder of the token cache; not given: $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+  schema.boolean("cache", &s.uses_cache).preset("true").group(text).help("keep the tokens for the next run");
+  schema.boolean("json", &s.as_json).preset("false").group(output).help("print one JSON object (text only)");
 }
 
 // What happened with the cache, for the report.
@@ -96,7 +96,7 @@ TextDataSettings text_settings(const Schema& schema, const DataCommandSettings& 
   return text;
 }
 
-// A setting that is given where it changes nothing is a mistake of the user's.
+// A setting that is given where it has no effect is a user's mistake.
 void refuse_given(const Schema& schema, std::initializer_list<const char*> names, const std::string& reason) {
   for (const char* name : names) {
     if (schema.at(name).source() == Source::kCommandLine) throw UsageError(fmt::format("--{} {}", name, reason));
@@ -120,7 +120,7 @@ void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::
     const TextData data = load_text_data(text_settings(schema, s, path), tokenizer, bytes);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     const TokenSummary tokens = summarise(data.tokens, s.max_length, s.batch_size, s.batch_tokens);
-    text += fmt::format("tokens, by {} in label mode {}\n{}  {:<22} {}, there in {:.1f} ms\n", s.tokenizer,
+    text += fmt::format("tokens, by {} in label mode {}\n{}  {:<22} {}, ready in {:.1f} ms\n", s.tokenizer,
                         s.label_mode, summary_text(tokens), "cache", cache_text(data), ms);
     json["tokens"] = summary_json(tokens);
     json["tokens"]["label_mode"] = s.label_mode;
@@ -144,7 +144,7 @@ void inspect_pictures(const Schema& schema, const fs::path& folder) {
   refuse_given(schema,
                {"tokenizer", "label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
                 "cache_folder", "cache", "json"},
-               fmt::format("is for text; {} is a folder, taken for one of pictures", folder.string()));
+               fmt::format("is for text; {} is a folder, which is read as images", folder.string()));
   try {
     print_out(describe_image_folder(folder));
   } catch (const UsageError& error) {

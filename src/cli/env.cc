@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Only these and the heeded ones (monitor/variables.h) are ever shown: others may hold secrets.
+// Only these and those of monitor/variables.h are ever shown: others may hold secrets.
 constexpr const char* kRankVariables[] = {"RANK",
                                           "WORLD_SIZE",
                                           "LOCAL_RANK",
@@ -56,14 +56,14 @@ template <std::size_t N>
 Variables those_set(const Environment& environment, const char* const (&names)[N]) {
   Variables found;
   for (const char* name : names) {
-    // To people who look for a mistake, empty is not unset.
+    // An empty variable counts as set: whoever looks for a mistake wants to see it.
     const auto entry = environment.all().find(name);
     if (entry != environment.all().end()) found.emplace(entry->first, entry->second);
   }
   return found;
 }
 
-// The result of `question`, or what it threw, as text: a broken environment is shown, never died of.
+// The result of `question`, or what it threw, as text: a broken environment is shown and never fatal.
 template <typename Question>
 std::string answer(const Question& question) {
   try {
@@ -97,8 +97,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// Why a host name leads nowhere; empty where it leads somewhere. A name server that does not answer is not waited for
-// longer than people wait: the thread is left behind then.
+// Why a host name cannot be resolved; empty if it can. If no name server answers in time, the thread is left behind.
 std::string resolution_mistake(const std::string& name) {
   auto promise = std::make_shared<std::promise<std::string>>();
   std::future<std::string> result = promise->get_future();
@@ -153,7 +152,7 @@ void gather_ranks(const Environment& environment, int nproc_per_node, MachineFac
     facts.num_ranks_here = static_cast<int>(std::min<long long>(*parse_integer(*tasks), 1'000'000));
     facts.num_ranks_source = "SLURM_NTASKS_PER_NODE";
   } else if (self && self->world_size > 1) {
-    // Without word of nodes, all ranks may be here.
+    // If nothing is known about nodes, all ranks may be here.
     const int nodes = std::max(1, self->num_nodes.value_or(1));
     facts.num_ranks_here = self->local_size.value_or((self->world_size + nodes - 1) / nodes);
     facts.num_ranks_source = self->source;
@@ -199,11 +198,11 @@ int run_env(const std::vector<std::string>& args) {
   bool as_json = false;
   int nproc_per_node = 0;
   Schema schema("tessera env", "show this machine as Tessera sees it, and advice for each problem found");
-  schema.boolean("json", &as_json).preset("false").help("one JSON object");
+  schema.boolean("json", &as_json).preset("false").help("print one JSON object");
   schema.integer("nproc_per_node", &nproc_per_node)
       .preset("0")
       .range(0, 1'000'000)
-      .help("judge the machine for so many ranks; 0: as many as the environment says");
+      .help("check the machine for this many ranks; 0: as many as the environment says");
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
     print_out(schema.config_text());

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-// `args` are the words after `env`. Ends with 0 whatever the advice: it reports, it does not judge.
+// `args` are the words after `env`. The exit status is 0 whatever the advice: it reports, it does not judge.
 int run_env(const std::vector<std::string>& args);
 
 }  // namespace tessera

@@ -36,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct EvaluateSettings {
-  TrainSettings train;  // what of it matters here
+  TrainSettings train;  // only some of it matters here
   WorldSettings world;
   std::string predictions_file;
   std::int64_t subset_seed = -1;
@@ -66,7 +66,7 @@ void refuse(const std::string& message) {
   throw UsageError("tessera evaluate: " + message);
 }
 
-// What can be wrong before any file is opened, and the settings that follow from others.
+// Checks what can be wrong before any file is opened, and sets what follows from other settings.
 void resolve(EvaluateSettings& s, int num_ranks) {
   if (s.train.model.name_or_path.empty()) refuse("--model FOLDER is missing");
   if (s.train.data.validation_file.empty()) refuse("--validation_file FILE is missing");
@@ -99,7 +99,7 @@ LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, cons
   return evaluation_log(metrics, steady_seconds() - begin, rows.size(), totals.num_batches);
 }
 
-// Before minutes are spent.
+// Checked before minutes are spent.
 void check_place_of(const std::string& file) {
   if (file.empty()) return;
   std::error_code ignored;
@@ -114,7 +114,7 @@ void check_place_of(const std::string& file) {
 void write_predictions(const std::string& file, const std::vector<QaPrompt>& prompts,
                        const std::vector<std::string>& answers) {
   if (file.empty()) return;
-  nlohmann::json by_id = nlohmann::json::object();  // sorted by key: no lookup of ten thousand by hand
+  nlohmann::json by_id = nlohmann::json::object();  // sorted by key: Json's own lookup is linear
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     by_id[prompts[i].id.empty() ? fmt::format("row {}", i) : prompts[i].id] = answers[i];
   }

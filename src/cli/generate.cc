@@ -43,11 +43,11 @@ void declare(Schema& schema, GenerateSettings& s) {
       .help("its token ids instead, as a JSON array; needs no tokenizer: \"[1,2]\"");
   shared::max_new_tokens(schema, &s.generation.max_new_tokens, how)
       .preset("20")
-      .help("at most this many tokens; fewer if the model ends the text");
+      .help("generate at most this many tokens; fewer if the model ends the text");
   schema.boolean("do_sample", &s.generation.sampling.do_sample)
       .preset("false")
       .group(how)
-      .help("draw tokens by their probabilities instead of taking the best");
+      .help("sample tokens by their probabilities instead of choosing the best");
   schema.real("temperature", &s.generation.sampling.temperature)
       .preset("1")
       .range(1e-4, 1e4)
@@ -57,13 +57,13 @@ void declare(Schema& schema, GenerateSettings& s) {
       .preset("50")
       .at_least(0)
       .group(how)
-      .help("draw from the k best tokens; 0: from all; with --do_sample");
+      .help("sample from the k best tokens; 0: from all; with --do_sample");
   schema.real("top_p", &s.generation.sampling.top_p)
       .preset("1")
       .range(1e-6, 1)
       .group(how)
-      .help("draw from the fewest tokens whose probabilities reach it; with --do_sample");
-  shared::seed(schema, &s.seed, how).preset("0").help("seed of the draws");
+      .help("sample from the fewest tokens whose probabilities sum to at least this; with --do_sample");
+  shared::seed(schema, &s.seed, how).preset("0").help("seed of the sampling");
   schema.text("device", &s.device)
       .preset("auto")
       .choices({"auto", "cpu", "cuda"})
@@ -97,12 +97,12 @@ void check_sampling_flags(const Schema& schema, const GenerateSettings& s) {
     const Setting& setting = schema.at(name);
     if (setting.source() == Source::kCommandLine && !s.generation.sampling.do_sample) {
       throw UsageError(
-          fmt::format("--{} {}: only with --do_sample; without it the best token is taken", name, setting.text()));
+          fmt::format("--{} {}: only with --do_sample; without it the best token is chosen", name, setting.text()));
     }
   }
 }
 
-// Says which wishes of the folder's generation_config.json are not followed.
+// Warns about options of the folder's generation_config.json that are not supported.
 void warn_of_the_rest(const Json& own, const std::string& origin) {
   const Json neutral = {{"num_beams", 1},
                         {"num_beam_groups", 1},
@@ -125,13 +125,13 @@ void warn_of_the_rest(const Json& own, const std::string& origin) {
   for (const auto& [name, value] : neutral.items()) {
     if (!own.contains(name) || own.at(name).is_null() || own.at(name) == value) continue;
     log_warn(
-        "{}: \"{}\": {} is not followed: Tessera takes the best token, or draws by temperature, top_k and top_p, "
+        "{}: \"{}\": {} is not supported: Tessera chooses the best token, or samples by temperature, top_k and top_p, "
         "at most max_new_tokens times",
         origin, name, printable(own.at(name).dump()));
   }
 }
 
-// What the folder says of generation yields to the command line, as in transformers' `generate`.
+// The command line overrides what the folder says about generation, as in transformers' `generate`.
 void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateSettings& s) {
   const std::string config_origin = (folder.path() / "config.json").string();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -148,7 +148,7 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
   if (own->contains("top_k") && own->at("top_k").is_null()) known["top_k"] = 0;  // transformers: null is from all
   schema.read_json(known, origin);
   Json rest = *own;
-  if (schema.at("max_new_tokens").is_set()) rest.erase("max_length");  // the one that wins in transformers, too
+  if (schema.at("max_new_tokens").is_set()) rest.erase("max_length");  // it wins in transformers, too
   warn_of_the_rest(rest, origin);
 }
 
@@ -174,7 +174,7 @@ std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFo
 TokenIds prompt_of(const GenerateSettings& s, const std::optional<Tokenizer>& tokenizer) {
   if (!s.from_ids) {
     const auto ids = tokenizer->encode(s.prompt);
-    if (ids.empty()) throw UsageError("--prompt: the tokenizer makes no token of it; give some text");
+    if (ids.empty()) throw UsageError("--prompt: the tokenizer finds no tokens in it; give some text");
     return {ids.begin(), ids.end()};
   }
   const Json list = parse_json(s.prompt_ids, "--prompt_ids");
@@ -200,7 +200,7 @@ std::vector<float> logits_after(LanguageModel& model, const TokenIds& prompt) {
 
 int run_generate(const std::vector<std::string>& args) {
   GenerateSettings s;
-  Schema schema("tessera generate", "continue a text by a model folder");
+  Schema schema("tessera generate", "continue a text with a model folder");
   declare(schema, s);
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {
@@ -212,7 +212,7 @@ int run_generate(const std::vector<std::string>& args) {
   const ModelFolder folder = ModelFolder::open(find_model_folder(s.model.name_or_path, Environment::of_process()));
   read_generation_config(schema, folder, s);
   check_sampling_flags(schema, s);
-  check_is_language_model(folder);  // before it is asked for a tokenizer
+  check_is_language_model(folder);  // before its tokenizer is looked up
   const std::optional<Tokenizer> tokenizer = load_tokenizer(s, folder);
   const TokenIds prompt = prompt_of(s, tokenizer);
   const auto model = load_language_model(folder, at::device(choose_device(s.device)).dtype(type_of_name(s.dtype)));

@@ -1,4 +1,4 @@
-// `tessera generate`: text continued by a model folder.
+// `tessera generate`: text continued with a model folder.
 #pragma once
 
 #include <string>

@@ -61,8 +61,8 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
                         grouped(static_cast<std::int64_t>(file->bytes().size())));
   }
   for (const WeightTie& tie : summary.ties) {
-    text +=
-        fmt::format("tied        {} is {} (so says {})\n", printable(tie.name), printable(tie.held_by), tie.said_by);
+    text += fmt::format("tied        {} is {} (according to {})\n", printable(tie.name), printable(tie.held_by),
+                        tie.said_by);
   }
   std::size_t width = 4;
   for (const WeightPart& part : summary.parts) width = std::max(width, printable(part.name).size());
@@ -75,7 +75,7 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
                       percent(summary.num_parameters_in_blocks, all.num_parameters));
   for (const WeightPart& part : summary.parts) {
     const double share = percent(part.num_parameters, all.num_parameters);
-    // What else matters: a part outside the blocks that rounds to a percent at least.
+    // What else matters: parts outside the blocks with at least 1 % of the parameters.
     if (part.is_block || share < 1) continue;
     text += fmt::format("outside     {} with {} parameters, {:.0f} %\n", printable(part.name),
                         grouped(part.num_parameters), share);
@@ -133,7 +133,7 @@ int run_inspect(const std::vector<std::string>& args) {
   std::vector<std::string> words;
   Schema schema("tessera inspect",
                 "what a model folder or weight file holds: parameters per block, bytes, dtype, ties");
-  schema.boolean("json", &as_json).preset("false").help("one JSON object");
+  schema.boolean("json", &as_json).preset("false").help("print one JSON object");
   schema.positionals("FOLDER", &words);
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {

@@ -18,7 +18,7 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   if (!schema.read_command_line(args)) return 0;
   if (const auto plain = with_plain_tee(args, settings)) return run_launch(*plain, subcommands);
   const Environment environment = Environment::of_process();
-  // One node has rank 0 whatever an outer job calls it.
+  // A single node has rank 0, whatever an outer job calls it.
   if (settings.nnodes != "1" && settings.nnodes != "1:1") schema.read_environment(environment);
   if (schema.wants_print_config()) {
     print_out(schema.config_text());

@@ -1,4 +1,4 @@
-// `tessera launch`, and the hidden `tessera __minder` that it starts once a rank (run_minder, in launch/minder.h).
+// `tessera launch`, and the hidden `tessera __minder` that it starts once per rank (run_minder, in launch/minder.h).
 #pragma once
 
 #include <string>

@@ -55,10 +55,10 @@ const std::vector<Command>& commands() {
       {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
-      {"generate", "continue a text by a model folder", run_generate},
+      {"generate", "continue a text with a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
-      {"tokenize", "texts to token ids and back, a line each", run_tokenize},
+      {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
       {"__minder", "", run_minder},
   };

@@ -39,24 +39,27 @@ struct PlanSettings {
 };
 
 void declare_run(Schema& schema, PlanSettings& s) {
-  const std::string group = "How it is spread";
-  schema.text("strategy", &s.strategies).preset("all").group(group).help("one, several (zero2,full_shard) or all");
+  const std::string group = "How the run is distributed";
+  schema.text("strategy", &s.strategies)
+      .preset("all")
+      .group(group)
+      .help("one strategy, several (zero2,full_shard) or all");
   schema.integer("ranks", &s.num_ranks)
       .alias("num_ranks")
       .preset("1")
       .range(1, 1'000'000)
       .group(group)
-      .help("number of ranks in all");
+      .help("total number of ranks");
   schema.integer("ranks_per_node", &s.ranks_per_node)
       .preset("0")
       .range(0, 1'000'000)
       .group(group)
-      .help("for strategies that split over a node; 0: all ranks are on one node");
+      .help("ranks per node, for strategies that split within a node; 0: all ranks are on one node");
   declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update"});
   schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
   schema.bytes("memory", &s.memory_bytes)
       .group(group)
-      .help("memory of one device (80G): says which strategies fit, and what would make one fit");
+      .help("memory of one device (80G), to show which strategies fit, and what would make one fit");
 }
 
 void declare_training(Schema& schema, PlanSettings& s) {
@@ -91,7 +94,7 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
   for (const std::string& word : split(s.strategies, ',')) {
     const std::string name(trim(word));
     if (name != "all") {
-      placement_of(spread_of(s, name));  // refuses what is none
+      placement_of(spread_of(s, name));  // refuses unknown names
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
       continue;
     }
@@ -113,7 +116,7 @@ PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text
   PlanRequest request;
   MemoryPlanOptions& options = request.options;
   const at::ScalarType type = s.bf16 ? at::kBFloat16 : s.fp16 ? at::kHalf : at::kFloat;
-  // Pictures are trained with AMP: units stay float32.
+  // Images are trained with AMP: units stay float32.
   const at::ScalarType of_units = is_text ? type : at::kFloat;
   options.types = {of_units, of_units, s.num_micro_steps > 1};
   options.num_moments = num_moments_of(s);
@@ -155,14 +158,14 @@ void check(const Schema& schema, const PlanSettings& s) {
       std::find(optimizer.reads.begin(), optimizer.reads.end(), "momentum") != optimizer.reads.end();
   if (s.momentum > 0 && !reads_momentum) throw UsageError("--momentum: only with --optimizer sgd");
   if (s.device == "cpu" && (s.spread.offload_optimizer || s.spread.offload_parameters)) {
-    throw UsageError("offload with --device cpu: a CPU's memory is the host's already");
+    throw UsageError("offload with --device cpu has no effect: a CPU's memory is the host's already; leave it out");
   }
   const bool is_resnet = s.words == std::vector<std::string>{kResNet};
   for (const char* name : {"image_size", "num_classes"}) {
     if (is_set(name) && !is_resnet) throw UsageError(fmt::format("--{}: only for {}", name, kResNet));
   }
   for (const char* name : {"tokens", "max_seq_length"}) {
-    if (is_set(name) && is_resnet) throw UsageError(fmt::format("--{}: {} knows no tokens", name, kResNet));
+    if (is_set(name) && is_resnet) throw UsageError(fmt::format("--{}: {} has no tokens", name, kResNet));
   }
 }
 
@@ -180,7 +183,7 @@ ConfigFile config_of(const PlanSettings& s) {
 PlannedModel plan_text_model(const ConfigFile& file, const StepShape& shape) {
   const auto model = make_language_model(file.config, file.origin, at::device(at::kMeta));
   if (model->max_positions() && shape.longest > *model->max_positions()) {
-    throw UsageError(fmt::format("--max_seq_length {}: {} has positions for {}", shape.longest, file.origin,
+    throw UsageError(fmt::format("--max_seq_length {}: {} has positions for only {}", shape.longest, file.origin,
                                  *model->max_positions()));
   }
   return {file.config.at("model_type").get<std::string>(), planned_units(*model, model->units()),

@@ -43,11 +43,11 @@ std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool speci
 
 int run_tokenize(const std::vector<std::string>& args) {
   TokenizeSettings settings;
-  Schema schema("tessera tokenize", "read one JSON string a line, print one JSON array of token ids a line");
+  Schema schema("tessera tokenize", "read one JSON string per line, print one JSON array of token ids per line");
   schema.text("tokenizer", &settings.tokenizer)
       .alias("tokenizer_name")
       .help("a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache");
-  schema.boolean("decode", &settings.decode).preset("false").help("the other way: arrays of ids to strings");
+  schema.boolean("decode", &settings.decode).preset("false").help("the reverse: arrays of ids to strings");
   schema.boolean("special_tokens", &settings.special_tokens)
       .preset("true")
       .help("add the special tokens that the file asks for; with --decode, show them");

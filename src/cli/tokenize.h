@@ -1,4 +1,4 @@
-// `tessera tokenize`: texts to token ids and back, a line each.
+// `tessera tokenize`: texts to token ids and back, one per line.
 #pragma once
 
 #include <string>

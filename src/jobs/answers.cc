@@ -23,8 +23,8 @@ std::int64_t whole_bytes(Engine& engine) {
   return bytes;
 }
 
-// Ranks pass through the units together, however many passes each of them needs: before a pass they tell each other
-// whether anybody still has work.
+// Ranks go through the units together, however many passes each of them needs: before a pass they agree on whether any
+// rank still has work.
 class InStep : public UnitRunner {
  public:
   InStep(World& world, Engine& engine, const UnitModel& model) : world_(world), engine_(engine), model_(model) {}
@@ -34,7 +34,7 @@ class InStep : public UnitRunner {
     return engine_.run(unit, input, body);
   }
 
-  // Goes along until all have done their part.
+  // Takes part until all ranks are done.
   void finish() {
     const at::Tensor nothing = at::zeros({1}, at::device(world_.device()));
     while (anybody_works(false)) {
@@ -71,7 +71,7 @@ void answer_own(const World& world, LanguageModel& model, const std::vector<Toke
   }
 }
 
-// Every rank's answers to every rank. Ids are not negative: of -1 and an id the larger one is the id.
+// Gives every rank all answers. Ids are not negative: the maximum of -1 and an id is the id.
 void share(World& world, std::int64_t max_new_tokens, std::vector<TokenIds>& answers) {
   if (world.size() == 1 || answers.empty()) return;
   at::Tensor ids = at::full({std::ssize(answers), max_new_tokens}, -1, at::kLong);
@@ -140,7 +140,7 @@ std::vector<std::vector<std::size_t>> answer_batches(const std::vector<TokenIds>
                    [&](std::size_t a, std::size_t b) { return prompts[a].size() > prompts[b].size(); });
   std::vector<std::vector<std::size_t>> batches;
   std::int64_t longest = 0, num_tokens = 0;
-  // Dealt out one by one, so that ranks have prompts of like lengths.
+  // Dealt out one by one, so that ranks have prompts of similar lengths.
   for (std::size_t i = static_cast<std::size_t>(rank); i < by_length.size(); i += static_cast<std::size_t>(num_ranks)) {
     const std::int64_t length = std::ssize(prompts[by_length[i]]);
     const bool fits = !batches.empty() && batches.back().size() < kMostPrompts &&

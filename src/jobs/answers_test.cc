@@ -12,7 +12,7 @@ namespace {
 
 const std::string kData = TESSERA_TEST_DATA_FOLDER;
 
-// Prompts of different lengths, whose gold answer is what the model says, but for the last, which is answered wrong.
+// Prompts of different lengths, whose gold answer is what the model says, except the last, which is answered wrong.
 std::vector<QaPrompt> prompts_with_answers(LanguageModel& model, const Tokenizer& tokenizer, std::int64_t eos_id) {
   std::vector<QaPrompt> prompts;
   UnitRunner runner;
@@ -39,7 +39,7 @@ LogRecord metrics_of(World& world, const Tokenizer& tokenizer, const std::string
   TrainStep step(world, *model, model->units(), step_options(settings, *model, world.device()));
   Engine& engine = step.engine();
   EXPECT_EQ(can_hold_whole(world, engine, memory_bytes), !memory_bytes || strategy == "zero1");
-  // One byte a batch: every prompt is one.
+  // One byte per batch: every prompt is a batch.
   const AnswerOptions options{6, {11}, memory_bytes, memory_bytes.value_or(std::int64_t{1} << 30)};
   return answer_metrics(answer(world, engine, *model, tokenizer, prompts, options), prompts);
 }
@@ -81,7 +81,7 @@ TEST(Answers, AreMadeInBatchesOfLikeLengthLongOnesFirst) {
   EXPECT_EQ(answer_batches(prompts, *model, options, 1, 2), (Batches{{3}, {2}, {4}}));
 }
 
-// Twice the memory makes batches of about twice the prompts, and never more than are of use.
+// Twice the memory makes batches of about twice as many prompts, but never more than are useful.
 TEST(Answers, BatchesGoByMemory) {
   const auto model = small_bloom(0, 3);
   const auto prompts = prompts_of_lengths(std::vector<std::size_t>(1000, 20));

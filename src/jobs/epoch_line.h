@@ -22,7 +22,7 @@ struct EpochResult {
 // Epoch [3/3] LR: 0.001000 | Loss (train, val): 5.149, 5.664 | Accuracy (train, val): 2.16%, 0.98% | Throughput: 704.9
 // img/s
 std::string format_epoch_line(const EpochResult& result);
-// Nothing where the line is not of this form. Text before it is passed over.
+// None if the line does not have this form. Text before it is skipped.
 std::optional<EpochResult> parse_epoch_line(std::string_view line);
 
 // The same under the names that reports use: Loss/train, Accuracy/val, Throughput/images_per_sec, LR.

@@ -17,7 +17,7 @@ namespace {
 void declare_gpt(Schema& schema, DeclaredSettings& s) {
   const std::string group = "Model";
   ModelSettings& model = s.train.model;
-  // The tokenizer is all that this job takes of a model's name.
+  // This job uses only the tokenizer of the named model.
   shared::tokenizer_name(schema, model, group)
       .help("file or folder of the tokenizer")
       .alias("model_name_or_path")
@@ -25,22 +25,23 @@ void declare_gpt(Schema& schema, DeclaredSettings& s) {
   const auto size = [&](const char* name, std::int64_t* value, const char* variable, const char* preset) -> Setting& {
     return schema.integer(name, value).environment(variable).preset(preset).range(1, 1'000'000'000).group(group);
   };
-  size("vocab_size", &model.vocab_size, "VOCAB_SIZE", "50000").help("the tokenizer's own if that is larger");
+  size("vocab_size", &model.vocab_size, "VOCAB_SIZE", "50000")
+      .help("size of the vocabulary; the tokenizer's own if that is larger");
   size("hidden_size", &model.hidden_size, "HIDDEN_SIZE", "2048").help("width of the model");
   size("num_layers", &model.num_layers, "NUM_LAYERS", "3").help("number of layers");
   size("num_heads", &model.num_heads, "NUM_HEADS", "16").help("attention heads per layer");
-  size("ff_dim", &model.ff_dim, "FF_DIM", "8192").help("width between the two linear parts of a layer");
+  size("ff_dim", &model.ff_dim, "FF_DIM", "8192").help("hidden width of a layer's feed-forward part");
   size("seq_length", &model.seq_length, "SEQ_LENGTH", "512").help("longest sequence of the model");
   schema.real("layers_per_rank", &s.layers_per_rank)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("weak scaling: num_layers is this times the ranks, 1.5 for 3, 6, 12; 0: as --num_layers says");
+      .help("weak scaling: num_layers is this times the number of ranks, 1.5 for 3, 6, 12; 0: use --num_layers");
   schema.real("dropout", &model.dropout).preset("0.1").range(0, 0.99).group(group).help("share of values set to zero");
   schema.word("positions", &model.learned_positions, {"none", "learned"})
       .preset("none")
       .group(group)
-      .help("whether the model is told where a token stands");
+      .help("whether the model has position embeddings");
 }
 
 void resolve_sizes(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {

@@ -1,5 +1,5 @@
-// What a rank does that has no batch while others have one: it runs every unit without computing anything, so that the
-// others' gathers find it.
+// The pass of a rank that has no batch while others have one: it runs every unit without computing anything, so that
+// the others' all-gathers complete.
 #pragma once
 
 #include <ATen/ops/zeros.h>

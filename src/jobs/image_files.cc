@@ -47,12 +47,12 @@ fs::path weights_path(const TrainSettings& settings, const std::optional<fs::pat
 std::int64_t classes_of(const Weights& weights, const fs::path& path, const ImageFolder& data) {
   const WeightEntry* head = weights.find(kHeadWeight);
   if (head == nullptr || head->shape.size() != 2) {
-    throw UsageError(fmt::format("{} has no {} of two dimensions: it is no ResNet-50 with torchvision's names",
+    throw UsageError(fmt::format("{} has no two-dimensional {}: it is not a ResNet-50 with torchvision's names",
                                  path.string(), kHeadWeight));
   }
   const std::int64_t num_classes = head->shape[0], num_in_data = std::ssize(data.classes);
   if (num_classes < num_in_data) {
-    throw UsageError(fmt::format("{} has {} classes and {} knows only {}: label {} ({}) is outside them",
+    throw UsageError(fmt::format("{} has {} classes, but {} has only {}: label {} ({}) is outside them",
                                  data.root.string(), num_in_data, path.string(), num_classes, num_classes,
                                  data.classes[static_cast<std::size_t>(num_classes)]));
   }

@@ -1,6 +1,6 @@
-// What the picture job is made of: data folders and the model, by the settings.
+// What the image job needs, made from the settings: data folders and model.
 //
-// Every rank reads the same files and comes to the same result or refusal.
+// Every rank reads the same files and gets the same result or refusal.
 #pragma once
 
 #include <filesystem>
@@ -17,12 +17,11 @@
 namespace tessera {
 
 struct ImageData {
-  std::unique_ptr<ImageDataset> training, evaluation;  // the latter null: there is nothing to evaluate on
+  std::unique_ptr<ImageDataset> training, evaluation;  // evaluation is null if there is nothing to evaluate on
 };
 
-// Validation is read where `evaluates`; a plain tree of classes has none. Of --max_train_samples and --max_eval_samples
-// pictures, those that are spread evenly over the list, so that every class has its share. Throws UsageError naming the
-// folder or file.
+// Reads validation images if `evaluates`; a plain tree of classes has none. --max_train_samples and --max_eval_samples
+// pick images evenly from the list, so that every class gets its share. Throws UsageError naming the folder or file.
 ImageData open_image_data(const TrainSettings& settings, bool evaluates);
 
 struct ImageModel {
@@ -31,8 +30,8 @@ struct ImageModel {
 };
 
 // Fresh weights that depend on the seed alone, those of --model_name_or_path (a folder, or a file of torchvision's), or
-// the checkpoint's. From scratch it has as many classes as the data. Throws UsageError where weights do not fit, or
-// know fewer classes than the data.
+// the checkpoint's. A model from scratch has as many classes as the data. Throws UsageError if weights do not fit or
+// have fewer classes than the data.
 ImageModel open_image_model(const TrainSettings& settings, const ImageFolder& data,
                             const std::optional<std::filesystem::path>& checkpoint, const Environment& environment);
 

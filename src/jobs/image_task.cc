@@ -86,8 +86,8 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
   num_batches_ = std::ssize(batches_of(0));
   if (num_batches_ == 0) {
     throw UsageError(
-        fmt::format("{} training images make no whole batch of {} on each of {} rank{}, and --dataloader_drop_last, "
-                    "which is on, leaves out what is not whole: take a smaller --batch_size, or turn that off",
+        fmt::format("{} training images do not fill a batch of {} on each of {} rank{}, and --dataloader_drop_last "
+                    "drops partial batches: use a smaller --batch_size, or turn that off",
                     training_.size(), options_.batch_size, options_.num_ranks, options_.num_ranks == 1 ? "" : "s"));
   }
 }
@@ -101,7 +101,7 @@ ImageTask::Batches ImageTask::batches_of(std::int64_t epoch) const {
   return batches;
 }
 
-// For a GPU the bytes travel, a quarter of the floats, from page-locked memory: the copy then waits for nobody.
+// For a GPU, bytes are copied (a quarter of the floats' size) from page-locked memory: such a copy does not block.
 PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                                 std::int64_t begin) const {
   const bool is_cuda = options_.device.is_cuda();
@@ -123,12 +123,12 @@ TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   }
   if (!loader_ || loader_->position() != update.first_batch) {
     loader_.reset();
-    // `new` of what the function returns: a loader cannot be moved.
+    // `new` takes the function's result directly: a loader cannot be moved.
     loader_.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, batches_, epoch_, update.first_batch)));
   }
   UpdateShape shape{update.num_batches, 0};
   for (std::int64_t i = 0; i < update.num_batches; ++i) {
-    // All ranks have as many.
+    // All ranks have the same number.
     shape.num_counted += std::ssize(batches_[static_cast<std::size_t>(update.first_batch + i)]) * options_.num_ranks;
   }
   return shape;

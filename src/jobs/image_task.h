@@ -1,8 +1,8 @@
-// resnet-tinyimagenet: a classifier of pictures.
+// resnet-tinyimagenet: an image classifier.
 //
-// The order of the pictures is that of torch's DistributedSampler: one permutation for all ranks by data seed and
-// epoch, of which a rank takes every num_ranks-th; what does not come out even is left out, or the first ones come
-// again. In evaluation every picture is seen once, by one rank.
+// The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
+// of which a rank gets every num_ranks-th. A remainder is dropped, or filled up with the first images. Evaluation sees
+// every image once, on one rank.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@ namespace tessera {
 struct ImageTaskOptions {
   int rank = 0, num_ranks = 1;
   at::Device device = at::kCPU;
-  at::ScalarType compute = at::kFloat;               // of the pictures and so of the model; parameters are float32
-  std::int64_t batch_size = 1, eval_batch_size = 1;  // pictures of one rank and micro-step
+  at::ScalarType compute = at::kFloat;               // of the images and so of the model; parameters are float32
+  std::int64_t batch_size = 1, eval_batch_size = 1;  // images per rank and micro-step
   bool shuffles = true, drops_last = true;
   std::uint64_t data_seed = 0;
   int num_workers = 0;
-  std::int64_t num_ahead = 1;  // batches that workers prepare
+  std::int64_t num_ahead = 1;  // batches that workers prepare ahead
   bool local_metrics = false;  // evaluation gives rank 0's own numbers, not those of all ranks
 };
 
-// Of pictures: the sums that metrics are made of.
+// Sums over images, from which the metrics are computed.
 struct ImageSums {
   double loss = 0, num_right = 0, num_images = 0;
 
@@ -34,15 +34,15 @@ struct ImageSums {
   double accuracy() const { return num_right / num_images; }
 };
 
-// The cross entropy added up over the pictures, in float32 whatever the type of the images, with gradient. `sums`, [3]
-// double on the device, takes loss, right answers and pictures; nothing waits for the device.
+// The cross entropy summed over the images, in float32 whatever their type, with gradient. Adds loss, correct answers
+// and number of images to `sums`, [3] double on the device; nothing waits for the device.
 at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
                       at::Tensor& sums);
 
 class ImageTask : public TrainTask {
  public:
-  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError where there are fewer pictures
-  // than ranks, no whole batch, or a label is none of the model's classes.
+  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if there are fewer images than
+  // ranks, no full batch, or a label outside the model's classes.
   ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
             const ImageTaskOptions& options);
 
@@ -53,9 +53,9 @@ class ImageTask : public TrainTask {
 
   UpdateShape begin_update(const Update& update) override;
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
-  // Sums: loss, right answers, pictures.
+  // Sums: loss, correct answers, images.
   Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
-  // eval_loss, and eval_accuracy as a share of 1.
+  // eval_loss, and eval_accuracy from 0 to 1.
   LogRecord metrics(const std::vector<double>& sums) const override;
 
   // Of this rank's training passes since the last call; waits for the device.
@@ -77,9 +77,9 @@ class ImageTask : public TrainTask {
   std::int64_t num_batches_ = 0;
 
   std::int64_t epoch_ = -1;
-  Batches batches_;  // pictures of this rank's, of the epoch
+  Batches batches_;  // this rank's images of the epoch
   std::unique_ptr<PrefetchLoader<ImageBatch>> loader_;
-  at::Tensor sums_;  // [3] double on the device: loss, right answers, pictures; read when somebody asks
+  at::Tensor sums_;  // [3] double on the device: loss, correct answers, images; read on demand
 };
 
 }  // namespace tessera

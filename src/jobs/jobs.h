@@ -1,7 +1,7 @@
 // The jobs of `tessera train`: each is one file pair of this folder and one line of the table in jobs.cc.
 //
-// A job has traits, which tell its settings (settings/job_traits.h), and opens: it reads the files that the settings
-// name and brings what the run (run_job.h) puts together.
+// A job has traits, which declare its settings (settings/job_traits.h), and can be opened: it then reads the files that
+// the settings name and provides the parts of a run (run_job.h).
 #pragma once
 
 #include <filesystem>
@@ -20,12 +20,12 @@
 
 namespace tessera {
 
-// A job with its model and data, on one rank. Every rank reads the same files and comes to the same result or refusal.
+// A job with its model and data, on one rank. Every rank reads the same files and gets the same result or refusal.
 class OpenJob {
  public:
   virtual ~OpenJob() = default;
 
-  // Those of the run, with what was left to it decided.
+  // The run's settings, with all open choices decided.
   virtual const TrainSettings& settings() const = 0;
   virtual TrainTask& task() = 0;
   virtual const SavedModel& saved_model() const = 0;
@@ -33,8 +33,8 @@ class OpenJob {
   virtual PlanReport memory_plan() const = 0;                  // of the run's largest pass
   virtual void announce(const StepPlan& plan) const = 0;       // rank 0 logs what is trained on what
 
-  // What a job adds to a run, on every rank: before the first update, a checkpoint having been read; after the model
-  // has been saved.
+  // What a job adds to a run, on every rank: before the first update, after a checkpoint is loaded; and after the model
+  // is saved.
   virtual void before_training(Trainer&, Console&, Listeners&) {}
   virtual void after_saving(Trainer&, Console&, Listeners&) {}
 };

@@ -22,17 +22,17 @@ constexpr const char* kWordsOfAllocators[] = {
     "bad_alloc",
 };
 
-// "rank 0, forward of unit h.2: no memory for 23.1 MiB" where c10 names a line of its source and a number of bytes.
+// "rank 0, forward of unit h.2: cannot allocate 23.1 MiB" instead of c10's source line and number of bytes.
 std::string without_source_line(const std::string& what) {
   constexpr std::string_view kBegin = "[enforce fail", kAsked = "you tried to allocate ";
   const std::size_t begin = what.find(kBegin), asked = what.find(kAsked);
   if (begin == std::string::npos || asked == std::string::npos || asked < begin) return what;
   const std::string number = what.substr(asked + kAsked.size());
   const auto num_bytes = parse_integer(number.substr(0, number.find(' ')));
-  return num_bytes ? fmt::format("{}no memory for {}", what.substr(0, begin), human_bytes(*num_bytes)) : what;
+  return num_bytes ? fmt::format("{}cannot allocate {}", what.substr(0, begin), human_bytes(*num_bytes)) : what;
 }
 
-// Of the address space, where somebody set a limit (ulimit -v).
+// The limit of the address space, if one is set (ulimit -v).
 std::optional<std::int64_t> address_space_bytes() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
@@ -64,12 +64,13 @@ bool is_out_of_memory(const std::exception& error) {
 std::string memory_text(const PlanReport& plan) {
   const PlanRow& row = plan.rows.front();
   const std::int64_t needed = row.plan.peak.total();
-  std::string text = fmt::format("the plan of a step ({}): {} at most, in {}: {}", row.strategy, human_bytes(needed),
-                                 row.plan.peak_moment, parts_text(row.plan.peak));
-  if (row.plan.host.total() > 0) text += fmt::format("; {} of the host", human_bytes(row.plan.host.total()));
+  std::string text = fmt::format("the memory plan of a step ({}): {} at the peak, in {}: {}", row.strategy,
+                                 human_bytes(needed), row.plan.peak_moment, parts_text(row.plan.peak));
+  if (row.plan.host.total() > 0) text += fmt::format("; {} of host memory", human_bytes(row.plan.host.total()));
   const std::optional<std::int64_t> limit = limit_of(plan);
-  if (limit) text += fmt::format("; this rank may count on {}", human_bytes(*limit));
-  // Where the plan would fit, others or what it does not know (the libraries, fragments) hold the rest: less will do.
+  if (limit) text += fmt::format("; this rank can use {}", human_bytes(*limit));
+  // If the plan should fit, other processes or memory that it does not know of (libraries, fragmentation) take the
+  // rest: advise what needs less.
   constexpr double kClearlyLess = 0.8;
   const auto less = static_cast<std::int64_t>(kClearlyLess * static_cast<double>(needed));
   const bool seemed_to_fit = !limit || needed <= *limit;
@@ -77,13 +78,13 @@ std::string memory_text(const PlanReport& plan) {
   const std::vector<MemoryAdvice> advice = advise(plan.model.units, plan.model.make_step, row.request, target);
   if (advice.empty()) {
     return text +
-           "\nno change of batch, checkpointing, strategy, type and offload is enough: use more ranks, or a "
-           "smaller model";
+           "\nno change of batch, checkpointing, strategy, type or offload is enough: use more ranks, or a smaller "
+           "model";
   }
-  text += seemed_to_fit ? "\nwhat needs clearly less:" : "\nwhat would fit:";
+  text += seemed_to_fit ? "\nchanges that need clearly less:" : "\nchanges that would fit:";
   for (const MemoryAdvice& each : advice) {
     text += fmt::format("\n  {}: {}", each.change, human_bytes(each.plan.peak.total()));
-    if (each.plan.host.total() > 0) text += fmt::format(", and {} of the host", human_bytes(each.plan.host.total()));
+    if (each.plan.host.total() > 0) text += fmt::format(", and {} of host memory", human_bytes(each.plan.host.total()));
   }
   return text;
 }
@@ -91,7 +92,7 @@ std::string memory_text(const PlanReport& plan) {
 void warn_of_too_large_a_plan(const World& world, const PlanReport& plan) {
   const std::optional<std::int64_t> limit = limit_of(plan);
   if (world.rank() != 0 || !limit || plan.rows.front().plan.peak.total() <= *limit) return;
-  log_warn("memory may not be enough: {}", memory_text(plan));
+  log_warn("this run may run out of memory: {}", memory_text(plan));
 }
 
 std::string message_without_memory(const std::exception& error) {

@@ -12,10 +12,10 @@
 namespace tessera {
 namespace {
 
-// What a rank may count on beside the tensors that it has already. Nothing: unknown.
+// The memory that a rank can use in addition to its current tensors. None: unknown.
 std::optional<std::int64_t> memory_left(const World& world) {
   const std::optional<std::int64_t> memory = memory_of_rank(world);
-  if (!memory || !world.device().is_cuda()) return memory;  // of a host it is what is left
+  if (!memory || !world.device().is_cuda()) return memory;  // on a host it is already what is left
   const auto stats = at::accelerator::getDeviceStats(world.device().index());
   constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
   return std::max<std::int64_t>(0, *memory - stats.allocated_bytes[kAll].current);
@@ -33,8 +33,8 @@ void announce_generation(World& world, Engine& engine) {
   if (keeps_whole(engine)) return;
   const bool is_whole = can_hold_whole(world, engine, memory_for_model(world));
   if (world.rank() != 0) return;
-  log_info("generation: {}", is_whole ? "every rank holds the whole model for the time"
-                                      : "the model does not fit whole, each token gathers it block by block");
+  log_info("generation: {}", is_whole ? "every rank holds the whole model meanwhile"
+                                      : "the whole model does not fit, so each token gathers it block by block");
 }
 
 std::vector<std::string> qa_answers(World& world, Engine& engine, const QaModel& model,

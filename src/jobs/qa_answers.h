@@ -11,10 +11,10 @@
 
 namespace tessera {
 
-// Rank 0 says how a model that is split between uses is held while it generates. Collective.
+// Rank 0 logs how a model that is sharded between uses is held while it generates. Collective.
 void announce_generation(World& world, Engine& engine);
 
-// One for each prompt, the same on every rank. The batches are as large as the rank's memory allows. Collective.
+// One answer per prompt, the same on every rank. The batches are as large as the rank's memory allows. Collective.
 std::vector<std::string> qa_answers(World& world, Engine& engine, const QaModel& model,
                                     const std::vector<QaPrompt>& prompts, std::int64_t max_new_tokens);
 

@@ -57,7 +57,7 @@ LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
     num_counted += std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget);
   }
   if (num_counted == 0) {
-    throw UsageError("not one token of the evaluation's rows counts for the loss: see --label_mode");
+    throw UsageError("no token of the evaluation rows counts for the loss: see --label_mode");
   }
   double sum = 0;
   for (const double of_batch : sums) sum += of_batch;

@@ -1,4 +1,4 @@
-// The loss of a language model on rows of tokens, spread over the ranks; nothing of the logits is kept.
+// The loss of a language model on rows of tokens, spread over the ranks; logits are not kept.
 //
 // Batch b has the same rows however many ranks there are, and goes to rank b modulo their number. The losses are added
 // in the order of the batches, so that any number of ranks gives the same bits.
@@ -21,7 +21,7 @@ PackedBatch on_device(PackedBatch batch, at::Device device);
 struct QaEvaluationOptions {
   int rank = 0, num_ranks = 1;
   at::Device device = at::kCPU;
-  std::int64_t batch_size = 1;  // rows of one rank
+  std::int64_t batch_size = 1;  // rows per rank
 };
 
 class QaEvaluation {
@@ -34,7 +34,7 @@ class QaEvaluation {
   // As TrainTask's, in evaluation mode and without gradients. Sums: the loss of each batch, 0 for those of other ranks.
   TrainTask::Totals evaluate(UnitRunner& runner,
                              const std::function<void(std::int64_t, std::int64_t)>& after_batch = {}) const;
-  // {'eval_loss': the mean over all counted targets}. Throws UsageError where there are none.
+  // {'eval_loss': the mean over all counted targets}. Throws UsageError if there are none.
   LogRecord metrics(const std::vector<double>& sums) const;
 
  private:

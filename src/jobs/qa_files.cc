@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TokenizerPlace {
-  fs::path path;                  // what Tokenizer::load takes
+  fs::path path;                  // what Tokenizer::load reads
   std::vector<FileToCopy> files;  // to be saved with the model
 };
 
@@ -71,7 +71,7 @@ TextDataSettings data_settings(const TrainSettings& settings, const std::string&
   return text;
 }
 
-// How the same rows are prompts: question and "Answer:" are whole, with room for the answer.
+// How the same rows become prompts: question and "Answer:" are whole, with room for the answer.
 TextDataSettings prompt_settings(const TrainSettings& settings, const QaModel& model, TextDataSettings text) {
   text.label_mode = LabelMode::kAnswer;
   const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
@@ -89,7 +89,7 @@ std::vector<SquadRow> rows_with_answers(const TextDataSettings& text, const std:
   const SquadFile file = parse_squad(bytes, text.file.string());
   if (std::none_of(file.rows.begin(), file.rows.end(), [](const SquadRow& row) { return !row.answers.empty(); })) {
     throw UsageError(
-        fmt::format("{}: not one of its {} rows has an answer to compare with; take a file with answers, or "
+        fmt::format("{}: none of its {} rows has an answer to compare with; use a file with answers, or "
                     "--predict_with_generate false",
                     text.file.string(), file.rows.size()));
   }
@@ -119,7 +119,7 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     origin = model.config_name;
   }
   const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
-  // What is not a text model is refused as such, before it is asked for a tokenizer.
+  // Anything but a text model is refused as such, before its tokenizer is looked up.
   std::shared_ptr<LanguageModel> made = config.is_null() ? nullptr : make();
   TokenizerPlace place = find_tokenizer(settings, folder, environment);
   Tokenizer tokenizer = Tokenizer::load(place.path);
@@ -154,7 +154,7 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
     opened.prompts = prompts_of(load_text_data(as_prompts, model.tokenizer, bytes).tokens, rows);
   } catch (const Error& error) {
     if (error.status() != ExitStatus::kUsage || as_prompts.max_length == text.max_length) throw;
-    throw UsageError(fmt::format("{} (of the model's positions --max_new_tokens {} leaves {} for question and answer)",
+    throw UsageError(fmt::format("{} (--max_new_tokens {} leaves {} of the model's positions for question and answer)",
                                  error.what(), settings.evaluation.max_new_tokens, as_prompts.max_length));
   }
   return opened;

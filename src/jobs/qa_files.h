@@ -1,6 +1,6 @@
-// What a question-answering job is made of: model, tokenizer, rows; read from the files that the settings name.
+// What a question-answering job needs: model, tokenizer and rows, read from the files that the settings name.
 //
-// Every rank reads the same files and comes to the same result or refusal.
+// Every rank reads the same files and gets the same result or refusal.
 #pragma once
 
 #include <filesystem>
@@ -32,23 +32,23 @@ struct QaModel {
   std::vector<std::int64_t> eos_ids;
 };
 
-// The config.json of a model that no folder gives: either of the two.
+// Makes the config.json of a model from scratch; one of the two is set.
 struct ScratchConfig {
   std::function<Json()> without_tokenizer{};
   std::function<Json(const Tokenizer&)> with_tokenizer{};
 };
 
-// Throws UsageError where a folder has no tokenizer, a config is not right, or a file is missing.
+// Throws UsageError if a folder has no tokenizer, a config is invalid, or a file is missing.
 QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, const ScratchConfig& scratch = {});
 
 SavedModel saved_model_of(const QaModel& model);
 
 struct QaEvaluationData {
   TextData text;
-  std::vector<QaPrompt> prompts;  // of the same rows; empty where nothing is to be generated
+  std::vector<QaPrompt> prompts;  // of the same rows; empty if nothing is generated
 };
 
-// The rows of the validation file. Throws UsageError where answers are to be compared and not one row has any.
+// The rows of the validation file. Throws UsageError if answers are compared and no row has any.
 QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
                                     const Environment& environment);
 
@@ -60,7 +60,7 @@ struct QaData {
 
 QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment);
 
-// The engine's first values: the file's, or fresh ones that depend on the seed alone.
+// The engine's initial values: the file's, or fresh ones that depend on the seed alone.
 class FirstValues {
  public:
   FirstValues(const QaModel& model, std::uint64_t seed);

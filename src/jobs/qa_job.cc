@@ -72,13 +72,14 @@ class QaJob : public OpenJob {
              settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
     const std::int64_t asked = settings_.model.vocab_size;
     if (asked > 0 && model_.model->vocab_size() > asked) {
-      log_info("the vocabulary is the tokenizer's, {}: larger than --vocab_size {}", model_.model->vocab_size(), asked);
+      log_info("using the tokenizer's vocabulary of {}, which is larger than --vocab_size {}",
+               model_.model->vocab_size(), asked);
     }
     const std::string warning = warning_of(label_mode_of(settings_.data.label_mode));
     if (!warning.empty()) log_warn("{}", warning);
   }
 
-  // Where exact match or F1 says which model is the best, every evaluation needs them.
+  // If exact match or F1 decides which model is the best, every evaluation needs them.
   void before_training(Trainer& trainer, Console&, Listeners&) override {
     if (!judges_by_answers(settings_)) return;
     trainer.add_metrics([this, &trainer] {

@@ -1,4 +1,4 @@
-// What the question-answering jobs share: settings, data, the run itself. Their own files bring the model.
+// What the question-answering jobs share: settings, data, the run itself. Their own files provide the model.
 #pragma once
 
 #include "jobs/jobs.h"
@@ -8,7 +8,7 @@ namespace tessera {
 
 // Without name, summary, model and the presets that differ.
 JobTraits qa_traits();
-// Throws UsageError where a file that every one of them needs is missing.
+// Throws UsageError if a file that all of them need is missing.
 void check_qa_files(const TrainSettings& settings);
 
 std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,

@@ -29,8 +29,7 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
     for (const std::int32_t id : tokens.ids(row)) {
       if (id >= 0 && id < model.vocab_size()) continue;
       throw UsageError(
-          fmt::format("{}, row {}: token {} is beyond the model's vocabulary of {}: tokenizer and model do not belong "
-                      "together",
+          fmt::format("{}, row {}: token {} is beyond the model's vocabulary of {}: tokenizer and model do not match",
                       what, row, id, model.vocab_size()));
     }
     for (const std::int32_t id : tokens.targets(row)) {
@@ -60,8 +59,8 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
   num_batches_ = std::ssize(batches_of(0, options_.rank));
   if (num_batches_ == 0) {
     throw UsageError(
-        fmt::format("{} training rows make no whole batch of {} rows on each of {} ranks, and "
-                    "--dataloader_drop_last leaves out what is not whole: take a smaller batch",
+        fmt::format("{} training rows do not fill a batch of {} rows on each of {} ranks, and --dataloader_drop_last "
+                    "drops partial batches: use a smaller batch",
                     training_.size(), options_.batch_size, options_.num_ranks));
   }
 }
@@ -100,7 +99,7 @@ TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
                      end = pass_of(update.first_batch + update.num_batches - 1) + 1;
   if (!loader_ || loader_->position() != first) {
     loader_.reset();
-    // `new` of what the function returns: a loader cannot be moved.
+    // `new` takes the function's result directly: a loader cannot be moved.
     loader_.reset(new PrefetchLoader<PackedBatch>(text_loader(
         training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead})));
   }

@@ -1,7 +1,8 @@
 // bloom-qa and gpt-qa: a language model on rows of tokens.
 //
 // The order of the rows is Hugging Face's: one permutation for all ranks by data seed and epoch, batch i to rank i
-// modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without asking.
+// modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without
+// communication.
 #pragma once
 
 #include <memory>
@@ -19,22 +20,22 @@ namespace tessera {
 struct QaTaskOptions {
   int rank = 0, num_ranks = 1;
   at::Device device = at::kCPU;
-  std::int64_t batch_size = 1, eval_batch_size = 1;  // rows of one rank and micro-step
+  std::int64_t batch_size = 1, eval_batch_size = 1;  // rows per rank and micro-step
   std::int64_t accumulation = 1;
-  bool merges = false;  // the micro-steps of an update are one pass
+  bool merges = false;  // the micro-steps of an update run as one pass
   bool shuffles = true, drops_last = false;
   std::uint64_t data_seed = 0;
   int num_workers = 0;
-  std::int64_t num_ahead = 1;  // passes that workers prepare
+  std::int64_t num_ahead = 1;  // passes that workers prepare ahead
 };
 
-// Throws UsageError naming row, id and vocabulary where a token is none of the model's. `what` is what messages call
-// the rows: a file's name.
+// Throws UsageError naming row, id and vocabulary if a token is outside the model's vocabulary. `what` is what messages
+// call the rows: a file's name.
 void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what);
 
 class QaTask : public TrainTask {
  public:
-  // `evaluation` may be null. Throws UsageError where there are fewer rows than ranks, or no whole batch.
+  // `evaluation` may be null. Throws UsageError if there are fewer rows than ranks, or no full batch.
   QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
          const QaTaskOptions& options);
 
@@ -64,7 +65,7 @@ class QaTask : public TrainTask {
   std::int64_t num_batches_ = 0;
 
   std::int64_t epoch_ = -1;
-  Batches passes_;                             // rows of this rank's, of the epoch
+  Batches passes_;                             // this rank's rows of the epoch
   std::vector<std::int64_t> counted_of_pass_;  // over all ranks
   std::unique_ptr<PrefetchLoader<PackedBatch>> loader_;
 };

@@ -45,16 +45,16 @@ void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
       .help("report rank 0's own metrics, not those of all ranks");
 }
 
-// The settings with what was left to the run decided.
+// The settings with all open choices decided.
 TrainSettings decided(TrainSettings settings, const World& world, const Schema& schema) {
   PrecisionSettings& precision = settings.precision;
   if (precision.half_on_gpu && world.device().is_cuda()) precision.compute = NumberType::kFloat16;
   MergeAccumulation& merge = settings.loop.merge_accumulation;
   if (merge == MergeAccumulation::kOn) {
-    throw UsageError(fmt::format(
-        "{}: batch norm would see the pictures of several micro-steps as one batch, which is another model; "
-        "use off, or a larger --batch_size",
-        shown(schema, "merge_accumulation")));
+    throw UsageError(
+        fmt::format("{}: batch norm would see the images of several micro-steps as one batch, which is a different "
+                    "model; use off, or a larger --batch_size",
+                    shown(schema, "merge_accumulation")));
   }
   merge = MergeAccumulation::kOff;
   return settings;
@@ -78,7 +78,7 @@ ImageTaskOptions image_task_options(const TrainSettings& settings, const World& 
   return options;
 }
 
-// Whether something is to be evaluated; where that was asked for and there is nothing, UsageError.
+// Whether to evaluate. Throws UsageError if an evaluation is requested but there is nothing to evaluate on.
 bool evaluates(const TrainSettings& settings, const Schema& schema) {
   const bool wants =
       settings.flow.evaluation != Interval::kNo || settings.evaluation.on_start || settings.evaluation.at_end;
@@ -93,10 +93,10 @@ bool evaluates(const TrainSettings& settings, const Schema& schema) {
   return false;
 }
 
-// Gives each epoch its line and its metrics.
+// Prints each epoch's line and reports its metrics.
 class EpochReporter {
  public:
-  // All must outlive it; the first epoch begins now.
+  // All must outlive it; the first epoch starts now.
   EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
                 Listeners& listeners)
       : world_(world),
@@ -112,7 +112,7 @@ class EpochReporter {
     const ImageSums own = task_.take_training_sums();
     const std::vector<std::vector<double>> by_rank = gather_numbers(world_, {own.loss, own.num_right, own.num_images});
     const double now = steady_seconds();
-    ImageSums sums;  // of those ranks that the metrics are of
+    ImageSums sums;  // of the ranks that the metrics cover
     double num_images = 0;
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
       num_images += by_rank[rank][2];
@@ -135,7 +135,7 @@ class EpochReporter {
   }
 
  private:
-  // Of the last evaluation within the epoch; without one there is no number.
+  // From the last evaluation within the epoch; without one there is no number.
   void add_validation(EpochResult& result) const {
     result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
     const std::vector<LogRecord>& history = trainer_.state().history;
@@ -190,8 +190,7 @@ class ImageJob : public OpenJob {
     }
     if (num_eval == 0) log_info("there will be no evaluation");
     if (model_.model->num_classes() > data_.training->num_classes()) {
-      log_info("the model knows {} classes, the data has {}", model_.model->num_classes(),
-               data_.training->num_classes());
+      log_info("the model has {} classes, the data has {}", model_.model->num_classes(), data_.training->num_classes());
     }
   }
 
@@ -244,7 +243,7 @@ const JobTraits& resnet_tinyimagenet_traits() {
       .declare_model = declare_resnet,
       .declare_data = declare_images,
       .declare_evaluation = declare_image_metrics,
-      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder tells
+      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
       .resolve = {},
       .check =
           [](const Schema&, const DeclaredSettings& s, bool needs_data) {

@@ -37,13 +37,13 @@ void start(World& world, const LoadedTrainSettings& run) {
   prepare_output_folder(world, run.settings.output.output_dir);
 }
 
-// For --dry_run: what a run would find out before its first step, but for what takes its memory.
+// For --dry_run: what a run does before its first step, except allocating its memory.
 void check_run(World& world, OpenJob& job, const std::optional<fs::path>& checkpoint, const StepPlan& steps) {
   if (checkpoint) check_resumable(read_checkpoint_state(*checkpoint), steps);
   const std::string text = plan_text(job.memory_plan());
   if (world.rank() != 0) return;
   if (!has_planned_units(job.task().model(), job.settings().wrap)) {
-    log_warn("the memory shown is that of --wrap blocks, which this run does not have");
+    log_warn("the memory shown is for --wrap blocks, which this run does not use");
   }
   print_out(text);
 }
@@ -53,7 +53,7 @@ void warn_of_memory(World& world, OpenJob& job) {
   try {
     warn_of_too_large_a_plan(world, job.memory_plan());
   } catch (const std::exception& error) {
-    log_debug("no memory plan: {}", error.what());  // advice, no more; what is wrong the run will find
+    log_debug("no memory plan: {}", error.what());  // only advice; if something is wrong, the run itself reports it
   }
 }
 
@@ -104,7 +104,7 @@ class Training {
   }
 
  private:
-  // Of the run that is resumed.
+  // Of the resumed run.
   RunHistory history(const std::optional<fs::path>& checkpoint) const {
     RunHistory history{state_.history, std::nullopt};
     if (checkpoint && is_in_folder(*checkpoint, job_.settings().output.output_dir))
@@ -112,26 +112,25 @@ class Training {
     return history;
   }
 
-  // What follows the last step. A signal during the answers ends the process as it always does: the model is saved.
+  // What follows the last step. A signal during the answers ends the process as usual: the model is already saved.
   std::string finish(std::optional<StopSignals>& signals) {
     save_result();
     const int signal = signal_of_any_rank(world_);
     signals.reset();
     if (signal == 0) job_.after_saving(trainer_, console_, listeners_);
     return signal == 0 ? ""
-                       : fmt::format("{}: the model was saved, and what would have followed was skipped",
-                                     stop_signal_name(signal));
+                       : fmt::format("{}: the model was saved, and the rest was skipped", stop_signal_name(signal));
   }
 
-  // The best model, where that is asked for, and the model's folder.
+  // Loads the best model, if requested, and writes the model's folder.
   void save_result() {
     Engine& engine = trainer_.step().engine();
     if (job_.settings().evaluation.load_best_model_at_end) {
       const std::optional<fs::path> best = keeper_.best();
       if (best) load_checkpoint_weights(world_, engine, job_.saved_model(), *best);
-      if (world_.rank() == 0 && best) log_info("the best model is that of {}", best->string());
+      if (world_.rank() == 0 && best) log_info("the best model is from {}", best->string());
       if (world_.rank() == 0 && !best) {
-        log_warn("load_best_model_at_end: the best evaluation was not saved; the last model stays");
+        log_warn("load_best_model_at_end: the best model was not saved; the last one stays");
       }
     }
     const std::string& output_dir = job_.settings().output.output_dir;
@@ -146,9 +145,9 @@ class Training {
     const RunMoment at = trainer_.now();
     const std::string what = fmt::format("{}: stopped after step {} of {}", stop_signal_name(trainer_.stop_signal()),
                                          at.step, at.total_steps);
-    if (!trainer_.is_saved()) return what + "; nothing was saved, as --save_strategy no says";
+    if (!trainer_.is_saved()) return what + "; nothing was saved, because of --save_strategy no";
     if (job_.settings().output.save_only_model) {
-      return what + "; only its model was saved, as --save_only_model says: it cannot be resumed";
+      return what + "; only the model was saved, because of --save_only_model: the run cannot be resumed";
     }
     return what + "; --resume_from_checkpoint true resumes it";
   }
@@ -183,7 +182,7 @@ int run_job(World& world, const LoadedTrainSettings& run) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);
   }
-  // Here, where what the run held has been freed.
+  // Thrown here, after the run's memory has been freed.
   throw out_of_memory_error(out_of_memory, [&] { return job->memory_plan(); });
 }
 

@@ -61,7 +61,7 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
                    settings.loop.accumulation > 1 && !merges};
   options.num_moments = static_cast<int>(optimizer.optimizer->states(optimizer.numbers).size());
   options.num_ranks = world.size();
-  // Nodes may be of different sizes where nothing is spread over one alone.
+  // Nodes may have different sizes if nothing is sharded within a single node.
   const bool by_node = placement_of(step.spread).needs_equal_nodes() && world.num_nodes() > 1;
   options.ranks_per_node = by_node ? ranks_of_this_node(world) : 0;
   options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);

@@ -116,7 +116,7 @@ std::string normalize_answer(std::string_view answer) {
 }
 
 AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers) {
-  if (gold_answers.empty()) throw Error("an answer cannot be scored: there is no gold answer to hold it against");
+  if (gold_answers.empty()) throw Error("an answer cannot be scored: there is no gold answer to compare it with");
   const std::vector<std::string> predicted = words_of(prediction);
   AnswerScore best;
   for (const std::string& gold : gold_answers) {

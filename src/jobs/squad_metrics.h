@@ -1,7 +1,7 @@
 // Exact match and F1 of answers, as the official SQuAD script computes them: the best over all gold answers.
 //
 // Answers are normalised first: lower case, no ASCII punctuation, no articles (a, an, the), one space between words.
-// Where one side normalises to nothing both scores are 1 if the other does too and 0 if not (the script of SQuAD 2.0).
+// If one side normalises to nothing, both scores are 1 if the other does too, otherwise 0 (the script of SQuAD 2.0).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// Text that is not UTF-8 is read with U+FFFD in place of what is not.
+// Bytes that are not UTF-8 are read as U+FFFD.
 std::string normalize_answer(std::string_view answer);
 
 struct AnswerScore {
@@ -31,7 +31,7 @@ class SquadMetrics {
   void add(const SquadMetrics& other);
 
   std::int64_t num_answers() const { return num_answers_; }
-  double exact_match() const { return mean(exact_sum_); }  // 0 where there is no answer
+  double exact_match() const { return mean(exact_sum_); }  // 0 if there is no answer
   double f1() const { return mean(f1_sum_); }
   LogRecord record() const { return {{"exact_match", exact_match()}, {"f1", f1()}}; }
 

@@ -23,13 +23,13 @@ struct Account {
 
 Account all_threads;
 
-// Never freed: what a thread took may be given back after its end.
+// Never freed: what a thread allocated may be freed after the thread ends.
 Account& account_of_thread() {
   thread_local Account* const own = new Account;
   return *own;
 }
 
-// What was asked for, and by whom, stands before the data, one cache line ahead so that the data stays aligned.
+// The size and the allocating thread are stored before the data, one cache line ahead so that the data stays aligned.
 struct Header {
   std::int64_t size;
   Account* account;

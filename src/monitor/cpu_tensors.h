@@ -1,5 +1,4 @@
-// How many bytes of tensors are alive on the CPU, to the byte: the process's resident memory says nothing, since freed
-// pages stay.
+// Counts the bytes of live CPU tensors exactly. The process's resident memory cannot tell: freed pages stay resident.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ std::int64_t live_cpu_bytes();
 std::int64_t peak_cpu_bytes();  // since the start or the last reset
 void reset_peak_cpu_bytes();    // to what is alive now
 
-// The same of what the calling thread has taken, whoever gives it back: of one rank, where ranks are threads.
+// The same for what the calling thread allocated, whichever thread frees it: for one rank, if ranks are threads.
 std::int64_t live_cpu_bytes_of_thread();
 std::int64_t peak_cpu_bytes_of_thread();
 void reset_peak_cpu_bytes_of_thread();

@@ -1,4 +1,4 @@
-// Stands for NVIDIA's library in nvml_test.cc: one GPU, at one address.
+// Stands in for NVIDIA's library in nvml_test.cc: one GPU, at one address.
 #include <cstring>
 
 extern "C" {

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty where it cannot be read. Not core/file.h's, which throws; nor a stream's buffer, which throws when the kernel
-// answers a read with an error (the speed of an interface that is down, a folder).
+// Empty if it cannot be read. core/file.h's function throws, and so does a stream's buffer if the kernel answers a read
+// with an error (the speed of an interface that is down, a folder).
 std::string read_text(const fs::path& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
   std::string text;
@@ -44,8 +44,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// The folders whose limits hold for this process, its own first. In a container the path of /proc/self/cgroup is the
-// host's and the root of the file system is ours: folders that are not there are skipped, the root is always last.
+// The folders whose limits apply to this process, its own first. In a container the path of /proc/self/cgroup is the
+// host's and the root of the file system is ours: missing folders are skipped, and the root is always last.
 std::vector<fs::path> cgroup_folders(const fs::path& root, std::string_view controller) {
   const auto path = parse_cgroup_path(read_text(root / "proc/self/cgroup"), controller);
   if (!path) return {};
@@ -76,7 +76,7 @@ void apply_memory_limits(const std::vector<fs::path>& folders, const CgroupFiles
     lower(memory.cgroup_limit_bytes, *limit);
     const std::string usage_text = read_text(folder / files.usage);
     const auto usage = parse_integer(trim(usage_text));
-    // Pages of files that nobody used of late are given back before anybody is killed.
+    // The kernel reclaims inactive file pages before it kills a process.
     const auto reclaimable = parse_stat(read_text(folder / "memory.stat"), files.inactive_file);
     if (usage) {
       const std::int64_t used = std::max<std::int64_t>(0, *usage - reclaimable.value_or(0));

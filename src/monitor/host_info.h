@@ -1,6 +1,6 @@
-// This host, as `tessera env` shows it and as comm-test asks it for memory: read from /proc, /sys and the cgroups.
+// This host, as `tessera env` shows it and as comm-test checks its memory: read from /proc, /sys and the cgroups.
 //
-// Nothing here throws: what cannot be read is empty, which is shown as 'unknown'. No process is run.
+// Nothing here throws: what cannot be read is empty, which is shown as 'unknown'. No process is started.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace tessera {
 struct CpuInfo {
   std::optional<std::string> model;
   int num_processors = 0;       // of the host, hyperthreads counted; 0: unknown
-  std::optional<double> quota;  // cores' worth of time that the cgroup allows
+  std::optional<double> quota;  // CPU time that the cgroup allows, in cores
 };
 
 struct MemoryInfo {
   std::optional<std::int64_t> total_bytes, available_bytes;          // of the host
-  std::optional<std::int64_t> cgroup_limit_bytes;                    // the lowest of the cgroup and those above it
+  std::optional<std::int64_t> cgroup_limit_bytes;                    // the lowest of the cgroup and its parents
   std::optional<std::int64_t> cgroup_available_bytes;                // what is left of it; file cache counts as free
   std::optional<std::int64_t> shm_total_bytes, shm_available_bytes;  // /dev/shm
 
-  // What this process could allocate now, by both; nothing: unknown.
+  // What this process could allocate now within both limits; none: unknown.
   std::optional<std::int64_t> usable_bytes() const;
 };
 
@@ -43,7 +43,7 @@ struct HostInfo {
   int num_nvidia_devices = 0;  // on the PCI bus, whether or not a driver serves them
 };
 
-// `root` stands for / in tests.
+// `root` replaces / in tests.
 HostInfo read_host_info(const std::filesystem::path& root = "/");
 CpuInfo read_cpu_info(const std::filesystem::path& root = "/");
 MemoryInfo read_memory_info(const std::filesystem::path& root = "/");

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
-// NCCL's shared-memory transport takes about this much a rank; 64 MiB in all is Docker's preset.
+// NCCL's shared-memory transport uses about this much per rank; Docker's default is 64 MiB in all.
 constexpr std::int64_t kShmPerRank = 32 * kMiB;
 constexpr std::int64_t kDockerShm = 64 * kMiB;
 
@@ -29,7 +29,7 @@ const std::string* variable(const MachineFacts& facts, const std::string& name) 
   return found == facts.variables.end() ? nullptr : &found->second;
 }
 
-// For messages; the value is a stranger's.
+// For messages; the value is untrusted.
 std::string assignment(const std::string& name, const std::string& value) {
   return fmt::format("{}={}", name, printable(value));
 }
@@ -40,7 +40,7 @@ void check_gpus(const MachineFacts& facts, Problems& problems) {
     if (facts.num_ranks_here > num_gpus) {
       problems.push_back(
           {fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(num_gpus, "GPU")),
-           "NCCL refuses that: start one rank a GPU, or use --backend mpi"});
+           "NCCL refuses that: start one rank per GPU, or use --backend mpi"});
     }
     return;
   }
@@ -54,7 +54,7 @@ void check_gpus(const MachineFacts& facts, Problems& problems) {
                         "(docker run --gpus all)"});
   } else {
     problems.push_back(
-        {"no GPU: CPU flavour", facts.no_gpu_reason.empty() ? "ranks talk by MPI" : facts.no_gpu_reason});
+        {"no GPU: CPU flavour", facts.no_gpu_reason.empty() ? "ranks communicate through MPI" : facts.no_gpu_reason});
   }
   if (facts.torch_has_cuda && facts.has_cuda_flavour && !facts.has_nvidia_driver) {
     problems.push_back({"torch and this build can use CUDA, but there is no driver",
@@ -66,25 +66,25 @@ void check_cores(const MachineFacts& facts, Problems& problems) {
   const int cores = usable_cores(facts);
   if (facts.num_ranks_here > cores && facts.gpus.empty()) {
     problems.push_back({fmt::format("{} would share {}", counted(facts.num_ranks_here, "rank"), counted(cores, "core")),
-                        fmt::format("they take turns and are not pinned ({}); start at most {} for speed",
+                        fmt::format("they take turns on the cores and are not pinned ({}); for speed, start at most {}",
                                     facts.num_ranks_source, cores)});
   }
   if (facts.host.cpu.quota && facts.num_usable_processors > 0 &&
       std::ceil(*facts.host.cpu.quota) < facts.num_usable_processors) {
-    problems.push_back({fmt::format("the cgroup allows the time of {:g} cores, though {} processors are visible",
+    problems.push_back({fmt::format("the cgroup allows the CPU time of {:g} cores, but {} processors are visible",
                                     *facts.host.cpu.quota, facts.num_usable_processors),
-                        "count ranks and threads by the former"});
+                        "choose the number of ranks and threads by the cgroup's limit"});
   }
   const std::string* threads = variable(facts, "OMP_NUM_THREADS");
   if (threads == nullptr) return;
   const auto number = parse_integer(std::string(trim(threads->substr(0, threads->find(',')))));
   if (!number || *number < 1) {
-    problems.push_back({fmt::format("{} is no number of threads", assignment("OMP_NUM_THREADS", *threads)),
+    problems.push_back({fmt::format("{} is not a number of threads", assignment("OMP_NUM_THREADS", *threads)),
                         "give a whole number of at least 1, or unset it"});
   } else if (const long long total = *number * std::max(1, facts.num_ranks_here); *number > 1 && total > cores) {
     problems.push_back({fmt::format("OMP_NUM_THREADS={} with {} is {} threads on {}", *number,
                                     counted(std::max(1, facts.num_ranks_here), "rank"), total, counted(cores, "core")),
-                        "threads that share a core slow each other down; unset it and Tessera divides the cores"});
+                        "threads that share a core slow each other down; unset it, and Tessera divides the cores"});
   }
 }
 
@@ -98,12 +98,12 @@ void check_memory(const MachineFacts& facts, Problems& problems) {
   }
   const std::int64_t need = std::max(kDockerShm, kShmPerRank * facts.num_ranks_here);
   if (!memory.shm_total_bytes) {
-    problems.push_back({"there is no /dev/shm", "ranks of one host talk through it: mount a tmpfs there"});
+    problems.push_back({"there is no /dev/shm", "ranks on one host communicate through it: mount a tmpfs there"});
   } else if (*memory.shm_total_bytes <= kDockerShm || memory.shm_available_bytes.value_or(0) < need) {
     problems.push_back(
         {fmt::format("/dev/shm is small: {} of {} free", human_bytes(memory.shm_available_bytes.value_or(0)),
                      human_bytes(*memory.shm_total_bytes)),
-         "ranks of one host talk through it: docker run --shm-size=1g, or mount a larger tmpfs"});
+         "ranks on one host communicate through it: use docker run --shm-size=1g, or mount a larger tmpfs"});
   }
 }
 
@@ -118,27 +118,28 @@ void check_interfaces(const MachineFacts& facts, Problems& problems) {
     const bool excludes = pattern->starts_with('^');
     const std::string given = assignment("NCCL_SOCKET_IFNAME", *pattern);
     if (excludes && select_names(*pattern, all).empty()) {
-      problems.push_back({fmt::format("{} leaves no interface here", given), fmt::format("there are {}", here)});
+      problems.push_back({fmt::format("{} excludes every interface here", given), fmt::format("available: {}", here)});
     } else if (!excludes && select_names(*pattern, all).empty()) {
-      problems.push_back({fmt::format("{} names no interface here", given),
-                          fmt::format("there are {}; name one that the other nodes reach, or unset it", here)});
+      problems.push_back({fmt::format("{} matches no interface here", given),
+                          fmt::format("available: {}; name one that the other nodes can reach, or unset it", here)});
     } else if (select_names(*pattern, up).empty()) {
-      problems.push_back({fmt::format("{} names interfaces that are down", given),
-                          fmt::format("up are {}", up.empty() ? "none" : join(up, ", "))});
+      problems.push_back({fmt::format("{} matches only interfaces that are down", given),
+                          fmt::format("interfaces that are up: {}", up.empty() ? "none" : join(up, ", "))});
     }
   }
   if (const std::string* pattern = variable(facts, "NCCL_IB_HCA");
       pattern != nullptr && select_names(*pattern, facts.host.infiniband_devices).empty()) {
     const auto& devices = facts.host.infiniband_devices;
-    problems.push_back({fmt::format("{} names no InfiniBand device here", assignment("NCCL_IB_HCA", *pattern)),
-                        devices.empty() ? "there is none: NCCL will use sockets" : "there are " + join(devices, ", ")});
+    problems.push_back(
+        {fmt::format("{} matches no InfiniBand device here", assignment("NCCL_IB_HCA", *pattern)),
+         devices.empty() ? "there is none: NCCL will use sockets" : "available: " + join(devices, ", ")});
   }
 }
 
 void check_start(const MachineFacts& facts, Problems& problems) {
   if (!facts.rank_mistake.empty()) {
     const bool has_size_alone = facts.rank_variables.contains("WORLD_SIZE") && !facts.rank_variables.contains("RANK");
-    problems.push_back({"the rank variables cannot be right",
+    problems.push_back({"the rank variables are invalid",
                         facts.rank_mistake + (has_size_alone ? " (`tessera launch` ignores it)" : "")});
   }
   if (!facts.slurm_mistake.empty()) problems.push_back({"Slurm's node list cannot be read", facts.slurm_mistake});
@@ -151,20 +152,19 @@ void check_start(const MachineFacts& facts, Problems& problems) {
   const std::string* port = variable(facts, "MASTER_PORT");
   const bool is_told = facts.rank_mistake.find("MASTER_PORT=") != std::string::npos;
   if (port != nullptr && !port->empty() && !is_port(*port) && !is_told) {
-    problems.push_back({fmt::format("{} is no port", assignment("MASTER_PORT", *port)),
+    problems.push_back({fmt::format("{} is not a port", assignment("MASTER_PORT", *port)),
                         "give a number from 1 to 65535 that is free on the master's host, or unset it"});
   }
   if (facts.mpirun_path.empty()) {
-    problems.push_back(
-        {"no mpirun in PATH",
-         "CPU ranks are started by it: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
+    problems.push_back({"no mpirun in PATH",
+                        "it starts CPU ranks: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
   }
 }
 
 void check_variables(const MachineFacts& facts, Problems& problems) {
   for (const auto& [name, meant] : facts.misspelt_variables) {
     problems.push_back(
-        {fmt::format("nothing is known to read {}", printable(name)), fmt::format("did you mean {}?", meant)});
+        {fmt::format("no known program reads {}", printable(name)), fmt::format("did you mean {}?", meant)});
   }
   if (const std::string* devices = variable(facts, "CUDA_VISIBLE_DEVICES")) {
     const std::string given = assignment("CUDA_VISIBLE_DEVICES", *devices);
@@ -176,7 +176,7 @@ void check_variables(const MachineFacts& facts, Problems& problems) {
     }
   }
   if (const std::string* log = variable(facts, "TESSERA_LOG"); log != nullptr && !log_spec_mistake(*log).empty()) {
-    problems.push_back({fmt::format("{} is no level of the log", assignment("TESSERA_LOG", *log)),
+    problems.push_back({fmt::format("{} is not a log level", assignment("TESSERA_LOG", *log)),
                         "every other command refuses it: " + printable(log_spec_mistake(*log), 400)});
   }
 }

@@ -1,4 +1,4 @@
-// What `tessera env` knows of a machine, and what it advises: facts in, problems out, nothing is asked of the system.
+// What `tessera env` knows about a machine, and what it advises: facts in, problems out, no access to the system.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,13 @@ struct GpuFacts {
   std::vector<bool> can_access;  // by index of the other GPU
 };
 
-// Empty texts: unknown or not there.
+// Empty strings: unknown or absent.
 struct MachineFacts {
   HostInfo host;
   int num_usable_processors = 0, num_usable_cores = 0;  // by the affinity mask; 0: unknown
 
   std::string tessera_version, torch_version;
-  bool torch_has_cuda = false;     // libtorch_cuda.so lies beside libtorch_cpu.so
+  bool torch_has_cuda = false;     // libtorch_cuda.so is next to libtorch_cpu.so
   bool has_nvidia_driver = false;  // /dev/nvidiactl
   bool has_cuda_flavour = false;   // libtessera_cuda.so was built
   std::string no_gpu_reason;
@@ -38,11 +38,11 @@ struct MachineFacts {
   std::string rank_meaning;  // "rank 0 of 4 (Open MPI)"
   std::string rank_mistake;  // the contradiction
 
-  Variables variables;              // those that Tessera, torch, NCCL and MPI heed; only those that are set
+  Variables variables;              // those that are set and that Tessera, torch, NCCL or MPI read
   Variables misspelt_variables;     // as set -> as meant
-  std::string master_addr_mistake;  // why MASTER_ADDR leads nowhere
+  std::string master_addr_mistake;  // why MASTER_ADDR cannot be resolved
 
-  int num_ranks_here = 0;        // ranks that this host would get; 0: nobody said
+  int num_ranks_here = 0;        // ranks that this host would get; 0: not given
   std::string num_ranks_source;  // "--nproc_per_node", "Slurm"
 };
 
@@ -53,7 +53,7 @@ struct Problem {
 
 std::vector<Problem> find_problems(const MachineFacts& facts);
 
-// Processors that this process may use, with the cgroup's quota, in whole cores; at least 1.
+// Whole cores that this process may use, within the cgroup's quota; at least 1.
 int usable_cores(const MachineFacts& facts);
 
 }  // namespace tessera

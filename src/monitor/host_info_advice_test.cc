@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-// A machine with nothing to complain of: one GPU, eight cores.
+// A machine without problems: one GPU, eight cores.
 MachineFacts sound_machine() {
   MachineFacts facts;
   facts.host.cpu.num_processors = 8;
@@ -65,7 +65,7 @@ TEST(Advice, RanksThatShareAreNamed) {
   EXPECT_EQ(usable_cores(facts), 2);
   facts.num_ranks_here = 3;
   EXPECT_EQ(found(facts), (Texts{"no GPU: CPU flavour", "3 ranks would share 2 cores",
-                                 "the cgroup allows the time of 1.5 cores, though 8 processors are visible"}));
+                                 "the cgroup allows the CPU time of 1.5 cores, but 8 processors are visible"}));
 }
 
 TEST(Advice, ThreadsThatShareAreNamed) {
@@ -75,7 +75,7 @@ TEST(Advice, ThreadsThatShareAreNamed) {
   facts.variables["OMP_NUM_THREADS"] = "9";
   EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=9 with 1 rank is 9 threads on 8 cores"});
   facts.variables["OMP_NUM_THREADS"] = "all";
-  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=all is no number of threads"});
+  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=all is not a number of threads"});
   facts.variables["OMP_NUM_THREADS"] = "4,2";  // nested levels: the first is ours
   EXPECT_EQ(found(facts), Texts{});
   facts.variables["OMP_NUM_THREADS"] = "1";  // cannot be less
@@ -100,18 +100,18 @@ TEST(Advice, InterfacesThatAreNotHereAreNamed) {
     EXPECT_EQ(found(facts), Texts{}) << good;
   }
   facts.variables["NCCL_SOCKET_IFNAME"] = "ib0";
-  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib0 names no interface here"});
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib0 matches no interface here"});
   EXPECT_EQ(find_problems(facts).front().advice,
-            "there are lo, eth0, ib1; name one that the other nodes reach, or unset it");
+            "available: lo, eth0, ib1; name one that the other nodes can reach, or unset it");
   facts.variables["NCCL_SOCKET_IFNAME"] = "=eth";
-  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME==eth names no interface here"});
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME==eth matches no interface here"});
   facts.variables["NCCL_SOCKET_IFNAME"] = "^lo,eth,ib";
-  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=^lo,eth,ib leaves no interface here"});
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=^lo,eth,ib excludes every interface here"});
   facts.variables["NCCL_SOCKET_IFNAME"] = "ib";
-  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib names interfaces that are down"});
+  EXPECT_EQ(found(facts), Texts{"NCCL_SOCKET_IFNAME=ib matches only interfaces that are down"});
   facts.variables.clear();
   facts.variables["NCCL_IB_HCA"] = "mlx5";
-  EXPECT_EQ(found(facts), Texts{"NCCL_IB_HCA=mlx5 names no InfiniBand device here"});
+  EXPECT_EQ(found(facts), Texts{"NCCL_IB_HCA=mlx5 matches no InfiniBand device here"});
   facts.host.infiniband_devices = {"mlx5_0"};
   EXPECT_EQ(found(facts), Texts{});
 }
@@ -124,7 +124,7 @@ TEST(Advice, MistakesOfTheEnvironmentAreNamed) {
   facts.master_addr_mistake = "Name or service not known";
   facts.mpirun_path.clear();
   EXPECT_EQ(found(facts),
-            (Texts{"the rank variables cannot be right", "Slurm's node list cannot be read",
+            (Texts{"the rank variables are invalid", "Slurm's node list cannot be read",
                    "MASTER_ADDR=nowhere cannot be resolved: Name or service not known", "no mpirun in PATH"}));
 }
 
@@ -132,7 +132,7 @@ TEST(Advice, AWorldSizeAloneIsIgnoredByTheLauncher) {
   MachineFacts facts = sound_machine();
   facts.rank_mistake = "WORLD_SIZE is set, but RANK is not";
   facts.rank_variables["WORLD_SIZE"] = "4";
-  ASSERT_EQ(found(facts), Texts{"the rank variables cannot be right"});
+  ASSERT_EQ(found(facts), Texts{"the rank variables are invalid"});
   EXPECT_EQ(find_problems(facts).front().advice, "WORLD_SIZE is set, but RANK is not (`tessera launch` ignores it)");
   facts.rank_variables["RANK"] = "x";
   EXPECT_EQ(find_problems(facts).front().advice, "WORLD_SIZE is set, but RANK is not");
@@ -144,15 +144,15 @@ TEST(Advice, VariablesThatCannotBeMeantSoAreNamed) {
   EXPECT_EQ(found(facts), Texts{});
   facts.variables = {{"MASTER_PORT", "http"}, {"CUDA_VISIBLE_DEVICES", "first"}, {"TESSERA_LOG", "loud"}};
   facts.misspelt_variables = {{"NCCL_DEBGU", "NCCL_DEBUG"}};
-  EXPECT_EQ(found(facts), (Texts{"MASTER_PORT=http is no port", "nothing is known to read NCCL_DEBGU",
-                                 "CUDA_VISIBLE_DEVICES=first: 'first' is no number of a GPU",
-                                 "TESSERA_LOG=loud is no level of the log"}));
+  EXPECT_EQ(found(facts),
+            (Texts{"MASTER_PORT=http is not a port", "no known program reads NCCL_DEBGU",
+                   "CUDA_VISIBLE_DEVICES=first: 'first' is not a GPU number", "TESSERA_LOG=loud is not a log level"}));
   EXPECT_EQ(find_problems(facts)[1].advice, "did you mean NCCL_DEBUG?");
   facts = sound_machine();
   facts.variables = {{"CUDA_VISIBLE_DEVICES", ""}};
   EXPECT_EQ(found(facts), Texts{"CUDA_VISIBLE_DEVICES= hides every GPU"});
   facts.variables = {{"OMP_NUM_THREADS", "a\x1b" + std::string(1000, 'x')}};
-  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=a\\x1b" + std::string(195, 'x') + "... is no number of threads"});
+  EXPECT_EQ(found(facts), Texts{"OMP_NUM_THREADS=a\\x1b" + std::string(195, 'x') + "... is not a number of threads"});
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// What a variable holds is cut at printable()'s 200 bytes; sentences that quote several have room for them.
+// A variable's value is cut at printable()'s 200 bytes; sentences that quote several values get more room.
 constexpr std::size_t kMaxSentence = 1000;
 
 std::string or_unknown(const std::optional<std::string>& text) {
@@ -47,10 +47,10 @@ void write_host(Page& page, const MachineFacts& facts) {
   page.line("CPU quota", host.cpu.quota ? fmt::format("{:g} cores", *host.cpu.quota) : "none");
   page.line("memory", fmt::format("{}, {} available", or_unknown(host.memory.total_bytes),
                                   or_unknown(host.memory.available_bytes)));
-  page.line("cgroup's limit", host.memory.cgroup_limit_bytes
-                                  ? fmt::format("{}, {} left", human_bytes(*host.memory.cgroup_limit_bytes),
-                                                or_unknown(host.memory.cgroup_available_bytes))
-                                  : "none");
+  page.line("cgroup limit", host.memory.cgroup_limit_bytes
+                                ? fmt::format("{}, {} left", human_bytes(*host.memory.cgroup_limit_bytes),
+                                              or_unknown(host.memory.cgroup_available_bytes))
+                                : "none");
   page.line("/dev/shm", fmt::format("{}, {} free", or_unknown(host.memory.shm_total_bytes),
                                     or_unknown(host.memory.shm_available_bytes)));
 }
@@ -77,7 +77,7 @@ void write_gpus(Page& page, const MachineFacts& facts) {
                                                     human_bytes(gpu.memory_bytes), gpu.compute_capability));
   }
   if (facts.gpus.size() < 2) return;
-  page.line("memory of the other reached directly (peer access):");
+  page.line("direct access to the other GPU's memory (peer access):");
   std::string columns = "       ";
   for (std::size_t i = 0; i < facts.gpus.size(); ++i) columns += fmt::format(" {:>5}", fmt::format("GPU {}", i));
   page.line(columns);
@@ -97,7 +97,7 @@ void write_network(Page& page, const MachineFacts& facts) {
     page.line(each.name, fmt::format("{}{}{}{}", each.is_up ? "up" : "down", speed, each.addresses.empty() ? "" : ", ",
                                      join(each.addresses, " ")));
   }
-  if (facts.host.interfaces.empty()) page.line("no interface is known");
+  if (facts.host.interfaces.empty()) page.line("no interface found");
   if (!facts.host.infiniband_devices.empty()) page.line("InfiniBand", join(facts.host.infiniband_devices, ", "));
 }
 
@@ -113,12 +113,12 @@ void write_start(Page& page, const MachineFacts& facts) {
   write_variables(page, "Rank variables", facts.rank_variables);
   page.line(facts.rank_mistake.empty() ? "meaning: " + facts.rank_meaning
                                        : "contradiction: " + printable(facts.rank_mistake, kMaxSentence));
-  write_variables(page, "Variables that are heeded", facts.variables);
+  write_variables(page, "Variables that are read", facts.variables);
 }
 
 void write_verdict(Page& page, const std::vector<Problem>& problems) {
   page.title("Verdict");
-  if (problems.empty()) page.line("nothing to complain of");
+  if (problems.empty()) page.line("no problems found");
   for (const Problem& problem : problems) {
     page.line(
         fmt::format("{}\n      {}", printable(problem.what, kMaxSentence), printable(problem.advice, kMaxSentence)));

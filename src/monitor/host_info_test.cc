@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that stands for / and holds only what the test puts there.
+// A folder that replaces / and holds only what the test puts there.
 class FakeRoot : public testing::Test {
  protected:
   FakeRoot() : root_(fs::temp_directory_path() / ("tessera-host-info-" + std::to_string(getpid()))) {

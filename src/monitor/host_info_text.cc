@@ -27,7 +27,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return static_cast<std::int64_t>(*number);
 }
 
-// The parts that servers have; a number that is not here is shown as it is.
+// The parts found in servers; an unlisted number is shown as it is.
 std::string arm_name(const std::string& implementer, const std::string& part) {
   static const std::map<std::string, std::string> kParts = {
       {"0x41 0xd07", "Cortex-A57"},  {"0x41 0xd08", "Cortex-A72"},  {"0x41 0xd0c", "Neoverse-N1"},

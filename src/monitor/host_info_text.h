@@ -1,5 +1,5 @@
-// What the kernel's text files say, as pure functions: of /proc, /sys and the cgroups. Text that is not as expected
-// gives nothing, never an exception.
+// Pure functions that parse the kernel's text files: /proc, /sys and the cgroups. Unexpected text gives none, never an
+// exception.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tessera {
 // /etc/os-release: "Debian GNU/Linux 12 (bookworm)".
 std::optional<std::string> parse_os_name(std::string_view os_release);
 
-// /proc/cpuinfo. ARM kernels name no model: implementer and part are then put into words.
+// /proc/cpuinfo. ARM kernels name no model: the name then comes from implementer and part.
 struct CpuModel {
   std::optional<std::string> name;
   int num_processors = 0;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> parse_meminfo(std::string_view meminfo, std::string_
 // A line "inactive_file 4096" of memory.stat.
 std::optional<std::int64_t> parse_stat(std::string_view text, std::string_view name);
 
-// The content of memory.max or memory.limit_in_bytes. Nothing: no limit ("max", or version 1's huge number).
+// The content of memory.max or memory.limit_in_bytes. None: no limit ("max", or version 1's huge number).
 std::optional<std::int64_t> parse_cgroup_limit(std::string_view text);
 
 // cpu.max of version 2, "150000 100000" -> 1.5 cores; version 1 has quota and period in two files.
@@ -37,11 +37,11 @@ std::optional<double> parse_cpu_quota(std::string_view quota_us, std::string_vie
 // controller of version 1 ("memory").
 std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_view controller);
 
-// The folder and all above it, itself first: "/a/b" -> "/a/b", "/a", "/". A limit of any of them holds.
+// The folder and its parents, itself first: "/a/b" -> "/a/b", "/a", "/". The limits of all of them apply.
 std::vector<std::string> folder_and_parents(const std::string& folder);
 
-// Which of `names` a variable such as NCCL_SOCKET_IFNAME selects: a comma-separated list of prefixes; '=' before it:
-// of whole names; '^' before that: all but those. Ports ("mlx5_0:1") do not count.
+// Which of `names` a variable such as NCCL_SOCKET_IFNAME selects: a comma-separated list of prefixes. A leading '='
+// means whole names; a '^' before that means all except those. Ports ("mlx5_0:1") are ignored.
 std::vector<std::string> select_names(std::string_view pattern, const std::vector<std::string>& names);
 
 }  // namespace tessera

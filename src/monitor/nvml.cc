@@ -32,7 +32,7 @@ struct NvmlGpu::Functions {
   int (*utilisation)(void*, Utilisation*) = nullptr;
 };
 
-// Never closed: its threads and ours may still be in it when the process ends.
+// Never closed: its threads and ours may still run in it when the process ends.
 const NvmlGpu::Functions* NvmlGpu::functions_of(const char* library) {
   static std::mutex mutex;
   static std::map<std::string, std::optional<Functions>> known;

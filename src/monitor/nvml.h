@@ -1,6 +1,6 @@
-// What NVIDIA's management library says of one GPU: memory in use by everybody, and how busy it is.
+// What NVIDIA's management library reports for one GPU: memory used by all processes, and how busy it is.
 //
-// The library belongs to the driver and is opened at run time: a machine without it works, and has no readings. Calls
+// The library belongs to the driver and is opened at run time: a machine without it works, but has no readings. Calls
 // cost tens of microseconds and do not wait for the GPU's work. Safe from any thread.
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace tessera {
 
 struct GpuReading {
-  std::optional<std::int64_t> used_bytes;  // of all processes, with what the driver keeps
-  std::optional<double> busy_percent;      // of the last moments, as nvidia-smi shows it
+  std::optional<std::int64_t> used_bytes;  // by all processes, including the driver's own
+  std::optional<double> busy_percent;      // over the last moments, as nvidia-smi shows it
 };
 
 class NvmlGpu {
  public:
-  // By its PCI address, "00000000:1b:00.0". Null where there is no such library, or it does not know the GPU.
+  // By its PCI address, "00000000:1b:00.0". Null if there is no such library or it does not know the GPU.
   static std::unique_ptr<NvmlGpu> find(const std::string& pci_address, const char* library = "libnvidia-ml.so.1");
 
   // What cannot be read is empty.

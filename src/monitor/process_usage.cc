@@ -19,7 +19,7 @@ ProcessUsage read_process_usage() {
   }
   rusage used{};
   if (getrusage(RUSAGE_SELF, &used) == 0) usage.peak_resident_bytes = std::int64_t{used.ru_maxrss} * 1024;
-  // The kernel's own count of the highest is updated lazily.
+  // The kernel updates its own peak lazily.
   usage.peak_resident_bytes = std::max(usage.peak_resident_bytes, usage.resident_bytes);
   timespec time{};
   if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0) {

@@ -7,7 +7,7 @@ namespace tessera {
 
 struct ProcessUsage {
   std::int64_t resident_bytes = 0;       // 0: unknown
-  std::int64_t peak_resident_bytes = 0;  // since it began
+  std::int64_t peak_resident_bytes = 0;  // since it started
   double cpu_seconds = 0;                // of all its threads
 };
 

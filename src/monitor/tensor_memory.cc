@@ -9,7 +9,7 @@ namespace tessera {
 
 void start_counting_tensors(c10::Device device) {
   if (device.is_cpu()) return start_counting_cpu_memory();
-  at::empty({1}, at::device(device));  // the allocator knows a device from its first tensor on
+  at::empty({1}, at::device(device));  // the allocator knows a device only after its first tensor
   c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
 

@@ -23,7 +23,7 @@ constexpr std::size_t kNumSums = 4;  // allocated, reserved, used, busy; then th
 UsageReader gpu_reader(c10::DeviceIndex index) {
   const GpuSupport* gpus = gpu_support();
   const std::shared_ptr<NvmlGpu> gpu = gpus == nullptr ? nullptr : NvmlGpu::find(gpus->info(index).pci_address);
-  at::empty({1}, at::device(at::Device(at::kCUDA, index)));  // the allocator knows a device from its first tensor on
+  at::empty({1}, at::device(at::Device(at::kCUDA, index)));  // the allocator knows a device only after its first tensor
   return [index, gpu] {
     Usage usage;
     const auto stats = at::accelerator::getDeviceStats(index);
@@ -39,7 +39,7 @@ UsageReader gpu_reader(c10::DeviceIndex index) {
   };
 }
 
-// How busy the CPU was since the look before.
+// How busy the CPU was since the previous reading.
 UsageReader cpu_reader() {
   return [before = std::optional<std::pair<double, double>>()]() mutable {
     const ProcessUsage process = read_process_usage();

@@ -1,4 +1,4 @@
-// How much memory a run takes and how busy its devices are: read at the end of each step, on every rank.
+// How much memory a run uses and how busy its devices are: read at the end of each step, on every rank.
 //
 //   auto meter = std::make_shared<UtilisationMeter>(usage_reader(world));
 //   listeners.add(std::make_unique<UtilisationListener>(meter, ...));   // report/, on every rank
@@ -19,30 +19,30 @@
 
 namespace tessera {
 
-// One look. On a GPU: torch's allocator, and NVML's word on the device; on a CPU: this process.
+// One reading. On a GPU: torch's allocator, and NVML for the device; on a CPU: this process.
 struct Usage {
-  std::optional<double> allocated_bytes;  // by tensors; of a CPU: resident
+  std::optional<double> allocated_bytes;  // by tensors; on a CPU: resident
   std::optional<double> reserved_bytes;   // by the caching allocator; a CPU has none
   std::optional<double> used_bytes;       // of the whole device, by NVML
-  std::optional<double> busy_percent;     // of the GPU; of a CPU: 100 for one busy core
-  double peak_bytes = 0;                  // the largest allocated_bytes so far, between looks, too
+  std::optional<double> busy_percent;     // of the GPU; on a CPU: 100 for one busy core
+  double peak_bytes = 0;                  // the largest allocated_bytes so far, also between readings
 };
 
 using UsageReader = std::function<Usage()>;
-// Of this rank's device.
+// Reads this rank's device.
 UsageReader usage_reader(const World& world);
 
 class UtilisationMeter {
  public:
   explicit UtilisationMeter(UsageReader read, bool is_gpu) : read_(std::move(read)), is_gpu_(is_gpu) {}
 
-  // The first one only begins an interval where readings are of one (a CPU's seconds).
+  // The first reading only starts an interval, if readings cover one (a CPU's seconds).
   void begin();
-  // Left out where looking would take more than a hundredth of the time: the run comes first.
+  // Skipped if reading would take more than a hundredth of the time: the run comes first.
   void sample();
   const std::optional<Usage>& last() const { return last_; }
 
-  // avg_mem_alloc_MB, avg_mem_reserved_MB, avg_mem_total_MB, avg_gpu_util_%, std_gpu_util_% and max_mem_alloc_MB; of a
+  // avg_mem_alloc_MB, avg_mem_reserved_MB, avg_mem_total_MB, avg_gpu_util_%, std_gpu_util_% and max_mem_alloc_MB; on a
   // CPU: avg_cpu_mem_MB, max_cpu_mem_MB, avg_cpu_util_%, std_cpu_util_%. Means over steps and ranks, the largest over
   // ranks; MB are 2^20 bytes. What was never read is left out. Collective.
   LogRecord summary(World& world) const;

@@ -25,7 +25,7 @@ Usage usage(double allocated, double busy, double peak) {
   return one;
 }
 
-// So much time goes by that a look costs less than a hundredth of it.
+// Enough time passes that a reading costs less than a hundredth of it.
 void step() {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
 }

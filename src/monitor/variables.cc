@@ -16,8 +16,8 @@ constexpr const char* kPrefixes[] = {"NCCL_", "TORCH_NCCL_", "OMP_", "UCX_", "OM
 // mpirun hands its ranks the job's key in ..._precondition_transports.
 constexpr const char* kSecretWords[] = {"secret", "token", "password", "passwd", "_key", "credential", "precondition"};
 
-// Without NCCL_ and TORCH_NCCL_: the usual ones of NCCL, which has more (a missing one that is near a listed one would
-// be doubted), and all that torch 2.11's libraries name.
+// Without NCCL_ and TORCH_NCCL_: the usual ones of NCCL, which has more (an unlisted one that resembles a listed one
+// would be questioned), and all that torch 2.11's libraries name.
 const std::vector<std::string> kOfNccl = split(
     "ALGO ALLOC_P2P_NET_LL_BUFFERS ASYNC_ERROR_HANDLING BLOCKING_WAIT BUFFSIZE CGA_CLUSTER_SIZE CHECK_POINTERS "
     "CHECKS_DISABLE COLLNET_ENABLE COLLNET_NODE_THRESHOLD COMM_BLOCKING COMM_ID COMM_SHRINK_SHARE_RESOURCES "
@@ -70,7 +70,7 @@ bool may_be_secret(const std::string& name) {
                      [&](const char* each) { return word.find(each) != std::string::npos; });
 }
 
-// The name of NCCL or torch that `name` was meant to be; nothing where it is right, or far from any.
+// The name of NCCL or torch that `name` was meant to be; none if it is right or resembles none.
 std::optional<std::string> meant_by(const std::string& name) {
   const std::string prefix = name.starts_with("TORCH_NCCL_") ? "TORCH_NCCL_" : "NCCL_";
   if (name.starts_with(prefix)) {
@@ -80,7 +80,7 @@ std::optional<std::string> meant_by(const std::string& name) {
     const auto meant = nearest(rest, known);
     return meant ? std::optional(prefix + *meant) : std::nullopt;
   }
-  // NCLL_DEBUG: only where all that follows is right, since this looks at everybody's variables.
+  // NCLL_DEBUG: only if the rest of the name is right, since this checks variables of any program.
   const std::size_t underscore = name.find('_');
   if (underscore == std::string::npos || !nearest(name.substr(0, underscore), {"NCCL"})) return std::nullopt;
   const std::string rest = name.substr(underscore + 1);
@@ -113,9 +113,9 @@ std::optional<std::string> visible_devices_mistake(const std::string& value) {
     const auto number = parse_integer(entry);
     if (number == -1) break;  // CUDA reads no further
     if (!(number && *number >= 0) && !entry.starts_with("GPU-") && !entry.starts_with("MIG-")) {
-      return fmt::format("'{}' is no number of a GPU", printable(entry));
+      return fmt::format("'{}' is not a GPU number", printable(entry));
     }
-    if (!seen.insert(entry).second) return fmt::format("{} is there twice", printable(entry));
+    if (!seen.insert(entry).second) return fmt::format("{} appears twice", printable(entry));
   }
   return std::nullopt;
 }

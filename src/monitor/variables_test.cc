@@ -52,10 +52,10 @@ TEST(VisibleDevices, NumbersAndIdentifiersAreRight) {
   for (const char* value : {"0", "0,1", "3, 2", "GPU-8932f937-d72c", "MIG-1/2", "0,-1,x", "", "-1", "NoDevFiles"}) {
     EXPECT_FALSE(visible_devices_mistake(value)) << value;
   }
-  EXPECT_EQ(visible_devices_mistake("nonsense"), "'nonsense' is no number of a GPU");
-  EXPECT_EQ(visible_devices_mistake("0,,1"), "'' is no number of a GPU");
-  EXPECT_EQ(visible_devices_mistake("0-3"), "'0-3' is no number of a GPU");
-  EXPECT_EQ(visible_devices_mistake("1,0,1"), "1 is there twice");
+  EXPECT_EQ(visible_devices_mistake("nonsense"), "'nonsense' is not a GPU number");
+  EXPECT_EQ(visible_devices_mistake("0,,1"), "'' is not a GPU number");
+  EXPECT_EQ(visible_devices_mistake("0-3"), "'0-3' is not a GPU number");
+  EXPECT_EQ(visible_devices_mistake("1,0,1"), "1 appears twice");
 }
 
 TEST(VisibleDevices, SomeValuesHideEveryGpu) {

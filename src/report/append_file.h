@@ -1,4 +1,4 @@
-// A file that grows record by record, each of which is with the system when append() returns.
+// A file that grows record by record. When append() returns, the record has been handed to the system.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,15 @@ namespace tessera {
 
 class AppendFile {
  public:
-  enum class Mode { kNew, kReplace, kContinue };  // kNew: refused where the file is there
+  enum class Mode { kNew, kReplace, kContinue };  // kNew: refused if the file exists
 
-  // Makes the folders that lead to it. Throws Error with path and reason, as does append().
+  // Creates the parent folders. Throws Error with path and reason, as does append().
   AppendFile(std::filesystem::path path, Mode mode);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // A record of which only a part could be written is taken back, so that what follows can be read.
+  // A partly written record is removed again, so that later records can be read.
   void append(std::string_view bytes);
   const std::filesystem::path& path() const { return path_; }
 

@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-// One byte at a time: event files grow by a few kilobytes a log.
+// One byte at a time: event files grow by a few kilobytes per log.
 std::uint32_t crc32c(std::string_view bytes) {
   constexpr std::uint32_t kPolynomial = 0x82F63B78;  // reflected
   static const std::array<std::uint32_t, 256> table = [] {

@@ -8,7 +8,7 @@ namespace tessera {
 
 std::uint32_t crc32c(std::string_view bytes);
 
-// TFRecord files store it rotated and shifted, so that a checksum of bytes that hold checksums keeps its worth.
+// TFRecord files store it rotated and shifted, so that checksums of data that contains checksums stay meaningful.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ int columns_of_terminal(int descriptor) {
   return known ? size.ws_col : kUsualColumns;
 }
 
-// Progress that cannot be shown is no reason to complain.
+// Progress that cannot be shown is not an error.
 void write_to_error(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
@@ -48,7 +48,7 @@ void Console::print_line(std::string_view line) {
   try {
     out_(std::string(line) + "\n");
   } catch (const OutputError& error) {
-    if (failure_.empty()) log_warn("{} (the run goes on without such lines)", error.what());
+    if (failure_.empty()) log_warn("{} (the run continues without these lines)", error.what());
     failure_ = error.what();
   }
   if (!bar.empty()) show_progress(bar);

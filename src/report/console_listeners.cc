@@ -40,7 +40,7 @@ void ProgressShower::on_evaluation_step(const RunMoment& at, std::int64_t done, 
   console_.show_progress(format_progress_bar(progress, console_.num_columns(), "evaluation"));
 }
 
-// The seconds of an evaluation are not a step's.
+// The time of an evaluation does not count as a step's.
 void ProgressShower::on_evaluation_end(const RunMoment& at) {
   evaluating_ = false;
   last_step_time_ = at.wall_seconds;

@@ -1,4 +1,4 @@
-// What a run shows while it goes: log lines, and a progress bar (on a terminal) or a line now and then (in a file).
+// What a run shows while it trains: log lines, and a progress bar (on a terminal) or occasional lines (in a file).
 //
 // The console must outlive them.
 #pragma once
@@ -25,7 +25,7 @@ class LogLinePrinter : public TrainListener {
 
 class ProgressShower : public TrainListener {
  public:
-  // In a file: a line every so many seconds, and at the end.
+  // In a file: seconds between two lines; one more comes at the end.
   explicit ProgressShower(Console& console, double seconds_between_lines = 30)
       : console_(console), seconds_between_(console.is_terminal() ? kSecondsBetweenBars : seconds_between_lines) {}
 

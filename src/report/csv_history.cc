@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-// Quoted where RFC 4180 asks for it.
+// Quoted if RFC 4180 requires it.
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -27,7 +27,8 @@ std::string cell(const LogValue& value) {
   return python_repr(value);
 }
 
-// What a run did beyond its checkpoint is done once more. A cell of several lines goes with its row's first.
+// Steps after the checkpoint run again, so their rows are dropped. A cell of several lines belongs to its row's first
+// line.
 std::string rows_up_to(std::int64_t step, const std::string& text) {
   std::string kept;
   bool keeps = true;

@@ -1,5 +1,5 @@
-// The metric history as CSV, one value a row: step,epoch,time,metric,value. A run that is resumed continues the file
-// after the step of its checkpoint; another begins a new one.
+// The metric history as CSV, one value per row: step,epoch,time,metric,value. A resumed run continues the file after
+// its checkpoint's step; any other run starts a new file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tessera {
 
 class CsvHistory : public TrainListener {
  public:
-  // `continued_step`: of the checkpoint, where the file is to be continued.
+  // `continued_step`: the checkpoint's step, if the file is continued.
   CsvHistory(std::filesystem::path file, std::optional<std::int64_t> continued_step)
       : path_(std::move(file)), continued_step_(continued_step) {}
 

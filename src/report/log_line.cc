@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-// Reads one Python dict of plain values. Any deviation ends the reading with nothing.
+// Reads one Python dict of plain values. Any deviation gives none.
 class DictReader {
  public:
   explicit DictReader(std::string_view text) : text_(text) {}

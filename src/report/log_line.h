@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Values are printed as they are, but for 'epoch', of which transformers prints two places (its records keep all) and
+// Values are printed as they are, except 'epoch', which transformers prints with two places (its records keep all), and
 // 'total_flos', which it leaves out.
 std::string format_log_line(const LogRecord& record);
 // "Evaluation Metrics: {'exact_match': 0.0, 'f1': 0.0184947800077543}"
@@ -21,10 +21,10 @@ struct LogLine {
   LogRecord record;
 };
 
-// Reads a line of this form, whatever stands before it (a progress bar that shares the line, "Evaluation Metrics:").
-// Nothing where the line holds no whole Python dict of plain values with text keys.
+// Reads a line of this form, whatever precedes it (a progress bar that shares the line, "Evaluation Metrics:"). None if
+// the line holds no complete Python dict of plain values with string keys.
 std::optional<LogLine> parse_log_line(std::string_view line);
-// All such lines of a job's output, in order; progress bars and other text between them are passed over.
+// All such lines of a job's output, in order; progress bars and other text between them are skipped.
 std::vector<LogLine> parse_log(std::string_view text);
 
 }  // namespace tessera

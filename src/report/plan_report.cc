@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// A table with a column for each of these, then the host's, then what follows.
+// The table's columns; whether the row fits and when it peaks come last.
 constexpr const char* kColumns[] = {"parameters",  "gradients", "optimizer", "in flight",
                                     "activations", "total",     "host"};
 constexpr std::size_t kNameWidth = 14, kWidth = 12;
@@ -46,20 +46,20 @@ bool fits(const PlanReport& report, const PlanRow& row) {
 
 std::string micro_batch_text(const PlanReport& report) {
   const StepShape& shape = report.request.shape;
-  return report.is_text
-             ? plural(shape.num_tokens, "token")
-             : fmt::format("{} of {} x {}", plural(shape.num_tokens, "picture"), shape.longest, shape.longest);
+  return report.is_text ? plural(shape.num_tokens, "token")
+                        : fmt::format("{} of {} x {}", plural(shape.num_tokens, "image"), shape.longest, shape.longest);
 }
 
 std::string heading(const PlanReport& report) {
   const MemoryPlanOptions& options = report.request.options;
   std::string text = fmt::format("{}: {} in {}\n", report.model.name, plural(num_parameters(report.model), "parameter"),
                                  plural(static_cast<std::int64_t>(report.model.units.size()), "unit"));
-  text += fmt::format("{}{}, {}, {}; {} a micro-batch, {} an update{}\n", plural(options.num_ranks, "rank"),
-                      options.ranks_per_node > 0 ? fmt::format(", {} a node", options.ranks_per_node) : "",
-                      type_name(options.types.compute), report.optimizer, micro_batch_text(report),
-                      options.num_micro_steps == 1 ? "1" : fmt::format("{} of them", options.num_micro_steps),
-                      options.checkpoints_activations ? ", activations checkpointed" : "");
+  text += fmt::format(
+      "{}{}, {}, {}; {} per micro-batch, {} per update{}\n", plural(options.num_ranks, "rank"),
+      options.ranks_per_node > 0 ? fmt::format(", {} per node", options.ranks_per_node) : "",
+      type_name(options.types.compute), report.optimizer, micro_batch_text(report),
+      options.num_micro_steps == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", options.num_micro_steps),
+      options.checkpoints_activations ? ", activations checkpointed" : "");
   return text;
 }
 
@@ -80,15 +80,15 @@ std::string verdict(const PlanReport& report) {
   for (const PlanRow& row : report.rows) {
     if (fits(report, row)) fitting.push_back(row.strategy);
   }
-  if (!fitting.empty()) return fmt::format("\nin {} fit: {}\n", limit, join(fitting, ", "));
-  std::string text = fmt::format("\nin {} none fits", limit);
-  if (report.advice.empty())
-    return text + "; nor does any change of batch, checkpointing, strategy, type and offload\n";
-  text += fmt::format("; {} does with\n", report.advice_for);
+  if (!fitting.empty()) return fmt::format("\nstrategies that fit in {}: {}\n", limit, join(fitting, ", "));
+  std::string text = fmt::format("\nnone fits in {}", limit);
+  if (report.advice.empty()) return text + "; no change of batch, checkpointing, strategy, type or offload is enough\n";
+  text += fmt::format("; {} fits with\n", report.advice_for);
   for (const MemoryAdvice& advice : report.advice) {
-    text += fmt::format(
-        "  {}: {}{}\n", advice.change, human_bytes(advice.plan.peak.total()),
-        advice.plan.host.total() > 0 ? fmt::format(", and {} of the host", human_bytes(advice.plan.host.total())) : "");
+    text += fmt::format("  {}: {}{}\n", advice.change, human_bytes(advice.plan.peak.total()),
+                        advice.plan.host.total() > 0
+                            ? fmt::format(", and {} of host memory", human_bytes(advice.plan.host.total()))
+                            : "");
   }
   return text;
 }
@@ -119,14 +119,14 @@ void add_advice(PlanReport& report) {
 
 std::string plan_text(const PlanReport& report) {
   std::string text = heading(report);
-  text += fmt::format("of each rank, when a step needs most {}\n\n{:<{}}",
-                      report.request.options.on_gpu ? "of its GPU; the host's beside it" : "memory", "strategy",
-                      kNameWidth);
+  text += fmt::format("per rank, at the peak of a step's {}\n\n{:<{}}",
+                      report.request.options.on_gpu ? "GPU memory, with the host memory beside it" : "memory",
+                      "strategy", kNameWidth);
   for (const char* column : kColumns) text += fmt::format("{:>{}}", column, kWidth);
   text += report.limit_bytes ? "            when\n" : "  when\n";
   for (const PlanRow& row : report.rows) text += row_text(report, row);
   if (!report.left_out.empty()) {
-    text += fmt::format("left out, since these settings do not allow them: {}\n", join(report.left_out, ", "));
+    text += fmt::format("left out, because these settings do not allow them: {}\n", join(report.left_out, ", "));
   }
   if (report.limit_bytes) text += verdict(report);
   return text;

@@ -31,8 +31,8 @@ struct PlanReport {
   bool is_text = true;
   std::optional<std::int64_t> limit_bytes;
   std::vector<PlanRow> rows;
-  std::vector<std::string> left_out;  // of all: strategies that these settings do not allow
-  // Where no row fits: what would make one fit, of the row that needs least.
+  std::vector<std::string> left_out;  // strategies that these settings do not allow
+  // If no row fits: what would make the row that needs least fit.
   std::string advice_for;
   std::vector<MemoryAdvice> advice;
 };

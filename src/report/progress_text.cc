@@ -19,8 +19,7 @@ std::optional<double> rate_of(const Progress& progress) {
   return static_cast<double>(progress.done - progress.first) / progress.seconds;
 }
 
-// " 1.10s/it" where a step takes more than a second, " 2.50it/s" otherwise; five characters at least, as tqdm pads
-// them.
+// " 1.10s/it" if a step takes more than a second, " 2.50it/s" otherwise; five characters at least, as tqdm pads them.
 std::string rate_text(std::optional<double> rate) {
   if (!rate || *rate == 0) return "?it/s";
   if (1 / *rate > 1) return fmt::format("{:5.2f}s/it", 1 / *rate);

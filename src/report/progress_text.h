@@ -10,17 +10,17 @@ namespace tessera {
 struct Progress {
   std::int64_t done = 0;
   std::int64_t total = 0;
-  double seconds = 0;                         // since the beginning
-  std::optional<double> rate = std::nullopt;  // steps a second; where there is none, the mean since the beginning
-  std::int64_t first = 0;                     // steps that were done before the beginning (a resumed run)
+  double seconds = 0;                         // since the start
+  std::optional<double> rate = std::nullopt;  // steps per second; none: the mean since the start
+  std::int64_t first = 0;                     // steps that were done before the start (a resumed run)
 };
 
 std::string format_progress_line(const Progress& progress);
-// As wide as the terminal, or with a bar of ten characters where `num_columns` is 0. `postfix` stands behind the rate.
+// As wide as the terminal, or with a bar of ten characters if `num_columns` is 0. `postfix` follows the rate.
 std::string format_progress_bar(const Progress& progress, int num_columns, const std::string& postfix = "");
 std::string format_interval(double seconds);  // 02:05, 1:02:03
 
-// tqdm's rate: both steps and seconds are smoothed, the newest weighs 0.3.
+// tqdm's rate: both steps and seconds are smoothed; the newest has weight 0.3.
 class SmoothedRate {
  public:
   void add(double num_steps, double seconds);

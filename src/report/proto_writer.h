@@ -1,5 +1,5 @@
-// Messages of Protocol Buffers, field by field: the handful that event files need is not worth a compiler of .proto
-// files. https://protobuf.dev/programming-guides/encoding/
+// Writes Protocol Buffers messages field by field: the few that event files need do not justify a .proto compiler.
+// https://protobuf.dev/programming-guides/encoding/
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ void append_little_endian(std::string& bytes, Unsigned number) {
 
 class ProtoWriter {
  public:
-  // A zero is not written: that is what the absence of a plain field means.
+  // A zero is not written: an absent plain field means zero.
   ProtoWriter& integer(int field, std::int64_t value) {
     if (value == 0) return *this;
     tag(field, kVarint);

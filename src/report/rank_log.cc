@@ -42,7 +42,7 @@ void open_rank_log(const LoadedTrainSettings& run, const World& world) {
     open_log_file(rank_log_path(settings, run.request.environment, world.rank()));
   } catch (const UsageError& error) {
     if (!settings.output.log_dir.empty()) throw UsageError(fmt::format("--log_dir: {}", error.what()));
-    log_debug("{}", error.what());  // the output folder is tried next, and that is told of
+    log_debug("{}", error.what());  // the output folder is created next, which reports the problem
   }
 }
 

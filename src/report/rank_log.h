@@ -1,4 +1,4 @@
-// Each rank's own log: rank 0 is watched on the screen, the others write files.
+// Each rank's own log file.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace tessera {
 
-// <log_dir>/<name>-<job id>/rank-N.log, or <output_dir>/log/rank-N.log where no --log_dir is given. The name is
-// --run_name, else Slurm's job name, else the job; the id Slurm's or the launcher's (none: only the name).
+// <log_dir>/<name>-<job id>/rank-N.log, or <output_dir>/log/rank-N.log without --log_dir. The name is --run_name, else
+// Slurm's job name, else the job; the id is Slurm's or the launcher's (none: only the name).
 std::filesystem::path rank_log_path(const TrainSettings& settings, const Environment& environment, int rank);
 
-// This rank's log lines go there, too, from now on. Throws UsageError where --log_dir cannot be written.
+// From now on, this rank's log lines also go to that file. Throws UsageError if --log_dir cannot be written.
 void open_rank_log(const LoadedTrainSettings& run, const World& world);
 
-// What the trainer tells: log records, checkpoints, the end. The file alone: on the screen others show it.
+// Writes the trainer's events to the file: log records, checkpoints, the end. Other listeners show them on the screen.
 class RankLog : public TrainListener {
  public:
   std::string name() const override { return "rank log"; }

@@ -55,7 +55,7 @@ bool names_a_secret(const std::string& word, const Schema& schema) {
                      [&](const Setting* each) { return each->is_secret() && each->name() == name; });
 }
 
-// The command line as others may see it.
+// The command line without secrets.
 std::vector<std::string> without_secrets(const std::vector<std::string>& words, const Schema& schema) {
   std::vector<std::string> shown;
   bool is_value = false;  // of a secret

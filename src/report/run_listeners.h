@@ -1,4 +1,4 @@
-// Who listens to a run of `tessera train`.
+// The listeners of a run of `tessera train`.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace tessera {
 
-// Of the run that this one resumes.
+// The history of the run that this one resumes.
 struct RunHistory {
   std::vector<LogRecord> records;
-  std::optional<std::int64_t> step_in_folder;  // where that run's files are those that are continued
+  std::optional<std::int64_t> step_in_folder;  // if this run continues that run's files
 };
 
-// Rank 0 writes all reports; every rank has its log, and meters what it uses of its device, which the caller adds to
-// the summary. Collective.
+// Rank 0 writes all reports. Every rank writes its log and measures the use of its device, which the caller adds to the
+// summary. Collective.
 std::shared_ptr<UtilisationMeter> add_listeners(const LoadedTrainSettings& run, World& world, const RunHistory& history,
                                                 Console& console, Listeners& listeners);
 

@@ -14,10 +14,10 @@ namespace tessera {
 
 namespace {
 
-// A long run's file is big: writing it may take a twentieth of the time at most.
+// A long run's file is large: writing it may take at most a twentieth of the time.
 constexpr double kSecondsBetweenWrites = 5;
 constexpr double kShareOfTime = 20;
-constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would blot out half the file
+constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would hide half the file
 constexpr const char* kHidden = "(set)";
 
 std::string json_escaped(const std::string& text) {
@@ -30,7 +30,7 @@ std::string json_escaped(const std::string& text) {
 bool is_secret_name(const std::string& name) {
   std::string lower = lower_case(name);
   std::replace(lower.begin(), lower.end(), '-', '_');
-  // By parts: 'tokenizer_name' and 'num_tokens' are nobody's secret.
+  // By whole parts: 'tokenizer_name' and 'num_tokens' are not secrets.
   for (const std::string& part : split(lower, '_')) {
     for (const char* word : {"key", "token", "password", "passwd", "secret", "credential", "credentials"}) {
       if (part.ends_with(word)) return true;
@@ -127,7 +127,7 @@ void RunRecorder::add(const RunMoment& at, const LogRecord& record) {
 void RunRecorder::write(const RunMoment& at) {
   json_["updated"] = utc_time(at.wall_seconds);
   const double begin = steady_seconds();
-  // Also text that is not UTF-8 (a path, a host's message) must not keep the record from being written.
+  // Text that is not UTF-8 (a path, a host's message) must not prevent the record from being written.
   write_file_atomically(file_, without_secrets(json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
   last_written_ = steady_seconds();
   last_duration_ = last_written_ - begin;

@@ -1,11 +1,11 @@
-// run.json: everything that a table or a question about a run needs, later and elsewhere.
+// run.json: everything that tables and questions about a run need later.
 //
 // {"format": 1, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
 //  "settings": {"learning_rate": {"value": "5e-05", "origin": "command line"}, ...}, "versions": {...}, "hosts": [...],
 //  "devices": [...], "commit": "...", "command": [...], "total_steps": 93, "metrics": [{"step": 10, ...}, ...],
 //  "summary": {...}}
-// Written whole and atomically: at the start, while the run goes (at most every few seconds), at the end. A status
-// 'running' with an old 'updated' is a run that was killed.
+// Written whole and atomically: at the start, during the run (at most every few seconds) and at the end. A status
+// 'running' with an old 'updated' means that the run was killed.
 #pragma once
 
 #include <filesystem>
@@ -28,18 +28,18 @@ struct RunDescription {
   LogRecord versions;  // tessera, torch, cuda, nccl, ...
   std::vector<std::string> hosts, devices, command;
   std::string commit;
-  // Values that must not be in the file whatever holds them: of keys and tokens, in the environment and elsewhere.
+  // Values that must never appear in the file: keys and tokens, from the environment and elsewhere.
   std::vector<std::string> secret_values;
 };
 
-// Whether a name is one whose value nobody wants in a file: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
+// Whether a name suggests a secret value: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
 bool is_secret_name(const std::string& name);
-// Values of such names, of those long enough to be told from ordinary words.
+// Values of such names that are long enough to be told apart from ordinary words.
 std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment);
 
 class RunRecorder : public TrainListener {
  public:
-  // `metrics_before`: of the run that this one resumes; those beyond its first step are left out.
+  // `metrics_before`: of the run that this one resumes; those after this run's first step are left out.
   RunRecorder(std::filesystem::path file, const RunDescription& description,
               std::vector<LogRecord> metrics_before = {});
 
@@ -62,7 +62,7 @@ class RunRecorder : public TrainListener {
   double last_written_ = 0, last_duration_ = 0;
 };
 
-// A run's record, read back: what tables and comparisons are made of.
+// A run's record, read back for tables and comparisons.
 struct RunRecord {
   std::filesystem::path file;
   std::string status;  // running, finished, stopped_early, interrupted, failed
@@ -73,12 +73,12 @@ struct RunRecord {
   std::int64_t total_steps = 0;
   std::vector<LogRecord> metrics;  // each with its step and time
 
-  const RecordedSetting* setting(const std::string& name) const;  // null: the run had none of that name
-  // The last value that was logged under this name; none: it never was.
+  const RecordedSetting* setting(const std::string& name) const;  // null: the run had no such setting
+  // The last value that was logged under this name; none: never logged.
   std::optional<double> last(const std::string& metric) const;
 };
 
-// The format that this program writes. A record of a newer one is refused with both numbers.
+// The format that this program writes. A record in a newer format is refused; the message names both.
 inline constexpr int kRunRecordFormat = 1;
 
 // A run.json, or a folder with one. Throws UsageError naming the file and what is wrong with it.

@@ -1,4 +1,4 @@
-// run.json read back.
+// Reads run.json back.
 #include <fmt/format.h>
 
 #include "core/error.h"

@@ -120,7 +120,7 @@ void TensorBoardListener::on_summary(const RunMoment& at, const LogRecord& recor
 }
 
 void TensorBoardListener::add(const RunMoment& at, const LogRecord& record, Naming naming) {
-  if (!file_) return;  // it could not be opened, and that was said
+  if (!file_) return;  // it could not be opened, which was reported
   std::vector<EventFile::Scalar> scalars;
   for (const auto& [key, unused] : record.entries()) {
     if (const auto number = record.number(key)) scalars.push_back({naming(key), *number});

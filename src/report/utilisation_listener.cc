@@ -7,7 +7,7 @@ constexpr double kBytesPerMb = 1 << 20;
 
 }  // namespace
 
-// Under W&B's names, which its own agent gives such readings.
+// Under the names that W&B's own agent uses for such readings.
 void UtilisationListener::on_log(const RunMoment& at, const LogRecord&) {
   const std::optional<Usage>& usage = meter_->last();
   if (reports_ == nullptr || !usage || at.step == last_step_) return;

@@ -12,8 +12,8 @@ namespace tessera {
 
 class UtilisationListener : public TrainListener {
  public:
-  // `reports`: who hears of readings at each log, as system metrics; null: nobody. It must outlive this.
-  // `device`: "gpu.0" or "cpu".
+  // `reports`: gets the readings at each log, as system metrics; null: none. It must outlive this. `device`: "gpu.0" or
+  // "cpu".
   UtilisationListener(std::shared_ptr<UtilisationMeter> meter, Listeners* reports, std::string device)
       : meter_(std::move(meter)), reports_(reports), device_(std::move(device)) {}
 

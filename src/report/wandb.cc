@@ -37,7 +37,7 @@ constexpr int kTimestamp = 2, kItem = 3;
 std::string random_id() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr int kNumLetters = 8;
-  std::random_device device;  // not the run's seed: two runs with one seed are two runs
+  std::random_device device;  // not the run's seed: two runs with the same seed need two ids
   std::uniform_int_distribution<std::size_t> letter(0, kLetters.size() - 1);
   std::string id;
   for (int i = 0; i < kNumLetters; ++i) id += kLetters[letter(device)];
@@ -51,7 +51,7 @@ ProtoWriter timestamp(double wall_seconds) {
       .integer(2, static_cast<std::int64_t>((wall_seconds - static_cast<double>(seconds)) * 1e9));
 }
 
-// What is no number in JSON is written as W&B itself writes it.
+// Values that are not numbers in JSON are written as W&B itself writes them.
 std::string value_json(const LogValue& value) {
   const double* number = std::get_if<double>(&value);
   if (number == nullptr || std::isfinite(*number)) {
@@ -164,7 +164,7 @@ void WandbListener::write_summary() {
 }
 
 void WandbListener::write(int field, const std::string& message) {
-  if (!file_) return;  // it could not be opened, and that was said
+  if (!file_) return;  // it could not be opened, which was reported
   file_->append(ProtoWriter().integer(record::kNum, ++num_records_).text(field, message).bytes());
 }
 

@@ -1,4 +1,4 @@
-// A W&B run that stays on this machine: `wandb sync FOLDER` uploads it, from wherever there is a network.
+// A W&B run that stays on this machine: `wandb sync FOLDER` uploads it later, from any machine with a network.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 namespace tessera {
 
 struct WandbOptions {
-  std::filesystem::path folder = ".";  // which gets wandb/offline-run-<time>-<id>
-  std::string run_id;                  // of lower-case letters and digits, drawn where it is empty
+  std::filesystem::path folder = ".";  // gets wandb/offline-run-<time>-<id>
+  std::string run_id;                  // lower-case letters and digits; empty: a random one
   std::string project = "huggingface";
   std::string name;
 };
@@ -33,7 +33,7 @@ class WandbListener : public TrainListener {
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 
-  // wandb/offline-run-..., once the run has begun.
+  // wandb/offline-run-..., once the run has started.
   const std::filesystem::path& run_folder() const { return run_folder_; }
 
  private:

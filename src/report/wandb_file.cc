@@ -41,7 +41,7 @@ void WandbFile::append(std::string_view record) {
   bool is_first = true;
   do {
     std::uint64_t room = kBlockBytes - (num_bytes_ + bytes.size()) % kBlockBytes;
-    if (room < kHeaderBytes) {  // too little for a header: zeros, and on in the next block
+    if (room < kHeaderBytes) {  // no room for a header: pad with zeros and continue in the next block
       bytes.append(room, '\0');
       room = kBlockBytes;
     }

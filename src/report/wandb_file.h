@@ -1,8 +1,8 @@
 // A W&B run file (run-<id>.wandb): records of Protocol Buffers in blocks, in LevelDB's log format with zlib's checksum.
 //
 // Seven bytes of header (":W&B", 0xBEE1, version 0), then blocks of 32 KiB. A record is checksum (of type and data),
-// length, type and data; one that does not fit what is left of a block goes on in the next. Each append() is with the
-// system when it returns, so that a run that is killed can be synchronised up to there.
+// length, type and data; one that does not fit in the rest of a block continues in the next. When append() returns, the
+// record has been handed to the system, so that a killed run can be synchronised up to there.
 #pragma once
 
 #include <cstdint>

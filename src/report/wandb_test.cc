@@ -54,7 +54,7 @@ TEST_F(Wandb, RunsWithoutAnIdAreDifferentRuns) {
   WandbOptions options;
   options.folder = folder_;
   WandbListener first(options, Json::object(), "h"), second(options, Json::object(), "h");
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));  // nothing before the run begins
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));  // nothing before the run starts
   first.on_train_begin({});
   second.on_train_begin({});
   EXPECT_NE(first.run_folder(), second.run_folder());

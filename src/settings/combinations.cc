@@ -23,7 +23,7 @@ bool from_command_line(const Schema& schema, const char* name) {
   throw UsageError(message);
 }
 
-// Of a value that somebody gave on the command line and nothing would read.
+// For a value that is given on the command line and that nothing would read.
 void need(const Schema& schema, bool is_read, std::initializer_list<const char*> names, const std::string& condition) {
   if (is_read) return;
   for (const char* name : names) {
@@ -57,7 +57,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
        "with a strategy that splits the parameters, found " + spread.strategy);
 }
 
-// Numbers that belong to other optimizers than the chosen one.
+// Numbers of optimizers other than the chosen one.
 void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
   const OptimizerSettings& optimizer = s.train.optimizer;
   const OptimizerKind& chosen = optimizer_of(optimizer.optim);
@@ -105,18 +105,18 @@ void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector
     refuse("--lr_scheduler_type=cosine_with_min_lr: needs one of min_lr and min_lr_rate in --lr_scheduler_kwargs");
   }
   if (schedule.warmup_steps > 0 && schedule.warmup_ratio > 0) {
-    notes.push_back(fmt::format("{} overrules {}, as in transformers", shown(schema, "warmup_steps"),
+    notes.push_back(fmt::format("{} overrides {}, as in transformers", shown(schema, "warmup_steps"),
                                 shown(schema, "warmup_ratio")));
   }
   const std::int64_t max_steps = s.train.loop.max_steps;
   if (max_steps > 0) check_total_steps(s.train, max_steps);
   if (max_steps > 0 && from_command_line(schema, "num_train_epochs") && from_command_line(schema, "max_steps")) {
-    notes.push_back(fmt::format("{} overrules {}, as in transformers", shown(schema, "max_steps"),
+    notes.push_back(fmt::format("{} overrides {}, as in transformers", shown(schema, "max_steps"),
                                 shown(schema, "num_train_epochs")));
   }
 }
 
-// As transformers: whole numbers, or shares of all steps below 1. Steps beside another strategy are in many scripts.
+// As in transformers: whole numbers, or fractions below 1 of all steps. Many scripts give steps with another strategy.
 void check_steps(const Schema& schema, const char* strategy, const char* steps, Interval interval, double value,
                  std::vector<std::string>& notes) {
   if (interval != Interval::kSteps && from_command_line(schema, steps)) {
@@ -126,7 +126,7 @@ void check_steps(const Schema& schema, const char* strategy, const char* steps, 
   if (interval != Interval::kSteps) return;
   if (value == 0) refuse(fmt::format("{}: needs --{} above 0", shown(schema, strategy), steps));
   if (value > 1 && value != std::floor(value)) {
-    refuse(fmt::format("{}: expected a whole number, or a share below 1", shown(schema, steps)));
+    refuse(fmt::format("{}: expected a whole number, or a fraction below 1", shown(schema, steps)));
   }
 }
 
@@ -135,18 +135,19 @@ void check_best(const Schema& schema, const DeclaredSettings& s) {
   const FlowOptions& flow = s.train.flow;
   const bool evaluates = flow.evaluation != Interval::kNo;
   if (evaluation.early_stopping_patience > 0 && !evaluates) {
-    refuse(fmt::format("{}: needs evaluations on the way; give --eval_strategy epoch and --validation_file",
+    refuse(fmt::format("{}: needs evaluations during training; give --eval_strategy epoch and --validation_file",
                        shown(schema, "early_stopping_patience")));
   }
   if (flow.saving == Interval::kBest && (!evaluates || evaluation.metric_for_best_model.empty())) {
-    refuse(fmt::format("{}: needs --metric_for_best_model and evaluations on the way", shown(schema, "save_strategy")));
+    refuse(fmt::format("{}: needs --metric_for_best_model and evaluations during training",
+                       shown(schema, "save_strategy")));
   }
   if (!evaluation.load_best_model_at_end || flow.saving == Interval::kBest) return;
   if (flow.evaluation != flow.saving || !evaluates) {
     const bool lacks_data = !evaluates && schema.at("eval_strategy").text() != "no";
-    refuse(fmt::format("{}: needs one strategy for both, found {}{} and {}", shown(schema, "load_best_model_at_end"),
-                       shown(schema, "eval_strategy"), lacks_data ? ", without --validation_file," : "",
-                       shown(schema, "save_strategy")));
+    refuse(fmt::format("{}: needs the same strategy for evaluation and saving, found {}{} and {}",
+                       shown(schema, "load_best_model_at_end"), shown(schema, "eval_strategy"),
+                       lacks_data ? ", without --validation_file," : "", shown(schema, "save_strategy")));
   }
   if (flow.evaluation != Interval::kSteps) return;
   const double eval_steps = flow.eval_steps.value_or(flow.logging_steps);
@@ -182,7 +183,7 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
 
 void check_total_steps(const TrainSettings& settings, std::int64_t num_steps) {
   const ScheduleOptions& schedule = settings.schedule;
-  // A constant rate is reached however long it takes; one that falls would never begin to.
+  // A constant rate may take longer to reach than the run lasts; a falling one would never start to fall.
   const bool may_be_longer = schedule.kind == "WarmupLR" || schedule.kind == "constant_with_warmup";
   if (!may_be_longer && schedule.warmup_steps > num_steps) {
     refuse(fmt::format("warmup_steps {}: the run has only {} steps; give fewer, or --warmup_ratio",

@@ -32,7 +32,7 @@ TEST_F(Combinations, OfSpreadingAreRefused) {
 TEST_F(Combinations, OneStrategyIsForOneRank) {
   num_ranks_ = 3;
   EXPECT_EQ(refusal({"--strategy=single"}),
-            "--strategy=single (command line): there are 3 ranks; take ddp or another strategy, or start one rank");
+            "--strategy=single (command line): there are 3 ranks; use ddp or another strategy, or start one rank");
   EXPECT_EQ(load({}).settings.spread.strategy, "ddp");
   num_ranks_ = std::nullopt;
   EXPECT_EQ(refusal({"--strategy=single"}), "accepted");
@@ -44,16 +44,16 @@ TEST_F(Combinations, OfScheduleAndStepsAreRefused) {
   EXPECT_EQ(refusal({"--max_steps=10", "--warmup_steps=10"}), "accepted");
   EXPECT_EQ(refusal({"--max_steps=10", "--warmup_steps=11", "--lr_scheduler_type=constant_with_warmup"}), "accepted");
   EXPECT_EQ(refusal({"--warmup_steps=5", "--lr_scheduler_type=constant"}),
-            "--warmup_steps=5 (command line): --lr_scheduler_type=constant (command line) has no warm-up; take "
+            "--warmup_steps=5 (command line): --lr_scheduler_type=constant (command line) has no warm-up; use "
             "constant_with_warmup");
   EXPECT_EQ(refusal({"--gamma=0.5"}), "--gamma=0.5 (command line): only with --lr_scheduler_type StepLR");
   EXPECT_EQ(refusal({"--warmup_ratio=1.5"}), "--warmup_ratio=1.5 (command line): expected a number from 0 to 1");
   EXPECT_EQ(refusal({"--warmup_type=linear"}),
             "--warmup_type=linear (command line): only with DeepSpeed's schedules, WarmupLR and WarmupDecayLR");
   EXPECT_EQ(notes(load({"--warmup_steps=5", "--warmup_ratio=0.1"})),
-            "--warmup_steps=5 (command line) overrules --warmup_ratio=0.1 (command line), as in transformers\n");
+            "--warmup_steps=5 (command line) overrides --warmup_ratio=0.1 (command line), as in transformers\n");
   EXPECT_EQ(notes(load({"--max_steps=5", "--num_train_epochs=2"})),
-            "--max_steps=5 (command line) overrules --num_train_epochs=2 (command line), as in transformers\n");
+            "--max_steps=5 (command line) overrides --num_train_epochs=2 (command line), as in transformers\n");
   EXPECT_EQ(refusal({"--lr_total_steps=9", "--max_steps=10"}),
             "total_num_steps 9: the run has 10 steps; write \"auto\"");
   EXPECT_EQ(refusal({"--lr_scheduler_type=cosine_with_min_lr"}),
@@ -96,18 +96,18 @@ TEST_F(Combinations, EvaluationNeedsData) {
   EXPECT_EQ(refusal_as_is(words), "accepted");
   words.back() = "--load_best_model_at_end";
   EXPECT_EQ(refusal_as_is(words),
-            "--load_best_model_at_end=true (command line): needs one strategy for both, found eval_strategy=epoch "
-            "(default), without --validation_file, and save_strategy=epoch (default)");
+            "--load_best_model_at_end=true (command line): needs the same strategy for evaluation and saving, found "
+            "eval_strategy=epoch (default), without --validation_file, and save_strategy=epoch (default)");
   EXPECT_TRUE(load({"--do_eval", "--eval_strategy=no"}).settings.evaluation.at_end);
 }
 
-// The cases that transformers refuses, and those that it lets pass.
+// The cases that transformers refuses, and those that it accepts.
 TEST_F(Combinations, TheBestModelNeedsSavingAndEvaluationTogether) {
   const std::string best = "--load_best_model_at_end";
   EXPECT_EQ(refusal({best}), "accepted");
   EXPECT_EQ(refusal({best, "--eval_strategy=steps", "--save_strategy=epoch"}),
-            "--load_best_model_at_end=true (command line): needs one strategy for both, found --eval_strategy=steps "
-            "(command line) and --save_strategy=epoch (command line)");
+            "--load_best_model_at_end=true (command line): needs the same strategy for evaluation and saving, found "
+            "--eval_strategy=steps (command line) and --save_strategy=epoch (command line)");
   const Words steps = {best, "--eval_strategy=steps", "--save_strategy=steps"};
   const auto with = [&](const Words& more) {
     Words words = steps;
@@ -124,12 +124,12 @@ TEST_F(Combinations, TheBestModelNeedsSavingAndEvaluationTogether) {
   EXPECT_EQ(with({"--eval_steps=0.1", "--save_steps=100"}).substr(0, 36), "--load_best_model_at_end=true (comma");
   EXPECT_EQ(refusal({best, "--save_strategy=best", "--metric_for_best_model=f1"}), "accepted");
   EXPECT_EQ(refusal({"--save_strategy=best"}),
-            "--save_strategy=best (command line): needs --metric_for_best_model and evaluations on the way");
+            "--save_strategy=best (command line): needs --metric_for_best_model and evaluations during training");
 }
 
 TEST_F(Combinations, StepsAreWholeOrSharesAndNeverNone) {
   EXPECT_EQ(refusal({"--eval_strategy=steps", "--eval_steps=1.5"}),
-            "--eval_steps=1.5 (command line): expected a whole number, or a share below 1");
+            "--eval_steps=1.5 (command line): expected a whole number, or a fraction below 1");
   EXPECT_EQ(refusal({"--eval_strategy=steps", "--eval_steps=0.25"}), "accepted");
   EXPECT_EQ(refusal({"--logging_steps=0"}), "logging_strategy=steps (default): needs --logging_steps above 0");
   EXPECT_EQ(notes(load({"--eval_steps=10"})),
@@ -148,8 +148,8 @@ TEST_F(Combinations, MetricsAreTheJobs) {
   EXPECT_EQ(refusal({"--metric_for_best_model=accuracy"}),
             "--metric_for_best_model=accuracy (command line): expected one of loss, exact_match, f1");
   EXPECT_EQ(refusal({"--early_stopping_patience=2", "--eval_strategy=no"}),
-            "--early_stopping_patience=2 (command line): needs evaluations on the way; give --eval_strategy epoch and "
-            "--validation_file");
+            "--early_stopping_patience=2 (command line): needs evaluations during training; give --eval_strategy epoch "
+            "and --validation_file");
 }
 
 TEST_F(Combinations, LoadersAheadNeedWorkers) {
@@ -167,10 +167,9 @@ TEST_F(Combinations, BuffersAreBatchNormsAlone) {
 }
 
 TEST_F(Combinations, ThereIsNoHub) {
-  EXPECT_EQ(
-      refusal({"--push_to_hub", "true"}),
-      "--push_to_hub=true (command line): there is no hub in Tessera; the model's folder in --output_dir is what one "
-      "uploads");
+  EXPECT_EQ(refusal({"--push_to_hub", "true"}),
+            "--push_to_hub=true (command line): there is no hub in Tessera; upload the model's folder from "
+            "--output_dir yourself");
   EXPECT_EQ(refusal({"--push_to_hub", "False"}), "accepted");
 }
 

@@ -1,4 +1,4 @@
-// Which settings every job has: files, how the run is spread, model, data. How training goes is in
+// The settings that every job has: files, distribution over ranks, model, data. Those of training are in
 // declared_training.cc.
 #include "settings/declared.h"
 
@@ -10,13 +10,13 @@ namespace tessera {
 namespace {
 
 void declare_files(Schema& schema, DeclaredSettings& s) {
-  const std::string group = "Files with settings in other programs' words";
+  const std::string group = "Settings files of other programs";
   schema.text("deepspeed", &s.deepspeed)
       .group(group)
-      .help("DeepSpeed's ds_config.json: how the run is spread, and more");
+      .help("DeepSpeed's ds_config.json: how the run is distributed, and more");
   schema.text("fsdp", &s.fsdp)
       .group(group)
-      .help("\"full_shard auto_wrap offload\": a strategy, and what goes with it; offload: parameters and optimizer");
+      .help("\"full_shard auto_wrap offload\": a strategy and its options; offload covers parameters and optimizer");
   schema.text("fsdp_config", &s.fsdp_config).group(group).help("JSON file with the details of --fsdp");
   schema.text("env_file", &s.env_file)
       .group(group)
@@ -24,13 +24,15 @@ void declare_files(Schema& schema, DeclaredSettings& s) {
 }
 
 void declare_spread(Schema& schema, DeclaredSettings& s) {
-  const std::string group = "How the run is spread";
+  const std::string group = "How the run is distributed";
   declare(schema, s.train.spread, group);
   WrapSettings& wrap = s.train.wrap;
   schema.word("wrap", &wrap.wrap, {"blocks", "class", "size", "none"})
       .preset("blocks")
       .group(group)
-      .help("what is gathered at a time: the model's blocks, modules of --wrap_classes, of --min_num_params, or all");
+      .help(
+          "what is gathered at once: the model's blocks, modules of --wrap_classes, modules of at least "
+          "--min_num_params, or the whole model");
   schema.text("wrap_classes", &s.wrap_classes)
       .alias("fsdp_transformer_layer_cls_to_wrap")
       .alias("transformer_layer_cls_to_wrap")
@@ -54,18 +56,18 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("train on at most this many, over all ranks; 0: all");
+      .help("train on at most this many samples, over all ranks; 0: all");
   shared::max_eval_samples(schema, data, group);
   schema.integer("samples_per_rank", &s.samples_per_rank)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("weak scaling: max_train_samples is this times the ranks; 0: as --max_train_samples says");
+      .help("weak scaling: max_train_samples is this times the number of ranks; 0: use --max_train_samples");
   schema.boolean("no_shuffle", &s.no_shuffle).group(group).help("keep the rows in the order of the file");
   schema.boolean("dataloader_drop_last", &data.drop_last)
       .preset(job.presets.drop_last)
       .group(group)
-      .help("drop a last batch that is not full");
+      .help("drop the last batch if it is not full");
   schema.integer("dataloader_num_workers", &data.num_workers)
       .alias("num_workers")
       .preset("0")
@@ -76,7 +78,7 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset("2")
       .range(1, 100'000)
       .group(group)
-      .help("batches ahead per worker");
+      .help("batches that each worker prepares ahead");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The settings of `tessera train JOB`, each declared once. (no torch)
 //
-// What can be bound to a member of TrainSettings is; values that come in two names of another program, words with a
-// meaning of their own and the files to read are kept here until resolve() (resolve.h) has read them.
+// Whatever can be bound directly to a member of TrainSettings is. The rest stays here until resolve() (resolve.h) reads
+// it: values that have two names in another program, words with a special meaning, and the files to read.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace tessera {
 struct DeclaredSettings {
   TrainSettings train;
 
-  // Files and words of others.
+  // Other programs' files and words.
   std::string deepspeed, fsdp, fsdp_config, env_file;
   std::string wrap_classes, lr_scheduler_kwargs, report_to, resume;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
@@ -26,13 +26,13 @@ struct DeclaredSettings {
   std::int64_t train_batch_size = 0, samples_per_rank = 0, subset_seed = -1, data_seed = -1;
   double layers_per_rank = 0;
 
-  // Values of names that have no effect here or are refused (hugging_face.h).
+  // Values of names that are refused or have no effect here (hugging_face.h).
   std::deque<bool> foreign_flags;
   std::deque<double> foreign_numbers;
   std::deque<std::string> foreign_words;
 };
 
-// Everything, with the job's own settings and presets. `s` must outlive the schema.
+// Declares all settings, including the job's own, with the job's presets. `s` must outlive the schema.
 void declare(Schema& schema, const JobTraits& job, DeclaredSettings& s);
 
 namespace internal {

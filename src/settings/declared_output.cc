@@ -1,4 +1,4 @@
-// Settings of what a run leaves: evaluation, checkpoints, log lines, reports.
+// Settings of a run's output: evaluation, checkpoints, log lines, reports.
 #include "core/text.h"
 #include "settings/declared.h"
 
@@ -15,7 +15,7 @@ void declare_evaluation(Schema& schema, const JobTraits& job, DeclaredSettings& 
   schema.real("eval_steps", &s.eval_steps)
       .at_least(0)
       .group(group)
-      .help("updates between two evaluations, below 1 a share of all; none: --logging_steps");
+      .help("updates between evaluations, or below 1 a fraction of all updates; none: --logging_steps");
   schema.real("eval_delay", &s.train.flow.eval_delay)
       .preset("0")
       .at_least(0)
@@ -27,28 +27,28 @@ void declare_evaluation(Schema& schema, const JobTraits& job, DeclaredSettings& 
       .help("evaluate once after the last update, if --eval_strategy is no");
   schema.boolean("load_best_model_at_end", &evaluation.load_best_model_at_end)
       .group(group)
-      .help("end with the checkpoint that did best");
+      .help("finish with the best checkpoint");
   schema.text("metric_for_best_model", &evaluation.metric_for_best_model)
       .group(group)
-      .help(join(job.metrics, ", ") + "; with or without eval_ before it");
+      .help(join(job.metrics, ", ") + "; with or without the prefix eval_");
   schema.boolean("greater_is_better", &s.greater_is_better)
       .group(group)
-      .help("whether more of that metric is better; unset: unless it is a loss");
+      .help("whether higher is better for that metric; unset: true unless it is a loss");
   schema.integer("early_stopping_patience", &evaluation.early_stopping_patience)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("stop after this many evaluations without a better one; 0: never");
+      .help("stop after this many evaluations without improvement; 0: never");
   schema.real("early_stopping_threshold", &evaluation.early_stopping_threshold)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("how much better an evaluation must be to count");
+      .help("how much better an evaluation must be to count as an improvement");
   job.declare_evaluation(schema, s);
 }
 
 void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
-  const std::string group = "What the run leaves";
+  const std::string group = "Output of the run";
   const JobPresets& presets = job.presets;
   OutputSettings& output = s.train.output;
   schema.text("output_dir", &output.output_dir)
@@ -64,7 +64,7 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset("500")
       .at_least(0)
       .group(group)
-      .help("updates between two, below 1 a share of all");
+      .help("updates between checkpoints, or below 1 a fraction of all updates");
   schema.integer("save_total_limit", &output.save_total_limit)
       .preset("0")
       .at_least(0)
@@ -72,7 +72,7 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .help("keep this many checkpoints and remove older ones; 0: keep all");
   schema.boolean("save_only_model", &output.save_only_model)
       .group(group)
-      .help("write checkpoints without what resuming needs");
+      .help("write checkpoints without the state that resuming needs");
   schema.text("resume_from_checkpoint", &s.resume)
       .group(group)
       .help("a checkpoint's folder, or true: the latest of --output_dir");
@@ -84,7 +84,7 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset(presets.logging_steps)
       .at_least(0)
       .group(group)
-      .help("updates between two, below 1 a share of all");
+      .help("updates between log lines, or below 1 a fraction of all updates");
   schema.boolean("logging_first_step", &s.train.flow.logging_first_step)
       .group(group)
       .help("also print a line after the first update");
@@ -94,7 +94,7 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.text("log_dir", &output.log_dir)
       .environment("LOG_DIR")
       .group(group)
-      .help("folder of the ranks' logs, with a subfolder by run and job id; none: log/ of --output_dir");
+      .help("folder of the ranks' logs, with a subfolder per run and job id; none: log/ of --output_dir");
   schema.boolean("disable_tqdm", &s.disable_tqdm).group(group).help("show no progress bar");
 }
 
@@ -105,23 +105,32 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
       .preset("tensorboard")
       .list()
       .group(group)
-      .help("tensorboard, wandb (offline), both with a comma between, all, or none");
-  schema.text("run_name", &reports.run_name).environment("EXPERIMENT_NAME").group(group).help("none: --output_dir");
-  schema.text("wandb_name", &reports.wandb_name).environment("WANDB_NAME").group(group).help("none: --run_name");
+      .help("tensorboard, wandb (offline), both separated by a comma, all, or none");
+  schema.text("run_name", &reports.run_name)
+      .environment("EXPERIMENT_NAME")
+      .group(group)
+      .help("name of the run; none: --output_dir");
+  schema.text("wandb_name", &reports.wandb_name)
+      .environment("WANDB_NAME")
+      .group(group)
+      .help("name of the W&B run; none: --run_name");
   schema.text("wandb_mode", &reports.wandb_mode)
       .environment("WANDB_MODE")
       .preset("offline")
       .group(group)
-      .help("offline or disabled");
-  schema.text("wandb_dir", &reports.wandb_dir).environment("WANDB_DIR").group(group).help("none: --output_dir");
+      .help("offline: write files to upload later; disabled: write nothing");
+  schema.text("wandb_dir", &reports.wandb_dir)
+      .environment("WANDB_DIR")
+      .group(group)
+      .help("folder of W&B's files; none: --output_dir");
   schema.text("wandb_run_id", &reports.wandb_run_id)
       .environment("WANDB_RUN_ID")
       .group(group)
-      .help("none: a random one");
+      .help("id of the W&B run; none: a random one");
   schema.text("wandb_project", &reports.wandb_project)
       .environment("WANDB_PROJECT")
       .group(group)
-      .help("none: huggingface");
+      .help("W&B project; none: huggingface");
 }
 
 }  // namespace tessera::internal

@@ -1,4 +1,4 @@
-// Settings of how training goes: loop, precision, optimizer, schedule.
+// Settings of training: loop, precision, optimizer, schedule.
 #include "settings/declared.h"
 #include "settings/shared.h"
 
@@ -30,7 +30,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("samples per update over all ranks; batch size and accumulation follow where they are not given; 0: unset");
+      .help("samples per update over all ranks; batch size and accumulation follow from it if not given; 0: unset");
   schema.word("merge_accumulation", &loop.merge_accumulation, {"auto", "on", "off"})
       .preset("auto")
       .group(group)
@@ -46,7 +46,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset("-1")
       .at_least(-1)
       .group(group)
-      .help("number of updates, overruling --num_train_epochs; -1: by the epochs");
+      .help("number of updates, overrides --num_train_epochs; -1: use the epochs");
   shared::seed(schema, &loop.seed, group);
   schema.integer("data_seed", &s.data_seed)
       .preset("-1")
@@ -55,7 +55,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .help("seed of the data order; -1: --seed");
   schema.boolean("full_determinism", &loop.full_determinism)
       .group(group)
-      .help("the same bits in every run on the same GPUs, at some cost; CPU ranks always give them");
+      .help("give the same bits in every run on the same GPUs, at some cost; CPU ranks always do");
   shared::gradient_checkpointing(schema, &loop.gradient_checkpointing, group);
   schema.word("short_group", &loop.short_group, {"not_counted", "counted"})
       .preset("not_counted")
@@ -66,7 +66,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.boolean("stop_on_nan", &loop.stop_on_nan)
       .preset("true")
       .group(group)
-      .help("end the run at a loss that is not finite");
+      .help("end the run if the loss is not finite");
   schema.boolean("dry_run", &s.train.dry_run)
       .group(group)
       .help("do everything up to the first step, then print the memory plan and exit");
@@ -79,7 +79,7 @@ void declare_precision(Schema& schema, DeclaredSettings& s) {
   schema.boolean("tf32", &s.tf32)
       .group(group)
       .help("compute float32 products in TF32 on GPUs that have it; unset: libtorch's default");
-  const std::vector<std::string> types = {"auto", "fp32", "bf16", "fp16"};  // then as NumberType
+  const std::vector<std::string> types = {"auto", "fp32", "bf16", "fp16"};  // after auto, in NumberType's order
   const auto type = [&](const char* name, std::optional<NumberType>* value) -> Setting& {
     return schema.word(name, types, [value](std::size_t place) {
       *value = place == 0 ? std::nullopt : std::optional(static_cast<NumberType>(place - 1));
@@ -88,7 +88,7 @@ void declare_precision(Schema& schema, DeclaredSettings& s) {
   type("reduce_dtype", &s.train.precision.reduce)
       .preset("auto")
       .group(group)
-      .help("type in which gradients travel between ranks; auto: the compute type");
+      .help("type in which gradients are reduced between ranks; auto: the compute type");
   type("buffer_dtype", &s.train.precision.buffers)
       .preset("auto")
       .group(group)
@@ -132,22 +132,30 @@ void declare_optimizer(Schema& schema, const JobTraits& job, DeclaredSettings& s
       .preset(presets.learning_rate)
       .at_least(0)
       .group(group)
-      .help("highest learning rate of the schedule");
+      .help("maximum learning rate of the schedule");
   schema.real("weight_decay", &numbers.weight_decay)
       .environment("WEIGHT_DECAY")
       .preset(presets.weight_decay)
       .at_least(0)
       .group(group)
       .help(job.decays_all ? "weight decay of all parameters" : "weight decay of all parameters but biases and norms");
-  schema.real("adam_beta1", &numbers.beta1).preset("0.9").range(0, 0.999999999).group(group).help("decay of the mean");
+  schema.real("adam_beta1", &numbers.beta1)
+      .preset("0.9")
+      .range(0, 0.999999999)
+      .group(group)
+      .help("decay of the gradient's running mean");
   schema.real("adam_beta2", &numbers.beta2)
       .preset("0.999")
       .range(0, 0.999999999)
       .group(group)
-      .help("decay of the mean square");
-  schema.real("adam_epsilon", &numbers.epsilon).preset("1e-8").at_least(0).group(group).help("added to the root");
+      .help("decay of the gradient's running mean square");
+  schema.real("adam_epsilon", &numbers.epsilon)
+      .preset("1e-8")
+      .at_least(0)
+      .group(group)
+      .help("added to the square root of the mean square");
   shared::momentum(schema, &numbers.momentum, group).preset(presets.momentum);
-  schema.boolean("nesterov", &numbers.nesterov).group(group).help("Nesterov momentum of sgd");
+  schema.boolean("nesterov", &numbers.nesterov).group(group).help("use Nesterov momentum with sgd");
   schema.real("max_grad_norm", &optimizer.max_grad_norm)
       .preset(presets.max_grad_norm)
       .at_least(0)
@@ -156,7 +164,7 @@ void declare_optimizer(Schema& schema, const JobTraits& job, DeclaredSettings& s
 }
 
 void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
-  const std::string group = "Learning rate by step";
+  const std::string group = "Learning-rate schedule";
   ScheduleOptions& schedule = s.train.schedule;
   schema.text("lr_scheduler_type", &schedule.kind)
       .preset(job.presets.scheduler)
@@ -165,26 +173,26 @@ void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s)
       .help("transformers' names; Warmup...: DeepSpeed's; StepLR: torch's, by epoch, with --step_size and --gamma");
   schema.text("lr_scheduler_kwargs", &s.lr_scheduler_kwargs)
       .group(group)
-      .help("JSON, by type: num_cycles, power, lr_end, min_lr, min_lr_rate, timescale");
+      .help("JSON with options of the type: num_cycles, power, lr_end, min_lr, min_lr_rate, timescale");
   schema.integer("warmup_steps", &schedule.warmup_steps)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("steps in which the rate rises to its highest");
+      .help("steps over which the rate rises to its maximum");
   schema.real("warmup_ratio", &schedule.warmup_ratio)
       .preset("0")
       .range(0, 1)
       .group(group)
-      .help("the same as a share of all steps; --warmup_steps overrules it");
+      .help("the same as a fraction of all steps; --warmup_steps overrides it");
   schema.word("warmup_type", &schedule.warmup_shape, {"log", "linear"})
       .preset("log")
       .group(group)
-      .help("how DeepSpeed's schedules rise");
+      .help("shape of the warm-up in DeepSpeed's schedules");
   schema.real("warmup_min_lr", &schedule.warmup_min_lr)
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("where DeepSpeed's schedules start");
+      .help("learning rate at which DeepSpeed's schedules start");
   schema.integer("lr_total_steps", &schedule.total_steps)
       .preset("0")
       .at_least(0)
@@ -195,7 +203,7 @@ void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s)
       .at_least(1)
       .group(group)
       .help("StepLR: epochs between two decays");
-  schema.real("gamma", &schedule.gamma).preset("0.1").at_least(0).group(group).help("StepLR: factor of a decay");
+  schema.real("gamma", &schedule.gamma).preset("0.1").at_least(0).group(group).help("StepLR: factor of each decay");
 }
 
 }  // namespace tessera::internal

@@ -1,5 +1,5 @@
-// The pages that tell users of other programs what to write: their commands are taken as they stand, their tables name
-// settings that there are.
+// Checks the pages for users of other programs: their commands are accepted as written, and their tables name settings
+// that exist.
 #include <fmt/format.h>
 
 #include <set>
@@ -20,7 +20,7 @@ std::string page(const std::string& name) {
   return read_file(kRoot + "/docs/" + name);
 }
 
-// The words of a shell's line, quotes taken off.
+// The words of a shell line, without quotes.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -79,7 +79,7 @@ TEST_F(Pages, CommandsAreTaken) {
   }
 }
 
-// `--name` in a page is a setting of some job, or of another command that the page speaks of.
+// `--name` in a page is a setting of some job, or of another command that the page mentions.
 TEST_F(Pages, SettingsAreThoseThatThereAre) {
   const std::set<std::string> elsewhere = {"nproc_per_node", "comm_timeout", "backend",
                                            "print_config",   "help",         "no_stop_on_nan"};

@@ -20,7 +20,7 @@ class DsConfigReader {
  public:
   DsConfigReader(const ForeignFile& file, ForeignConfig& config) : file_(file), config_(config) {}
 
-  // Before the keys are walked: an optimizer that there is not has parameters that there are not.
+  // Called before the keys are walked: an unknown optimizer would have unknown parameters.
   void check_types() const {
     const auto is_text = [this](const char* key) { return file_.find(key) != nullptr && file_.find(key)->is_string(); };
     if (is_text(kOptimizerType)) optimizer_type();
@@ -44,7 +44,7 @@ class DsConfigReader {
     config_.values.push_back({setting, text, key, file_.place_of_value(key)});
   }
 
-  // What DeepSpeed does where the file is silent.
+  // What DeepSpeed does if the file says nothing.
   void give_default(const std::string& setting, const std::string& text, const std::string& key) {
     if (file_.find(key) != nullptr) return;
     config_.values.push_back({setting, text, key + ", DeepSpeed's default", file_.origin(), true});
@@ -57,7 +57,7 @@ class DsConfigReader {
     return *known;
   }
 
-  // A word out of a list, in any case, as DeepSpeed compares it; `other` says what to do where it is none of them.
+  // A word from a list, in upper or lower case, as DeepSpeed compares it; `other` is the advice if it is none of them.
   template <std::size_t N>
   std::string word_of(const std::string& key, const std::array<const char*, N>& words, const std::string& other) const {
     const std::string word = file_.find(key)->get<std::string>();
@@ -90,7 +90,7 @@ class DsConfigReader {
     if (!read_second_copy()) give("strategy", "zero" + text, "zero_optimization.stage");
   }
 
-  // ZeRO++: a second copy of the parameters within each node. 1 is DeepSpeed's word for none.
+  // ZeRO++: a second copy of the parameters within each node. In DeepSpeed 1 means none.
   bool read_second_copy() {
     const std::string key = "zero_optimization.zero_hpz_partition_size";
     const Json* size = file_.find(key);
@@ -113,7 +113,7 @@ class DsConfigReader {
     }
   }
 
-  // Whether that part is offloaded; its memory counts only then.
+  // Whether that part is offloaded; its pin_memory counts only then.
   bool read_device(const std::string& part) {
     const std::string section = "zero_optimization." + part;
     if (file_.find(section) == nullptr) return false;
@@ -127,15 +127,15 @@ class DsConfigReader {
   }
 
   std::string advice_on_device(const std::string& key) const {
-    return file_.find(key)->get<std::string>() == "nvme" ? ": Tessera does not offload to disks; take cpu" : "";
+    return file_.find(key)->get<std::string>() == "nvme" ? ": Tessera does not offload to disks; use cpu" : "";
   }
 
-  // 0 is DeepSpeed's word for none; any other size means that the next block is gathered ahead.
+  // In DeepSpeed 0 means none; any other size means that the next block is gathered ahead.
   void read_prefetch() {
     const std::string key = "zero_optimization.stage3_prefetch_bucket_size";
     const Json* size = file_.find(key);
     if (size == nullptr || stage_ < 3) return;
-    if (*size == "auto") return;  // as it is by default: on
+    if (*size == "auto") return;  // keeps the default: on
     const bool is_on = size->get<double>() > 0;
     give("forward_prefetch", is_on ? "true" : "false", key);
     if (!is_on) give("backward_prefetch", "none", key);
@@ -146,7 +146,7 @@ class DsConfigReader {
     const std::string key = kOptimizerType;
     if (file_.find(key) == nullptr) file_.refuse_key("optimizer", "needs a type: Adam, AdamW or SGD");
     const std::string type = optimizer_type();
-    // DeepSpeed's Adam decays as AdamW does, unless it is told not to.
+    // DeepSpeed's Adam decays as AdamW does, unless told otherwise.
     const Json* adam_w_mode = file_.find("optimizer.params.adam_w_mode");
     const bool is_plain = type == "Adam" && adam_w_mode != nullptr && text_of(*adam_w_mode) != "true";
     give("optim",
@@ -177,7 +177,7 @@ class DsConfigReader {
     give_default("warmup_steps", "1000", "scheduler.params.warmup_num_steps");
     const std::string total = "scheduler.params.total_num_steps";
     const Json* steps = file_.find(total);
-    if (type == "WarmupLR" && steps != nullptr) file_.refuse_key(total, "WarmupLR has no end; take WarmupDecayLR");
+    if (type == "WarmupLR" && steps != nullptr) file_.refuse_key(total, "WarmupLR has no end; use WarmupDecayLR");
     if (type == "WarmupDecayLR" && steps == nullptr) {
       file_.refuse_key("scheduler", "WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
     }

@@ -1,8 +1,8 @@
-// DeepSpeed's ds_config.json, told in our settings.
+// Reads DeepSpeed's ds_config.json as settings of Tessera.
 //
-// Every key of DeepSpeed's page of settings is known: it is a setting, or has no effect here, or is refused with what
-// to do instead. "auto" leaves a setting to the other sources, where Hugging Face's integration fills it in. What
-// DeepSpeed would take for keys that are absent (the loss scale's numbers) comes with is_default.
+// Every key on DeepSpeed's configuration page is known: it maps to a setting, has no effect here, or is refused with
+// what to do instead. "auto", which Hugging Face's integration fills in, leaves a setting to the other sources.
+// DeepSpeed's own defaults for absent keys (the loss scale's numbers) come with is_default.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What becomes of each key of a ds_config.json. Rows with kReader are completed in ds_config.cc.
+// What happens to each key of a ds_config.json. Rows with kReader are completed in ds_config.cc.
 #include "settings/ds_config.h"
 
 namespace tessera {
@@ -11,9 +11,9 @@ using T = KeyRule::Fate;
 
 constexpr bool kAuto = true;
 constexpr const char* kUnits = "Tessera moves whole blocks of the model, not buckets";
-constexpr const char* kTwoUnits = "at most two blocks are whole at a time";
+constexpr const char* kTwoUnits = "at most two blocks are gathered at a time";
 constexpr const char* kNvme = "only nvme needs it";
-constexpr const char* kOwnWay = "Tessera has its own way";
+constexpr const char* kOwnWay = "Tessera handles this its own way";
 
 const Rules kOutermost = {
     {"", "train_batch_size", F::kCount, T::kSetting, "train_batch_size", kAuto},
@@ -30,16 +30,16 @@ const Rules kOutermost = {
     {"", "zero_optimization", F::kSectionOrBool, T::kReader},
     {"", "activation_checkpointing", F::kSection, T::kReader},
     {"", "data_types", F::kSection, T::kReader},
-    {"", "steps_per_print", F::kNumber, T::kNoEffect, "--logging_steps says when a line is printed"},
-    {"", "wall_clock_breakdown", F::kBool, T::kNoEffect, "the run's record has its times"},
-    {"", "memory_breakdown", F::kBool, T::kNoEffect, "the memory plan and the summary have it"},
+    {"", "steps_per_print", F::kNumber, T::kNoEffect, "--logging_steps sets when a line is printed"},
+    {"", "wall_clock_breakdown", F::kBool, T::kNoEffect, "the run's record has the times"},
+    {"", "memory_breakdown", F::kBool, T::kNoEffect, "the memory plan and the summary show it"},
     {"", "dump_state", F::kBool, T::kNoEffect, "--print_config shows the settings"},
     {"", "zero_allow_untested_optimizer", F::kBool, T::kNoEffect, "every optimizer works with every strategy"},
     {"", "zero_force_ds_cpu_optimizer", F::kBool, T::kNoEffect, "the optimizer in host memory is always Tessera's"},
     {"", "seq_parallel_communication_data_type", F::kText, T::kNoEffect, "sequences are not split over ranks"},
     {"", "use_data_before_expert_parallelism", F::kBool, T::kNoEffect, "there are no experts"},
     {"", "managed_gradient_accumulation", F::kBool, T::kNoEffect, kOwnWay},
-    {"", "checkpoint", F::kSection, T::kNoEffect, "checkpoints are Tessera's own"},
+    {"", "checkpoint", F::kSection, T::kNoEffect, "checkpoints have Tessera's own format"},
     {"", "aio", F::kSection, T::kNoEffect, kNvme},
     {"", "prescale_gradients", F::kBool, T::kOnly, "gradients are summed, then divided by the tokens", false, "false"},
     {"", "gradient_predivide_factor", F::kNumber, T::kOnly, "gradients are summed, then divided by the tokens", false,
@@ -52,7 +52,7 @@ const Rules kOutermost = {
     {"", "flops_profiler", F::kSection, T::kOff, "the run's record has its speed"},
     {"", "tensorboard", F::kSection, T::kOff, "give --report_to tensorboard instead"},
     {"", "wandb", F::kSection, T::kOff, "give --report_to wandb instead"},
-    {"", "csv_monitor", F::kSection, T::kOff, "the metrics are always written as CSV, too"},
+    {"", "csv_monitor", F::kSection, T::kOff, "the metrics are always written as CSV as well"},
     {"", "comet", F::kSection, T::kOff, "give --report_to tensorboard or wandb"},
     {"", "comms_logger", F::kSection, T::kOff, "`tessera comm-test` measures collectives"},
     {"", "autotuning", F::kSection, T::kOff, "sizes are planned, not searched"},
@@ -61,17 +61,17 @@ const Rules kOutermost = {
     {"", "compression_training", F::kSection, T::kOff, "weights are not compressed"},
     {"", "data_efficiency", F::kSection, T::kOff, "rows come in the sampler's order"},
     {"", "curriculum_learning", F::kSection, T::kOff, "rows come in the sampler's order"},
-    {"", "hybrid_engine", F::kSection, T::kOff, "generation uses the training's own model"},
+    {"", "hybrid_engine", F::kSection, T::kOff, "generation uses the training model itself"},
     {"", "compile", F::kAny, T::kOff, "there is nothing to compile at run time"},
     {"", "graph_harvesting", F::kBool, T::kOff, "leave it out"},
     {"", "eigenvalue", F::kSection, T::kOff, "leave it out"},
     {"", "progressive_layer_drop", F::kSection, T::kOff, "all layers are trained"},
     {"", "quantize_training", F::kSection, T::kOff, "weights are not quantised"},
-    {"", "sparse_attention", F::kAny, T::kOff, "attention is whole"},
+    {"", "sparse_attention", F::kAny, T::kOff, "attention is dense"},
     {"", "tensor_parallel", F::kSection, T::kOff, "models are split by blocks, not by matrices"},
     {"", "expert_parallel", F::kSection, T::kOff, "there are no experts"},
     {"", "pipeline", F::kAny, T::kOff, "there are no pipeline stages"},
-    {"", "nebula", F::kSection, T::kOff, "checkpoints are Tessera's own"},
+    {"", "nebula", F::kSection, T::kOff, "checkpoints have Tessera's own format"},
     {"data_types", "grad_accum_dtype", F::kText, T::kOnly, "gradients accumulate in the strategy's own type", false,
      "\"\""},
 };
@@ -89,7 +89,7 @@ const Rules kTraining = {
     {"optimizer.params", "adam_w_mode", F::kBool, T::kReader},
     {"optimizer.params", "torch_adam", F::kBool, T::kNoEffect, "the update is always Tessera's, fused"},
     {"optimizer.params", "fused", F::kBool, T::kNoEffect, "the update is always fused"},
-    {"optimizer.params", "bias_correction", F::kBool, T::kOnly, "moments are always corrected", false, "true"},
+    {"optimizer.params", "bias_correction", F::kBool, T::kOnly, "moments are always bias-corrected", false, "true"},
     {"optimizer.params", "amsgrad", F::kBool, T::kOnly, "there is no AMSGrad", false, "false"},
     {"optimizer.params", "dampening", F::kNumber, T::kOnly, "momentum is not dampened", false, "0"},
     {"optimizer.params", "max_grad_norm", F::kNumber, T::kOnly, "write gradient_clipping, outside of the optimizer",
@@ -124,7 +124,7 @@ const Rules kTraining = {
      "--gradient_checkpointing is the switch"},
     {"activation_checkpointing", "cpu_checkpointing", F::kBool, T::kNoEffect, "--gradient_checkpointing is the switch"},
     {"activation_checkpointing", "contiguous_memory_optimization", F::kBool, T::kNoEffect, kOwnWay},
-    {"activation_checkpointing", "number_checkpoints", F::kAny, T::kNoEffect, "one a block"},
+    {"activation_checkpointing", "number_checkpoints", F::kAny, T::kNoEffect, "one per block"},
     {"activation_checkpointing", "synchronize_checkpoint_boundary", F::kBool, T::kNoEffect, kOwnWay},
     {"activation_checkpointing", "profile", F::kBool, T::kNoEffect, kOwnWay},
 };
@@ -143,16 +143,16 @@ const Rules kZero = {
     {"zero_optimization", "allgather_partitions", F::kBool, T::kNoEffect, "parameters are always gathered"},
     {"zero_optimization", "reduce_bucket_size", F::kCount, T::kNoEffect, kUnits, kAuto},
     {"zero_optimization", "allgather_bucket_size", F::kCount, T::kNoEffect, kUnits},
-    {"zero_optimization", "sub_group_size", F::kCount, T::kNoEffect, "the update goes block by block"},
+    {"zero_optimization", "sub_group_size", F::kCount, T::kNoEffect, "the update runs block by block"},
     {"zero_optimization", "stage3_prefetch_bucket_size", F::kCount, T::kReader, "", kAuto},
     {"zero_optimization", "stage3_param_persistence_threshold", F::kCount, T::kNoEffect, kUnits, kAuto},
     {"zero_optimization", "stage3_model_persistence_threshold", F::kCount, T::kNoEffect, kUnits},
     {"zero_optimization", "stage3_max_live_parameters", F::kCount, T::kNoEffect, kTwoUnits},
     {"zero_optimization", "stage3_max_reuse_distance", F::kCount, T::kNoEffect, kTwoUnits},
     {"zero_optimization", "stage3_gather_16bit_weights_on_model_save", F::kBool, T::kNoEffect,
-     "the model's folder is always whole"},
+     "the model's folder is always complete"},
     {"zero_optimization", "stage3_gather_fp16_weights_on_model_save", F::kBool, T::kNoEffect,
-     "the model's folder is always whole"},
+     "the model's folder is always complete"},
     {"zero_optimization", "stage3_module_granularity_threshold", F::kCount, T::kNoEffect, kUnits},
     {"zero_optimization", "stage3_use_all_reduce_for_fetch_params", F::kBool, T::kNoEffect, kOwnWay},
     {"zero_optimization", "stage3_allgather_sequential", F::kBool, T::kNoEffect, kOwnWay},
@@ -171,15 +171,15 @@ const Rules kZero = {
     {"zero_optimization", "enable_sanity_checks", F::kBool, T::kNoEffect, "ranks are always compared"},
     {"zero_optimization", "save_muon_momentum_buffer_in_memory", F::kBool, T::kNoEffect, "there is no Muon"},
     {"zero_optimization", "zero_hpz_partition_size", F::kCount, T::kReader},
-    {"zero_optimization", "mics_shard_size", F::kNumber, T::kOnly, "take --strategy hybrid_shard", false, "-1"},
-    {"zero_optimization", "mics_hierarchical_params_gather", F::kBool, T::kOnly, "take --strategy hybrid_shard", false,
+    {"zero_optimization", "mics_shard_size", F::kNumber, T::kOnly, "use --strategy hybrid_shard", false, "-1"},
+    {"zero_optimization", "mics_hierarchical_params_gather", F::kBool, T::kOnly, "use --strategy hybrid_shard", false,
      "false"},
     {"zero_optimization", "zero_quantized_weights", F::kBool, T::kOnly, "nothing is quantised", false, "false"},
     {"zero_optimization", "zero_quantized_nontrainable_weights", F::kBool, T::kOnly, "nothing is quantised", false,
      "false"},
     {"zero_optimization", "zero_quantized_gradients", F::kBool, T::kOnly, "nothing is quantised", false, "false"},
     {"zero_optimization", "zeropp_loco_param", F::kSection, T::kOff, "nothing is quantised"},
-    {"zero_optimization", "zenflow", F::kSection, T::kOff, "offloaded updates run beside backward by themselves"},
+    {"zero_optimization", "zenflow", F::kSection, T::kOff, "offloaded updates already overlap with backward"},
     {"zero_optimization", "leaf_module", F::kSection, T::kOff, "give --wrap_classes instead"},
 };
 
@@ -189,13 +189,14 @@ const Rules kOffload = {
     {"zero_optimization.offload_optimizer", "buffer_count", F::kCount, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "fast_init", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "ratio", F::kNumber, T::kOnly,
-     "all of the optimizer is offloaded, or nothing", false, "1"},
+     "the optimizer is offloaded entirely or not at all", false, "1"},
     {"zero_optimization.offload_optimizer", "nvme_path", F::kText, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "pipeline", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "pipeline_read", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "pipeline_write", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "super_offload", F::kBool, T::kOnly, "leave it out", false, "false"},
-    {"zero_optimization.offload_optimizer", "cpuadam_cores_perc", F::kNumber, T::kNoEffect, "OMP_NUM_THREADS says it"},
+    {"zero_optimization.offload_optimizer", "cpuadam_cores_perc", F::kNumber, T::kNoEffect,
+     "OMP_NUM_THREADS sets the threads"},
     {"zero_optimization.offload_param", "device", F::kText, T::kReader},
     {"zero_optimization.offload_param", "pin_memory", F::kBool, T::kReader},
     {"zero_optimization.offload_param", "buffer_count", F::kCount, T::kNoEffect, kNvme},

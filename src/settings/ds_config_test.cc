@@ -115,7 +115,7 @@ TEST_F(DsConfig, TheExperimentsFilesAreTaken) {
 
 // Files with the keys of the examples that DeepSpeed's and transformers' pages show.
 TEST_F(DsConfig, DocumentedExamplesAreTaken) {
-  // DeepSpeed, first steps.
+  // DeepSpeed's getting-started page.
   EXPECT_EQ(with(R"({"train_batch_size": 8, "gradient_accumulation_steps": 1,
     "optimizer": {"type": "Adam", "params": {"lr": 0.00015}},
     "fp16": {"enabled": true}, "zero_optimization": true})",
@@ -183,7 +183,7 @@ TEST_F(DsConfig, DocumentedExamplesOfTransformersAreTaken) {
   EXPECT_EQ(with(two, {"--fp16", "--optim=adamw_torch"}).settings.optimizer.optim, "adamw_torch");
   EXPECT_NE(refusal_with(two, {"--fp16", "--optim=sgd"}).find("optim is sgd (command line) and adamw_torch_fused"),
             std::string::npos);
-  // The file for inference with one key more, and amp that is off.
+  // The file for inference with one more key, and amp turned off.
   EXPECT_EQ(with(R"({"fp16": {"enabled": "auto"}, "amp": {"enabled": "auto", "opt_level": "auto"},
     "zero_optimization": {"stage": 0}, "zero_allow_untested_optimizer": true})")
                 .settings.spread.strategy,
@@ -205,9 +205,9 @@ TEST_F(DsConfig, AnUnknownKeyIsRefusedByLineAndColumnWithTheRightOne) {
   EXPECT_EQ(refusal_with(R"({"train_batchsize": 3})"),
             "ds.json:1:2: train_batchsize: unknown key; did you mean train_batch_size?");
   EXPECT_EQ(refusal_with(R"({"overlap_comm": true})"),
-            "ds.json:1:2: overlap_comm: unknown key; it belongs into zero_optimization");
+            "ds.json:1:2: overlap_comm: unknown key; it belongs in zero_optimization");
   EXPECT_EQ(refusal_with(R"({"fp16": {"steps_per_print": 3}})"),
-            "ds.json:1:11: fp16.steps_per_print: unknown key; it belongs outside");
+            "ds.json:1:11: fp16.steps_per_print: unknown key; it belongs at the top level");
   EXPECT_EQ(refusal_with(R"({"zzzzzzzz": 3})"), "ds.json:1:2: zzzzzzzz: unknown key");
   EXPECT_EQ(refusal_with(R"({"fp16.enabled": true})"),
             "ds.json:1:1: fp16.enabled: unknown key");  // no key has a dot in it
@@ -241,20 +241,19 @@ TEST_F(DsConfig, AValueOfAnotherFormIsRefusedByLineAndColumn) {
 }
 
 TEST_F(DsConfig, WhatThereIsNotIsRefusedWithAdvice) {
-  EXPECT_EQ(
-      refusal_with(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})"),
-      "ds.json:1:64: zero_optimization.offload_param.device: expected none, cpu, found \"nvme\": Tessera does not "
-      "offload to disks; take cpu");
+  EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})"),
+            "ds.json:1:64: zero_optimization.offload_param.device: expected none, cpu, found \"nvme\": Tessera does "
+            "not offload to disks; use cpu");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})"),
             "ds.json:1:53: zero_optimization.offload_param: needs stage 3, found stage 2");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
             "ds.json:1:45: zero_optimization.offload_optimizer: needs stage 1, 2 or 3, found stage 0");
   EXPECT_EQ(
       refusal_with(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3}}})"),
-      "ds.json:1:84: zero_optimization.offload_optimizer.ratio: 0.3 is not possible here: all of the optimizer is "
-      "offloaded, or nothing");
+      "ds.json:1:84: zero_optimization.offload_optimizer.ratio: 0.3 is not possible here: the optimizer is offloaded "
+      "entirely or not at all");
   EXPECT_EQ(refusal_with(R"({"amp": {"enabled": true}})"),
-            "ds.json:1:2: amp: Tessera has no such thing: use fp16 or bf16 instead of amp");
+            "ds.json:1:2: amp: not supported by Tessera: use fp16 or bf16 instead of amp");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})").substr(0, 62),
             "ds.json:1:62: zero_optimization.zero_quantized_weights: true i");
 }
@@ -274,17 +273,16 @@ TEST_F(DsConfig, ACommandLineThatDiffersIsRefusedWithBoth) {
             "accepted");  // not in the file
   EXPECT_EQ(refusal_with(R"({"fp16": {"enabled": true}})", {"--hysteresis=5"}),
             "accepted");  // only DeepSpeed's default
-  // Of the environment a file in JSON is stronger.
+  // A JSON file overrides the environment.
   environment_ = {{"BATCH_SIZE", "8"}};
   EXPECT_EQ(with(R"({"train_micro_batch_size_per_gpu": 4})").settings.loop.batch_size, 4);
 }
 
 TEST_F(DsConfig, TwoKeysOfOneSettingMustAgree) {
-  EXPECT_EQ(
-      refusal_with(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+  EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
     "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 2e-3}}})"),
-      "learning_rate is 0.001 (ds.json: optimizer.params.lr) and 0.002 (ds.json:2:67, scheduler.params.warmup_max_lr): "
-      "they mean one setting; give one value");
+            "learning_rate is 0.001 (ds.json: optimizer.params.lr) and 0.002 (ds.json:2:67, "
+            "scheduler.params.warmup_max_lr): both mean the same setting; give one value");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu", "pin_memory": true},
     "offload_optimizer": {"device": "cpu", "pin_memory": false}}})")
                 .substr(0, 62),
@@ -302,7 +300,7 @@ TEST_F(DsConfig, TheTotalOfSamplesIsTheProductOrRefusedWithTheNumbers) {
   EXPECT_EQ(refusal_with(
                 R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4})"),
             "accepted");
-  // What is not given follows, as DeepSpeed has it.
+  // What is not given follows from the rest, as in DeepSpeed.
   const LoadedTrainSettings steps = with(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 4})");
   EXPECT_EQ(steps.settings.loop.accumulation, 3);
   EXPECT_EQ(origin(steps, "gradient_accumulation_steps"), "follows from train_batch_size");
@@ -313,7 +311,7 @@ TEST_F(DsConfig, TheTotalOfSamplesIsTheProductOrRefusedWithTheNumbers) {
   EXPECT_EQ(refusal_with(R"({"train_batch_size": 25})").substr(0, 55),
             "train_batch_size=25 (ds.json: train_batch_size) is not ");
   EXPECT_EQ(refusal_with(R"({"train_batch_size": "auto"})", {"--per_device_train_batch_size=4"}), "accepted");
-  num_ranks_ = std::nullopt;  // not known yet: nothing to hold it against
+  num_ranks_ = std::nullopt;  // not known yet: nothing to compare it with
   EXPECT_EQ(refusal_with(R"({"train_batch_size": 25})"), "accepted");
 }
 
@@ -334,7 +332,7 @@ TEST_F(DsConfig, NoPrefetchSizeMeansNoPrefetch) {
 TEST_F(DsConfig, TheFileMayBeTheArgumentItselfAsInTransformers) {
   EXPECT_EQ(load({"--deepspeed", R"({"zero_optimization": {"stage": 1}})"}).settings.spread.strategy, "zero1");
   EXPECT_EQ(refusal({"--deepspeed", R"({"stage": 1})"}),
-            "--deepspeed:1:2: stage: unknown key; it belongs into zero_optimization");
+            "--deepspeed:1:2: stage: unknown key; it belongs in zero_optimization");
 }
 
 TEST_F(DsConfig, AnOldOffloadKeyIsTheNewOne) {
@@ -351,7 +349,7 @@ TEST_F(DsConfig, AFixedLossScaleIsFixed) {
   EXPECT_EQ(load({"--fp16"}).settings.precision.loss_scale.initial, 65536);
 }
 
-// Each rule names a setting that every job has, or says something.
+// Each rule names a setting that every job has, or gives a reason.
 TEST_F(DsConfig, EveryRuleLeadsSomewhere) {
   for (const char* job : {"bloom-qa", "gpt-qa", "resnet-tinyimagenet"}) {
     testing::internal::CaptureStdout();

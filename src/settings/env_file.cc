@@ -119,7 +119,7 @@ class Parser {
         ++at_;
         if (!at_end_of_line()) add(text_[at_++]);
       } else if (c == '|' || c == '&' || c == '<' || c == '>' || c == '(' || c == ')') {
-        entry_.unknown = fmt::format("the '{}' in it is a shell's; quote it, or take it out", c);
+        entry_.unknown = fmt::format("'{}' has a meaning to the shell; quote or remove it", c);
         skip_comment();
       } else {
         add(c);
@@ -161,7 +161,7 @@ class Parser {
       add(value_of(take_name()));
     } else if (continues_name(peek()) || std::string_view("@*#?!$-").find(peek()) != std::string_view::npos) {
       ++at_;
-      entry_.unknown = "a shell's own variable is in it";
+      entry_.unknown = "it uses a shell's own variable";
     } else {
       add('$');
     }
@@ -185,7 +185,7 @@ class Parser {
     }
   }
 
-  // $A$A$A on a line, and the next line the same with its result: no such value is a setting's.
+  // Lines such as A=$A$A$A grow a value without bound: no setting is that long.
   void add(std::string_view text) {
     constexpr std::size_t kMaxBytes = 65536;
     entry_.value += text;
@@ -202,7 +202,7 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // To the closing bracket of the same line; what is inside is never looked at.
+  // Skips to the closing bracket on the same line, without reading what is inside.
   void pass_command() {
     entry_.unknown = "$(...) would have to be executed";
     int depth = 0;
@@ -227,7 +227,7 @@ class Parser {
 
   std::string value_of(const std::string& name) {
     const std::optional<std::string> value = find(name);
-    if (!value) entry_.unknown = fmt::format("${} is set neither before it nor in the environment", name);
+    if (!value) entry_.unknown = fmt::format("${} is set neither earlier in the file nor in the environment", name);
     const auto cause = std::find_if(entries_.rbegin(), entries_.rend(), [&](const auto& e) { return e.name == name; });
     if (cause != entries_.rend() && !cause->unknown.empty()) entry_.unknown = cause->unknown;
     return value.value_or("");
@@ -237,7 +237,7 @@ class Parser {
     throw UsageError(fmt::format("{}:{}: {}", origin_, line_, mistake));
   }
   [[noreturn]] void refuse_open_quote(char quote) const {
-    refuse(fmt::format("expected the end of what {} begins on the same line, in the value of {}", quote, entry_.name));
+    refuse(fmt::format("{} is not closed on the same line, in the value of {}", quote, entry_.name));
   }
   // Only the first word is shown: what follows may be a secret.
   [[noreturn]] void refuse_line(std::size_t begin) const {
@@ -286,15 +286,13 @@ void read_env_file(const std::string& path, const Environment& environment, cons
   Environment variables;
   for (const auto& [name, entry] : last) {
     if (!entry.unknown.empty()) {
-      throw UsageError(
-          fmt::format("{}:{}: the value of {} cannot be known: {}", path, entry.line, name, entry.unknown));
+      throw UsageError(fmt::format("{}:{}: the value of {} is unknown: {}", path, entry.line, name, entry.unknown));
     }
     variables.set(name, entry.value);
   }
   schema.read_env_file(variables, path);
   if (!ignored.empty()) {
-    notes.push_back(
-        fmt::format("{}: names that are no settings, ignored: {}", path, join({ignored.begin(), ignored.end()}, ", ")));
+    notes.push_back(fmt::format("{}: ignored, not settings: {}", path, join({ignored.begin(), ignored.end()}, ", ")));
   }
 }
 

@@ -1,9 +1,9 @@
 // Files of `export NAME=value` lines, as users source them before a run. Read, never executed.
 //
-// Understood: export or none, several assignments on a line, single and double quotes, backslashes, comments behind a
-// value, $NAME, ${NAME} and ${NAME:-word} from the lines before and the environment, ~ at the beginning of a value, a
-// line that goes on after a backslash. A value that only a shell could give ($(hostname), `date`) is kept as unknown:
-// whoever needs that name refuses it, and nobody minds for other names.
+// Understood: `export` or not, several assignments per line, single and double quotes, backslashes, comments after a
+// value, $NAME, ${NAME} and ${NAME:-word} from earlier lines and the environment, ~ at the start of a value, and a line
+// continued after a backslash. A value that only a shell can compute ($(hostname), `date`) is kept as unknown; it is
+// refused only if a setting needs that name.
 #pragma once
 
 #include <string>
@@ -21,14 +21,14 @@ struct EnvFileEntry {
   std::string unknown;  // why the value cannot be known: "$(...) would have to be executed"; empty: it is known
 };
 
-// In the order of the file. `origin` is what messages call it. Throws UsageError with the line where something is
-// neither an assignment nor a comment.
+// In file order. `origin` is what messages call the file. Throws UsageError with the line of anything that is neither
+// an assignment nor a comment.
 std::vector<EnvFileEntry> parse_env_file(std::string_view text, const std::string& origin,
                                          const Environment& environment);
 
-// Gives the schema the values of its own names; of one name the last counts. Values of other names are dropped: they
-// may be secrets. One note lists those names, without what users need for other programs (WANDB_API_KEY, CONDA_*).
-// `elsewhere` are names that other jobs have.
+// Gives the schema the values of its own names; if a name repeats, the last value counts. Values of other names are
+// dropped: they may be secrets. One note lists those names, except those that users set for other programs
+// (WANDB_API_KEY, CONDA_*). `elsewhere` holds names that other jobs have.
 void read_env_file(const std::string& path, const Environment& environment, const std::vector<std::string>& elsewhere,
                    Schema& schema, std::vector<std::string>& notes);
 

@@ -49,7 +49,7 @@ TEST(EnvFile, FillsInVariables) {
   EXPECT_EQ(value_of("A=$PWD/out"), "/home/u/run/out");
   EXPECT_EQ(value_of("A=${PWD}out"), "/home/u/runout");
   EXPECT_EQ(value_of("N=x\nA=\"${N}_$N\""), "x_x");
-  EXPECT_EQ(value_of("USER=v\nA=$USER"), "v");  // the file's own beats the environment
+  EXPECT_EQ(value_of("USER=v\nA=$USER"), "v");  // the file's own value overrides the environment
   EXPECT_EQ(value_of("A=${MISSING:-word}"), "word");
   EXPECT_EQ(value_of("A=${USER:-word}"), "u");
   EXPECT_EQ(value_of("A=~/data"), "/home/u/data");
@@ -62,11 +62,11 @@ TEST(EnvFile, NothingIsExecutedAndWhatWouldHaveToBeIsUnknown) {
   EXPECT_EQ(value_of("A=`date`"), "?`...` would have to be executed");
   EXPECT_EQ(value_of("A=\"x $(echo $(date)) y\""), "?$(...) would have to be executed");
   EXPECT_EQ(value_of("A=$(date)\nB=$A"), "?$(...) would have to be executed");
-  EXPECT_EQ(value_of("A=$MISSING"), "?$MISSING is set neither before it nor in the environment");
-  EXPECT_EQ(value_of("A=$1"), "?a shell's own variable is in it");
+  EXPECT_EQ(value_of("A=$MISSING"), "?$MISSING is set neither earlier in the file nor in the environment");
+  EXPECT_EQ(value_of("A=$1"), "?it uses a shell's own variable");
   EXPECT_EQ(value_of("A=${USER%x}"), "?only ${NAME} and ${NAME:-word} are understood");
-  EXPECT_EQ(value_of("A=(1 2)"), "?the '(' in it is a shell's; quote it, or take it out");
-  EXPECT_EQ(value_of("A=1|2"), "?the '|' in it is a shell's; quote it, or take it out");
+  EXPECT_EQ(value_of("A=(1 2)"), "?'(' has a meaning to the shell; quote or remove it");
+  EXPECT_EQ(value_of("A=1|2"), "?'|' has a meaning to the shell; quote or remove it");
 }
 
 TEST(EnvFile, WhatIsNoAssignmentIsRefusedByItsLine) {
@@ -75,14 +75,10 @@ TEST(EnvFile, WhatIsNoAssignmentIsRefusedByItsLine) {
   EXPECT_EQ(refusal_of("export 5=1"),
             "env_vars.sh:1: expected export NAME=value, found '5'; such files are read, never executed");
   EXPECT_EQ(refusal_of("A = 1").substr(0, 50), "env_vars.sh:1: expected export NAME=value, found '");
-  EXPECT_EQ(refusal_of("A='x\nB=2'"),
-            "env_vars.sh:1: expected the end of what ' begins on the same line, in the value of A");
-  EXPECT_EQ(refusal_of("A=\"x"),
-            "env_vars.sh:1: expected the end of what \" begins on the same line, in the value of A");
-  EXPECT_EQ(refusal_of("A=${X"),
-            "env_vars.sh:1: expected the end of what { begins on the same line, in the value of A");
-  EXPECT_EQ(refusal_of("A=$(x"),
-            "env_vars.sh:1: expected the end of what ( begins on the same line, in the value of A");
+  EXPECT_EQ(refusal_of("A='x\nB=2'"), "env_vars.sh:1: ' is not closed on the same line, in the value of A");
+  EXPECT_EQ(refusal_of("A=\"x"), "env_vars.sh:1: \" is not closed on the same line, in the value of A");
+  EXPECT_EQ(refusal_of("A=${X"), "env_vars.sh:1: { is not closed on the same line, in the value of A");
+  EXPECT_EQ(refusal_of("A=$(x"), "env_vars.sh:1: ( is not closed on the same line, in the value of A");
   EXPECT_EQ(refusal_of("A=1 && rm -r x").substr(0, 53), "env_vars.sh:1: expected export NAME=value, found '&&'");
   EXPECT_EQ(refusal_of(std::string("A=1\0", 4)), "env_vars.sh:1: expected text, found a NUL byte");
   EXPECT_EQ(refusal_of("export A"), "accepted");
@@ -176,15 +172,13 @@ TEST_F(EnvFileSettings, OtherNamesAreListedOnceWithoutTheirValues) {
                                 "export MY_TOKEN=hunter2\nexport MASTER_ADDR=$(hostname)\nexport MY_TOKEN=hunter3\n"
                                 "export LEARING_RATE=3\nexport WANDB_API_KEY=$(cat key)\n");
   const LoadedTrainSettings loaded = load({"--env_file", path});
-  EXPECT_EQ(
-      notes(loaded),
-      "env_vars.sh: names that are no settings, ignored: LEARING_RATE (did you mean LEARNING_RATE?), MASTER_ADDR, "
-      "MY_TOKEN\n");
+  EXPECT_EQ(notes(loaded),
+            "env_vars.sh: ignored, not settings: LEARING_RATE (did you mean LEARNING_RATE?), MASTER_ADDR, MY_TOKEN\n");
 }
 
 TEST_F(EnvFileSettings, AnUnknownValueOfASettingIsRefused) {
   EXPECT_EQ(refusal({"--env_file", file("env_vars.sh", "\nexport NUM_EPOCHS=$(nproc)\n")}),
-            "env_vars.sh:2: the value of NUM_EPOCHS cannot be known: $(...) would have to be executed");
+            "env_vars.sh:2: the value of NUM_EPOCHS is unknown: $(...) would have to be executed");
   EXPECT_EQ(refusal({"--env_file", file("env_vars.sh", "export NUM_EPOCHS=three\n")}),
             "--num_train_epochs=three (NUM_EPOCHS in env_vars.sh): expected a number from 0 to 1000000000");
   EXPECT_EQ(refusal({"--env_file=/nonexistent.sh"}).substr(0, 27), "cannot read /nonexistent.sh");

@@ -1,4 +1,4 @@
-// When a run logs, evaluates and saves, in Hugging Face's words. train/flow.h makes a run's actions of it. (no torch)
+// When a run logs, evaluates and saves, in Hugging Face's terms. train/flow.h turns it into a run's actions. (no torch)
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@ namespace tessera {
 
 enum class Interval { kNo, kSteps, kEpoch, kBest };  // kBest: saving only, whenever the metric is the best yet
 
-// A number of steps below 1 is a share of the whole run.
+// A number of steps below 1 is a fraction of the whole run.
 struct FlowOptions {
   Interval logging = Interval::kSteps;
   double logging_steps = 500;
   bool logging_first_step = false;
   Interval evaluation = Interval::kNo;
   std::optional<double> eval_steps = std::nullopt;  // none: logging_steps
-  double eval_delay = 0;                            // no evaluation before that many steps (or epochs)
+  double eval_delay = 0;                            // no evaluation before this many steps (or epochs)
   Interval saving = Interval::kSteps;
   double save_steps = 500;
 };

@@ -26,7 +26,7 @@ bool is_whole(const Json& value) {
          (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
 }
 
-// Numbers and booleans as strings are what people write in such files.
+// People write numbers and booleans as strings in such files.
 bool has_form(const Json& value, Form form) {
   switch (form) {
     case Form::kBool:
@@ -124,7 +124,7 @@ class Walk {
     const bool is_object = value.is_object();
     if (!is_object && text_of(value) == "false") return;
     if (is_object && (value.empty() || (value.contains("enabled") && text_of(value.at("enabled")) != "true"))) return;
-    file_.refuse_key(path, fmt::format("Tessera has no such thing: {}", rule.what));
+    file_.refuse_key(path, fmt::format("not supported by Tessera: {}", rule.what));
   }
 
   const KeyRule* find(const std::string& section, const std::string& key) const {
@@ -144,7 +144,7 @@ class Walk {
       advice = fmt::format("; did you mean {}?", *meant);
     } else if (!elsewhere.empty()) {
       const std::string& place = elsewhere.front();
-      advice = fmt::format("; it belongs {}", place.empty() ? "outside" : "into " + place);
+      advice = fmt::format("; it belongs {}", place.empty() ? "at the top level" : "in " + place);
     }
     file_.refuse_key(joined(section, key), "unknown key" + advice);
   }
@@ -170,7 +170,8 @@ void ForeignFile::take_off(const std::string& prefix) {
   for (const auto& [key, value] : root_.items()) {
     const bool has_prefix = key.starts_with(prefix);
     const std::string name = has_prefix ? key.substr(prefix.size()) : key;
-    if (plain.contains(name)) refuse_key(key, fmt::format("stands for {}, which is there already", printable(name)));
+    if (plain.contains(name))
+      refuse_key(key, fmt::format("is the same as {}, which is already given", printable(name)));
     plain[name] = value;
     if (has_prefix) written_[name] = key;
   }
@@ -241,7 +242,7 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
     const bool differs = setting.source() >= Source::kJson && !setting.means_the_same(setting.text(), value.text);
     if (differs && value.is_default) continue;
     if (differs && setting.source() == Source::kCommandLine && on_difference == OnDifference::kYield) {
-      notes.push_back(fmt::format("--{}={} (command line) overrules {}={} ({})", setting.name(), setting.text(),
+      notes.push_back(fmt::format("--{}={} (command line) overrides {}={} ({})", setting.name(), setting.text(),
                                   value.key, value.text, value.place));
       continue;
     }
@@ -250,7 +251,7 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
                                    setting.origin(), value.text, value.place, value.key,
                                    setting.source() == Source::kCommandLine
                                        ? "leave it out of the command line, or write \"auto\" or the same in the file"
-                                       : "they mean one setting; give one value"));
+                                       : "both mean the same setting; give one value"));
     }
     schema.read_json(Json{{value.setting, value.text}}, fmt::format("{}: {}", config.origin, value.key));
   }

@@ -1,11 +1,11 @@
-// A file in another program's words, told in ours: which settings it gives, and what it says that changes nothing.
+// Reads another program's configuration file: which of our settings it gives, and which of its keys change nothing.
 //
-//   ForeignFile file("ds.json", text);                        // parsed; mistakes are told by line and column
+//   ForeignFile file("ds.json", text);                        // parsed; errors name line and column
 //   ForeignConfig config = walk(file, rules);                 // every key has a rule, or is refused
-//   apply(config, schema, ...);                               // values become settings of rank JSON
+//   apply(config, schema, ...);                               // values become settings, as JSON files give them
 //
-// A rule says what a key is and what becomes of it. Rules that are not enough (two keys that make one setting) are
-// completed by the reader of the format: ds_config.h, fsdp_config.h.
+// A rule says what a key is and what happens to it. Where rules are not enough (two keys that make one setting), the
+// format's own reader completes them: ds_config.h, fsdp_config.h.
 #pragma once
 
 #include <map>
@@ -23,12 +23,12 @@ struct KeyRule {
   enum class Form { kBool, kCount, kNumber, kText, kAny, kSection, kSectionOrBool };
   enum class Fate {
     kSetting,   // is the setting `what`
-    kNoEffect,  // accepted with a line: `what` says why
-    kOnly,      // only the value `neutral` (JSON text) is; `what` says what to do instead
-    kOff,       // a section that is accepted where its "enabled" is not true
-    kReader,    // the format's reader looks at it
+    kNoEffect,  // accepted with a note: `what` says why
+    kOnly,      // only the value `neutral` (JSON text) is accepted; `what` says what to do instead
+    kOff,       // a section that is accepted unless its "enabled" is true
+    kReader,    // the format's reader handles it
   };
-  const char* section;  // "zero_optimization.offload_param"; "" for the outermost
+  const char* section;  // "zero_optimization.offload_param"; "" for the top level
   const char* key;
   Form form;
   Fate fate;
@@ -39,13 +39,13 @@ struct KeyRule {
 
 class ForeignFile {
  public:
-  // `origin` is what messages call it. Outermost keys may have `prefix` before them; it is taken off. Throws UsageError
-  // where the text is no JSON object.
+  // `origin` is what messages call the file. Top-level keys may start with `prefix`, which is removed. Throws
+  // UsageError if the text is not a JSON object.
   ForeignFile(std::string origin, std::string text, const std::string& prefix = "");
 
   const std::string& origin() const { return origin_; }
   const Json& root() const { return root_; }
-  // The value at "optimizer.params.lr"; none where a part of the way, or the value, is absent or null.
+  // The value at "optimizer.params.lr"; null if the value or any part of its path is absent or null.
   const Json* find(std::string_view path) const;
   // "ds.json:3:14: optimizer.params.lr: <mistake>"
   [[noreturn]] void refuse_value(std::string_view path, const std::string& mistake) const;
@@ -58,14 +58,14 @@ class ForeignFile {
 
   std::string origin_, text_;
   Json root_;
-  std::map<std::string, std::string> written_;  // outermost keys that had a prefix, as the text has them
+  std::map<std::string, std::string> written_;  // top-level keys that had a prefix, as written in the file
 };
 
 struct ForeignValue {
   std::string setting, text;
-  std::string key;          // in the words of the file: "optimizer.params.lr"
+  std::string key;          // as in the file: "optimizer.params.lr"
   std::string place;        // "ds.json:3:14"
-  bool is_default = false;  // the file does not say it, its program would do it: yields to a command line in silence
+  bool is_default = false;  // the other program's default, not in the file: yields silently to the command line
 };
 
 struct ForeignConfig {
@@ -74,17 +74,17 @@ struct ForeignConfig {
   std::vector<std::string> without_effect;  // "overlap_comm: gathers always overlap"
 };
 
-// Throws UsageError on a key without a rule (naming the nearest that has one), a value of another form, or one that a
-// rule does not let pass. null is as if the key were absent.
+// Throws UsageError on an unknown key (naming the nearest known one), a value of the wrong form, or a value that its
+// rule does not allow. A null value counts as absent.
 ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules);
 
 // The JSON value as a user would write it on the command line.
 std::string text_of(const Json& value);
 
-// What a value of rank JSON does where the command line says something else.
+// What happens to a file's value if the command line says something else.
 enum class OnDifference { kRefuse, kYield };  // kYield: a note says so
 
-// Gives the settings their values. Two files, or two keys of one, that differ are refused with both.
+// Gives the settings their values. If two files, or two keys of one file, differ, the refusal names both.
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes);
 
 }  // namespace tessera

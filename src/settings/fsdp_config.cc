@@ -29,7 +29,7 @@ bool is_strategy(const std::string& word) {
   std::vector<std::string> known = strategies();
   known.insert(known.end(), {"auto_wrap", "offload"});
   const auto meant = nearest(word, known);
-  throw UsageError(fmt::format("--fsdp: the word '{}' is not known{}; words: {}", printable(word, 40),
+  throw UsageError(fmt::format("--fsdp: unknown word '{}'{}; known words: {}", printable(word, 40),
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
 }
 
@@ -58,7 +58,7 @@ class FsdpConfigReader {
     const Json* loads_on_one = file_.find("cpu_ram_efficient_loading");
     if (sync != nullptr && text_of(*sync) == "false" && loads_on_one != nullptr && text_of(*loads_on_one) == "true") {
       file_.refuse_value("cpu_ram_efficient_loading",
-                         "needs sync_module_states: true, or ranks would begin with different values");
+                         "needs sync_module_states: true, or ranks would start with different values");
     }
   }
 
@@ -119,13 +119,13 @@ class FsdpConfigReader {
       names = split(classes.get<std::string>(), ',');
     } else if (classes.is_array()) {
       for (const Json& name : classes) {
-        if (!name.is_string()) file_.refuse_value(key, "expected names of classes");
+        if (!name.is_string()) file_.refuse_value(key, "expected class names");
         names.push_back(name.get<std::string>());
       }
     }
     for (std::string& name : names) name = std::string(trim(name));
     std::erase(names, "");
-    if (names.empty()) file_.refuse_value(key, "expected a class's name, or an array of them");
+    if (names.empty()) file_.refuse_value(key, "expected a class name or an array of them");
     return names;
   }
 
@@ -212,7 +212,7 @@ ForeignConfig read_fsdp_words(const std::string& text) {
     }
   }
   if (!words.empty() && strategy.empty()) {
-    throw UsageError(fmt::format("--fsdp \"{}\": needs one of {} beside it", text, join(strategies(), ", ")));
+    throw UsageError(fmt::format("--fsdp \"{}\": needs one of {} as well", text, join(strategies(), ", ")));
   }
   return config;
 }
@@ -238,7 +238,7 @@ const std::vector<KeyRule>& fsdp_config_rules() {
       {"mixed_precision", "param_dtype", F::kText, T::kReader},
       {"mixed_precision", "reduce_dtype", F::kText, T::kReader},
       {"mixed_precision", "buffer_dtype", F::kText, T::kReader},
-      {"", "limit_all_gathers", F::kBool, T::kNoEffect, "at most two blocks are whole at a time"},
+      {"", "limit_all_gathers", F::kBool, T::kNoEffect, "at most two blocks are gathered at a time"},
       {"", "use_orig_params", F::kBool, T::kNoEffect, kOriginal},
       {"", "cpu_ram_efficient_loading", F::kBool, T::kNoEffect, "every rank reads only what it keeps"},
       {"", "state_dict_type", F::kText, T::kNoEffect, "the model's folder and checkpoints are whole files"},

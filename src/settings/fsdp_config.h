@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-// "full_shard auto_wrap offload": strategy, and what goes with it. Empty words give nothing. Throws UsageError.
+// "full_shard auto_wrap offload": a strategy and its options. Empty text gives nothing. Throws UsageError.
 ForeignConfig read_fsdp_words(const std::string& words);
 
-// The file: keys with or without "fsdp_" before them. Throws UsageError.
+// The file: keys with or without the prefix "fsdp_". Throws UsageError.
 ForeignConfig read_fsdp_config(const std::string& origin, const std::string& text);
 
 const std::vector<KeyRule>& fsdp_config_rules();

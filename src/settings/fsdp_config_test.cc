@@ -37,10 +37,10 @@ TEST_F(Fsdp, WordsGiveStrategyAndOffload) {
 
 TEST_F(Fsdp, WrongWordsAreRefused) {
   EXPECT_EQ(refusal({"--fsdp", "full_shrad"}),
-            "--fsdp: the word 'full_shrad' is not known, did you mean 'full_shard'?; words: full_shard, shard_grad_op, "
+            "--fsdp: unknown word 'full_shrad', did you mean 'full_shard'?; known words: full_shard, shard_grad_op, "
             "hybrid_shard, no_shard, auto_wrap, offload");
   EXPECT_EQ(refusal({"--fsdp", "offload"}),
-            "--fsdp \"offload\": needs one of full_shard, shard_grad_op, hybrid_shard, no_shard beside it");
+            "--fsdp \"offload\": needs one of full_shard, shard_grad_op, hybrid_shard, no_shard as well");
   EXPECT_EQ(refusal({"--fsdp", "full_shard shard_grad_op"}),
             "--fsdp \"full_shard shard_grad_op\": full_shard and shard_grad_op exclude each other");
   EXPECT_EQ(refusal({"--fsdp", "hybrid_shard_zero2"}),
@@ -72,9 +72,9 @@ TEST_F(Fsdp, EveryKeyOfTheContractIsTaken) {
   EXPECT_EQ(s.precision.buffers, NumberType::kBFloat16);
   EXPECT_EQ(
       notes(loaded),
-      "fsdp.json: accepted, but without effect here: limit_all_gathers (at most two blocks are whole at a time), "
+      "fsdp.json: accepted, but without effect here: limit_all_gathers (at most two blocks are gathered at a time), "
       "use_orig_params (parameters always keep their own names and shapes), cpu_ram_efficient_loading (every rank "
-      "reads only what it keeps), state_dict_type (the model's folder is whole, checkpoints are sharded)\n"
+      "reads only what it keeps), state_dict_type (the model's folder and checkpoints are whole files)\n"
       "buffer_dtype=bf16 (fsdp.json: mixed_precision.buffer_dtype) changes nothing: the model has no buffers\n");
 }
 
@@ -120,14 +120,13 @@ TEST_F(Fsdp, TheCommandLineOverrulesTheFileAndSaysSo) {
       with(R"({"forward_prefetch": true})", {"--fsdp=full_shard", "--forward_prefetch=False"});
   EXPECT_FALSE(loaded.settings.spread.forward_prefetch);
   EXPECT_EQ(notes(loaded),
-            "--forward_prefetch=false (command line) overrules forward_prefetch=true (fsdp.json:1:22)\n");
+            "--forward_prefetch=false (command line) overrides forward_prefetch=true (fsdp.json:1:22)\n");
 }
 
 TEST_F(Fsdp, WordsAndFileMustAgree) {
-  EXPECT_EQ(
-      refusal_with(R"({"offload_to_cpu": false})", {"--fsdp", "full_shard offload"}),
-      "offload_param is true (--fsdp: offload) and false (fsdp.json:1:20, offload_to_cpu): they mean one setting; give "
-      "one value");
+  EXPECT_EQ(refusal_with(R"({"offload_to_cpu": false})", {"--fsdp", "full_shard offload"}),
+            "offload_param is true (--fsdp: offload) and false (fsdp.json:1:20, offload_to_cpu): both mean the same "
+            "setting; give one value");
   EXPECT_EQ(refusal_with(R"({"sharding_strategy": "SHARD_GRAD_OP"})").substr(0, 70),
             "strategy is full_shard (--fsdp: full_shard) and shard_grad_op (fsdp.js");
   EXPECT_EQ(with(R"({"sharding_strategy": 2})", {}).settings.spread.strategy, "shard_grad_op");
@@ -140,16 +139,15 @@ TEST_F(Fsdp, MistakesAreRefusedByLineAndColumn) {
   EXPECT_EQ(refusal_with(R"({"fsdp_forward_prefetch": 3})"),
             "fsdp.json:1:27: forward_prefetch: expected true or false, found 3");
   EXPECT_EQ(refusal_with(R"({"forward_prefetch": true, "fsdp_forward_prefetch": true})"),
-            "fsdp.json:1:28: fsdp_forward_prefetch: stands for forward_prefetch, which is there already");
+            "fsdp.json:1:28: fsdp_forward_prefetch: is the same as forward_prefetch, which is already given");
   EXPECT_EQ(refusal_with(R"({"mixed_precision": {"enabled": true}})"),
             "fsdp.json:1:2: mixed_precision: needs param_dtype: fp16 or bf16");
   EXPECT_EQ(refusal_with(R"({"mixed_precision": {"param_dtype": "int8"}})"),
             "fsdp.json:1:37: mixed_precision.param_dtype: expected fp32, fp16 or bf16, found \"int8\"");
   EXPECT_EQ(refusal_with(R"({"xla": true})"), "fsdp.json:1:9: xla: true is not possible here: there are no TPUs");
-  EXPECT_EQ(
-      refusal_with(R"({"sync_module_states": false, "cpu_ram_efficient_loading": true})"),
-      "fsdp.json:1:60: cpu_ram_efficient_loading: needs sync_module_states: true, or ranks would begin with different "
-      "values");
+  EXPECT_EQ(refusal_with(R"({"sync_module_states": false, "cpu_ram_efficient_loading": true})"),
+            "fsdp.json:1:60: cpu_ram_efficient_loading: needs sync_module_states: true, or ranks would start with "
+            "different values");
   EXPECT_EQ(refusal_with("{}", {}),
             "--fsdp_config: needs --fsdp \"full_shard auto_wrap\" or another of its strategies, found strategy=auto "
             "(default)");

@@ -1,8 +1,7 @@
-// Every argument of Hugging Face's TrainingArguments that is no setting of ours, and what becomes of it.
+// Every argument of Hugging Face's TrainingArguments that is not a setting of Tessera, and what happens to it.
 //
-// Users bring command lines with dozens of them: one that changes nothing here is accepted with a line that says why,
-// one that asks for what there is not is refused with what to do instead, unless it says no to it
-// (`--push_to_hub False`).
+// Users bring command lines with dozens of them. One that changes nothing here is accepted, and a note says why. One
+// that asks for a missing feature is refused with advice, unless it turns the feature off (`--push_to_hub False`).
 #pragma once
 
 #include <string>
@@ -18,16 +17,16 @@ struct ForeignArgument {
   Form form;
   bool is_refused;      // else accepted without effect
   const char* reason;   // why it changes nothing, or what to do instead
-  const char* neutral;  // what may be said all the same; several are separated by |. nullptr: nothing
+  const char* neutral;  // values that are accepted all the same, separated by |; nullptr: none
   bool is_secret = false;
 };
 
 const std::vector<ForeignArgument>& foreign_arguments();
 
-// Adds them to the schema, out of sight.
+// Adds them to the schema, hidden from the help.
 void declare_foreign(Schema& schema, DeclaredSettings& s);
 
-// After all sources were read. Throws UsageError; the others that were given go into one note.
+// Call after all sources are read. Throws UsageError for a refused argument; one note lists the accepted ones.
 void check_foreign(const Schema& schema, std::vector<std::string>& notes);
 
 }  // namespace tessera

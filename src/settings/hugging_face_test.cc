@@ -79,7 +79,7 @@ TEST_F(HuggingFace, SayingTransformersDefaultsAloudIsAlwaysAccepted) {
     const std::string name = argument.at("name");
     const Json& preset = argument.at("default");
     if (preset.is_null() || name == "do_train")
-      continue;  // false means what it says: `tessera train` is no place for it
+      continue;  // false is refused: `tessera train` is the wrong command for it
     const std::string text = preset.is_boolean()  ? (preset.get<bool>() ? "True" : "False")
                              : preset.is_string() ? preset.get<std::string>()
                                                   : preset.dump();
@@ -91,7 +91,7 @@ TEST_F(HuggingFace, WhatHasNoEffectIsAcceptedWithOneLineThatSaysWhy) {
   const LoadedTrainSettings loaded =
       load({"--local_rank=0", "--ddp_find_unused_parameters=False", "--do_train", "--remove_unused_columns"});
   EXPECT_EQ(notes(loaded),
-            "accepted, but without effect here: --local_rank (ranks are told by their launcher's variables), "
+            "accepted, but without effect here: --local_rank (the launcher's variables set the rank), "
             "--remove_unused_columns (only what the job needs is read), --ddp_find_unused_parameters (unused "
             "parameters are always found)\n");
   EXPECT_EQ(notes(load({})), "");

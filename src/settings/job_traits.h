@@ -1,4 +1,4 @@
-// What a job tells its settings: names, presets, settings of its own. jobs/ has one of these per job. (no torch)
+// What a job adds to the settings: names, presets, settings of its own. jobs/ has one of these per job. (no torch)
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ struct DeclaredSettings;
 struct Resolution;
 struct TrainSettings;
 
-// What differs between jobs, in the form that a user would write.
+// Presets that differ between jobs, as a user would write them.
 struct JobPresets {
-  std::string batch_size, eval_batch_size;  // the latter empty: that of training
+  std::string batch_size, eval_batch_size;  // eval_batch_size empty: as in training
   std::string accumulation = "1", learning_rate, weight_decay, max_grad_norm;
   std::string optim, momentum = "0", scheduler = "linear";
   std::string save_strategy, logging_steps = "500", output_dir;
@@ -26,7 +26,7 @@ struct JobTraits {
   std::string name;     // `tessera train NAME`
   std::string summary;  // one line of help
   JobPresets presets;
-  bool is_amp = false;               // PrecisionSettings::is_amp; float16 on a GPU unless somebody chose
+  bool is_amp = false;               // PrecisionSettings::is_amp; float16 on a GPU unless the user chose a type
   bool decays_all = false;           // OptimizerSettings::decays_all
   bool has_buffers = false;          // batch norm's statistics, which stay float32
   std::vector<std::string> metrics;  // of --metric_for_best_model
@@ -35,9 +35,9 @@ struct JobTraits {
   Declare declare_model, declare_data, declare_evaluation;  // settings of its own, in those groups
   // Whether the settings name data to evaluate on, as far as they can tell.
   std::function<bool(const TrainSettings&)> has_evaluation_data;
-  // Follows from the job's own settings what they leave open; may be empty.
+  // Derives open values from the job's own settings; may be empty.
   std::function<void(Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>& notes)> resolve;
-  // Refuses what makes no sense with this job, and what is missing where `needs_data`.
+  // Refuses what makes no sense for this job and, if `needs_data`, what is missing.
   std::function<void(const Schema&, const DeclaredSettings&, bool needs_data)> check;
 };
 

@@ -47,7 +47,7 @@ const JobTraits* find_job(const Jobs& jobs, const std::vector<std::string>& argu
                                meant ? fmt::format(", did you mean {}?", *meant) : "", join(names_of(jobs), ", ")));
 }
 
-// As transformers takes them: a path, or the JSON itself.
+// As transformers accepts them: a path, or the JSON itself.
 std::pair<std::string, std::string> origin_and_text(const char* option, const std::string& value) {
   if (trim(value).starts_with('{')) return {option, value};
   return {value, read_file(value)};

@@ -1,4 +1,4 @@
-// `tessera train JOB ...` from its words to TrainSettings: the one function that the command calls first.
+// From the words of `tessera train JOB ...` to TrainSettings: the function that the command calls first.
 //
 //   LoadedTrainSettings loaded = load_train_settings({.jobs = ..., .arguments = args, .environment = ...,
 //                                                     .num_ranks = ..., .declare_more = ...});
@@ -6,8 +6,8 @@
 //   for (const std::string& note : loaded.notes) log_info("{}", note);
 //   ... loaded.settings ...         // loaded.schema->shown() for run.json, to_json() to compare ranks
 //
-// Precedence: command line, JSON files, process environment, env file, defaults. No torch, no threads, no files but
-// those that were named; every rank comes to the same result or refusal.
+// Precedence: command line, JSON files, process environment, env file, defaults. Uses no torch, no threads and only
+// files that are named; every rank gets the same result or refusal.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@
 namespace tessera {
 
 struct TrainRequest {
-  std::vector<const JobTraits*> jobs;  // those that there are
+  std::vector<const JobTraits*> jobs;  // all jobs
   std::vector<std::string> arguments;  // what follows `tessera train`: the job first
   Environment environment;
-  std::optional<int> num_ranks;                 // where they are known before the ranks have met
+  std::optional<int> num_ranks;                 // if known before the ranks meet
   std::function<void(Schema&)> declare_more{};  // settings of other layers: backend, device, ...
   std::string commit{};                         // of the program, for the run's record
 };
@@ -52,7 +52,7 @@ struct LoadedTrainSettings {
 // Throws UsageError, which names the setting, the value, where it came from and what is allowed.
 LoadedTrainSettings load_train_settings(const TrainRequest& request);
 
-// For the trainer, once it knows how many steps there are: warm-up and a ds_config's total must fit. Throws UsageError.
+// For the trainer, once it knows the number of steps: warm-up and a ds_config's total must fit. Throws UsageError.
 void check_total_steps(const TrainSettings& settings, std::int64_t num_steps);
 
 }  // namespace tessera

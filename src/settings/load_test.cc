@@ -153,8 +153,9 @@ TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
 }
 
 TEST_F(TrainSettingsOf, TheJobComesFirstAndIsKnown) {
-  EXPECT_EQ(refusal_as_is({"bloom_qa"}),
-            "tessera train: 'bloom_qa' is no job, did you mean bloom-qa?; jobs: bloom-qa, gpt-qa, resnet-tinyimagenet");
+  EXPECT_EQ(
+      refusal_as_is({"bloom_qa"}),
+      "tessera train: 'bloom_qa' is not a job, did you mean bloom-qa?; jobs: bloom-qa, gpt-qa, resnet-tinyimagenet");
   EXPECT_EQ(refusal_as_is({"--fp16", "bloom-qa"}),
             "tessera train: the job comes first: one of bloom-qa, gpt-qa, resnet-tinyimagenet");
   EXPECT_EQ(refusal_as_is({}).substr(0, 13), "tessera train");
@@ -183,7 +184,7 @@ TEST_F(TrainSettingsOf, SourcesAreRankedCommandLineJsonEnvironmentEnvFileDefault
   EXPECT_EQ(origin(loaded, "learning_rate"), "ds.json: optimizer.params.lr");
   EXPECT_EQ(loaded.settings.loop.num_epochs, 6);
   EXPECT_EQ(origin(loaded, "num_train_epochs"), "NUM_EPOCHS in the environment");
-  EXPECT_EQ(loaded.settings.optimizer.numbers.weight_decay, 0.3);  // "auto" takes what the others say
+  EXPECT_EQ(loaded.settings.optimizer.numbers.weight_decay, 0.3);  // "auto" leaves it to the other sources
   EXPECT_EQ(origin(loaded, "weight_decay"), "WEIGHT_DECAY in env_vars.sh");
   EXPECT_EQ(loaded.settings.data.max_eval_samples, 11);
   EXPECT_EQ(origin(loaded, "seed"), "default");
@@ -193,7 +194,7 @@ TEST_F(TrainSettingsOf, PrintConfigShowsEachValueWithItsOrigin) {
   const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 3}, "fp16": {"enabled": true}})");
   environment_ = {{"BATCH_SIZE", "2"}, {"WANDB_API_KEY", "hunter2"}};
   testing::internal::CaptureStdout();
-  // No data is named: nothing is missed where settings are only shown.
+  // No data is named: showing settings does not need any.
   const LoadedTrainSettings loaded =
       load_as_is({"bloom-qa", "--print_config", "--deepspeed", ds, "--seed=7", "--hub_token=hunter3"});
   const std::string text = testing::internal::GetCapturedStdout();
@@ -241,7 +242,7 @@ TEST_F(TrainSettingsOf, OtherLayersAddTheirSettings) {
                            .num_ranks = 2,
                            .declare_more = [&](Schema& schema) { schema.text("backend", &backend).preset("auto"); }});
   EXPECT_EQ(backend, "mpi");
-  EXPECT_EQ(loaded.settings.spread.strategy, "ddp");  // two ranks, and nothing said
+  EXPECT_EQ(loaded.settings.spread.strategy, "ddp");  // two ranks, no strategy given
   EXPECT_EQ(loaded.schema->to_json().at("backend"), "mpi");
 }
 
@@ -258,8 +259,9 @@ TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
             "weak scaling: 6 layers, 1.5 for each of 4 ranks\nweak scaling: 1000 samples, 250 for each of 4 ranks\n"
             "no --validation_file: there will be no evaluation\n");
   num_ranks_ = 3;
-  EXPECT_EQ(refusal_as_is(words),
-            "--layers_per_rank=1.5 (command line): times 3 ranks makes 4.5 layers, which is no number of layers");
+  EXPECT_EQ(
+      refusal_as_is(words),
+      "--layers_per_rank=1.5 (command line): times 3 ranks makes 4.5 layers, which is not a whole number of layers");
   words.push_back("--num_layers=6");
   EXPECT_EQ(refusal_as_is(words), "--layers_per_rank=1.5 (command line) and --num_layers=6 (command line): give one");
   EXPECT_EQ(refusal({"--samples_per_rank=2", "--max_train_samples=3"}),
@@ -293,15 +295,15 @@ TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
   EXPECT_EQ(load({}).settings.reports.run_name, "e");
   EXPECT_EQ(load({}).settings.reports.wandb_name, "w");
   EXPECT_EQ(refusal({"--report_to=wandb"}),
-            "wandb_mode=online (WANDB_MODE in the environment): Tessera writes offline runs; take offline, and `wandb "
+            "wandb_mode=online (WANDB_MODE in the environment): Tessera writes offline runs; use offline, and `wandb "
             "sync` the folder afterwards");
   EXPECT_EQ(refusal({"--report_to=mlflow"}),
-            "--report_to=mlflow (command line): expected tensorboard, wandb, all or none, with commas between them");
+            "--report_to=mlflow (command line): expected tensorboard, wandb, all or none, separated by commas");
   environment_ = {{"WANDB_MODE", "disabled"}};
   EXPECT_FALSE(load({"--report_to=wandb"}).settings.reports.wandb);
   environment_ = {{"WANDB_RUN_ID", "../a"}};
   EXPECT_EQ(refusal({"--report_to=wandb"}),
-            "wandb_run_id=../a (WANDB_RUN_ID in the environment): none of / \\ # ? % : and no space in it");
+            "wandb_run_id=../a (WANDB_RUN_ID in the environment): must not contain / \\ # ? % : or a space");
   environment_ = {};
   EXPECT_EQ(refusal({"--report_to", "tensorboard", "wandb"}),
             "unexpected word 'wandb' (command line); --report_to takes several values with commas between them; "

@@ -1,4 +1,4 @@
-// The words for types of numbers that files and frameworks use.
+// The names that files and frameworks use for number types.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ inline std::optional<std::string> number_type_word(const std::string& word) {
   return std::nullopt;
 }
 
-// Of "fp32", "fp16" and "bf16"; none for "auto".
+// For "fp32", "fp16" and "bf16"; none for "auto".
 inline std::optional<NumberType> number_type_of(const std::string& word) {
   if (word == "fp32") return NumberType::kFloat32;
   if (word == "fp16") return NumberType::kFloat16;

@@ -28,7 +28,7 @@ void require(const std::string& value, const std::string& what) {
 
 namespace {
 
-// What a total of samples leaves open, as DeepSpeed fills it in: an accumulation of 1 where nothing else is said.
+// Derives what train_batch_size leaves open, as DeepSpeed does: an accumulation of 1 if nothing else is given.
 void resolve_batch(Schema& schema, const DeclaredSettings& s, int num_ranks) {
   const std::int64_t total = s.train_batch_size;
   if (total == 0) return;
@@ -110,7 +110,7 @@ void resolve_precision(const Schema& schema, const JobTraits& job, DeclaredSetti
   if (schema.at("tf32").is_set()) precision.tf32 = s.tf32;
   LossScaleOptions& scale = precision.loss_scale;
   scale.initial = s.loss_scale > 0 ? s.loss_scale : std::ldexp(1.0, s.initial_scale_power);
-  // What torch's rule does not have is DeepSpeed's.
+  // Options that torch's rule does not have select DeepSpeed's.
   const bool is_deepspeeds =
       !s.deepspeed.empty() || scale.hysteresis > 1 || scale.consecutive_hysteresis || scale.minimum > 0;
   scale.rule = s.loss_scale > 0 ? LossScaleOptions::Rule::kFixed
@@ -118,7 +118,7 @@ void resolve_precision(const Schema& schema, const JobTraits& job, DeclaredSetti
                                 : LossScaleOptions::Rule::kTorch;
 }
 
-// lr_scheduler_kwargs: which type takes what.
+// lr_scheduler_kwargs: which types have which option.
 struct ScheduleOption {
   const char* name;
   std::optional<double> ScheduleOptions::*member;
@@ -210,8 +210,8 @@ void resolve_reports(const Schema& schema, DeclaredSettings& s) {
     if (word == "tensorboard" || word == "all") reports.tensorboard = true;
     if (word == "wandb" || word == "all") reports.wandb = true;
     if (word == "tensorboard" || word == "wandb" || word == "all" || word == "none") continue;
-    throw UsageError(fmt::format("{}: expected tensorboard, wandb, all or none, with commas between them",
-                                 shown(schema, "report_to")));
+    throw UsageError(
+        fmt::format("{}: expected tensorboard, wandb, all or none, separated by commas", shown(schema, "report_to")));
   }
   if (reports.wandb_name.empty()) reports.wandb_name = reports.run_name;
   if (!reports.wandb) return;
@@ -219,13 +219,12 @@ void resolve_reports(const Schema& schema, DeclaredSettings& s) {
   if (mode == "disabled") {
     reports.wandb = false;
   } else if (mode != "offline" && mode != "dryrun") {
-    throw UsageError(
-        fmt::format("{}: Tessera writes offline runs; take offline, and `wandb sync` the folder afterwards",
-                    shown(schema, "wandb_mode")));
+    throw UsageError(fmt::format("{}: Tessera writes offline runs; use offline, and `wandb sync` the folder afterwards",
+                                 shown(schema, "wandb_mode")));
   }
-  // It becomes a part of file names, and of an address where the run is uploaded to.
+  // It becomes part of file names, and of the address to which the run is uploaded.
   if (reports.wandb_run_id.find_first_of("/\\#?%: ") != std::string::npos) {
-    throw UsageError(fmt::format("{}: none of / \\ # ? % : and no space in it", shown(schema, "wandb_run_id")));
+    throw UsageError(fmt::format("{}: must not contain / \\ # ? % : or a space", shown(schema, "wandb_run_id")));
   }
 }
 

@@ -1,4 +1,4 @@
-// From the words that were read to TrainSettings, and the refusal of what makes no sense together. (no torch)
+// Turns the words that were read into TrainSettings, and refuses combinations that make no sense. (no torch)
 #pragma once
 
 #include <optional>
@@ -11,27 +11,27 @@
 namespace tessera {
 
 struct Resolution {
-  std::optional<int> num_ranks;  // where they are known
+  std::optional<int> num_ranks;  // if known
   bool needs_data = true;        // false: only to show settings
 };
 
-// After all sources were read. Follows from other settings what they leave open (the schema is told, with an origin
-// that says from what) and fills s.train. Throws UsageError on the first contradiction.
+// Call after all sources are read. Derives open values from other settings (the schema records them with that origin)
+// and fills s.train. Throws UsageError on the first contradiction.
 void resolve(Schema& schema, const JobTraits& job, DeclaredSettings& s, const Resolution& how,
              std::vector<std::string>& notes);
 
-// For the jobs' own part of it.
+// For the jobs' own checks.
 
 // "--fp16=true (command line)", "fp16=true (ds.json: fp16.enabled)": how messages name a setting with its value.
 std::string shown(const Schema& schema, const std::string& name);
-// A value that follows from others, told to the schema so that --print_config shows it and why.
+// Records a derived value in the schema, so that --print_config shows it and where it comes from.
 void follow(Schema& schema, const std::string& name, std::int64_t value, const std::string& from);
-// Throws UsageError "<what> is missing" where the value is empty.
+// Throws UsageError "<what> is missing" if the value is empty.
 void require(const std::string& value, const std::string& what);
 
 namespace internal {
 
-// resolve()'s last part.
+// The last part of resolve().
 void check_combinations(const Schema& schema, const JobTraits& job, const DeclaredSettings& s, const Resolution& how,
                         std::vector<std::string>& notes);
 

@@ -14,7 +14,7 @@ struct ScheduleOptions {
   std::string kind = "linear";  // one of schedule_kinds()
   double learning_rate = 5e-5;
   std::int64_t total_steps = 0;
-  std::int64_t warmup_steps = 0;  // above 0: overrules the ratio
+  std::int64_t warmup_steps = 0;  // above 0: overrides the ratio
   double warmup_ratio = 0;        // of total_steps, rounded up
 
   // lr_scheduler_kwargs of transformers; none: the kind's own value.

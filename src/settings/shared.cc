@@ -11,7 +11,9 @@ Setting& model_name_or_path(Schema& schema, ModelSettings& model, const std::str
 }
 
 Setting& tokenizer_name(Schema& schema, ModelSettings& model, const std::string& group) {
-  return schema.text("tokenizer_name", &model.tokenizer_name).group(group).help("if the model's folder has none");
+  return schema.text("tokenizer_name", &model.tokenizer_name)
+      .group(group)
+      .help("file or folder of the tokenizer, if the model's folder has none");
 }
 
 Setting& config_name(Schema& schema, std::string* value, const std::string& group) {
@@ -30,7 +32,7 @@ Setting& max_eval_samples(Schema& schema, DataSettings& data, const std::string&
       .preset("0")
       .at_least(0)
       .group(group)
-      .help("evaluate on at most this many, over all ranks; 0: all");
+      .help("evaluate on at most this many samples, over all ranks; 0: all");
 }
 
 Setting& max_length(Schema& schema, const std::string& name, std::int64_t* value, const std::string& group) {
@@ -47,7 +49,7 @@ void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed, co
       .preset("answer")
       .choices({"answer", "full", "padded", "separate"})
       .group(group)
-      .help("which tokens count for the loss; padded and separate reproduce two public workshops and nothing else");
+      .help("which tokens count for the loss; padded and separate only serve to reproduce two public workshops");
   schema.integer("subset_seed", subset_seed)
       .preset("-1")
       .at_least(-1)
@@ -60,7 +62,7 @@ Setting& image_size(Schema& schema, std::int64_t* value, const std::string& grou
       .preset("224")
       .range(32, 1 << 14)
       .group(group)
-      .help("side of the image that the model sees; validation cuts it out of 8/7 as much");
+      .help("side length of the image that the model sees; validation crops it from one 8/7 as large");
 }
 
 Setting& train_batch_size(Schema& schema, std::int64_t* value, const std::string& group) {
@@ -89,7 +91,7 @@ Setting& accumulation(Schema& schema, std::int64_t* value, const std::string& gr
 Setting& gradient_checkpointing(Schema& schema, bool* value, const std::string& group) {
   return schema.boolean("gradient_checkpointing", value)
       .group(group)
-      .help("recompute blocks in backward instead of keeping what they need");
+      .help("recompute blocks in backward instead of keeping their activations");
 }
 
 void half_types(Schema& schema, bool* fp16, bool* bf16, const std::string& group) {

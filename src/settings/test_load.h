@@ -24,7 +24,7 @@ class LoadTest : public testing::Test {
   }
   ~LoadTest() override { std::filesystem::remove_all(folder_); }
 
-  // A file of the test, and the path that messages call it.
+  // Writes a test file and returns its path, which messages show.
   std::string file(const std::string& name, const std::string& text) const {
     const std::string path = (folder_ / name).string();
     std::ofstream(path, std::ios::binary) << text;
@@ -42,7 +42,7 @@ class LoadTest : public testing::Test {
         {.jobs = job_traits(), .arguments = words, .environment = Environment(environment_), .num_ranks = num_ranks_});
   }
 
-  // What the message is, with the folder of the test's files taken off.
+  // The message, without the folder of the test's files.
   std::string refusal(const Words& words) {
     return message([&] { load(words); });
   }

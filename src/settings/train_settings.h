@@ -1,7 +1,7 @@
 // Everything that `tessera train` was told, as plain values: what the trainer reads.
 //
-// Made by load_train_settings() (load.h), which has checked it: combinations that make no sense do not get here. Where
-// a value depends on the number of ranks, that is in it already.
+// Made and checked by load_train_settings() (load.h): combinations that make no sense never get here. Values that
+// depend on the number of ranks are already computed.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct ModelSettings {
 struct DataSettings {
   std::string train_file, validation_file;  // text; the latter empty: no evaluation
   std::string data_dir;                     // images
-  std::int64_t image_size = 0;              // pixels of a side that it sees
+  std::int64_t image_size = 0;              // side length that the model sees, in pixels
   std::int64_t max_train_samples = 0;       // over all ranks; 0: all
   std::int64_t max_eval_samples = 0;
   std::optional<std::int64_t> subset_seed;  // rows as `datasets`' shuffle(seed).select(range(N)); none: the first N
@@ -48,20 +48,20 @@ struct DataSettings {
   bool shuffle = true;
   bool drop_last = false;
   int num_workers = 0;
-  int prefetch_factor = 0;  // batches ahead for each worker
+  int prefetch_factor = 0;  // batches prepared ahead per worker
 };
 
-// What is gathered at a time.
+// What is gathered at once.
 struct WrapSettings {
   UnitWrap wrap = UnitWrap::kBlocks;
-  std::vector<std::string> classes;  // kByClass: without the module path before the name
+  std::vector<std::string> classes;  // kByClass: names without the module path
   std::int64_t min_num_params = 0;   // kBySize
 };
 
 struct PrecisionSettings {
   NumberType compute = NumberType::kFloat32;
   bool is_amp = false;               // parameters stay float32 and the model casts what it computes with
-  bool half_on_gpu = false;          // nobody chose: float16 where the device is a GPU
+  bool half_on_gpu = false;          // the user chose no type: float16 if the device is a GPU
   std::optional<NumberType> reduce;  // of gradients between ranks; none: the compute type
   std::optional<NumberType> buffers;
   std::optional<bool> tf32;  // none: libtorch's own choice
@@ -72,41 +72,41 @@ struct OptimizerSettings {
   std::string optim;  // a word of optimizers()
   double learning_rate = 0;
   OptimizerNumbers numbers;
-  bool decays_all = false;   // the weight decay takes biases and norms too, as torch's optimizers do
+  bool decays_all = false;   // weight decay covers biases and norms too, as torch's optimizers do
   double max_grad_norm = 0;  // 0: no clipping
 };
 
 struct LoopSettings {
-  std::int64_t batch_size = 0, eval_batch_size = 0;  // of one rank and micro-step
+  std::int64_t batch_size = 0, eval_batch_size = 0;  // per rank and micro-step
   std::int64_t accumulation = 1;
   double num_epochs = 0;
-  std::int64_t max_steps = 0;  // overrules the epochs where it is not 0
+  std::int64_t max_steps = 0;  // overrides the epochs unless it is 0
   std::int64_t seed = 0, data_seed = 0;
   bool gradient_checkpointing = false;
   MergeAccumulation merge_accumulation = MergeAccumulation::kAuto;
   ShortGroup short_group = ShortGroup::kNotCounted;
   bool stop_on_nan = true;
-  bool full_determinism = false;  // the same bits each time on a GPU as well
+  bool full_determinism = false;  // bitwise reproducible on GPUs, too
 };
 
-// When is in TrainSettings::flow.
+// TrainSettings::flow says when.
 struct EvaluationSettings {
   bool on_start = false, at_end = false;
   bool load_best_model_at_end = false;
-  std::string metric_for_best_model;  // "loss", "exact_match", "f1" or "accuracy"; empty: none is the best
+  std::string metric_for_best_model;  // "loss", "exact_match", "f1" or "accuracy"; empty: no best model
   bool greater_is_better = false;
   int early_stopping_patience = 0;  // evaluations without a better one; 0: never stop early
   double early_stopping_threshold = 0;
   bool generates = true;  // text: exact match and F1 at the end, by greedy generation
   std::int64_t max_new_tokens = 50;
-  bool local_metrics = false;  // images: rank 0's own
+  bool local_metrics = false;  // images: report rank 0's own metrics
 };
 
 struct OutputSettings {
   std::string output_dir, logging_dir, log_dir;
-  int save_total_limit = 0;  // 0: all are kept
+  int save_total_limit = 0;  // 0: keep all
   bool save_only_model = false;
-  std::string resume_from_checkpoint;  // a folder; empty: none, or by the next
+  std::string resume_from_checkpoint;  // a folder; empty: none, or as the next says
   bool resume_from_latest = false;     // the newest complete checkpoint of output_dir
   bool shows_progress = true;
 };
@@ -123,11 +123,11 @@ struct TrainSettings {
   bool use_cpu = false;
   ModelSettings model;
   DataSettings data;
-  SpreadOptions spread;  // with "auto" decided
+  SpreadOptions spread;  // "auto" is already decided
   WrapSettings wrap;
   PrecisionSettings precision;
   OptimizerSettings optimizer;
-  ScheduleOptions schedule;  // total_steps: what a ds_config says of them; 0: the run's own number
+  ScheduleOptions schedule;  // total_steps: a ds_config's number; 0: the run's own
   LoopSettings loop;
   FlowOptions flow;
   EvaluationSettings evaluation;

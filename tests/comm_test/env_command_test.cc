@@ -31,7 +31,7 @@ TEST(Env, ShowsTheMachineInTextAndInJson) {
   EXPECT_EQ(ended.status, 0) << ended.output;
   for (const char* part :
        {"Host\n", "operating system", "kernel", "CPU", "memory", "Software\n", "torch", "MPI", "GPUs\n", "Network\n",
-        "Slurm allocation\n", "Rank variables\n", "Variables that are heeded\n", "Verdict\n"}) {
+        "Slurm allocation\n", "Rank variables\n", "Variables that are read\n", "Verdict\n"}) {
     EXPECT_TRUE(contains(ended.output, part)) << part << " is not in\n" << ended.output;
   }
   const Json json = env_of("");
@@ -45,18 +45,18 @@ TEST(Env, ShowsTheMachineInTextAndInJson) {
 TEST(Env, NamesEachProblem) {
   const Json json = env_of("NCCL_SOCKET_IFNAME=ib77 MASTER_ADDR=host.invalid", "--nproc_per_node 10000");
   const std::string problems = problems_of(json);
-  EXPECT_TRUE(contains(problems, "NCCL_SOCKET_IFNAME=ib77 names no interface here\n")) << problems;
+  EXPECT_TRUE(contains(problems, "NCCL_SOCKET_IFNAME=ib77 matches no interface here\n")) << problems;
   EXPECT_TRUE(contains(problems, "MASTER_ADDR=host.invalid cannot be resolved")) << problems;
   EXPECT_TRUE(contains(problems, "10000 ranks would share ")) << problems;
   EXPECT_TRUE(!json["gpus"].empty() || contains(problems, "CPU flavour")) << problems;
-  EXPECT_FALSE(contains(problems_of(env_of("NCCL_SOCKET_IFNAME=^lo,docker")), "names no interface"));
+  EXPECT_FALSE(contains(problems_of(env_of("NCCL_SOCKET_IFNAME=^lo,docker")), "matches no interface"));
 }
 
 TEST(Env, ShowsWhatTheRankVariablesMean) {
   EXPECT_EQ(env_of("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4")["ranks"]["meaning"], "rank 1 of 4 (Open MPI)");
   const Json contradiction = env_of("RANK=0 WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4");
   EXPECT_TRUE(contains(contradiction["ranks"]["contradiction"], "RANK=0"));
-  EXPECT_TRUE(contains(problems_of(contradiction), "the rank variables cannot be right"));
+  EXPECT_TRUE(contains(problems_of(contradiction), "the rank variables are invalid"));
 }
 
 TEST(Env, ShowsSlurmsAllocation) {
@@ -91,14 +91,14 @@ TEST(Env, ShowsEveryVariableOfTheLibraries) {
 TEST(Env, NamesVariablesThatCannotBeMeantSo) {
   const std::string problems =
       problems_of(env_of("NCCL_DEBGU=INFO MASTER_PORT=http CUDA_VISIBLE_DEVICES=first WORLD_SIZE=4"));
-  EXPECT_TRUE(contains(problems, "nothing is known to read NCCL_DEBGU\n")) << problems;
-  EXPECT_TRUE(contains(problems, "MASTER_PORT=http is no port\n")) << problems;
-  EXPECT_TRUE(contains(problems, "CUDA_VISIBLE_DEVICES=first: 'first' is no number of a GPU\n")) << problems;
-  EXPECT_TRUE(contains(problems, "the rank variables cannot be right\n")) << problems;
+  EXPECT_TRUE(contains(problems, "no known program reads NCCL_DEBGU\n")) << problems;
+  EXPECT_TRUE(contains(problems, "MASTER_PORT=http is not a port\n")) << problems;
+  EXPECT_TRUE(contains(problems, "CUDA_VISIBLE_DEVICES=first: 'first' is not a GPU number\n")) << problems;
+  EXPECT_TRUE(contains(problems, "the rank variables are invalid\n")) << problems;
 }
 
 TEST(Env, AWrongLogLevelIsAProblemNotTheEnd) {
-  EXPECT_TRUE(contains(problems_of(env_of("TESSERA_LOG=loud")), "TESSERA_LOG=loud is no level of the log\n"));
+  EXPECT_TRUE(contains(problems_of(env_of("TESSERA_LOG=loud")), "TESSERA_LOG=loud is not a log level\n"));
 }
 
 TEST(Env, ABrokenEnvironmentIsShownNotDiedOf) {
@@ -107,11 +107,11 @@ TEST(Env, ABrokenEnvironmentIsShownNotDiedOf) {
     const char* problem;  // that must be reported; empty: not checked
   };
   const Broken environments[] = {
-      {"RANK=x WORLD_SIZE=-1", "the rank variables cannot be right"},
-      {"MASTER_PORT=99999 RANK=0 WORLD_SIZE=2", "the rank variables cannot be right"},
+      {"RANK=x WORLD_SIZE=-1", "the rank variables are invalid"},
+      {"MASTER_PORT=99999 RANK=0 WORLD_SIZE=2", "the rank variables are invalid"},
       {"SLURM_JOB_NODELIST='gpu[1-' SLURM_JOB_ID=x SLURM_NTASKS_PER_NODE='2(x3)'", "Slurm's node list cannot be read"},
-      {"OMP_NUM_THREADS=many CUDA_VISIBLE_DEVICES=nonsense", "OMP_NUM_THREADS=many is no number of threads"},
-      {"NCCL_IB_HCA==,,: MASTER_ADDR=\"$(printf 'a\\377b')\"", "NCCL_IB_HCA==,,: names no InfiniBand device here"},
+      {"OMP_NUM_THREADS=many CUDA_VISIBLE_DEVICES=nonsense", "OMP_NUM_THREADS=many is not a number of threads"},
+      {"NCCL_IB_HCA==,,: MASTER_ADDR=\"$(printf 'a\\377b')\"", "NCCL_IB_HCA==,,: matches no InfiniBand device here"},
       {"HOME=/nonexistent TMPDIR=/nonexistent LANG=xx_XX", ""},
   };
   for (const auto& [variables, problem] : environments) {

@@ -86,7 +86,7 @@ TEST_F(GpuCommand, SaysWhatWouldFitWhereMemoryIsOut) {
   ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
   EXPECT_EQ(ended.status, 47) << ended.output;
   EXPECT_TRUE(contains(ended.output, "out of memory: ")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "the plan of a step (single): ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "the memory plan of a step (single): ")) << ended.output;
 }
 
 TEST_F(GpuCommand, EvaluatesToTheLossThatCpusFind) {

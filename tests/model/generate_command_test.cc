@@ -109,10 +109,10 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   EXPECT_TRUE(contains(generate(arguments).output, "temperature"));
   write_file_atomically(folder / "generation_config.json", R"({"num_beams": 4, "repetition_penalty": 1.0})");
   const std::string warned = generate(arguments).output;
-  EXPECT_TRUE(contains(warned, "\"num_beams\": 4 is not followed")) << warned;
+  EXPECT_TRUE(contains(warned, "\"num_beams\": 4 is not supported")) << warned;
   EXPECT_FALSE(contains(warned, "repetition_penalty")) << warned;
   write_file_atomically(folder / "generation_config.json", R"({"max_length": 30})");
-  EXPECT_TRUE(contains(generate(arguments).output, "\"max_length\": 30 is not followed"));
+  EXPECT_TRUE(contains(generate(arguments).output, "\"max_length\": 30 is not supported"));
   EXPECT_FALSE(contains(generate(arguments + " --max_new_tokens 2").output, "max_length"));
   // null is how transformers says: from all tokens.
   write_file_atomically(folder / "generation_config.json", R"({"do_sample": true, "top_k": null})");
@@ -142,7 +142,7 @@ TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
   refused("--prompt x", "--model FOLDER is missing");
   refused(model, "give either --prompt TEXT or --prompt_ids");
   refused(model + "--prompt x --prompt_ids [1]", "give either --prompt TEXT or --prompt_ids");
-  refused(model + "--prompt ''", "the tokenizer makes no token of it");
+  refused(model + "--prompt ''", "the tokenizer finds no tokens in it");
   refused(model + "--prompt_ids [1,400]", "token 400: the model's vocabulary is 0 to 399");
   refused(model + "--prompt_ids [1.5]", "expected a whole number");
   refused(model + "--prompt_ids '{}'", "expected a JSON array of token ids");

@@ -59,7 +59,7 @@ TEST(Inspect, CountsBloom560mAsPublished) {
   for (const char* line : {"parameters  559,214,592\n", "dtype       float16\n",
                            "blocks      24 blocks with 302,309,376 parameters, 54 %\n",
                            "outside     word_embeddings with 256,901,120 parameters, 46 %\n",
-                           "tied        lm_head.weight is word_embeddings.weight (so says config.json)\n"}) {
+                           "tied        lm_head.weight is word_embeddings.weight (according to config.json)\n"}) {
     EXPECT_TRUE(contains(shown.output, line)) << line << "is not in\n" << shown.output;
   }
   const Json json = parse_json(run_tessera("inspect --json " + folder.path().string()).output, "shown");
@@ -165,11 +165,11 @@ TEST(Convert, RefusesWhatCannotBeMeant) {
   const std::string source = reference("odd.pth").string(), out = folder.path() / "out";
   const std::pair<std::string, const char*> cases[] = {
       {"convert " + source, "takes two words"},
-      {fmt::format("convert {} {}", source, out), "makes no model folder"},
-      {fmt::format("convert {} {}.bin --format safetensors", source, out), "does not fit the target's name"},
+      {fmt::format("convert {} {}", source, out), "cannot become a model folder"},
+      {fmt::format("convert {} {}.bin --format safetensors", source, out), "does not match the target's name"},
       {fmt::format("convert {} {}.bin --dtype int8", source, out), "int8"},
       {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "expected a size"},
-      {fmt::format("convert {} {}.bin --max_shard_size 1K", source, out), "which is one file; name a folder"},
+      {fmt::format("convert {} {}.bin --max_shard_size 1K", source, out), "which is one file; give a folder"},
       {fmt::format("convert {} ''", reference("bloom_bin").string()), "needs a name"},
       {fmt::format("convert {} /dev/null", reference("bloom_bin").string()), "it is a file"},
   };

@@ -55,14 +55,14 @@ TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
   ASSERT_EQ(first.status, 0) << first.output;
   const Ended resumed = gpt("new", words + " --max_steps 8 --resume_from_checkpoint " + out("old") + "/checkpoint-6");
   ASSERT_EQ(resumed.status, 0) << resumed.output;
-  EXPECT_TRUE(contains(resumed.output, "the best model is that of " + out("old") + "/checkpoint-2")) << resumed.output;
+  EXPECT_TRUE(contains(resumed.output, "the best model is from " + out("old") + "/checkpoint-2")) << resumed.output;
   EXPECT_EQ(read_file(folder_ / "new" / "model.safetensors"),
             read_file(folder_ / "old" / "checkpoint-2" / "model.safetensors"));
   // Moved as a whole and resumed there under a limit: the best one is known, and stays.
   fs::rename(folder_ / "old", folder_ / "moved");
   const Ended moved = gpt("moved", words + " --max_steps 8 --resume_from_checkpoint true --save_total_limit 1");
   ASSERT_EQ(moved.status, 0) << moved.output;
-  EXPECT_TRUE(contains(moved.output, "the best model is that of " + out("moved") + "/checkpoint-2")) << moved.output;
+  EXPECT_TRUE(contains(moved.output, "the best model is from " + out("moved") + "/checkpoint-2")) << moved.output;
   EXPECT_EQ(checkpoints("moved"), (Names{"checkpoint-2", "checkpoint-8"}));
 }
 

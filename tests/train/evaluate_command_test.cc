@@ -185,7 +185,7 @@ TEST_F(EvaluateCommand, EndsWithOneMessageAtBadInput) {
       {fmt::format("--model {} --tokenizer {} --validation_file {}", small.string(), kTokenizer, kRows),
        "beyond the model's vocabulary of 100", 2},
       {good + "--validation_file " + empty, "empty.json"},
-      {good + "--validation_file " + unanswered, "not one of its 1 rows has an answer"},
+      {good + "--validation_file " + unanswered, "none of its 1 rows has an answer"},
       {good + "--validation_file " + out("absent.json"), "absent.json"},
       {good + "--max_length 5", "max_length"},
       {good + "--fp16 --bf16", "--fp16 and --bf16 exclude each other"},

@@ -215,7 +215,7 @@ TEST_F(TrainCommand, LearnsAFewDozenRowsByHeart) {
 TEST_F(TrainCommand, TrainsTheGptWithDropoutAlikeUnderEveryStrategyAndUnderLaunch) {
   const Ended under_mpirun = gpt("mpirun", "--strategy full_shard", 2);
   ASSERT_EQ(under_mpirun.status, 0) << under_mpirun.output;
-  EXPECT_TRUE(contains(under_mpirun.output, "the vocabulary is the tokenizer's, 1024")) << under_mpirun.output;
+  EXPECT_TRUE(contains(under_mpirun.output, "using the tokenizer's vocabulary of 1024")) << under_mpirun.output;
   const std::vector<double> losses = logged(under_mpirun.output, "loss");
   EXPECT_EQ(losses.size(), 4U) << under_mpirun.output;
   for (const char* strategy : {"ddp", "zero0", "zero1", "zero3", "no_shard", "shard_grad_op", "hybrid_shard"}) {
