@@ -27,13 +27,6 @@ struct Subject {
   std::string architecture, model_type;  // empty for a lone file
 };
 
-// 559214592 as "559,214,592".
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
-  return digits;
-}
-
 std::string types_text(const WeightPart& part) {
   return join({part.types.begin(), part.types.end()}, ", ");
 }

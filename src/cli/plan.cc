@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "model/language_model.h"
 #include "model/resnet.h"
+#include "parallel/sharded_optimizer.h"
 #include "parallel/spread_options.h"
 #include "report/plan_report.h"
 #include "settings/shared.h"
@@ -108,10 +109,6 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
   return chosen;
 }
 
-int num_moments_of(const PlanSettings& s) {
-  return static_cast<int>(optimizer_of(s.optim).states({.momentum = s.momentum}).size());
-}
-
 PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text) {
   PlanRequest request;
   MemoryPlanOptions& options = request.options;
@@ -119,7 +116,7 @@ PlanRequest request_of(const Schema& schema, const PlanSettings& s, bool is_text
   // Images are trained with AMP: units stay float32.
   const at::ScalarType of_units = is_text ? type : at::kFloat;
   options.types = {of_units, of_units, s.num_micro_steps > 1};
-  options.num_moments = num_moments_of(s);
+  options.num_moments = num_moments_of(choose_optimizer(s.optim, {.momentum = s.momentum}));
   options.num_ranks = s.num_ranks;
   options.ranks_per_node = s.ranks_per_node;
   options.num_micro_steps = static_cast<int>(s.num_micro_steps);
@@ -156,7 +153,7 @@ void check(const Schema& schema, const PlanSettings& s) {
   const OptimizerKind& optimizer = optimizer_of(s.optim);
   const bool reads_momentum =
       std::find(optimizer.reads.begin(), optimizer.reads.end(), "momentum") != optimizer.reads.end();
-  if (s.momentum > 0 && !reads_momentum) throw UsageError("--momentum: only with --optimizer sgd");
+  if (s.momentum > 0 && !reads_momentum) throw UsageError("--momentum: only with --optim sgd");
   if (s.device == "cpu" && (s.spread.offload_optimizer || s.spread.offload_parameters)) {
     throw UsageError("offload with --device cpu has no effect: a CPU's memory is the host's already; leave it out");
   }

@@ -121,6 +121,13 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   return result + "...";
 }
 
+std::string grouped(long long number) {
+  std::string digits = std::to_string(number);
+  const std::ptrdiff_t first = number < 0 ? 1 : 0;
+  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > first; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
 std::string format_ranges(const std::vector<int>& sorted_numbers) {
   std::vector<std::string> ranges;
   for (std::size_t i = 0; i < sorted_numbers.size();) {

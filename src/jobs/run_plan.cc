@@ -59,7 +59,7 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   options.spread = step.spread;
   options.types = {step.compute_type, step.reduce_type.value_or(step.compute_type),
                    settings.loop.accumulation > 1 && !merges};
-  options.num_moments = static_cast<int>(optimizer.optimizer->states(optimizer.numbers).size());
+  options.num_moments = num_moments_of(optimizer);
   options.num_ranks = world.size();
   // Nodes may have different sizes if nothing is sharded within a single node.
   const bool by_node = placement_of(step.spread).needs_equal_nodes() && world.num_nodes() > 1;

@@ -80,7 +80,7 @@ TEST(LaunchSettings, FindsWhereNodesMeet) {
   EXPECT_TRUE(contains(refusal({"--nnodes=2", "--rdzv_endpoint=n0"}), "--node_rank"));
   EXPECT_TRUE(contains(refusal({"--nnodes=2", "--node_rank=2", "--rdzv_endpoint=n0"}), "0 to 1"));
   EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:99999"}), "65535"));
-  EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_addr=n1"}), "two places"));
+  EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_addr=n1"}), "two rendezvous addresses"));
   EXPECT_TRUE(contains(refusal({"--rdzv_endpoint=n0:1", "--master_port=2"}), "n0:1 and --master_port 2 name"));
   EXPECT_EQ(plan_of({"--standalone", "--master_addr=bad.invalid", "--master_port=9"}).head_host, "");
 }

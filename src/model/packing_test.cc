@@ -40,7 +40,7 @@ TEST(Packing, RefusesEmptyRowsAndHoles) {
                          pack_padded(ids({1, 2, 3}, 1), ids({1, 0, 1}, 1));
                        }),
                        "row 0 has padding between"));
-  EXPECT_TRUE(contains(refusal([] { pack_padded(ids({1, 2, 3}, 1), ids({1, 0}, 1)); }), "alike"));
+  EXPECT_TRUE(contains(refusal([] { pack_padded(ids({1, 2, 3}, 1), ids({1, 0}, 1)); }), "must all be [B, S]"));
   EXPECT_TRUE(contains(refusal([] { pack_sequences({{1}, {}}, at::kCPU); }), "sequence 1 is empty"));
   EXPECT_TRUE(contains(refusal([] { pack_sequences({}, at::kCPU); }), "no sequences"));
 }

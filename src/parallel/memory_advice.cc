@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <optional>
 
 #include "core/text.h"
@@ -48,11 +49,17 @@ Family strategies(const PlanRequest& request) {
   const auto num_split = [](const Placement& row) {
     return row.optimizer.is_split() + row.gradients.is_split() + row.parameters.is_split() + row.released_after_forward;
   };
+  // By how much they split; of rows that split alike the last of the table, FSDP's.
+  std::map<int, std::string> rows;
+  for (const std::string& name : strategy_names()) {
+    const Placement& row = placement_of(name);
+    if (row.optimizer.over != Over::kWorld || row.keeps_second_copy() || num_split(row) <= num_split(now)) continue;
+    rows[num_split(row)] = name;
+  }
   Family family;
-  for (const char* name : {"zero1", "zero2", "shard_grad_op", "full_shard"}) {
-    if (num_split(placement_of(name)) <= num_split(now)) continue;
-    family.push_back(
-        {fmt::format("--strategy {}", name), [name](PlanRequest& changed) { changed.options.spread.strategy = name; }});
+  for (const auto& [number, name] : rows) {
+    family.push_back({fmt::format("--strategy {}", name),
+                      [strategy = name](PlanRequest& changed) { changed.options.spread.strategy = strategy; }});
   }
   return family;
 }

@@ -105,7 +105,7 @@ Placement placement_of(const SpreadOptions& options) {
     throw UsageError(fmt::format(
         "offload_param needs a strategy that splits the parameters ({}): with {} every rank keeps them whole on its "
         "device",
-        join(names_of([](const Placement& each) { return each.parameters.is_split(); }), ", "), options.strategy));
+        join(strategies_that_split_parameters(), ", "), options.strategy));
   }
   if (options.delayed_update && !options.offload_optimizer) {
     throw UsageError(
@@ -127,6 +127,10 @@ SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks) {
 
 std::vector<std::string> strategy_names() {
   return names_of([](const Placement&) { return true; });
+}
+
+std::vector<std::string> strategies_that_split_parameters() {
+  return names_of([](const Placement& each) { return each.parameters.is_split(); });
 }
 
 std::vector<std::string> strategy_names(StrategyFamily family) {

@@ -55,5 +55,6 @@ Placement placement_of(const SpreadOptions& options);
 SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks);
 
 std::vector<std::string> strategy_names(StrategyFamily family);
+std::vector<std::string> strategies_that_split_parameters();
 
 }  // namespace tessera

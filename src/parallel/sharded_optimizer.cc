@@ -26,6 +26,14 @@ at::ScalarType scalar_type_of(NumberType type) {
 
 }  // namespace
 
+int num_moments_of(const OptimizerChoice& choice) {
+  std::size_t bytes = 0;
+  for (const OptimizerState& state : choice.optimizer->states(choice.numbers)) {
+    bytes += c10::elementSize(scalar_type_of(state.type));
+  }
+  return static_cast<int>((bytes + sizeof(float) - 1) / sizeof(float));
+}
+
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerChoice& choice, HostUpdates host_updates)
     : engine_(engine),
       choice_(choice),

@@ -23,6 +23,8 @@ struct OptimizerChoice {
   const OptimizerKind* optimizer = nullptr;
   OptimizerNumbers numbers{};
 };
+// What the optimizer keeps for each parameter, in float32 numbers' worth of memory.
+int num_moments_of(const OptimizerChoice& choice);
 // By any word that optimizers() lists.
 inline OptimizerChoice choose_optimizer(const std::string& word, const OptimizerNumbers& numbers = {}) {
   return {&optimizer_of(word), numbers};

@@ -92,7 +92,10 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   move_waiting();
   if (!context_->placement.gradients.is_split() && !last_micro_step) return;
   wait_reduce();  // of the previous micro-step
-  if (std::exchange(is_first_, last_micro_step)) own_sum_.reset(), own_sum_is_finite_ = true;
+  if (std::exchange(is_first_, last_micro_step)) {
+    own_sum_.reset();
+    own_sum_is_finite_ = true;
+  }
   is_last_ = last_micro_step;
   is_reduced_ = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -14,12 +14,12 @@ namespace {
 // The table's columns; whether the row fits and when it peaks come last.
 constexpr const char* kColumns[] = {"parameters",  "gradients", "optimizer", "in flight",
                                     "activations", "total",     "host"};
-constexpr std::size_t kNameWidth = 14, kWidth = 12;
+constexpr std::size_t kWidth = 12;
 
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
-  return digits;
+std::size_t name_width(const PlanReport& report) {
+  std::size_t width = 12;
+  for (const PlanRow& row : report.rows) width = std::max(width, row.strategy.size());
+  return width + 2;
 }
 
 std::string plural(std::int64_t number, const char* what) {
@@ -65,7 +65,7 @@ std::string heading(const PlanReport& report) {
 
 std::string row_text(const PlanReport& report, const PlanRow& row) {
   const MemoryUse& peak = row.plan.peak;
-  std::string text = fmt::format("{:<{}}", row.strategy, kNameWidth);
+  std::string text = fmt::format("{:<{}}", row.strategy, name_width(report));
   for (const std::int64_t bytes : {peak.parameters, peak.gradients, peak.optimizer, peak.in_flight, peak.activations,
                                    peak.total(), row.plan.host.total()}) {
     text += fmt::format("{:>{}}", human_bytes(bytes), kWidth);
@@ -121,7 +121,7 @@ std::string plan_text(const PlanReport& report) {
   std::string text = heading(report);
   text += fmt::format("per rank, at the peak of a step's {}\n\n{:<{}}",
                       report.request.options.on_gpu ? "GPU memory, with the host memory beside it" : "memory",
-                      "strategy", kNameWidth);
+                      "strategy", name_width(report));
   for (const char* column : kColumns) text += fmt::format("{:>{}}", column, kWidth);
   text += report.limit_bytes ? "            when\n" : "  when\n";
   for (const PlanRow& row : report.rows) text += row_text(report, row);

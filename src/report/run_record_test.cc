@@ -23,9 +23,9 @@ RunDescription description() {
   return run;
 }
 
-using RunRecord = WithFolder;
+using RecordedRun = WithFolder;
 
-TEST_F(RunRecord, HoldsWhatTheRunWasAndDid) {
+TEST_F(RecordedRun, HoldsWhatTheRunWasAndDid) {
   const auto file = folder_ / "run.json";
   Listeners listeners;
   listeners.add(std::make_unique<RunRecorder>(file, description()));
@@ -55,7 +55,7 @@ TEST_F(RunRecord, HoldsWhatTheRunWasAndDid) {
   EXPECT_TRUE(std::isnan(*log_record_of(run.at("metrics")[0], "run").number("grad_norm")));
 }
 
-TEST_F(RunRecord, HoldsNoSecrets) {
+TEST_F(RecordedRun, HoldsNoSecrets) {
   const auto file = folder_ / "run.json";
   RunRecorder recorder(file, description());
   recorder.on_train_begin({});
@@ -70,7 +70,7 @@ TEST_F(RunRecord, HoldsNoSecrets) {
   EXPECT_EQ(run.at("exit_reason"), "refused: (set) is wrong");
 }
 
-TEST_F(RunRecord, AResumedRunKeepsWhatWasBeforeItsFirstStep) {
+TEST_F(RecordedRun, AResumedRunKeepsWhatWasBeforeItsFirstStep) {
   const auto file = folder_ / "run.json";
   RunRecorder recorder(file, description(),
                        {{{"step", std::int64_t{10}}, {"loss", 2.0}}, {{"step", std::int64_t{20}}, {"loss", 1.0}}});
@@ -83,12 +83,59 @@ TEST_F(RunRecord, AResumedRunKeepsWhatWasBeforeItsFirstStep) {
   EXPECT_EQ(run.at("metrics")[1].at("loss"), 1.5);
 }
 
-TEST_F(RunRecord, IsWrittenDespiteTextThatIsNotUtf8) {
+TEST_F(RecordedRun, IsWrittenDespiteTextThatIsNotUtf8) {
   const auto file = folder_ / "run.json";
   RunRecorder recorder(file, RunDescription());
   recorder.on_train_begin({});
   recorder.on_train_end({}, RunEnd::kFailed, "file \xff is broken");
   EXPECT_EQ(read_json_file(file).at("exit_reason"), "file \xEF\xBF\xBD is broken");
+}
+
+TEST_F(RecordedRun, IsReadBack) {
+  Listeners listeners;
+  listeners.add(std::make_unique<RunRecorder>(folder_ / "run.json", description()));
+  listeners.on_train_begin({0, 93, 0, 1700000000});
+  listeners.on_log({10, 93, 0.32, 1700000010}, {{"loss", 1.5}, {"grad_norm", NAN}, {"epoch", 0.32}});
+  listeners.on_log({20, 93, 0.64, 1700000020}, {{"loss", 1.25}, {"epoch", 0.64}});
+  listeners.on_save({31, 93, 1.0, 1700000020}, {"out/checkpoint-31", {"out/checkpoint-31"}});
+  listeners.on_summary({93, 93, 3, 1700000099}, {{"avg_mem_alloc_MB", 512.5}});
+  listeners.on_train_end({93, 93, 3, 1700000100}, RunEnd::kFinished, "");
+  const RunRecord run = read_run_record(folder_);  // the folder or its run.json
+  EXPECT_EQ(run.file, folder_ / "run.json");
+  EXPECT_EQ(run.status, "finished");
+  EXPECT_EQ(run.started, "2023-11-14T22:13:20Z");
+  EXPECT_EQ(run.commit, "abc123");
+  EXPECT_EQ(run.hosts, (std::vector<std::string>{"node1", "node2"}));
+  EXPECT_EQ(run.checkpoints, std::vector<std::string>{"out/checkpoint-31"});
+  EXPECT_EQ(run.total_steps, 93);
+  ASSERT_NE(run.setting("learning_rate"), nullptr);
+  EXPECT_EQ(run.setting("learning_rate")->value, "5e-05");
+  EXPECT_EQ(run.setting("learning_rate")->origin, "command line");
+  EXPECT_EQ(run.setting("no_such"), nullptr);
+  EXPECT_EQ(run.last("loss"), 1.25);
+  EXPECT_TRUE(std::isnan(*run.last("grad_norm")));
+  EXPECT_FALSE(run.last("f1").has_value());
+  EXPECT_EQ(run.summary.number("avg_mem_alloc_MB"), 512.5);
+  ASSERT_EQ(run.metrics.size(), 2u);
+  EXPECT_EQ(run.metrics[1].number("step"), 20);
+}
+
+TEST_F(RecordedRun, OfANewerFormatOrBrokenIsRefused) {
+  const auto refusal = [&](const std::string& text) -> std::string {
+    write_file_atomically(folder_ / "run.json", text);
+    try {
+      read_run_record(folder_);
+    } catch (const UsageError& error) {
+      return std::string(error.what()).substr(folder_.string().size() + 1);
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal(R"({"format": 2})"),
+            "run.json: format 2, but this tessera reads up to format 1: use the version that wrote it, or newer");
+  EXPECT_EQ(refusal("[1]"), "run.json: not a run's record: expected an object with \"format\"");
+  EXPECT_EQ(refusal(R"({"format": 1, "status": 5})"), "run.json: \"status\" has an unexpected type");
+  EXPECT_EQ(refusal(R"({"format": 1})"), "run.json: \"status\" is missing");
+  EXPECT_EQ(refusal("{").substr(0, 10), "run.json:1");
 }
 
 TEST(SecretNames, AreThoseOfKeysAndTokens) {

@@ -44,10 +44,8 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
                        shown(schema, "strategy"), *how.num_ranks));
   }
   if (spread.offload_parameters && !splits_parameters) {
-    refuse(
-        fmt::format("{}: needs a strategy that splits the parameters (zero3, full_shard, shard_grad_op or "
-                    "hybrid_shard), found {}",
-                    shown(schema, "offload_param"), shown(schema, "strategy")));
+    refuse(fmt::format("{}: needs a strategy that splits the parameters ({}), found {}", shown(schema, "offload_param"),
+                       join(strategies_that_split_parameters(), ", "), shown(schema, "strategy")));
   }
   need(schema, spread.offload_optimizer || spread.offload_parameters, {"pin_memory"},
        "with --offload_optimizer or --offload_param");

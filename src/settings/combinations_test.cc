@@ -9,8 +9,8 @@ TEST_F(Combinations, OfSpreadingAreRefused) {
   EXPECT_EQ(refusal({"--fp16", "--bf16"}),
             "--fp16=true (command line) and --bf16=true (command line) exclude each other; choose one");
   EXPECT_EQ(refusal({"--strategy=zero2", "--offload_param"}),
-            "--offload_param=true (command line): needs a strategy that splits the parameters (zero3, full_shard, "
-            "shard_grad_op or hybrid_shard), found --strategy=zero2 (command line)");
+            "--offload_param=true (command line): needs a strategy that splits the parameters (zero3, zero3_hpz, "
+            "full_shard, shard_grad_op, hybrid_shard, hybrid_shard_zero2), found --strategy=zero2 (command line)");
   EXPECT_EQ(refusal({"--strategy=zero3", "--offload_param"}), "accepted");
   EXPECT_EQ(refusal({"--strategy=shard_grad_op", "--offload_param", "--pin_memory"}), "accepted");
   EXPECT_EQ(refusal({"--strategy=zero1", "--pin_memory"}),
@@ -71,11 +71,11 @@ TEST_F(Combinations, OfOptimizersAreRefused) {
   EXPECT_EQ(refusal({"--optim=sgd", "--momentum=0.9", "--nesterov"}), "accepted");
   EXPECT_EQ(refusal({"--optim=sgd", "--nesterov"}), "--nesterov: needs --momentum above 0");
   EXPECT_EQ(refusal({"--optim=sgd", "--adam_beta1=0.5"}),
-            "--adam_beta1=0.5 (command line): only with --optim adamw_torch");
+            "--adam_beta1=0.5 (command line): only with --optim adamw_torch_fused");
   EXPECT_EQ(
       refusal({"--optim=adafactor"}),
       "--optim=adafactor (command line): expected one of adamw_torch_fused, adamw_torch, adamw_apex_fused, adamw_hf, "
-      "adam, sgd");
+      "adam, sgd, lion_32bit");
   EXPECT_EQ(refusal({"--loss_scale=128"}), "--loss_scale=128 (command line): only with --fp16");
   EXPECT_EQ(refusal({"--fp16", "--loss_scale=128", "--hysteresis=3"}),
             "--hysteresis=3 (command line): only with a dynamic scale, --loss_scale 0");

@@ -103,7 +103,9 @@ TEST_F(DsConfig, TheExperimentsFilesAreTaken) {
     EXPECT_EQ(s.spread.strategy, expected.strategy) << expected.name;
     EXPECT_EQ(s.spread.offload_optimizer, expected.optimizer) << expected.name;
     EXPECT_EQ(s.spread.offload_parameters, expected.param) << expected.name;
-    EXPECT_EQ(s.spread.pin_memory, expected.pinned) << expected.name;
+    if (expected.optimizer) {
+      EXPECT_EQ(s.spread.pin_memory, expected.pinned) << expected.name;
+    }
     EXPECT_EQ(s.precision.compute, NumberType::kFloat16);  // all "auto": the command line's
     EXPECT_EQ(s.optimizer.learning_rate, 1e-4);
     EXPECT_EQ(s.loop.batch_size, 2);
@@ -364,6 +366,17 @@ TEST_F(DsConfig, EveryRuleLeadsSomewhere) {
       }
     }
   }
+}
+
+TEST_F(DsConfig, ASecondCopyWithinTheNodeIsAStrategyOfItsOwn) {
+  num_ranks_ = 4;
+  const TrainSettings s = with(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 2}})").settings;
+  EXPECT_EQ(s.spread.strategy, "zero3_hpz");
+  EXPECT_EQ(s.spread.hpz_partition_size, 2);
+  EXPECT_EQ(with(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 1}})").settings.spread.strategy,
+            "zero3");
+  EXPECT_NE(refusal_with(R"({"zero_optimization": {"stage": 2, "zero_hpz_partition_size": 2}})").find("needs stage 3"),
+            std::string::npos);
 }
 
 }  // namespace

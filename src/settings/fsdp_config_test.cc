@@ -23,7 +23,7 @@ TEST_F(Fsdp, WordsGiveStrategyAndOffload) {
   for (const char* strategy : {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"}) {
     const TrainSettings s = load({"--fsdp", std::string(strategy) + " auto_wrap"}).settings;
     EXPECT_EQ(s.spread.strategy, strategy);
-    EXPECT_FALSE(s.spread.offload_parameters || s.spread.offload_optimizer || s.spread.pin_memory);
+    EXPECT_FALSE(s.spread.offload_parameters || s.spread.offload_optimizer);
   }
   const LoadedTrainSettings loaded = load({"--fsdp", "full_shard auto_wrap offload"});
   EXPECT_TRUE(loaded.settings.spread.offload_parameters);
@@ -38,18 +38,18 @@ TEST_F(Fsdp, WordsGiveStrategyAndOffload) {
 TEST_F(Fsdp, WrongWordsAreRefused) {
   EXPECT_EQ(refusal({"--fsdp", "full_shrad"}),
             "--fsdp: unknown word 'full_shrad', did you mean 'full_shard'?; known words: full_shard, shard_grad_op, "
-            "hybrid_shard, no_shard, auto_wrap, offload");
-  EXPECT_EQ(refusal({"--fsdp", "offload"}),
-            "--fsdp \"offload\": needs one of full_shard, shard_grad_op, hybrid_shard, no_shard as well");
+            "hybrid_shard, hybrid_shard_zero2, no_shard, auto_wrap, offload");
+  EXPECT_EQ(
+      refusal({"--fsdp", "offload"}),
+      "--fsdp \"offload\": needs one of full_shard, shard_grad_op, hybrid_shard, hybrid_shard_zero2, no_shard as well");
   EXPECT_EQ(refusal({"--fsdp", "full_shard shard_grad_op"}),
             "--fsdp \"full_shard shard_grad_op\": full_shard and shard_grad_op exclude each other");
-  EXPECT_EQ(refusal({"--fsdp", "hybrid_shard_zero2"}),
-            "--fsdp hybrid_shard_zero2: Tessera has no such strategy; take hybrid_shard, or shard_grad_op");
+  EXPECT_EQ(load({"--fsdp", "hybrid_shard_zero2 auto_wrap"}).settings.spread.strategy, "hybrid_shard_zero2");
   EXPECT_EQ(refusal({"--fsdp", "full_shard", "--strategy=zero3"}).substr(0, 57),
             "strategy is zero3 (command line) and full_shard (--fsdp, ");
   EXPECT_EQ(refusal({"--fsdp", "no_shard offload"}),
-            "offload_param=true (--fsdp: offload): needs a strategy that splits the parameters (zero3, full_shard, "
-            "shard_grad_op or hybrid_shard), found strategy=no_shard (--fsdp: no_shard)");
+            "offload_param=true (--fsdp: offload): needs a strategy that splits the parameters (zero3, zero3_hpz, "
+            "full_shard, shard_grad_op, hybrid_shard, hybrid_shard_zero2), found strategy=no_shard (--fsdp: no_shard)");
 }
 
 TEST_F(Fsdp, EveryKeyOfTheContractIsTaken) {

@@ -76,7 +76,7 @@ void check_lion(at::Device device) {
     m = numbers.beta2 * m + (1 - numbers.beta2) * g;
   }
   expect_equal(params, p, 1.0, "parameters");
-  expect_equal(mean, m, 1e-3, "exp_avg");
+  expect_equal(mean, m, 1e-2, "exp_avg");  // the size of what each step adds
 }
 
 void check_put_parts(at::Device device) {

@@ -16,18 +16,20 @@ namespace {
 constexpr std::int64_t kNumBlocks = 3;
 
 Step step_of(const std::string& strategy, int num_micro_steps) {
-  const bool is_hybrid = strategy == "hybrid_shard";
+  const Placement& row = placement_of(strategy);
   return {.strategy = strategy,
-          .num_ranks = strategy == "single" ? 1 : (is_hybrid ? 4 : 2),
-          .ranks_per_node = is_hybrid ? 2 : 0,
+          .num_ranks = row.is_for_one_rank ? 1 : (row.needs_equal_nodes() ? 4 : 2),
+          .ranks_per_node = row.needs_equal_nodes() ? 2 : 0,
           .num_micro_steps = num_micro_steps,
           .num_blocks = kNumBlocks};
 }
 
 // "2 gathers, 1 reduce-scatter" of one unit.
 std::string counted(const std::vector<Call>& calls, const std::string& unit) {
-  const std::vector<std::pair<std::string, std::string>> words = {
-      {"gather", "gather"}, {"reduce", "reduce-scatter"}, {"add across nodes", "all-reduce"}};
+  const std::vector<std::pair<std::string, std::string>> words = {{"gather", "gather"},
+                                                                  {"gather in the node", "gather in the node"},
+                                                                  {"reduce", "reduce-scatter"},
+                                                                  {"add across nodes", "all-reduce"}};
   std::vector<std::string> parts;
   for (const auto& [what, word] : words) {
     const auto number = std::count_if(calls.begin(), calls.end(),
@@ -87,14 +89,17 @@ std::string collectives_page() {
       "which\n"
       "fails when this page and what the flight recorder sees differ, and then prints the page as it should be.\n"
       "\n"
-      "One step of a model of three blocks and a root in float32: two ranks, for hybrid_shard two nodes of two ranks. "
-      "A\n"
-      "*gather* is an all-gather; what is *added across nodes* is an all-reduce of shards. The last unit is kept from\n"
-      "forward to backward. `norm` is the gather of the gradients' sums of squares, which rows with a whole optimizer "
-      "do\n"
-      "not need. Bytes are those of the larger of a collective's input and output: 40960 is all of a block.\n"
+      "One step of a model with three blocks and a root in float32: two ranks; for rows that use nodes two nodes of "
+      "two\n"
+      "ranks. A *gather* is an all-gather over all ranks that split the unit, *in the node* over the node's second "
+      "copy;\n"
+      "what is *added across nodes* is an all-reduce of shards. The last unit is kept from forward to backward. `norm` "
+      "is\n"
+      "the gather of the gradients' sums of squares, which rows with a whole optimizer do not need. Bytes are those of "
+      "the\n"
+      "larger of a collective's input and output: 40960 is all of a block.\n"
       "\n"
-      "| strategy | micro-steps | a unit | the last unit | the root | norm | in all | bytes for block_0 |\n"
+      "| strategy | micro-steps | per unit | last unit | root | norm | total | bytes for block_0 |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   std::string orders;
   for (const int num_micro_steps : {1, 4}) {

@@ -52,6 +52,35 @@ TEST(Collectives, HybridAddsShardsAcrossNodesWhileTheNextUnitReduces) {
             "gather gradient norm");
 }
 
+TEST(Collectives, AHybridThatKeepsItsUnitsGathersEachOnce) {
+  EXPECT_EQ(in_order(record({.strategy = "hybrid_shard_zero2", .num_ranks = 4, .ranks_per_node = 2})),
+            "gather root; gather block_0; gather block_1; reduce block_1; reduce block_0; "
+            "add across nodes block_1; reduce root; add across nodes block_0; add across nodes root; "
+            "gather gradient norm");
+}
+
+// ZeRO++'s second copy: forward gathers over all ranks, backward and later micro-steps within the node.
+TEST(Collectives, ASecondCopyKeepsBackwardsGathersInTheNode) {
+  EXPECT_EQ(in_order(record({.strategy = "zero3_hpz", .num_ranks = 4, .ranks_per_node = 2})),
+            "gather root; gather block_0; gather block_1; gather in the node block_0; reduce block_1; reduce block_0; "
+            "reduce root; gather gradient norm");
+  std::map<std::string, int> calls;
+  for (const Call& call :
+       record({.strategy = "zero3_hpz", .num_ranks = 4, .ranks_per_node = 2, .num_micro_steps = 3})) {
+    ++calls[call.name()];
+  }
+  EXPECT_EQ(calls["gather block_0"], 1);
+  EXPECT_EQ(calls["gather in the node block_0"], 5) << "backward, and two more forward and backward passes";
+}
+
+// One node is the world: no second copy. Nodes of one rank keep what they gathered.
+TEST(Collectives, ASecondCopyIsZero3OnOneNodeAndShardGradOpOnNodesOfOneRank) {
+  EXPECT_EQ(in_order(record({.strategy = "zero3_hpz", .num_ranks = 2, .ranks_per_node = 2})),
+            in_order(record({.strategy = "zero3"})));
+  EXPECT_EQ(in_order(record({.strategy = "zero3_hpz", .num_ranks = 2, .ranks_per_node = 1})),
+            in_order(record({.strategy = "shard_grad_op"})));
+}
+
 // One node: nothing to add. Nodes of one rank: nothing to gather.
 TEST(Collectives, HybridIsFullShardOnOneNodeAndOnlyAddsWhereNodesHaveOneRank) {
   EXPECT_EQ(in_order(record({.strategy = "hybrid_shard", .num_ranks = 2, .ranks_per_node = 2})),
@@ -170,10 +199,11 @@ TEST(Collectives, OneRankCallsNone) {
 TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
   const std::vector<std::pair<at::ScalarType, at::ScalarType>> types = {
       {at::kFloat, at::kFloat}, {at::kBFloat16, at::kBFloat16}, {at::kBFloat16, at::kFloat}, {at::kFloat, at::kHalf}};
-  for (const std::string strategy : {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard", "hybrid_shard"}) {
+  for (const std::string strategy :
+       {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard", "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
     for (const auto& [compute, reduce] : types) {
       for (const int num_ranks : {2, 3, 4}) {
-        const bool is_hybrid = strategy == "hybrid_shard";
+        const bool is_hybrid = placement_of(strategy).needs_equal_nodes();
         if (is_hybrid && num_ranks == 3) continue;
         const Step step{.strategy = strategy,
                         .num_ranks = num_ranks,

@@ -128,7 +128,7 @@ class DelayedUpdate : public testing::TestWithParam<DelayedCase> {
   template <typename Check>
   void beside_plain_loop(const Check& check) {
     WorldOptions options;
-    if (GetParam().strategy == "hybrid_shard") options.ranks_per_node = 2;
+    if (placement_of(GetParam().strategy).needs_equal_nodes()) options.ranks_per_node = 2;
     run_thread_ranks(GetParam().num_ranks, options, [&](World& world) {
       EngineLoop engine(world, delayed(GetParam().strategy, GetParam().offload_parameters), GetParam().updates);
       PlainLoop plain;
@@ -184,7 +184,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, DelayedUpdate,
                                          DelayedCase{"zero3", true}, DelayedCase{"zero1", false, 2},
                                          DelayedCase{"zero2", false, 2}, DelayedCase{"zero3", false, 2},
                                          DelayedCase{"zero3", true, 2}, DelayedCase{"shard_grad_op", true, 2},
-                                         DelayedCase{"hybrid_shard", false, 4}));
+                                         DelayedCase{"hybrid_shard", false, 4}, DelayedCase{"zero3_hpz", false, 4},
+                                         DelayedCase{"zero3_hpz", true, 4}));
 
 TEST(DelayedUpdates, DifferFromThoseThatAreWaitedFor) {
   run_thread_ranks(1, {}, [](World& world) {

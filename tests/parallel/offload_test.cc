@@ -24,7 +24,7 @@ std::vector<OffloadCase> offload_cases() {
   std::vector<OffloadCase> cases;
   for (const int num_ranks : {1, 3}) {
     for (const Row& row : rows_of_table(num_ranks)) {
-      if (row.strategy == "hybrid_shard") continue;  // ParityHybrid covers it
+      if (row.placement().needs_equal_nodes()) continue;  // Parity.* covers them
       cases.push_back({{row.strategy, true, false}, num_ranks});
       if (!row.placement().parameters.is_split()) continue;
       cases.push_back({{row.strategy, true, true}, num_ranks});

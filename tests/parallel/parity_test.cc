@@ -34,6 +34,25 @@ TEST(Parity, NodesOfOneRankHaveNothingToSplitAndEverythingToAddAcross) {
   }
 }
 
+TEST(Parity, RowsThatUseNodesGiveTheBitsOfFlatOnes) {
+  for (const int num_micro_steps : {1, 3}) {
+    // Rows with split gradients add micro-steps in another order than those with whole ones.
+    Training flat = in_row("zero2");
+    flat.num_micro_steps = num_micro_steps;
+    const Trained expected = trained({4, 2}, flat);
+    for (const std::string strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+      for (const Row& row : {Row{strategy}, Row{strategy, true, false}, Row{strategy, true, true}}) {
+        for (const BackwardPrefetch prefetch : {BackwardPrefetch::kPre, BackwardPrefetch::kNone}) {
+          Training how = flat;
+          how.row = row;
+          how.backward_prefetch = prefetch;
+          expect_same_bits(trained({4, 2}, how), expected, row.name());
+        }
+      }
+    }
+  }
+}
+
 TEST(Parity, ShardsGetWhatTheWholeGetsFromEveryOptimizer) {
   for (const OptimizerKind* kind : optimizers()) {
     const OptimizerChoice optimizer{kind, {.weight_decay = 0.1, .momentum = 0.9, .nesterov = true}};

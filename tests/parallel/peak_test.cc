@@ -233,7 +233,7 @@ TEST_P(PeakOf, EveryRowIsAsPlanned) {
     for (const int num_micro_steps : {1, 3}) {
       PeakRun one = run(strategy);
       one.num_micro_steps = num_micro_steps;
-      if (strategy == "hybrid_shard" && one.num_ranks == 4) one.ranks_per_node = 2;
+      if (placement_of(strategy).needs_equal_nodes() && one.num_ranks == 4) one.ranks_per_node = 2;
       expect_planned(one);
     }
   }

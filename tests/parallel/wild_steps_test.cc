@@ -86,8 +86,10 @@ TEST(WildSteps, GiveThemInBfloatToo) {
 TEST(WildSteps, GiveThemAcrossNodes) {
   const std::vector<double> expected = losses_of({});
   for (const int bits : {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15}) {
-    const Way way{"hybrid_shard", (bits & 1) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 2) != 0, at::kFloat};
-    EXPECT_EQ(losses_of(way), expected) << way.name();
+    for (const char* row : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+      const Way way{row, (bits & 1) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 2) != 0, at::kFloat};
+      EXPECT_EQ(losses_of(way), expected) << way.name();
+    }
   }
 }
 

@@ -138,8 +138,8 @@ TEST_F(RunCommand, ASignalToOneRankStopsAllAndTheRunGoesOnBitForBit) {
   const std::string reason = run.at("exit_reason");
   const std::size_t num_done = logged(cut.output, "loss").size();
   ASSERT_LT(num_done, 300U);
-  EXPECT_EQ(reason, fmt::format("SIGUSR1: stopped after step {} of 300; --resume_from_checkpoint true resumes it",
-                                num_done));
+  EXPECT_EQ(reason,
+            fmt::format("SIGUSR1: stopped after step {} of 300; --resume_from_checkpoint true resumes it", num_done));
   EXPECT_EQ(count_of(cut.output, reason), 1) << cut.output;
   EXPECT_TRUE(logged(cut.output, "train_loss").empty()) << cut.output;
   EXPECT_EQ(run.at("checkpoints"), Json::array({out("out") + fmt::format("/checkpoint-{}", num_done)}));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/bandwidth/pattern.h"
+#include "comm/exchange.h"
 #include "comm/gpu_support.h"
 #include "core/log.h"
 #include "core/quantity.h"
@@ -18,29 +19,14 @@ namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Numbers = std::vector<std::int64_t>;
+using Numbers = std::vector<double>;
 
 // In receive buffers before a check: neither a value of the pattern nor, up to 16 ranks, a sum of values.
 constexpr int kPoison = 251;
 
-// The numbers of all ranks, in rank order, on every rank: [rank][which].
-std::vector<Numbers> gather_numbers(World& world, const Numbers& own) {
-  const auto width = static_cast<std::int64_t>(own.size());
-  at::Tensor host = at::empty({width}, at::kLong);
-  std::copy(own.begin(), own.end(), host.mutable_data_ptr<std::int64_t>());
-  const at::Tensor input = host.to(world.device());
-  const at::Tensor output = at::empty({world.size() * width}, input.options());
-  world.all().all_gather(output, input, "comm-test numbers")->wait();
-  const at::Tensor all = output.to(at::kCPU);
-  const std::int64_t* data = all.const_data_ptr<std::int64_t>();
-  std::vector<Numbers> result;
-  for (int rank = 0; rank < world.size(); ++rank) result.emplace_back(data + rank * width, data + (rank + 1) * width);
-  return result;
-}
-
 double choose_time_ns(const std::vector<Numbers>& times, TimeOf time_of) {
   std::vector<double> ns;
-  for (const Numbers& time : times) ns.push_back(static_cast<double>(time.front()));
+  for (const Numbers& time : times) ns.push_back(time.front());
   switch (time_of) {
     case TimeOf::kRankZero:
       return ns.front();
@@ -135,7 +121,7 @@ BandwidthTotals BandwidthTest::totals() const {
 Measurement BandwidthTest::measure_form(const MessageShape& shape, bool in_place) {
   Measurement result;
   if (options_.num_iterations > 0) {
-    const auto times = gather_numbers(world_, {time_ns(shape, in_place)});
+    const auto times = gather_numbers(world_, {static_cast<double>(time_ns(shape, in_place))});
     const double seconds = choose_time_ns(times, options_.time_of) / 1e9 / options_.num_iterations;
     result.seconds = seconds;
     result.algorithm_bandwidth = algorithm_bandwidth(shape.bytes, seconds);
@@ -145,7 +131,9 @@ Measurement BandwidthTest::measure_form(const MessageShape& shape, bool in_place
   }
   if (options_.num_checks > 0) {
     std::int64_t total = 0;
-    for (const Numbers& wrong : gather_numbers(world_, {count_wrong(shape, in_place)})) total += wrong.front();
+    for (const Numbers& wrong : gather_numbers(world_, {static_cast<double>(count_wrong(shape, in_place))})) {
+      total += static_cast<std::int64_t>(wrong.front());
+    }
     result.num_wrong = total;
     num_wrong_ += total;
   }
@@ -298,8 +286,12 @@ std::string memory_refusal(World& world, const BandwidthOptions& options, std::i
   const double buffers = buffers_per_size(options, world.size());
   const double on_host = (on_gpu ? 0 : buffers) + backend_buffers_per_size(world, options);
   // After this gather every rank has looked, and none has allocated yet.
-  const auto seen = gather_numbers(
-      world, {available_host_bytes, on_gpu ? world.device().index() : -1, on_gpu ? free_gpu_bytes(world.device()) : 0});
+  std::vector<std::vector<std::int64_t>> seen;  // [rank]: host bytes, GPU, GPU bytes
+  for (const Numbers& own :
+       gather_numbers(world, {static_cast<double>(available_host_bytes), on_gpu ? world.device().index() : -1.0,
+                              on_gpu ? static_cast<double>(free_gpu_bytes(world.device())) : 0.0})) {
+    seen.emplace_back(own.begin(), own.end());
+  }
   const bool may_share_gpus = world.backend_name() != "nccl";
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     const std::string& host = world.hosts()[rank];

@@ -119,7 +119,7 @@ TEST_F(ImageFolderTest, PicturesBothAnnotatedAndInClassFoldersAreRefused) {
 TEST_F(ImageFolderTest, TheFolderAboveADataSetIsRefusedWithTheRightOne) {
   put("tiny-imagenet-200/train/a/1.jpg");
   put("tiny-imagenet-200/val/a/1.jpg");
-  EXPECT_NE(refusal(ImageSplit::kTrain).find("take " + (folder_ / "tiny-imagenet-200").string()), std::string::npos);
+  EXPECT_NE(refusal(ImageSplit::kTrain).find("use " + (folder_ / "tiny-imagenet-200").string()), std::string::npos);
 }
 
 TEST_F(ImageFolderTest, FoldersThatLackSomethingAreRefused) {

@@ -1,7 +1,7 @@
 // An optimizer's update as its loops see it: pointers, sizes, constants. Known to CPU and CUDA files alike. (no torch)
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/number_type.h"
@@ -17,8 +17,8 @@ struct FlatUpdate {
   void* copy = nullptr;  // receives the new values, rounded; null: none, and its type does not matter
   NumberType copy_type = NumberType::kFloat32;
   std::int64_t numel = 0;
-  std::array<float*, kMostStates> states{};  // in the descriptor's order; null where there is none
-  void* stream = nullptr;                    // CUDA's
+  float* states[kMostStates] = {};  // in the descriptor's order; null where there is none
+  void* stream = nullptr;           // CUDA's
 };
 
 // `constants` is the optimizer's own struct, computed once per update in float64 and rounded to float32, so that every

@@ -28,7 +28,7 @@ struct OptimizerState {
   NumberType type = NumberType::kFloat32;
 };
 
-struct OptimizerSlice;  // flat_update.h
+struct OptimizerSlice;  // optimizer_slice.h
 
 struct OptimizerKind {
   std::string name;                // "adamw"
