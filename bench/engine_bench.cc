@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/freed_memory.h"
 #include "kernels/norm.h"
+#include "kernels/optimizers/optimizer_slice.h"
 #include "model/bloom.h"
 #include "model/initialise.h"
 #include "parallel/sharded_optimizer.h"
@@ -276,14 +277,15 @@ void gpu(World& world) {
     const auto samples_of = [&](const Work& what, const char* how, bool delayed_update = false) {
       at::accelerator::resetPeakStats(0);
       EngineLoop ours(world, what,
-                      placement_of(row.strategy, {.optimizer = row.offload_optimizer,
-                                                  .parameters = row.offload_parameters,
-                                                  .delayed_update = delayed_update}));
+                      SpreadOptions{.strategy = row.strategy,
+                                    .offload_optimizer = row.offload_optimizer,
+                                    .offload_parameters = row.offload_parameters,
+                                    .delayed_update = delayed_update});
       for (int i = 0; i < 3; ++i) ours.step();
       std::vector<double> seconds;
       for (int i = 0; i < 15; ++i) seconds.push_back(seconds_of(ours));
       const double samples = kBatch * kAccumulation / median(seconds);
-      fmt::print("{}, {}: {:.2f} ms a step, {:.1f} samples/s, peak {:.2f} GiB\n", name, how, 1e3 * median(seconds),
+      fmt::print("{}, {}: {:.2f} ms per step, {:.1f} samples/s, peak {:.2f} GiB\n", name, how, 1e3 * median(seconds),
                  samples, peak_gib());
       return samples;
     };

@@ -4,24 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "comm/gpu_support.h"
+#include "gpu/flavour.h"
 #include "model/generation.h"
 #include "model/initialise.h"
 #include "model/model_checks.h"
 
 namespace tessera {
 namespace {
-
-const at::Device kGpu(at::kCUDA, 0);
-
-// Loads the CUDA flavour before the first tensor.
-class Flavour : public testing::Environment {
- public:
-  void SetUp() override {
-    ASSERT_NE(gpu_support(), nullptr) << no_gpu_reason();
-    gpu_support()->set_device(0);
-  }
-};
-const auto* const kFlavour = testing::AddGlobalTestEnvironment(new Flavour);
 
 class ModelOnGpu : public testing::TestWithParam<ModelCase> {};
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/gpu_support.h"
+#include "gpu/flavour.h"
 #include "model/checkpointing.h"
 #include "model/language_model.h"
 #include "model/packing.h"
@@ -13,18 +14,8 @@
 namespace tessera {
 namespace {
 
-const at::Device kGpu(at::kCUDA, 0);
 constexpr double kTolerance = 0.05;
 constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
-
-class Flavour : public testing::Environment {
- public:
-  void SetUp() override {
-    ASSERT_NE(gpu_support(), nullptr) << no_gpu_reason();
-    gpu_support()->set_device(0);
-  }
-};
-const auto* const kFlavour = testing::AddGlobalTestEnvironment(new Flavour);
 
 Json bloom_560m() {
   return {{"model_type", "bloom"}, {"vocab_size", 250880}, {"n_embed", 1024}, {"n_layer", 24}, {"n_head", 16}};

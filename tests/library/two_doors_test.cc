@@ -16,34 +16,42 @@ namespace {
 constexpr std::int64_t kNumUpdates = 6, kNumMicroSteps = 2, kRows = 4, kWidth = 6;
 constexpr double kRate = 0.05, kMaxNorm = 0.5;
 
-struct DoorBlockImpl : torch::nn::Module {
-  DoorBlockImpl() { linear = register_module("linear", torch::nn::Linear(kWidth, kWidth)); }
-  at::Tensor forward(const at::Tensor& x) { return at::tanh(linear->forward(x)) + x; }
-  torch::nn::Linear linear{nullptr};
+// A parameter with values that depend on nothing but its number; on the meta device without any.
+at::Tensor door_parameter(at::IntArrayRef shape, int number, at::Device device) {
+  if (device.is_meta()) return at::empty(shape, at::device(device));
+  return at::arange(c10::multiply_integers(shape), at::kFloat).add(number).sin().mul(0.4).view(shape);
+}
+
+struct DoorBlock : torch::nn::Module {
+  DoorBlock(int number, at::Device device) {
+    weight = register_parameter("weight", door_parameter({kWidth, kWidth}, 10 * number, device));
+    bias = register_parameter("bias", door_parameter({kWidth}, 10 * number + 5, device));
+  }
+  at::Tensor forward(const at::Tensor& x) { return at::tanh(at::linear(x, weight, bias)) + x; }
+  at::Tensor weight, bias;
 };
 
 class DoorModel : public UnitModel {
  public:
-  DoorModel() : UnitModel("DoorModel") {
-    torch::manual_seed(7);
+  explicit DoorModel(at::Device device = at::kCPU) : UnitModel("DoorModel") {
     for (int i = 0; i < 3; ++i) {
-      auto block = register_module("block" + std::to_string(i), std::make_shared<DoorBlockImpl>());
-      blocks_.push_back(block);
-      units_.push_back({"block" + std::to_string(i), "DoorBlock", block.get()});
+      const std::string name = "block" + std::to_string(i);
+      blocks_.push_back(register_module(name, std::make_shared<DoorBlock>(i, device)));
+      units_.push_back({name, "DoorBlock", blocks_.back().get()});
     }
-    head_ = register_module("head", torch::nn::Linear(kWidth, 1));
+    head_ = register_parameter("head", door_parameter({1, kWidth}, 100, device));
   }
   const std::vector<Unit>& units() const override { return units_; }
   at::Tensor loss_sum(at::Tensor x, const at::Tensor& y, UnitRunner& runner) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       x = runner.run(units_[i], x, [block = blocks_[i]](const at::Tensor& in) { return block->forward(in); });
     }
-    return (head_->forward(x).squeeze(1) - y).to(at::kFloat).square().sum();
+    return (at::linear(x, head_).squeeze(1) - y).to(at::kFloat).square().sum();
   }
 
  private:
-  std::vector<std::shared_ptr<DoorBlockImpl>> blocks_;
-  torch::nn::Linear head_{nullptr};
+  std::vector<std::shared_ptr<DoorBlock>> blocks_;
+  at::Tensor head_;
   std::vector<Unit> units_;
 };
 
@@ -180,10 +188,7 @@ TEST(MetaModel, StartsWithValuesThatAreSuppliedUnitByUnit) {
   std::map<std::string, at::Tensor> values;
   for (const auto& item : plain.named_parameters()) values[item.key()] = item.value().detach().clone();
   run_thread_ranks(2, {}, [&](World& world) {
-    DoorModel model;
-    for (auto& item : model.named_parameters()) {
-      item.value().set_data(at::empty(item.value().sizes(), at::device(at::kMeta)));
-    }
+    DoorModel model(at::kMeta);
     int num_asked = 0;
     Sharded sharded(
         world, model,
@@ -203,10 +208,7 @@ TEST(MetaModel, StartsWithValuesThatAreSuppliedUnitByUnit) {
 
 TEST(MetaModel, WithoutValuesIsRefused) {
   run_thread_ranks(1, {}, [](World& world) {
-    DoorModel model;
-    for (auto& item : model.named_parameters()) {
-      item.value().set_data(at::empty(item.value().sizes(), at::device(at::kMeta)));
-    }
+    DoorModel model(at::kMeta);
     EXPECT_THROW(Sharded(world, model, {.spread = {.strategy = "zero3"}}), std::runtime_error);
   });
 }

@@ -34,7 +34,10 @@ std::string counted(const std::vector<Call>& calls, const std::string& unit) {
   for (const auto& [what, word] : words) {
     const auto number = std::count_if(calls.begin(), calls.end(),
                                       [&, &name = what](const Call& c) { return c.unit == unit && c.what == name; });
-    if (number > 0) parts.push_back(fmt::format("{} {}{}", number, word, number == 1 ? "" : "s"));
+    const std::size_t noun_end = std::min(word.find(' '), word.size());
+    std::string text = word;
+    if (number > 1) text.insert(noun_end, "s");
+    if (number > 0) parts.push_back(fmt::format("{} {}", number, text));
   }
   return parts.empty() ? "-" : join(parts, ", ");
 }
