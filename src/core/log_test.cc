@@ -65,6 +65,7 @@ std::string after_time(const std::string& line) {
 
 class Log : public testing::Test {
  protected:
+  void SetUp() override { configure_log("info", -1); }
   void TearDown() override { configure_log("info", -1); }
 };
 

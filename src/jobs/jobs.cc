@@ -16,11 +16,11 @@ const std::vector<Job>& jobs() {
   return all;
 }
 
-const Job& job_of(const std::string& name) {
+const Job& job_of(std::string_view name) {
   for (const Job& job : jobs()) {
     if (job.traits.name == name) return job;
   }
-  throw Error("there is no job " + name);
+  throw Error("there is no job " + std::string(name));
 }
 
 std::vector<const JobTraits*> job_traits() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/console.h"
@@ -47,7 +48,7 @@ struct Job {
 };
 
 const std::vector<Job>& jobs();
-const Job& job_of(const std::string& name);  // one of them
+const Job& job_of(std::string_view name);  // one of them
 std::vector<const JobTraits*> job_traits();
 
 }  // namespace tessera

@@ -72,10 +72,10 @@ TEST_F(Combinations, OfOptimizersAreRefused) {
   EXPECT_EQ(refusal({"--optim=sgd", "--nesterov"}), "--nesterov: needs --momentum above 0");
   EXPECT_EQ(refusal({"--optim=sgd", "--adam_beta1=0.5"}),
             "--adam_beta1=0.5 (command line): only with --optim adamw_torch_fused");
-  EXPECT_EQ(
-      refusal({"--optim=adafactor"}),
-      "--optim=adafactor (command line): expected one of adamw_torch_fused, adamw_torch, adamw_apex_fused, adamw_hf, "
-      "adam, sgd, lion_32bit");
+  EXPECT_EQ(refusal({"--optim=adafactor"}),
+            "--optim=adafactor (command line): expected one of adamw_torch_fused, adamw_torch, adamw_apex_fused, "
+            "adamw_hf, adamw, "
+            "adam, sgd, lion_32bit");
   EXPECT_EQ(refusal({"--loss_scale=128"}), "--loss_scale=128 (command line): only with --fp16");
   EXPECT_EQ(refusal({"--fp16", "--loss_scale=128", "--hysteresis=3"}),
             "--hysteresis=3 (command line): only with a dynamic scale, --loss_scale 0");

@@ -116,7 +116,7 @@ TEST_P(LaunchSignals, KillsRanksThatTakeTooLong) {
   run.wait_for_output("up", 2);
   run.signal(SIGTERM);
   EXPECT_EQ(run.wait(3s), 143);
-  EXPECT_TRUE(contains(run.err(), "500ms after SIGTERM: killed")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "500ms after SIGTERM: killing them")) << run.err();
   EXPECT_TRUE(run.is_gone(0ms));
 }
 

@@ -135,7 +135,7 @@ TEST_F(CheckpointCommand, OtherRowsAnUpdateAreToldOf) {
                             "--resume_from_checkpoint true");
   ASSERT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_TRUE(contains(resumed.output, "had 8 training rows, this one has 6")) << resumed.output;
-  EXPECT_TRUE(contains(resumed.output, "had 2 rows an update, this one has 4")) << resumed.output;
+  EXPECT_TRUE(contains(resumed.output, "had 2 rows per update, this one has 4")) << resumed.output;
   EXPECT_TRUE(contains(resumed.output, "had 2 steps, this one has 4")) << resumed.output;
 }
 

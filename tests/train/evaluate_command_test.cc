@@ -142,7 +142,8 @@ TEST_F(EvaluateCommand, EvaluatesAGptUnderLaunch) {
       fmt::format("--model {} --validation_file {} --max_length 96 --max_eval_samples 5 ", out("gpt"), kRows);
   const Ended without_room = evaluate(what + "--json");
   EXPECT_EQ(without_room.status, 2);
-  EXPECT_TRUE(contains(read_file(out("errors")), "--max_new_tokens 50 leaves 47 for question and answer"));
+  EXPECT_TRUE(contains(read_file(out("errors")),
+                       "--max_new_tokens 50 leaves 47 of the model's positions for question and answer"));
   const Json alone = evaluate_json(what + "--max_new_tokens 10");
   const Ended launched =
       run_shell(fmt::format("{} launch --nproc_per_node 2 evaluate --device cpu {} --max_new_tokens 10 --json 2>{}",

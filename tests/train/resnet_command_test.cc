@@ -276,7 +276,7 @@ TEST_F(ResNetCommand, EndsWithOneMessageAtBadInput) {
       {"", "--max_train_samples 1", "1 training images for 2 ranks", 2},
       {"", "", "do not fill a batch of 512"},
       {"", "--batch-size 4 --gradient_accumulation_steps 2 --merge_accumulation on", "merge_accumulation"},
-      {"", "--model_name_or_path " + kTestData + "/train_command/model", "no fc.weight"},
+      {"", "--model_name_or_path " + kTestData + "/train_command/model", "no two-dimensional fc.weight"},
       {"", "--batch-size 4 --resume_from_checkpoint true", "has no checkpoint to resume from"},
   };
   for (const Case& each : cases) {

@@ -105,7 +105,7 @@ void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const 
 
 extern const OptimizerKind kAdamW, kAdam;
 const OptimizerKind kAdamW = {"adamw",
-                              {"adamw_torch_fused", "adamw_torch", "adamw_apex_fused", "adamw_hf"},
+                              {"adamw_torch_fused", "adamw_torch", "adamw_apex_fused", "adamw_hf", "adamw"},
                               {"adam_beta1", "adam_beta2", "adam_epsilon"},
                               "all names of AdamW are one, fused",
                               kernels::states,

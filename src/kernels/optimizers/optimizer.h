@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/number_type.h"
@@ -45,7 +46,7 @@ struct OptimizerKind {
 // All, in the order of help texts.
 const std::vector<const OptimizerKind*>& optimizers();
 // By its name or one of its words. Throws UsageError naming the words where it is none.
-const OptimizerKind& optimizer_of(const std::string& word);
+const OptimizerKind& optimizer_of(std::string_view word);
 std::vector<std::string> optimizer_words();
 
 // For the descriptors: throws UsageError where `is_right` is false or the value is not finite.

@@ -16,7 +16,7 @@ const std::vector<const OptimizerKind*>& optimizers() {
   return all;
 }
 
-const OptimizerKind& optimizer_of(const std::string& word) {
+const OptimizerKind& optimizer_of(std::string_view word) {
   for (const OptimizerKind* each : optimizers()) {
     if (each->name == word || std::find(each->words.begin(), each->words.end(), word) != each->words.end()) {
       return *each;
