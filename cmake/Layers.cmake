@@ -24,7 +24,7 @@ endforeach()
 # flavour's own files.
 function(layer_sources variable layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|main|/cuda_support|/cuda_adapters)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_support|/cuda_adapters)\\.cc$")
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 

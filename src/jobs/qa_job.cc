@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "jobs/qa_answers.h"
+#include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "report/log_line.h"
@@ -58,8 +59,8 @@ class QaJob : public OpenJob {
     return FirstValues(model_, static_cast<std::uint64_t>(settings_.loop.seed));
   }
   PlanReport memory_plan() const override {
-    return plan_of_run(settings_, model_, data_.training.tokens, world_,
-                       settings_.loop.merge_accumulation == MergeAccumulation::kOn);
+    return plan_of_rows(settings_, model_, data_.training.tokens, world_,
+                        settings_.loop.merge_accumulation == MergeAccumulation::kOn);
   }
 
   void announce(const StepPlan& plan) const override {
@@ -152,7 +153,8 @@ std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& ru
     throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true",
                                  settings.evaluation.metric_for_best_model));
   }
-  const bool merges = decide_merging(settings, model, data.training.tokens, world);
+  const auto merged = [&] { return plan_of_rows(settings, model, data.training.tokens, world, /*merges=*/true); };
+  const bool merges = decide_merging(settings, *model.model, merged, world);
   settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
   return std::make_unique<QaJob>(world, std::move(settings), std::move(model), std::move(data));
 }

@@ -159,6 +159,20 @@ class EpochReporter {
   std::int64_t first_step_;  // updates before this epoch
 };
 
+// A pass is a micro-batch.
+PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
+  PlannedModel planned{"resnet50", planned_units(model, model.units()),
+                       [n = model.num_classes()](const StepShape& shape) { return resnet50_step_memory(n, shape); }, 0};
+  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
+  StepShape pass;
+  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
+  pass.longest = settings.data.image_size;
+  pass.casts_parameters = true;
+  PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
+  report.is_text = false;
+  return report;
+}
+
 class ImageJob : public OpenJob {
  public:
   ImageJob(World& world, TrainSettings settings, ImageModel model, ImageData data)

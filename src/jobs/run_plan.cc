@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -11,43 +10,29 @@
 #include "comm/gpu_support.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/text/qa_sequence.h"
 #include "monitor/host_info.h"
 #include "train/step_setup.h"
 
 namespace tessera {
 namespace {
 
-// The sum of the `count` largest.
-std::int64_t sum_of_largest(std::vector<std::int64_t> numbers, std::int64_t count) {
-  std::sort(numbers.begin(), numbers.end(), std::greater<>());
-  numbers.resize(std::min(numbers.size(), static_cast<std::size_t>(count)));
-  std::int64_t sum = 0;
-  for (const std::int64_t number : numbers) sum += number;
-  return sum;
-}
-
-StepShape largest_pass(const TokenStore& tokens, std::int64_t num_rows) {
-  std::vector<std::int64_t> lengths, counted;
-  for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    const auto targets = tokens.targets(row);
-    lengths.push_back(tokens.length(row));
-    counted.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget));
-  }
-  StepShape shape;
-  shape.num_sequences = std::min(num_rows, tokens.size());
-  shape.longest = tokens.counts().longest;
-  shape.num_tokens = sum_of_largest(std::move(lengths), num_rows);
-  shape.num_counted = sum_of_largest(std::move(counted), num_rows);
-  return shape;
-}
-
 int ranks_of_this_node(const World& world) {
   const std::vector<int>& nodes = world.node_of_rank();
   return static_cast<int>(std::count(nodes.begin(), nodes.end(), world.node_rank()));
 }
 
-// What does not depend on the kind of data.
+}  // namespace
+
+std::optional<std::int64_t> memory_of_rank(const World& world) {
+  if (world.device().is_cuda()) {
+    const GpuSupport* gpus = gpu_support();
+    if (gpus == nullptr) return std::nullopt;
+    return gpus->info(world.device().index()).memory_bytes / 10 * 9;
+  }
+  const std::optional<std::int64_t> usable = read_memory_info().usable_bytes();
+  return usable ? std::optional(*usable / 2 / ranks_of_this_node(world)) : std::nullopt;
+}
+
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges) {
   const TrainStepOptions step = step_options(settings, model, world.device());
@@ -80,46 +65,12 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   return report;
 }
 
-}  // namespace
-
-std::optional<std::int64_t> memory_of_rank(const World& world) {
-  if (world.device().is_cuda()) {
-    const GpuSupport* gpus = gpu_support();
-    if (gpus == nullptr) return std::nullopt;
-    return gpus->info(world.device().index()).memory_bytes / 10 * 9;
-  }
-  const std::optional<std::int64_t> usable = read_memory_info().usable_bytes();
-  return usable ? std::optional(*usable / 2 / ranks_of_this_node(world)) : std::nullopt;
-}
-
-PlanReport plan_of_run(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
-                       const World& world, bool merges) {
-  PlannedModel planned{
-      model.config.at("model_type").get<std::string>(), planned_units(*model.model, model.model->units()),
-      [config = model.config](const StepShape& shape) { return language_step_memory(config, "config.json", shape); },
-      0};
-  const StepShape pass = largest_pass(training, settings.loop.batch_size * (merges ? settings.loop.accumulation : 1));
-  return plan_of_pass(settings, *model.model, std::move(planned), pass, world, merges);
-}
-
-PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
-  PlannedModel planned{"resnet50", planned_units(model, model.units()),
-                       [n = model.num_classes()](const StepShape& shape) { return resnet50_step_memory(n, shape); }, 0};
-  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
-  StepShape pass;
-  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
-  pass.longest = settings.data.image_size;
-  pass.casts_parameters = true;
-  PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
-  report.is_text = false;
-  return report;
-}
-
 bool has_planned_units(const UnitModel& model, const WrapSettings& wrap) {
   return units_to_spread(model, wrap).size() == model.units().size();
 }
 
-bool decide_merging(const TrainSettings& settings, const QaModel& model, const TokenStore& training, World& world) {
+bool decide_merging(const TrainSettings& settings, const UnitModel& model,
+                    const std::function<PlanReport()>& plan_of_merged, World& world) {
   const MergeAccumulation how = settings.loop.merge_accumulation;
   if (settings.loop.accumulation == 1 || how == MergeAccumulation::kOff) return false;
   if (how == MergeAccumulation::kOn) return true;
@@ -127,10 +78,10 @@ bool decide_merging(const TrainSettings& settings, const QaModel& model, const T
     if (world.rank() == 0) log_info("merge_accumulation auto: {}, {}", merges ? "on" : "off", why);
     return merges;
   };
-  if (!has_planned_units(*model.model, settings.wrap)) {
+  if (!has_planned_units(model, settings.wrap)) {
     return say(false, "memory is planned for --wrap blocks only");
   }
-  const PlanReport report = plan_of_run(settings, model, training, world, /*merges=*/true);
+  const PlanReport report = plan_of_merged();
   const std::int64_t needed = report.rows.front().plan.peak.total();
   const bool fits_here = report.limit_bytes && needed <= *report.limit_bytes;
   const bool fits = sum_over_ranks(world, {fits_here ? 1.0 : 0.0}).front() == world.size();

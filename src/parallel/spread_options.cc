@@ -14,6 +14,7 @@ struct Option {
                BackwardPrefetch SpreadOptions::*>
       member;
   const char* help;
+  std::vector<std::string> choices = {};  // of a text
 };
 
 const std::vector<std::string>& prefetch_words() {
@@ -21,10 +22,17 @@ const std::vector<std::string>& prefetch_words() {
   return words;
 }
 
+std::vector<std::string> strategy_choices() {
+  std::vector<std::string> names = strategy_names();
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
 const std::vector<Option>& option_table() {
   static const std::vector<Option> options = {
       {"strategy", &SpreadOptions::strategy,
-       "which rank keeps which part of the model's state; auto: single on one rank, ddp on several"},
+       "which rank keeps which part of the model's state; auto: single on one rank, ddp on several",
+       strategy_choices()},
       {"offload_optimizer", &SpreadOptions::offload_optimizer,
        "keep master values, moments and reduced gradients in host memory and update them there"},
       {"offload_param", &SpreadOptions::offload_parameters,
@@ -56,16 +64,12 @@ std::string text_of(const Option& option, const SpreadOptions& options) {
 
 struct Declare {
   Schema& schema;
-  const char* name;
+  const Option& option;
 
-  Setting& operator()(bool* value) const { return schema.boolean(name, value); }
-  Setting& operator()(std::int64_t* value) const { return schema.integer(name, value).at_least(0); }
-  Setting& operator()(BackwardPrefetch* value) const { return schema.word(name, value, prefetch_words()); }
-  Setting& operator()(std::string* value) const {  // the strategy
-    std::vector<std::string> names = strategy_names();
-    names.insert(names.begin(), "auto");
-    return schema.text(name, value).choices(names);
-  }
+  Setting& operator()(bool* value) const { return schema.boolean(option.name, value); }
+  Setting& operator()(std::int64_t* value) const { return schema.integer(option.name, value).at_least(0); }
+  Setting& operator()(BackwardPrefetch* value) const { return schema.word(option.name, value, prefetch_words()); }
+  Setting& operator()(std::string* value) const { return schema.text(option.name, value).choices(option.choices); }
 };
 
 }  // namespace
@@ -74,7 +78,7 @@ void declare(Schema& schema, SpreadOptions& options, const std::string& group, c
   const SpreadOptions presets;
   for (const Option& option : option_table()) {
     if (!names.empty() && std::find(names.begin(), names.end(), option.name) == names.end()) continue;
-    const Declare declare{schema, option.name};
+    const Declare declare{schema, option};
     Setting& setting =
         std::visit([&](const auto member) -> Setting& { return declare(&(options.*member)); }, option.member);
     setting.preset(text_of(option, presets)).group(group).help(option.help);

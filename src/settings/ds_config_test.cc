@@ -353,9 +353,9 @@ TEST_F(DsConfig, AFixedLossScaleIsFixed) {
 
 // Each rule names a setting that every job has, or gives a reason.
 TEST_F(DsConfig, EveryRuleLeadsSomewhere) {
-  for (const char* job : {"bloom-qa", "gpt-qa", "resnet-tinyimagenet"}) {
+  for (const JobTraits* job : job_traits()) {
     testing::internal::CaptureStdout();
-    const LoadedTrainSettings loaded = load_as_is({job, "--print_config"});
+    const LoadedTrainSettings loaded = load_as_is({job->name, "--print_config"});
     testing::internal::GetCapturedStdout();
     for (const KeyRule& rule : ds_config_rules()) {
       if (rule.fate == KeyRule::Fate::kSetting) {

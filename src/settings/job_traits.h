@@ -31,14 +31,19 @@ struct JobTraits {
   bool has_buffers = false;          // batch norm's statistics, which stay float32
   std::vector<std::string> metrics;  // of --metric_for_best_model
 
+  // Each of the functions below may be left out.
   using Declare = std::function<void(Schema&, DeclaredSettings&)>;
-  Declare declare_model, declare_data, declare_evaluation;  // settings of its own, in those groups
+  static void declare_nothing(Schema&, DeclaredSettings&) {}
+  // Settings of its own, in those groups.
+  Declare declare_model = declare_nothing, declare_data = declare_nothing, declare_evaluation = declare_nothing;
   // Whether the settings name data to evaluate on, as far as they can tell.
-  std::function<bool(const TrainSettings&)> has_evaluation_data;
-  // Derives open values from the job's own settings; may be empty.
-  std::function<void(Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>& notes)> resolve;
+  std::function<bool(const TrainSettings&)> has_evaluation_data = [](const TrainSettings&) { return false; };
+  // Derives open values from the job's own settings.
+  std::function<void(Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>& notes)> resolve =
+      [](Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>&) {};
   // Refuses what makes no sense for this job and, if `needs_data`, what is missing.
-  std::function<void(const Schema&, const DeclaredSettings&, bool needs_data)> check;
+  std::function<void(const Schema&, const DeclaredSettings&, bool needs_data)> check =
+      [](const Schema&, const DeclaredSettings&, bool) {};
 };
 
 }  // namespace tessera

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "core/number_type.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -16,14 +15,6 @@ inline std::optional<std::string> number_type_word(const std::string& word) {
   if (plain == "fp32" || plain == "float32" || plain == "float") return "fp32";
   if (plain == "fp16" || plain == "float16" || plain == "half") return "fp16";
   if (plain == "bf16" || plain == "bfloat16" || plain == "bfp16") return "bf16";
-  return std::nullopt;
-}
-
-// For "fp32", "fp16" and "bf16"; none for "auto".
-inline std::optional<NumberType> number_type_of(const std::string& word) {
-  if (word == "fp32") return NumberType::kFloat32;
-  if (word == "fp16") return NumberType::kFloat16;
-  if (word == "bf16") return NumberType::kBFloat16;
   return std::nullopt;
 }
 

@@ -237,7 +237,7 @@ void resolve(Schema& schema, const JobTraits& job, DeclaredSettings& s, const Re
   resolve_wrap(schema, s);
   resolve_precision(schema, job, s);
   resolve_loop(schema, s, how);
-  if (job.resolve) job.resolve(schema, s, how, notes);
+  job.resolve(schema, s, how, notes);
   resolve_data(schema, s, how, notes);
   resolve_schedule(schema, s);
   resolve_evaluation(schema, job, s, how, notes);

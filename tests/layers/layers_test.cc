@@ -156,7 +156,7 @@ std::vector<std::string> mistakes_of(const Layers& layers, const Includes& inclu
   return mistakes;
 }
 
-TEST(Layers, EveryIncludeGoesUpwards) {
+TEST(Layers, EveryIncludeIsOfALayerListedBefore) {
   const fs::path root = TESSERA_SOURCE_FOLDER;
   const Layers layers = read_layers(read_file(root / "src" / "layers.txt"));
   ASSERT_GE(layers.by_name.size(), 17u);

@@ -199,8 +199,8 @@ TEST(Collectives, OneRankCallsNone) {
 TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
   const std::vector<std::pair<at::ScalarType, at::ScalarType>> types = {
       {at::kFloat, at::kFloat}, {at::kBFloat16, at::kBFloat16}, {at::kBFloat16, at::kFloat}, {at::kFloat, at::kHalf}};
-  for (const std::string strategy :
-       {"ddp", "zero1", "zero2", "shard_grad_op", "full_shard", "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+  for (const std::string& strategy : strategy_names()) {
+    if (placement_of(strategy).is_for_one_rank) continue;
     for (const auto& [compute, reduce] : types) {
       for (const int num_ranks : {2, 3, 4}) {
         const bool is_hybrid = placement_of(strategy).needs_equal_nodes();
@@ -219,12 +219,13 @@ TEST(Collectives, CarryWholeUnitsAndNoByteMore) {
   }
 }
 
-// To update the page, copy collectives.md from the folder in which the test ran.
+// To update the page, copy the file that the failure names.
 TEST(CollectivesPage, ShowsWhatTheFlightRecorderShows) {
   const std::string page = collectives_page();
   if (read_file(COLLECTIVES_PAGE) == page) return;
-  write_file_atomically("collectives.md", page);
-  FAIL() << "docs/collectives.md should read:\n" << page;
+  const std::string written = testing::TempDir() + "collectives.md";
+  write_file_atomically(written, page);
+  FAIL() << "docs/collectives.md should read as " << written << ":\n" << page;
 }
 
 }  // namespace

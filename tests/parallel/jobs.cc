@@ -226,4 +226,10 @@ std::vector<Row> offloaded_rows(int num_ranks) {
   return rows;
 }
 
+std::vector<std::string> rows_that_use_nodes() {
+  std::vector<std::string> names = strategy_names();
+  std::erase_if(names, [](const std::string& name) { return !placement_of(name).needs_equal_nodes(); });
+  return names;
+}
+
 }  // namespace tessera

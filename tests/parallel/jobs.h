@@ -26,5 +26,6 @@ NamedJob resnet50_job();  // the real one: seconds per step
 std::vector<Row> rows_of_table(int num_ranks);
 // Each of these rows, with everything in host memory that it can have there.
 std::vector<Row> offloaded_rows(int num_ranks);
+std::vector<std::string> rows_that_use_nodes();
 
 }  // namespace tessera

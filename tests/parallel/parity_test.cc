@@ -40,7 +40,7 @@ TEST(Parity, RowsThatUseNodesGiveTheBitsOfFlatOnes) {
     Training flat = in_row("zero2");
     flat.num_micro_steps = num_micro_steps;
     const Trained expected = trained({4, 2}, flat);
-    for (const std::string strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+    for (const std::string& strategy : rows_that_use_nodes()) {
       for (const Row& row : {Row{strategy}, Row{strategy, true, false}, Row{strategy, true, true}}) {
         for (const BackwardPrefetch prefetch : {BackwardPrefetch::kPre, BackwardPrefetch::kNone}) {
           Training how = flat;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "parallel/chain_model.h"
+#include "parallel/jobs.h"
 #include "parallel/sharded_optimizer.h"
 
 namespace tessera {
@@ -86,7 +87,7 @@ TEST(WildSteps, GiveThemInBfloatToo) {
 TEST(WildSteps, GiveThemAcrossNodes) {
   const std::vector<double> expected = losses_of({});
   for (const int bits : {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15}) {
-    for (const char* row : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+    for (const std::string& row : rows_that_use_nodes()) {
       const Way way{row, (bits & 1) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 2) != 0, at::kFloat};
       EXPECT_EQ(losses_of(way), expected) << way.name();
     }

@@ -1,5 +1,5 @@
 // Reference files of tests: the simple part of the safetensors format (contiguous F32, F64 and I64 tensors, text
-// metadata). For our own files only; the product's reader, which trusts nothing, is in src/checkpoint.
+// metadata). For our own files only; the product's reader, which trusts nothing, is in src/weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,0 +1,15 @@
+// The memory of a question-answering run's largest pass.
+#pragma once
+
+#include "data/text/token_store.h"
+#include "jobs/qa_files.h"
+#include "report/plan_report.h"
+#include "tessera/world.h"
+
+namespace tessera {
+
+// A pass has as many of the longest rows as a micro-batch or, if it `merges`, an update.
+PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+                        const World& world, bool merges);
+
+}  // namespace tessera
