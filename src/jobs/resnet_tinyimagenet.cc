@@ -258,7 +258,6 @@ const JobTraits& resnet_tinyimagenet_traits() {
       .declare_data = declare_images,
       .declare_evaluation = declare_image_metrics,
       .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
-      .resolve = {},
       .check =
           [](const Schema&, const DeclaredSettings& s, bool needs_data) {
             if (needs_data) require(s.train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
