@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "train/references_for_test.h"
+#include "support/train_references.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "train/references_for_test.h"
+#include "support/train_references.h"
 
 namespace tessera {
 namespace {

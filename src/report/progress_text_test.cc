@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "train/references_for_test.h"
+#include "support/train_references.h"
 
 namespace tessera {
 namespace {

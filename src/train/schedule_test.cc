@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "train/references_for_test.h"
+#include "support/train_references.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/log_json.h"
+#include "support/train_references.h"
 #include "train/listener.h"
-#include "train/references_for_test.h"
 
 namespace tessera {
 

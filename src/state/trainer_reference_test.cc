@@ -8,10 +8,10 @@
 #include "core/log_json.h"
 #include "core/python_text.h"
 #include "state/checkpoint_rotation.h"
+#include "support/train_references.h"
 #include "train/best_model.h"
 #include "train/flow.h"
 #include "train/meters.h"
-#include "train/references_for_test.h"
 #include "train/schedule.h"
 #include "train/step_plan.h"
 
