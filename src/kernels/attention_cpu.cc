@@ -141,17 +141,17 @@ std::vector<float> deltas(const at::Tensor& grad, const at::Tensor& out) {
   return delta;
 }
 
-struct Gradients {
+struct AttentionGradients {
   at::Tensor q, k, v;
 };
 
-Gradients backward_of(const at::Tensor& grad, const variable_list& saved, const PackedAttention& how,
-                      std::uint64_t seed) {
+AttentionGradients backward_of(const at::Tensor& grad, const variable_list& saved, const PackedAttention& how,
+                               std::uint64_t seed) {
   const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[5];
   const std::int64_t T = q.size(0), H = q.size(1), D = q.size(2);
   // Float32 gradients are accumulated in place; half types use a buffer per head.
-  Gradients result{at::zeros({T, H, D}, q.options()), at::zeros({T, H, D}, q.options()),
-                   at::zeros({T, H, D}, q.options())};
+  AttentionGradients result{at::zeros({T, H, D}, q.options()), at::zeros({T, H, D}, q.options()),
+                            at::zeros({T, H, D}, q.options())};
   const bool direct = q.scalar_type() == at::kFloat;
   const Sequences sequences(how.cu_seqlens);
   const Setting setting(D, how, seed);

@@ -53,14 +53,14 @@ at::Tensor dropout_mask(const at::Tensor& probabilities, double p, const at::Gen
   return at::bernoulli(at::ones(probabilities.sizes(), probabilities.options()).mul_(1 - p), generator).div_(1 - p);
 }
 
-struct Forward {
+struct OperatorForward {
   at::Tensor out;           // [T, H, D]
   at::Tensor logsumexp;     // [H, T] float32: of each query's scores
   at::Generator generator;  // as it was before the dropout; undefined without dropout
 };
 
-Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
-  Forward result;
+OperatorForward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  OperatorForward result;
   result.out = at::empty(q.sizes(), q.options());
   result.logsumexp = at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat));
   at::Generator generator;
@@ -81,7 +81,7 @@ Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const at::Tensor& grad, const at::Tensor& q,
                                                            const at::Tensor& k, const at::Tensor& v,
-                                                           const PackedAttention& how, const Forward& forward) {
+                                                           const PackedAttention& how, const OperatorForward& forward) {
   auto grad_q = at::empty(q.sizes(), q.options());
   auto grad_k = at::empty(q.sizes(), q.options());
   auto grad_v = at::empty(q.sizes(), q.options());
@@ -129,7 +129,7 @@ class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
     if (saved[4].defined()) how.alibi_slopes = saved[4];
     how.dropout = context->saved_data["dropout"].toDouble();
     how.training = true;
-    Forward forward{saved[5], saved[6], {}};
+    OperatorForward forward{saved[5], saved[6], {}};
     if (drops(how)) forward.generator = context->saved_data["generator"].toGenerator();
     auto [grad_q, grad_k, grad_v] = backward_of(grads[0], saved[0], saved[1], saved[2], how, forward);
     return {grad_q, grad_k, grad_v, {}};

@@ -28,12 +28,12 @@ at::Tensor forward_of(const at::Tensor& x, const at::Tensor& bias) {
   return out;
 }
 
-struct Gradients {
+struct GeluGradients {
   at::Tensor x, bias;
 };
 
-Gradients backward_of(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
-  Gradients result{at::empty_like(x), at::empty_like(bias)};
+GeluGradients backward_of(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
+  GeluGradients result{at::empty_like(x), at::empty_like(bias)};
   if (x.numel() == 0) {
     result.bias.zero_();
   } else if (x.is_cuda()) {
@@ -55,7 +55,7 @@ class BiasGelu : public torch::autograd::Function<BiasGelu> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    const Gradients result = backward_of(grads[0].contiguous(), saved[0], saved[1]);
+    const GeluGradients result = backward_of(grads[0].contiguous(), saved[0], saved[1]);
     return {result.x, result.bias};
   }
 };
@@ -79,7 +79,7 @@ class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
       grad_weight = grad.t().mm(forward_of(x, bias).view({-1, weight.size(1)}));
     }
     if (context->needs_input_grad(kOutBias)) grad_out_bias = grad.sum(0);
-    const Gradients inner = backward_of(grad_inner, x, bias);
+    const GeluGradients inner = backward_of(grad_inner, x, bias);
     return {inner.x, inner.bias, grad_weight, grad_out_bias};
   }
 };

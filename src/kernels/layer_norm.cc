@@ -49,14 +49,14 @@ Normed forward_of(const at::Tensor& x, const at::Tensor& residual, const at::Ten
   return result;
 }
 
-struct Gradients {
+struct NormGradients {
   at::Tensor x, weight, bias;
 };
 
 // `saved`: the normalised input, the weight, mean and 1 / deviation. `grad_sum` may be undefined.
-Gradients backward_of(const variable_list& saved, const at::Tensor& grad, const at::Tensor& grad_sum) {
+NormGradients backward_of(const variable_list& saved, const at::Tensor& grad, const at::Tensor& grad_sum) {
   const auto &x = saved[0], &weight = saved[1], &mean = saved[2], &deviation = saved[3];
-  Gradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
+  NormGradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
   if (x.numel() == 0) return {result.x, result.weight.zero_(), result.bias.zero_()};
   if (x.is_cuda()) {
     cuda_kernels().layer_norm_backward(grad, grad_sum, x, weight, mean, deviation, result.x, result.weight,

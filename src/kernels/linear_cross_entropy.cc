@@ -23,7 +23,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr const char* kName = "linear_cross_entropy";
+constexpr const char* kLossName = "linear_cross_entropy";
 
 // A chunk is large enough to keep the matrix units busy and to pay for the memory traffic of the weight (read twice per
 // chunk, its gradient read and written once), yet small beside the gradients.
@@ -31,7 +31,7 @@ constexpr std::int64_t kCpuChunkBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kCudaChunkBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kFewestRows = 16;
 
-struct Gradients {
+struct HeadGradients {
   at::Tensor hidden, weight, bias;  // undefined where not needed
 };
 
@@ -107,7 +107,7 @@ void add_weight_gradient(const at::Tensor& sum, const at::Tensor& chunk, const a
 // The sum of the losses, and the gradients that `needs` names.
 at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias,
                       const at::Tensor& targets, const at::Tensor& counted, const LinearCrossEntropy& how,
-                      const Needs& needs, Gradients& gradients) {
+                      const Needs& needs, HeadGradients& gradients) {
   const std::int64_t num_counted = counted.numel(), V = weight.size(0);
   auto sum = at::zeros({}, hidden.options().dtype(at::kFloat));
   if (needs.hidden) gradients.hidden = at::zeros_like(hidden);
@@ -133,7 +133,7 @@ at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const 
 
 // Holds the gradients until backward; a separate object, so that backward can release them.
 struct Waiting : torch::CustomClassHolder {
-  Gradients gradients;
+  HeadGradients gradients;
   double scale = 1;
 };
 
@@ -163,7 +163,7 @@ class LinearLoss : public torch::autograd::Function<LinearLoss> {
     // Reading the factor is free on a CPU and saves a pass over V x C numbers; on a GPU it would have to wait for the
     // device.
     const bool is_one = !factor.is_cuda() && factor.item<float>() == 1.0f;
-    Gradients gradients = std::move(waiting.gradients);
+    HeadGradients gradients = std::move(waiting.gradients);
     for (auto* gradient : {&gradients.hidden, &gradients.weight, &gradients.bias}) {
       if (gradient->defined() && !is_one) gradient->mul_(factor);
     }
@@ -173,26 +173,26 @@ class LinearLoss : public torch::autograd::Function<LinearLoss> {
 
 void check_inputs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                   const at::Tensor& targets, const LinearCrossEntropy& how) {
-  check_float_type(hidden, kName, "hidden");
-  check(hidden.dim() == 2, kName, fmt::format("hidden as [T, C] but got {}", shape_text(hidden)));
+  check_float_type(hidden, kLossName, "hidden");
+  check(hidden.dim() == 2, kLossName, fmt::format("hidden as [T, C] but got {}", shape_text(hidden)));
   check(weight.dim() == 2 && weight.size(1) == hidden.size(1) && weight.size(0) > 0 &&
             weight.scalar_type() == hidden.scalar_type() && weight.device() == hidden.device(),
-        kName,
+        kLossName,
         fmt::format("a weight of [V, {}] in hidden's type on its device but got {} for {}", hidden.size(1),
                     shape_text(weight), shape_text(hidden)));
   if (bias) {
-    check(bias->dim() == 1 && bias->size(0) == weight.size(0) && bias->scalar_type() == hidden.scalar_type(), kName,
+    check(bias->dim() == 1 && bias->size(0) == weight.size(0) && bias->scalar_type() == hidden.scalar_type(), kLossName,
           fmt::format("a bias of [{}] in hidden's type but got {}", weight.size(0), shape_text(*bias)));
   }
   check(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong &&
             targets.device() == hidden.device(),
-        kName,
+        kLossName,
         fmt::format("targets as [{}] int64 on {} but got {} on {}", hidden.size(0), hidden.device().str(),
                     shape_text(targets), targets.device().str()));
-  check(how.label_smoothing >= 0 && how.label_smoothing <= 1, kName,
+  check(how.label_smoothing >= 0 && how.label_smoothing <= 1, kLossName,
         fmt::format("label_smoothing in [0, 1] but got {}", how.label_smoothing));
-  check(how.chunk_rows >= 0, kName, fmt::format("chunk_rows of 0 (chosen) or more but got {}", how.chunk_rows));
-  check(how.gradient_scale > 0, kName, fmt::format("gradient_scale above 0 but got {}", how.gradient_scale));
+  check(how.chunk_rows >= 0, kLossName, fmt::format("chunk_rows of 0 (chosen) or more but got {}", how.chunk_rows));
+  check(how.gradient_scale > 0, kLossName, fmt::format("gradient_scale above 0 but got {}", how.gradient_scale));
 }
 
 // The rows whose target counts, in order. Throws Error if a target is not a class.
@@ -201,7 +201,7 @@ at::Tensor counted_rows(const at::Tensor& targets, std::int64_t V, std::int64_t 
   const auto wrong = counts & ((targets < 0) | (targets >= V));
   if (wrong.any().item<bool>()) {
     const auto row = wrong.nonzero()[0][0].item<std::int64_t>();
-    throw Error(fmt::format("{} expects targets from 0 to {} or {} (ignored) but got {} at row {}", kName, V - 1,
+    throw Error(fmt::format("{} expects targets from 0 to {} or {} (ignored) but got {} at row {}", kLossName, V - 1,
                             ignore_index, targets[row].item<std::int64_t>(), row));
   }
   return counts.nonzero().squeeze(1);
