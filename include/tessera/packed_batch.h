@@ -8,7 +8,7 @@
 namespace tessera {
 
 // The target of a position that does not count for the loss, as in torch's cross-entropy.
-inline constexpr std::int64_t kIgnoredTarget = -100;
+inline constexpr std::int32_t kIgnoredTarget = -100;
 
 // B sequences with T tokens in total.
 struct PackedBatch {

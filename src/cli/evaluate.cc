@@ -50,7 +50,7 @@ void declare(Schema& schema, EvaluateSettings& s) {
   shared::tokenizer_name(schema, s.train.model, what).alias("tokenizer");
   shared::validation_file(schema, data, what);
   shared::max_eval_samples(schema, data, what);
-  shared::text_rows(schema, data, &s.subset_seed, what);
+  shared::text_rows(schema, data, &s.subset_seed, label_mode_names(), what);
   shared::eval_batch_size(schema, &s.train.loop.eval_batch_size, how).preset("8");
   shared::generation(schema, s.train.evaluation, how);
   shared::half_types(schema, &s.fp16, &s.bf16, how);

@@ -12,8 +12,7 @@
 #include "core/json.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "model/language_model.h"
-#include "model/resnet.h"
+#include "jobs/planned_models.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/spread_options.h"
 #include "report/plan_report.h"
@@ -153,7 +152,9 @@ void check(const Schema& schema, const PlanSettings& s) {
   const OptimizerKind& optimizer = optimizer_of(s.optim);
   const bool reads_momentum =
       std::find(optimizer.reads.begin(), optimizer.reads.end(), "momentum") != optimizer.reads.end();
-  if (s.momentum > 0 && !reads_momentum) throw UsageError("--momentum: only with --optim sgd");
+  if (s.momentum > 0 && !reads_momentum) {
+    throw UsageError(fmt::format("--momentum: --optim {} has none", s.optim));
+  }
   if (s.device == "cpu" && (s.spread.offload_optimizer || s.spread.offload_parameters)) {
     throw UsageError("offload with --device cpu has no effect: a CPU's memory is the host's already; leave it out");
   }
@@ -183,16 +184,12 @@ PlannedModel plan_text_model(const ConfigFile& file, const StepShape& shape) {
     throw UsageError(fmt::format("--max_seq_length {}: {} has positions for only {}", shape.longest, file.origin,
                                  *model->max_positions()));
   }
-  return {file.config.at("model_type").get<std::string>(), planned_units(*model, model->units()),
-          [file](const StepShape& each) { return language_step_memory(file.config, file.origin, each); }, 0};
+  return planned_language_model(*model, file.config, file.origin);
 }
 
 PlannedModel plan_resnet(const PlanSettings& s) {
   ResNet50 model(s.num_classes);
-  PlannedModel planned{kResNet, planned_units(model, model.units()),
-                       [n = s.num_classes](const StepShape& each) { return resnet50_step_memory(n, each); }, 0};
-  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
-  return planned;
+  return planned_resnet50(model, s.image_size);
 }
 
 }  // namespace
@@ -217,7 +214,6 @@ int run_plan(const std::vector<std::string>& args) {
   report.model = is_text ? plan_text_model(config_of(s), report.request.shape) : plan_resnet(s);
   report.request.options.buffer_bytes = report.model.buffer_bytes;
   report.optimizer = optimizer_of(s.optim).name;
-  report.is_text = is_text;
   if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;

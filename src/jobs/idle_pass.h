@@ -4,7 +4,7 @@
 
 #include <ATen/ops/zeros.h>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -54,7 +54,7 @@ LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
   std::int64_t num_counted = 0;
   for (std::int64_t row = 0; row < rows_.size(); ++row) {
     const auto targets = rows_.targets(row);
-    num_counted += std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget);
+    num_counted += std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget);
   }
   if (num_counted == 0) {
     throw UsageError("no token of the evaluation rows counts for the loss: see --label_mode");

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "data/packed_batch.h"
+#include "tessera/packed_batch.h"
 #include "data/text/token_store.h"
 #include "model/language_model.h"
 #include "train/task.h"

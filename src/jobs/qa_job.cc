@@ -129,11 +129,12 @@ JobTraits qa_traits() {
         .group(group)
         .help("SQuAD questions with answers to train on, .json or .jsonl");
     shared::validation_file(schema, s.train.data, group);
-    shared::text_rows(schema, s.train.data, &s.subset_seed, group);
+    shared::text_rows(schema, s.train.data, &s.subset_seed, label_mode_names(), group);
   };
   traits.declare_evaluation = [](Schema& schema, DeclaredSettings& s) {
     shared::generation(schema, s.train.evaluation, "Evaluation");
   };
+  traits.evaluation_setting = "--validation_file";
   traits.has_evaluation_data = [](const TrainSettings& settings) { return !settings.data.validation_file.empty(); };
   return traits;
 }

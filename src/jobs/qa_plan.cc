@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/text/qa_sequence.h"
+#include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
 
 namespace tessera {
@@ -25,7 +26,7 @@ StepShape largest_pass(const TokenStore& tokens, std::int64_t num_rows) {
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
     const auto targets = tokens.targets(row);
     lengths.push_back(tokens.length(row));
-    counted.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget));
+    counted.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget));
   }
   StepShape shape;
   shape.num_sequences = std::min(num_rows, tokens.size());
@@ -39,10 +40,7 @@ StepShape largest_pass(const TokenStore& tokens, std::int64_t num_rows) {
 
 PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
                         const World& world, bool merges) {
-  PlannedModel planned{
-      model.config.at("model_type").get<std::string>(), planned_units(*model.model, model.model->units()),
-      [config = model.config](const StepShape& shape) { return language_step_memory(config, "config.json", shape); },
-      0};
+  PlannedModel planned = planned_language_model(*model.model, model.config, "config.json");
   const StepShape pass = largest_pass(training, settings.loop.batch_size * (merges ? settings.loop.accumulation : 1));
   return plan_of_pass(settings, *model.model, std::move(planned), pass, world, merges);
 }

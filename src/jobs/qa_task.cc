@@ -33,7 +33,7 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
                       what, row, id, model.vocab_size()));
     }
     for (const std::int32_t id : tokens.targets(row)) {
-      if (id == kNoTarget || (id >= 0 && id < model.vocab_size())) continue;
+      if (id == kIgnoredTarget || (id >= 0 && id < model.vocab_size())) continue;
       throw UsageError(fmt::format("{}, row {}: label {} is beyond the model's vocabulary of {}", what, row, id,
                                    model.vocab_size()));
     }
@@ -54,7 +54,7 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
   }
   for (std::int64_t row = 0; row < training_.size(); ++row) {
     const auto targets = training_.targets(row);
-    counted_of_row_.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget));
+    counted_of_row_.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget));
   }
   num_batches_ = std::ssize(batches_of(0, options_.rank));
   if (num_batches_ == 0) {

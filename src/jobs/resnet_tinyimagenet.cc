@@ -15,6 +15,7 @@
 #include "jobs/epoch_line.h"
 #include "jobs/image_files.h"
 #include "jobs/image_task.h"
+#include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
 #include "monitor/tensor_memory.h"
 #include "settings/resolve.h"
@@ -161,16 +162,12 @@ class EpochReporter {
 
 // A pass is a micro-batch.
 PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
-  PlannedModel planned{"resnet50", planned_units(model, model.units()),
-                       [n = model.num_classes()](const StepShape& shape) { return resnet50_step_memory(n, shape); }, 0};
-  for (const at::Tensor& buffer : model.buffers()) planned.buffer_bytes += static_cast<std::int64_t>(buffer.nbytes());
+  PlannedModel planned = planned_resnet50(model, settings.data.image_size);
   StepShape pass;
   pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
   pass.longest = settings.data.image_size;
   pass.casts_parameters = true;
-  PlanReport report = plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
-  report.is_text = false;
-  return report;
+  return plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);
 }
 
 class ImageJob : public OpenJob {
@@ -257,6 +254,7 @@ const JobTraits& resnet_tinyimagenet_traits() {
       .declare_model = declare_resnet,
       .declare_data = declare_images,
       .declare_evaluation = declare_image_metrics,
+      .evaluation_setting = "--data_dir",
       .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
       .check =
           [](const Schema&, const DeclaredSettings& s, bool needs_data) {

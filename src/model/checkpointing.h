@@ -3,7 +3,7 @@
 // is a function of its input alone.
 #pragma once
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

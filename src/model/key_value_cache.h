@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/packed_batch.h"
+#include "tessera/packed_batch.h"
 
 namespace tessera {
 

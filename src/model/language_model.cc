@@ -7,9 +7,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "kernels/attention.h"
-#include "model/bloom.h"
-#include "model/config_reader.h"
-#include "model/gpt.h"
 #include "model/tied_table.h"
 
 namespace tessera {
@@ -140,15 +137,6 @@ at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, Unit
       head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));
   cache.end_step();
   return logits;
-}
-
-std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin,
-                                                   const at::TensorOptions& options) {
-  const ConfigReader reader(config, origin);
-  const std::string type = reader.text({"model_type"});
-  if (type == "bloom") return std::make_shared<Bloom>(BloomConfig::from_json(config, origin), options);
-  if (type == "tessera-gpt") return std::make_shared<Gpt>(GptConfig::from_json(config, origin), options);
-  reader.refuse("model_type", fmt::format("is '{}': Tessera knows bloom and tessera-gpt", printable(type)));
 }
 
 }  // namespace tessera

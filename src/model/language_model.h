@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "core/json.h"
-#include "data/packed_batch.h"
+#include "tessera/packed_batch.h"
 #include "kernels/linear_cross_entropy.h"
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "tessera/text_model.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/packed_batch.h"
+#include "tessera/packed_batch.h"
 
 namespace tessera {
 

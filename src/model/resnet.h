@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -1,13 +1,9 @@
 #include "model/text_step_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "core/text.h"
 #include "kernels/attention_sizes.h"
 #include "kernels/linear_cross_entropy.h"
-#include "model/config_reader.h"
 
 namespace tessera {
 namespace {
@@ -192,15 +188,6 @@ std::int64_t product_scratch_bytes(const StepShape& shape, std::int64_t M, std::
   const auto up = [](std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; };
   const std::int64_t e = shape.element_bytes, transposed = is_weight_gradient ? M * K * e : 0;
   return (up(K, 4) * up(N, 8) + up(M, 8) * up(K, 4)) * e + transposed + 8 * up(N, 8) * kFloatBytes + 4352;
-}
-
-std::unique_ptr<StepMemory> language_step_memory(const Json& config, const std::string& origin,
-                                                 const StepShape& shape) {
-  const ConfigReader reader(config, origin);
-  const std::string type = reader.text({"model_type"});
-  if (type == "bloom") return bloom_step_memory(config, origin, shape);
-  if (type == "tessera-gpt") return gpt_step_memory(config, origin, shape);
-  reader.refuse("model_type", fmt::format("is '{}': Tessera knows bloom and tessera-gpt", printable(type)));
 }
 
 }  // namespace tessera

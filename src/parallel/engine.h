@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/flat_unit.h"
 #include "parallel/module_buffers.h"
 #include "parallel/unit_error.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "model/step_memory.h"
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/engine.h"
 #include "parallel/flat_layout.h"
 #include "parallel/placement.h"

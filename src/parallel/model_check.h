@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/engine.h"
 #include "tessera/world.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

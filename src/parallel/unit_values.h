@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/unit_context.h"
 
 namespace tessera {

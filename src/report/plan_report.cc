@@ -44,12 +44,6 @@ bool fits(const PlanReport& report, const PlanRow& row) {
   return row.plan.peak.total() <= *report.limit_bytes;
 }
 
-std::string micro_batch_text(const PlanReport& report) {
-  const StepShape& shape = report.request.shape;
-  return report.is_text ? plural(shape.num_tokens, "token")
-                        : fmt::format("{} of {} x {}", plural(shape.num_tokens, "image"), shape.longest, shape.longest);
-}
-
 std::string heading(const PlanReport& report) {
   const MemoryPlanOptions& options = report.request.options;
   std::string text = fmt::format("{}: {} in {}\n", report.model.name, plural(num_parameters(report.model), "parameter"),
@@ -57,7 +51,7 @@ std::string heading(const PlanReport& report) {
   text += fmt::format(
       "{}{}, {}, {}; {} per micro-batch, {} per update{}\n", plural(options.num_ranks, "rank"),
       options.ranks_per_node > 0 ? fmt::format(", {} per node", options.ranks_per_node) : "",
-      type_name(options.types.compute), report.optimizer, micro_batch_text(report),
+      type_name(options.types.compute), report.optimizer, plural(report.request.shape.num_tokens, report.model.counts),
       options.num_micro_steps == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", options.num_micro_steps),
       options.checkpoints_activations ? ", activations checkpointed" : "");
   return text;
@@ -140,7 +134,7 @@ Json plan_json(const PlanReport& report) {
             {"ranks", options.num_ranks},
             {"dtype", type_name(options.types.compute)},
             {"optimizer", report.optimizer},
-            {report.is_text ? "tokens" : "pictures", report.request.shape.num_tokens},
+            {report.model.counts + "s", report.request.shape.num_tokens},
             {"gradient_accumulation_steps", options.num_micro_steps},
             {"gradient_checkpointing", options.checkpoints_activations},
             {"rows", Json::array()}};

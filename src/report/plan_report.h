@@ -16,6 +16,7 @@ struct PlannedModel {
   std::vector<PlannedUnit> units;
   StepMaker make_step;
   std::int64_t buffer_bytes = 0;
+  std::string counts = "token";  // what StepShape::num_tokens is a number of
 };
 
 struct PlanRow {
@@ -28,7 +29,6 @@ struct PlanReport {
   PlannedModel model;
   PlanRequest request;  // without a strategy
   std::string optimizer;
-  bool is_text = true;
   std::optional<std::int64_t> limit_bytes;
   std::vector<PlanRow> rows;
   std::vector<std::string> left_out;  // strategies that these settings do not allow

@@ -16,7 +16,7 @@
 #include "report/console_listeners.h"
 #include "report/csv_history.h"
 #include "report/rank_log.h"
-#include "report/run_record.h"
+#include "report/run_recorder.h"
 #include "report/tensorboard.h"
 #include "report/utilisation_listener.h"
 #include "report/wandb.h"

@@ -1,146 +1,142 @@
 #include "report/run_record.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <limits>
 
-#include "core/clock.h"
-#include "core/file.h"
+#include "core/error.h"
+#include "core/json.h"
 #include "core/log_json.h"
-#include "core/text.h"
 
 namespace tessera {
-
 namespace {
 
-// A long run's file is large: writing it may take at most a twentieth of the time.
-constexpr double kSecondsBetweenWrites = 5;
-constexpr double kShareOfTime = 20;
-constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would hide half the file
-constexpr const char* kHidden = "(set)";
-
-std::string json_escaped(const std::string& text) {
-  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return quoted.substr(1, quoted.size() - 2);
-}
-
-}  // namespace
-
-bool is_secret_name(const std::string& name) {
-  std::string lower = lower_case(name);
-  std::replace(lower.begin(), lower.end(), '-', '_');
-  // By whole parts: 'tokenizer_name' and 'num_tokens' are not secrets.
-  for (const std::string& part : split(lower, '_')) {
-    for (const char* word : {"key", "token", "password", "passwd", "secret", "credential", "credentials"}) {
-      if (part.ends_with(word)) return true;
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& file) : origin_(file.string()), json_(read_json_file(file)) {
+    if (!json_.is_object() || !json_.contains("format"))
+      refuse("not a run's record: expected an object with \"format\"");
+    const int format = get<int>("format");
+    if (format < 1 || format > kRunRecordFormat) {
+      refuse(fmt::format("format {}, but this tessera reads up to format {}: use the version that wrote it, or newer",
+                         format, kRunRecordFormat));
     }
   }
-  return false;
-}
 
-std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> values;
-  for (const auto& [name, value] : environment) {
-    if (is_secret_name(name) && value.size() >= kShortestSecret) values.push_back(value);
+  template <typename T>
+  T get(const char* key) const {
+    if (!json_.contains(key)) refuse(fmt::format("\"{}\" is missing", key));
+    try {
+      return json_.at(key).get<T>();
+    } catch (const nlohmann::json::exception&) {
+      refuse(fmt::format("\"{}\" has an unexpected type", key));
+    }
+  }
+  // Keys that format 1 does not have.
+  Json get_or(const char* key, Json otherwise) const { return json_.value(key, std::move(otherwise)); }
+  LogRecord record(const char* key) const { return log_record_of(get<Json>(key), fmt::format("{}: {}", origin_, key)); }
+  const std::string& origin() const { return origin_; }
+
+ private:
+  [[noreturn]] void refuse(const std::string& mistake) const {
+    throw UsageError(fmt::format("{}: {}", origin_, mistake));
+  }
+
+  std::string origin_;
+  Json json_;
+};
+
+std::vector<double> series_of(const Json& rank, const char* name) {
+  std::vector<double> values;
+  for (const Json& value : rank.value(name, Json::array())) {
+    values.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
   return values;
 }
 
-std::string utc_time(double wall_seconds) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_seconds)));
-}
-
-RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& description,
-                         std::vector<LogRecord> metrics_before)
-    : file_(std::move(file)), secret_values_(description.secret_values) {
-  Json settings = Json::object();
-  for (const RecordedSetting& setting : description.settings) {
-    const bool hidden = is_secret_name(setting.name) && !setting.value.empty();
-    settings[setting.name] = {{"value", hidden ? kHidden : setting.value}, {"origin", setting.origin}};
+RankRecord rank_of(const Json& json, const std::string& origin) {
+  RankRecord rank;
+  rank.rank = json.value("rank", 0);
+  rank.host = json.value("host", "");
+  rank.device = json.value("device", "");
+  rank.numbers = log_record_of(json.value("numbers", Json::object()), origin);
+  for (const Json& part : json.value("parts", Json::array())) {
+    rank.parts.push_back({part.value("name", ""), part.value("mean_ms", 0.0), part.value("std_ms", 0.0)});
   }
-  Json metrics = Json::array();
-  for (const LogRecord& record : metrics_before) metrics.push_back(json_of(record));
-  json_ = {{"format", kRunRecordFormat},
-           {"status", "running"},
-           {"exit_reason", ""},
-           {"started", ""},
-           {"updated", ""},
-           {"settings", std::move(settings)},
-           {"versions", json_of(description.versions)},
-           {"hosts", description.hosts},
-           {"devices", description.devices},
-           {"commit", description.commit},
-           {"command", description.command},
-           {"total_steps", 0},
-           {"checkpoints", Json::array()},
-           {"metrics", std::move(metrics)},
-           {"summary", Json::object()}};
-  // The longest first, so that a secret that holds another is hidden whole.
-  std::sort(secret_values_.begin(), secret_values_.end(),
-            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  const Json series = json.value("series", Json::object());
+  rank.series.period_seconds = series.value("period_seconds", 0.0);
+  rank.series.allocated_MB = series_of(series, "allocated_MB");
+  rank.series.reserved_MB = series_of(series, "reserved_MB");
+  rank.series.used_MB = series_of(series, "used_MB");
+  rank.series.busy_percent = series_of(series, "busy_percent");
+  return rank;
 }
 
-void RunRecorder::on_train_begin(const RunMoment& at) {
-  json_["started"] = utc_time(at.wall_seconds);
-  json_["total_steps"] = at.total_steps;
-  Json kept = Json::array();
-  for (Json& record : json_["metrics"]) {
-    if (record.value("step", std::int64_t{0}) <= at.step) kept.push_back(std::move(record));
-  }
-  json_["metrics"] = std::move(kept);
-  write(at);
-}
-
-void RunRecorder::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at, record);
-}
-
-void RunRecorder::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record);
-}
-
-void RunRecorder::on_save(const RunMoment&, const SavedCheckpoint& saved) {
-  Json folders = Json::array();
-  for (const std::filesystem::path& folder : saved.kept) folders.push_back(folder.string());
-  json_["checkpoints"] = std::move(folders);
-}
-
-void RunRecorder::on_summary(const RunMoment&, const LogRecord& record) {
-  for (const auto& [key, value] : record.entries()) json_["summary"][key] = json_of(value);
-}
-
-void RunRecorder::on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {
-  json_["status"] = run_end_name(end);
-  json_["exit_reason"] = reason;
-  write(at);
-}
-
-void RunRecorder::add(const RunMoment& at, const LogRecord& record) {
-  Json entry = {{"step", at.step}, {"time", at.wall_seconds}};
-  for (const auto& [key, value] : record.entries()) entry[key] = json_of(value);
-  json_["metrics"].push_back(std::move(entry));
-  const double pause = std::max(kSecondsBetweenWrites, kShareOfTime * last_duration_);
-  if (steady_seconds() - last_written_ >= pause) write(at);
-}
-
-void RunRecorder::write(const RunMoment& at) {
-  json_["updated"] = utc_time(at.wall_seconds);
-  const double begin = steady_seconds();
-  // Text that is not UTF-8 (a path, a host's message) must not prevent the record from being written.
-  write_file_atomically(file_, without_secrets(json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
-  last_written_ = steady_seconds();
-  last_duration_ = last_written_ - begin;
-}
-
-std::string RunRecorder::without_secrets(std::string text) const {
-  for (const std::string& secret : secret_values_) {
-    const std::string written = json_escaped(secret);
-    for (std::size_t at = text.find(written); at != std::string::npos; at = text.find(written, at)) {
-      text.replace(at, written.size(), kHidden);
+// What format 2 added.
+void read_measurements(const Reader& reader, RunRecord& run) {
+  const std::string& origin = reader.origin();
+  try {
+    run.facts = log_record_of(reader.get_or("facts", Json::object()), origin + ": facts");
+    run.planned_memory = log_record_of(reader.get_or("planned_memory", Json::object()), origin + ": planned_memory");
+    for (const Json& rank : reader.get_or("ranks", Json::array())) run.ranks.push_back(rank_of(rank, origin));
+    for (const Json& use : reader.get_or("collectives", Json::array())) {
+      run.collectives.push_back({use.value("operation", ""), use.value("unit", ""), use.value("calls", std::int64_t{0}),
+                                 use.value("bytes", std::int64_t{0}), use.value("seconds", 0.0)});
     }
+    const Json logs = reader.get_or("memory_logs", Json::object());
+    run.gpu_logs = logs.value("gpu", std::vector<std::string>());
+    run.cpu_logs = logs.value("cpu", std::vector<std::string>());
+    run.traces = reader.get_or("traces", Json::array()).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError(fmt::format("{}: {}", origin, error.what()));
   }
-  return text;
+}
+
+}  // namespace
+
+RunRecord read_run_record(const std::filesystem::path& path) {
+  RunRecord run;
+  run.file = std::filesystem::is_directory(path) ? path / "run.json" : path;
+  const Reader reader(run.file);
+  run.status = reader.get<std::string>("status");
+  run.exit_reason = reader.get<std::string>("exit_reason");
+  run.started = reader.get<std::string>("started");
+  run.updated = reader.get<std::string>("updated");
+  run.commit = reader.get<std::string>("commit");
+  const Json settings = reader.get<Json>("settings");
+  for (const auto& [name, setting] : settings.items()) {
+    run.settings.push_back({name, setting.value("value", ""), setting.value("origin", "")});
+  }
+  run.versions = reader.record("versions");
+  run.summary = reader.record("summary");
+  run.hosts = reader.get<std::vector<std::string>>("hosts");
+  run.devices = reader.get<std::vector<std::string>>("devices");
+  run.command = reader.get<std::vector<std::string>>("command");
+  run.checkpoints = reader.get<std::vector<std::string>>("checkpoints");
+  run.total_steps = reader.get<std::int64_t>("total_steps");
+  for (const Json& entry : reader.get<Json>("metrics")) run.metrics.push_back(log_record_of(entry, reader.origin()));
+  read_measurements(reader, run);
+  return run;
+}
+
+std::string RunRecord::text(const std::string& fact) const {
+  const LogValue* value = facts.find(fact);
+  const std::string* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  return text == nullptr ? "" : *text;
+}
+
+const RecordedSetting* RunRecord::setting(const std::string& name) const {
+  for (const RecordedSetting& each : settings) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
+}
+
+std::optional<double> RunRecord::last(const std::string& metric) const {
+  for (auto record = metrics.rbegin(); record != metrics.rend(); ++record) {
+    if (const std::optional<double> value = record->number(metric)) return value;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tessera

@@ -1,21 +1,22 @@
-// run.json: everything that tables and questions about a run need later.
+// run.json: everything that tables, comparisons and the page need to know about a run. (no torch)
 //
-// {"format": 1, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
-//  "settings": {"learning_rate": {"value": "5e-05", "origin": "command line"}, ...}, "versions": {...}, "hosts": [...],
-//  "devices": [...], "commit": "...", "command": [...], "total_steps": 93, "metrics": [{"step": 10, ...}, ...],
-//  "summary": {...}}
-// Written whole and atomically: at the start, during the run (at most every few seconds) and at the end. A status
-// 'running' with an old 'updated' means that the run was killed.
+// {"format": 2, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
+//  "settings": {"learning_rate": {"value": "5e-05", "origin": "command line"}, ...}, "facts": {"strategy": "zero2",
+//  ...}, "versions": {...}, "hosts": [...], "devices": [...], "commit": "...", "command": [...], "total_steps": 93,
+//  "metrics": [{"step": 10, ...}, ...], "summary": {...}, "planned_memory": {...}, "ranks": [...], "collectives":
+//  [...], "memory_logs": {"gpu": [...], "cpu": [...]}, "traces": [...]}
+//
+// A status 'running' with an old 'updated' means that the run was killed. Format 1 has no facts, planned_memory, ranks,
+// collectives, memory_logs and traces: they are then empty.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/json.h"
-#include "train/listener.h"
+#include "core/log_record.h"
 
 namespace tessera {
 
@@ -23,68 +24,65 @@ struct RecordedSetting {
   std::string name, value, origin;
 };
 
-struct RunDescription {
-  std::vector<RecordedSetting> settings;
-  LogRecord versions;  // tessera, torch, cuda, nccl, ...
-  std::vector<std::string> hosts, devices, command;
-  std::string commit;
-  // Values that must never appear in the file: keys and tokens, from the environment and elsewhere.
-  std::vector<std::string> secret_values;
+// A part of a step: data wait, forward, ... in the order in which pages show them.
+struct PartTime {
+  std::string name;
+  double mean_ms = 0, std_ms = 0;  // per step
 };
 
-// Whether a name suggests a secret value: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
-bool is_secret_name(const std::string& name);
-// Values of such names that are long enough to be told apart from ordinary words.
-std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment);
-
-class RunRecorder : public TrainListener {
- public:
-  // `metrics_before`: of the run that this one resumes; those after this run's first step are left out.
-  RunRecorder(std::filesystem::path file, const RunDescription& description,
-              std::vector<LogRecord> metrics_before = {});
-
-  std::string name() const override { return "run record"; }
-  void on_train_begin(const RunMoment& at) override;
-  void on_log(const RunMoment& at, const LogRecord& record) override;
-  void on_metrics(const RunMoment& at, const LogRecord& record) override;
-  void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
-  void on_summary(const RunMoment& at, const LogRecord& record) override;
-  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
-
- private:
-  void add(const RunMoment& at, const LogRecord& record);
-  void write(const RunMoment& at);
-  std::string without_secrets(std::string text) const;
-
-  std::filesystem::path file_;
-  std::vector<std::string> secret_values_;
-  Json json_;
-  double last_written_ = 0, last_duration_ = 0;
+// Readings at a fixed period, from the run's begin on; nan where there was none. MB are 2^20 bytes.
+struct UsageSeries {
+  double period_seconds = 0;
+  std::vector<double> allocated_MB, reserved_MB, used_MB, busy_percent;
 };
 
-// A run's record, read back for tables and comparisons.
+// What one rank measured. `numbers`: allocated_mean_MB, allocated_peak_MB, reserved_..., used_..., busy_mean_percent,
+// busy_peak_percent, capacity_MB (of its device), steps, step_mean_ms, step_std_ms.
+struct RankRecord {
+  int rank = 0;
+  std::string host, device;
+  LogRecord numbers;
+  std::vector<PartTime> parts;
+  UsageSeries series;
+};
+
+// All calls of one operation for one unit, on rank 0.
+struct CollectiveRecord {
+  std::string operation, unit;
+  std::int64_t calls = 0, bytes = 0;
+  double seconds = 0;
+};
+
 struct RunRecord {
   std::filesystem::path file;
   std::string status;  // running, finished, stopped_early, interrupted, failed
   std::string exit_reason, started, updated, commit;
   std::vector<RecordedSetting> settings;
+  // What was decided, typed: job, experiment, job_id, device (cuda, cpu), nodes, ranks, ranks_per_node, strategy,
+  // offload_optimizer, offload_param, pin_memory, merge_accumulation, precision (fp32, fp16, bf16), label_mode,
+  // num_parameters, num_layers, train_rows, eval_rows, batch_size, accumulation, global_batch, updates_per_epoch,
+  // gate_GBps. Those that do not apply are absent.
+  LogRecord facts;
   LogRecord versions, summary;
+  // Bytes per rank at the peak of a step: parameters, gradients, optimizer, in_flight, activations, total, host_total.
+  LogRecord planned_memory;
   std::vector<std::string> hosts, devices, command, checkpoints;
   std::int64_t total_steps = 0;
-  std::vector<LogRecord> metrics;  // each with its step and time
+  std::vector<LogRecord> metrics;  // each with its step and time (seconds since 1970)
+  std::vector<RankRecord> ranks;
+  std::vector<CollectiveRecord> collectives;
+  std::vector<std::string> gpu_logs, cpu_logs, traces;  // files, relative to run.json's folder if below it
 
   const RecordedSetting* setting(const std::string& name) const;  // null: the run had no such setting
+  std::string text(const std::string& fact) const;                // empty: the run has no such fact, or it is a number
   // The last value that was logged under this name; none: never logged.
   std::optional<double> last(const std::string& metric) const;
 };
 
 // The format that this program writes. A record in a newer format is refused; the message names both.
-inline constexpr int kRunRecordFormat = 1;
+inline constexpr int kRunRecordFormat = 2;
 
 // A run.json, or a folder with one. Throws UsageError naming the file and what is wrong with it.
 RunRecord read_run_record(const std::filesystem::path& path);
-
-// "2026-11-15T09:00:00Z"
-std::string utc_time(double wall_seconds);
 
 }  // namespace tessera

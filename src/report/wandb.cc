@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/log_json.h"
 #include "report/proto_writer.h"
-#include "report/run_record.h"
+#include "report/run_recorder.h"
 
 namespace tessera {
 

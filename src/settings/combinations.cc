@@ -128,13 +128,13 @@ void check_steps(const Schema& schema, const char* strategy, const char* steps, 
   }
 }
 
-void check_best(const Schema& schema, const DeclaredSettings& s) {
+void check_best(const Schema& schema, const JobTraits& job, const DeclaredSettings& s) {
   const EvaluationSettings& evaluation = s.train.evaluation;
   const FlowOptions& flow = s.train.flow;
   const bool evaluates = flow.evaluation != Interval::kNo;
   if (evaluation.early_stopping_patience > 0 && !evaluates) {
-    refuse(fmt::format("{}: needs evaluations during training; give --eval_strategy epoch and --validation_file",
-                       shown(schema, "early_stopping_patience")));
+    refuse(fmt::format("{}: needs evaluations during training; give --eval_strategy epoch and {}",
+                       shown(schema, "early_stopping_patience"), job.evaluation_setting));
   }
   if (flow.saving == Interval::kBest && (!evaluates || evaluation.metric_for_best_model.empty())) {
     refuse(fmt::format("{}: needs --metric_for_best_model and evaluations during training",
@@ -145,7 +145,8 @@ void check_best(const Schema& schema, const DeclaredSettings& s) {
     const bool lacks_data = !evaluates && schema.at("eval_strategy").text() != "no";
     refuse(fmt::format("{}: needs the same strategy for evaluation and saving, found {}{} and {}",
                        shown(schema, "load_best_model_at_end"), shown(schema, "eval_strategy"),
-                       lacks_data ? ", without --validation_file," : "", shown(schema, "save_strategy")));
+                       lacks_data ? fmt::format(", without {},", job.evaluation_setting) : "",
+                       shown(schema, "save_strategy")));
   }
   if (flow.evaluation != Interval::kSteps) return;
   const double eval_steps = flow.eval_steps.value_or(flow.logging_steps);
@@ -172,7 +173,7 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
   check_steps(schema, "eval_strategy", "eval_steps", flow.evaluation, flow.eval_steps.value_or(0), notes);
   check_steps(schema, "save_strategy", "save_steps", flow.saving, flow.save_steps, notes);
   check_steps(schema, "logging_strategy", "logging_steps", flow.logging, flow.logging_steps, notes);
-  check_best(schema, s);
+  check_best(schema, job, s);
   need(schema, train.data.num_workers > 0, {"dataloader_prefetch_factor"}, "with --dataloader_num_workers above 0");
   job.check(schema, s, how.needs_data);
 }

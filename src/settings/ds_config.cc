@@ -68,7 +68,7 @@ class DsConfigReader {
                                         printable(word, 40), other));
   }
 
-  std::string optimizer_type() const { return word_of(kOptimizerType, std::array{"Adam", "AdamW", "SGD"}, ""); }
+  std::string optimizer_type() const { return word_of(kOptimizerType, std::array{"Adam", "AdamW", "SGD", "Lion"}, ""); }
   std::string scheduler_type() const {
     return word_of(kSchedulerType, std::array{"WarmupLR", "WarmupDecayLR"},
                    "; leave the scheduler out and give --lr_scheduler_type for others");
@@ -144,16 +144,18 @@ class DsConfigReader {
   void read_optimizer() {
     if (file_.find("optimizer") == nullptr) return;
     const std::string key = kOptimizerType;
-    if (file_.find(key) == nullptr) file_.refuse_key("optimizer", "needs a type: Adam, AdamW or SGD");
+    if (file_.find(key) == nullptr) file_.refuse_key("optimizer", "needs a type: Adam, AdamW, SGD or Lion");
     const std::string type = optimizer_type();
     // DeepSpeed's Adam decays as AdamW does, unless told otherwise.
     const Json* adam_w_mode = file_.find("optimizer.params.adam_w_mode");
     const bool is_plain = type == "Adam" && adam_w_mode != nullptr && text_of(*adam_w_mode) != "true";
     give("optim",
-         type == "SGD" ? "sgd"
-         : is_plain    ? "adam"
-                       : "adamw_torch_fused",
+         type == "SGD"    ? "sgd"
+         : type == "Lion" ? "lion_32bit"
+         : is_plain       ? "adam"
+                          : "adamw_torch_fused",
          is_plain ? "optimizer.params.adam_w_mode" : key);
+    if (type == "Lion") give_default("adam_beta2", "0.99", "optimizer.params.betas");
     read_betas();
   }
 

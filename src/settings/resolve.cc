@@ -183,12 +183,13 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
     for (const char* name : {"eval_strategy", "do_eval", "eval_on_start"}) {
       const Setting& setting = schema.at(name);
       if (!setting.is_set() || setting.text() == "no" || setting.text() == "false") continue;
-      throw UsageError(fmt::format("{}: there is no data for it; give --validation_file", shown(schema, name)));
+      throw UsageError(
+          fmt::format("{}: there is no data for it; give {}", shown(schema, name), job.evaluation_setting));
     }
   }
   if (lacks_data && flow.evaluation != Interval::kNo && !schema.at("eval_strategy").is_set()) {
     flow.evaluation = Interval::kNo;
-    notes.push_back("no --validation_file: there will be no evaluation");
+    notes.push_back(fmt::format("no {}: there will be no evaluation", job.evaluation_setting));
   }
   evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;
   flow.eval_steps = s.eval_steps > 0 ? s.eval_steps : flow.logging_steps;

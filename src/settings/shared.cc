@@ -43,11 +43,12 @@ Setting& max_length(Schema& schema, const std::string& name, std::int64_t* value
       .help("tokens per sequence; longer ones are cut");
 }
 
-void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed, const std::string& group) {
+void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed,
+               const std::vector<std::string>& label_modes, const std::string& group) {
   max_length(schema, "max_length", &data.max_length, group).environment("MAX_LENGTH");
   schema.text("label_mode", &data.label_mode)
       .preset("answer")
-      .choices({"answer", "full", "padded", "separate"})
+      .choices(label_modes)
       .group(group)
       .help("which tokens count for the loss; padded and separate only serve to reproduce two public workshops");
   schema.integer("subset_seed", subset_seed)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "config/schema.h"
 #include "settings/train_settings.h"
@@ -14,8 +15,9 @@ Setting& config_name(Schema& schema, std::string* value, const std::string& grou
 
 Setting& validation_file(Schema& schema, DataSettings& data, const std::string& group);
 Setting& max_eval_samples(Schema& schema, DataSettings& data, const std::string& group);
-// max_length, label_mode and subset_seed (-1: none). Returns max_length's setting, for aliases.
-void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed, const std::string& group);
+// max_length, label_mode and subset_seed (-1: none).
+void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed,
+               const std::vector<std::string>& label_modes, const std::string& group);
 Setting& max_length(Schema& schema, const std::string& name, std::int64_t* value, const std::string& group);
 Setting& image_size(Schema& schema, std::int64_t* value, const std::string& group);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/engine.h"
 #include "tessera/world.h"
 

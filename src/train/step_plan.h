@@ -37,7 +37,6 @@ class StepPlan {
   std::int64_t total_steps() const { return total_steps_; }
   // What transformers announces as 'Num Epochs'. The last one may end early, or never start.
   std::int64_t num_epochs() const { return num_epochs_; }
-  std::int64_t updates_per_epoch() const { return updates_per_epoch_; }  // including the short group
 
   Update update(std::int64_t step) const;  // 1 to total_steps()
 

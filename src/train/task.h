@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/log_record.h"
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "train/step_plan.h"
 
 namespace tessera {

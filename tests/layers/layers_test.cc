@@ -158,6 +158,28 @@ TEST(Layers, EveryIncludeIsOfALayerListedBefore) {
   EXPECT_TRUE(mistakes.empty()) << join(mistakes, "\n");
 }
 
+std::vector<std::string> unused_names(const Layers& layers, const Includes& includes) {
+  std::set<std::string> uses;
+  for (const auto& [file, included] : includes) {
+    for (const std::string& include : included) uses.insert(layer_of(layers, file) + " " + layer_of(layers, include));
+  }
+  std::vector<std::string> unused;
+  for (const auto& [name, layer] : layers.by_name) {
+    for (const std::string& used : layer.uses) {
+      if (!uses.contains(name + " " + used))
+        unused.push_back(fmt::format("{} names {} and does not use it", name, used));
+    }
+  }
+  return unused;
+}
+
+TEST(Layers, NameOnlyWhatTheyUse) {
+  const fs::path root = TESSERA_SOURCE_FOLDER;
+  const std::vector<std::string> unused =
+      unused_names(read_layers(read_file(root / "src" / "layers.txt")), read_includes(root));
+  EXPECT_TRUE(unused.empty()) << join(unused, "\n");
+}
+
 TEST(Layers, EveryFolderOfSrcIsOne) {
   const fs::path root = TESSERA_SOURCE_FOLDER;
   const Layers layers = read_layers(read_file(root / "src" / "layers.txt"));
@@ -225,6 +247,10 @@ TEST_F(WrongIncludes, InACircleAreFound) {
 TEST_F(WrongIncludes, ALayerThatNamesALaterOneIsFound) {
   const Layers wrong = read_layers("core\ncomm core train\ntrain core comm\n");
   EXPECT_EQ(join(mistakes_of(wrong, {}), "\n"), "layer comm names train, which is not listed before it");
+}
+
+TEST_F(WrongIncludes, ALayerThatIsNamedForNothingIsFound) {
+  EXPECT_EQ(join(unused_names(layers_, right_), "\n"), "train names core and does not use it");
 }
 
 }  // namespace

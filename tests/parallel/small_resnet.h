@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 #include "parallel/sharded_optimizer.h"
 
 namespace tessera {

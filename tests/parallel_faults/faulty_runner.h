@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "model/unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

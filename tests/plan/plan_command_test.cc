@@ -174,7 +174,7 @@ TEST(PlanCommand, RefusesBadInputClearly) {
   expect_refused(kBloom + "--fp16", "--bf16 and --fp16");
   expect_refused(kBloom + "--ranks 8 --ranks_per_node 3", "every node needs the same number");
   expect_refused(kBloom + "--memory lots", "--memory");
-  expect_refused(kBloom + "--momentum 0.9", "only with --optim sgd");
+  expect_refused(kBloom + "--momentum 0.9", "--momentum: --optim adamw_torch_fused has none");
   expect_refused(kBloom + "--device cpu --offload_optimizer", "a CPU's memory is the host's");
   expect_refused(kBloom + "--image_size 64", "only for resnet50");
   expect_refused("resnet50 --tokens 5", "has no tokens");

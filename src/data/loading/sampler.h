@@ -68,8 +68,6 @@ class Sampler {
   std::int64_t size() const { return num_own_; }
   std::int64_t index(std::int64_t i);
   std::vector<std::int64_t> indices();
-  // Whether the i-th index only pads the ranks to equal counts.
-  bool is_repeated(std::int64_t i) const { return place_of(i) >= options_.num_rows; }
   // Batches of `batch_size`, the last one shorter.
   std::vector<std::vector<std::int64_t>> batches(std::int64_t batch_size);
 

@@ -14,8 +14,6 @@
 
 namespace tessera {
 
-static_assert(kNoTarget == kIgnoredTarget);
-
 PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows) {
   std::int64_t num_tokens = 0;
   for (const std::int64_t row : rows) {
@@ -43,7 +41,7 @@ PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> ro
     std::copy_n(tokens.ids(row).begin(), length, ids + start);
     std::iota(positions + start, positions + start + length, std::int64_t{0});
     std::copy_n(row_targets.begin(), length, targets + start);
-    batch.num_counted += length - std::count(row_targets.begin(), row_targets.end(), kNoTarget);
+    batch.num_counted += length - std::count(row_targets.begin(), row_targets.end(), kIgnoredTarget);
     batch.max_seqlen = std::max(batch.max_seqlen, length);
     start += static_cast<std::int32_t>(length);
     *starts++ = start;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
-#include "data/packed_batch.h"
+#include "tessera/packed_batch.h"
 #include "data/text/token_store.h"
 
 namespace tessera {

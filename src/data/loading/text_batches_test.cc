@@ -16,7 +16,7 @@ using Ids = std::vector<std::int32_t>;
 TokenStore numbered_store(int num_rows) {
   TokenStoreBuilder builder;
   for (int row = 0; row < num_rows; ++row) {
-    Ids ids, targets(static_cast<std::size_t>(row) + 1, kNoTarget);
+    Ids ids, targets(static_cast<std::size_t>(row) + 1, kIgnoredTarget);
     for (int i = 0; i <= row; ++i) ids.push_back(100 * row + i);
     for (int i = std::max(0, row - 2); i < row; ++i) targets[static_cast<std::size_t>(i)] = 100 * row + i + 1;
     builder.add(ids, targets, false);

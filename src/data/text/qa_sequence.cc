@@ -23,7 +23,7 @@ void append(Ids& ids, const Ids& more) {
 
 // Each position from `first` on predicts the token after it; the last one predicts nothing.
 Ids following_tokens(const Ids& ids, std::size_t first) {
-  Ids targets(ids.size(), kNoTarget);
+  Ids targets(ids.size(), kIgnoredTarget);
   for (std::size_t i = first; i + 1 < ids.size(); ++i) targets[i] = ids[i + 1];
   return targets;
 }
@@ -165,7 +165,7 @@ QaSequence QaEncoder::encode_separate(const SquadRow& row) const {
   // the prompt, on padding, has no position here.
   const std::int64_t length = std::ssize(sequence.ids), num_labels = std::ssize(answer);
   const std::int64_t first = tokenizer_.padding_side() == PaddingSide::kLeft ? length - num_labels : 0;
-  sequence.targets.assign(sequence.ids.size(), kNoTarget);
+  sequence.targets.assign(sequence.ids.size(), kIgnoredTarget);
   for (std::int64_t j = 0; j < num_labels; ++j) {
     const std::int64_t position = first + j - 1;
     if (position >= 0 && position < length) sequence.targets[static_cast<std::size_t>(position)] = answer[j];

@@ -28,12 +28,9 @@ const std::string& name_of(LabelMode mode);
 // Why a run in this mode deserves a warning; empty if it does not.
 std::string warning_of(LabelMode mode);
 
-// The target of a position that counts for no loss: kIgnoredTarget of data/packed_batch.h.
-inline constexpr std::int32_t kNoTarget = -100;
-
 struct QaSequence {
   std::vector<std::int32_t> ids;
-  std::vector<std::int32_t> targets;  // the next token where it counts, else kNoTarget. As long as ids.
+  std::vector<std::int32_t> targets;  // the next token where it counts, else kIgnoredTarget. As long as ids.
   bool is_truncated = false;
 };
 

@@ -114,7 +114,7 @@ TEST(QaSequence, TruncationNeverCutsTheAnswerInModeAnswer) {
       // The answer and the end token count, each predicted by the position before it.
       Ids counted;
       for (const std::int32_t target : sequence.targets) {
-        if (target != kNoTarget) counted.push_back(target);
+        if (target != kIgnoredTarget) counted.push_back(target);
       }
       EXPECT_EQ(counted, answer);
       const std::string text = tokenizer.decode(sequence.ids);

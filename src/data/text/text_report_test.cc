@@ -38,7 +38,7 @@ TEST(TextReport, CountsWhatIsInTheFile) {
 TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
   TokenStoreBuilder builder;
   for (const std::size_t length : {10, 30, 20, 40, 50}) {
-    builder.add(std::vector<std::int32_t>(length, 1), std::vector<std::int32_t>(length, kNoTarget), length == 50);
+    builder.add(std::vector<std::int32_t>(length, 1), std::vector<std::int32_t>(length, kIgnoredTarget), length == 50);
   }
   const TokenStore tokens = TokenStore::of_bytes(builder.bytes("k", 9));
   const TokenSummary summary = summarise(tokens, 50, 2, 60);

@@ -150,7 +150,7 @@ void TokenStoreBuilder::add(std::span<const std::int32_t> ids, std::span<const s
   offsets_.push_back(std::ssize(ids_));
   ++counts_.num_rows;
   counts_.num_tokens += std::ssize(ids);
-  counts_.num_counted += std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget);
+  counts_.num_counted += std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget);
   counts_.num_truncated += is_truncated ? 1 : 0;
   counts_.longest = std::max<std::int64_t>(counts_.longest, std::ssize(ids));
 }

@@ -14,9 +14,9 @@ using Ids = std::vector<std::int32_t>;
 
 std::string small_store() {
   TokenStoreBuilder builder;
-  builder.add(Ids{5, 6, 7}, Ids{kNoTarget, 7, kNoTarget}, false);
+  builder.add(Ids{5, 6, 7}, Ids{kIgnoredTarget, 7, kIgnoredTarget}, false);
   builder.add(Ids{}, Ids{}, false);
-  builder.add(Ids{8, 9, 10, 11}, Ids{9, 10, 11, kNoTarget}, true);
+  builder.add(Ids{8, 9, 10, 11}, Ids{9, 10, 11, kIgnoredTarget}, true);
   return builder.bytes("a key", 99);
 }
 
@@ -34,10 +34,10 @@ TEST(TokenStore, GivesBackWhatWasPutIn) {
   for (const TokenStore* store : {&*mapped, &in_memory}) {
     ASSERT_EQ(store->size(), 3);
     EXPECT_EQ(as_vector(store->ids(0)), (Ids{5, 6, 7}));
-    EXPECT_EQ(as_vector(store->targets(0)), (Ids{kNoTarget, 7, kNoTarget}));
+    EXPECT_EQ(as_vector(store->targets(0)), (Ids{kIgnoredTarget, 7, kIgnoredTarget}));
     EXPECT_EQ(store->length(1), 0);
     EXPECT_EQ(as_vector(store->ids(2)), (Ids{8, 9, 10, 11}));
-    EXPECT_EQ(as_vector(store->targets(2)), (Ids{9, 10, 11, kNoTarget}));
+    EXPECT_EQ(as_vector(store->targets(2)), (Ids{9, 10, 11, kIgnoredTarget}));
     const TokenCounts& counts = store->counts();
     EXPECT_EQ(counts.num_tokens, 7);
     EXPECT_EQ(counts.num_counted, 4);

@@ -1,4 +1,4 @@
-#include "report/run_record.h"
+#include "report/run_recorder.h"
 
 #include <cmath>
 
@@ -130,8 +130,8 @@ TEST_F(RecordedRun, OfANewerFormatOrBrokenIsRefused) {
     }
     return "accepted";
   };
-  EXPECT_EQ(refusal(R"({"format": 2})"),
-            "run.json: format 2, but this tessera reads up to format 1: use the version that wrote it, or newer");
+  EXPECT_EQ(refusal(R"({"format": 3})"),
+            "run.json: format 3, but this tessera reads up to format 2: use the version that wrote it, or newer");
   EXPECT_EQ(refusal("[1]"), "run.json: not a run's record: expected an object with \"format\"");
   EXPECT_EQ(refusal(R"({"format": 1, "status": 5})"), "run.json: \"status\" has an unexpected type");
   EXPECT_EQ(refusal(R"({"format": 1})"), "run.json: \"status\" is missing");

@@ -1,0 +1,146 @@
+#include "report/run_recorder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/log_json.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+// A long run's file is large: writing it may take at most a twentieth of the time.
+constexpr double kSecondsBetweenWrites = 5;
+constexpr double kShareOfTime = 20;
+constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would hide half the file
+constexpr const char* kHidden = "(set)";
+
+std::string json_escaped(const std::string& text) {
+  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace
+
+bool is_secret_name(const std::string& name) {
+  std::string lower = lower_case(name);
+  std::replace(lower.begin(), lower.end(), '-', '_');
+  // By whole parts: 'tokenizer_name' and 'num_tokens' are not secrets.
+  for (const std::string& part : split(lower, '_')) {
+    for (const char* word : {"key", "token", "password", "passwd", "secret", "credential", "credentials"}) {
+      if (part.ends_with(word)) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : environment) {
+    if (is_secret_name(name) && value.size() >= kShortestSecret) values.push_back(value);
+  }
+  return values;
+}
+
+std::string utc_time(double wall_seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_seconds)));
+}
+
+RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& description,
+                         std::vector<LogRecord> metrics_before)
+    : file_(std::move(file)), secret_values_(description.secret_values) {
+  Json settings = Json::object();
+  for (const RecordedSetting& setting : description.settings) {
+    const bool hidden = is_secret_name(setting.name) && !setting.value.empty();
+    settings[setting.name] = {{"value", hidden ? kHidden : setting.value}, {"origin", setting.origin}};
+  }
+  Json metrics = Json::array();
+  for (const LogRecord& record : metrics_before) metrics.push_back(json_of(record));
+  json_ = {{"format", kRunRecordFormat},
+           {"status", "running"},
+           {"exit_reason", ""},
+           {"started", ""},
+           {"updated", ""},
+           {"settings", std::move(settings)},
+           {"versions", json_of(description.versions)},
+           {"hosts", description.hosts},
+           {"devices", description.devices},
+           {"commit", description.commit},
+           {"command", description.command},
+           {"total_steps", 0},
+           {"checkpoints", Json::array()},
+           {"metrics", std::move(metrics)},
+           {"summary", Json::object()}};
+  // The longest first, so that a secret that holds another is hidden whole.
+  std::sort(secret_values_.begin(), secret_values_.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+}
+
+void RunRecorder::on_train_begin(const RunMoment& at) {
+  json_["started"] = utc_time(at.wall_seconds);
+  json_["total_steps"] = at.total_steps;
+  Json kept = Json::array();
+  for (Json& record : json_["metrics"]) {
+    if (record.value("step", std::int64_t{0}) <= at.step) kept.push_back(std::move(record));
+  }
+  json_["metrics"] = std::move(kept);
+  write(at);
+}
+
+void RunRecorder::on_log(const RunMoment& at, const LogRecord& record) {
+  add(at, record);
+}
+
+void RunRecorder::on_metrics(const RunMoment& at, const LogRecord& record) {
+  add(at, record);
+}
+
+void RunRecorder::on_save(const RunMoment&, const SavedCheckpoint& saved) {
+  Json folders = Json::array();
+  for (const std::filesystem::path& folder : saved.kept) folders.push_back(folder.string());
+  json_["checkpoints"] = std::move(folders);
+}
+
+void RunRecorder::on_summary(const RunMoment&, const LogRecord& record) {
+  for (const auto& [key, value] : record.entries()) json_["summary"][key] = json_of(value);
+}
+
+void RunRecorder::on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {
+  json_["status"] = run_end_name(end);
+  json_["exit_reason"] = reason;
+  write(at);
+}
+
+void RunRecorder::add(const RunMoment& at, const LogRecord& record) {
+  Json entry = {{"step", at.step}, {"time", at.wall_seconds}};
+  for (const auto& [key, value] : record.entries()) entry[key] = json_of(value);
+  json_["metrics"].push_back(std::move(entry));
+  const double pause = std::max(kSecondsBetweenWrites, kShareOfTime * last_duration_);
+  if (steady_seconds() - last_written_ >= pause) write(at);
+}
+
+void RunRecorder::write(const RunMoment& at) {
+  json_["updated"] = utc_time(at.wall_seconds);
+  const double begin = steady_seconds();
+  // Text that is not UTF-8 (a path, a host's message) must not prevent the record from being written.
+  write_file_atomically(file_, without_secrets(json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  last_written_ = steady_seconds();
+  last_duration_ = last_written_ - begin;
+}
+
+std::string RunRecorder::without_secrets(std::string text) const {
+  for (const std::string& secret : secret_values_) {
+    const std::string written = json_escaped(secret);
+    for (std::size_t at = text.find(written); at != std::string::npos; at = text.find(written, at)) {
+      text.replace(at, written.size(), kHidden);
+    }
+  }
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// Writes run.json (run_record.h) while a run goes on: whole and atomically, at the start, during the run (at most every
+// few seconds) and at the end.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "report/run_record.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+struct RunDescription {
+  std::vector<RecordedSetting> settings;
+  LogRecord versions;  // tessera, torch, cuda, nccl, ...
+  std::vector<std::string> hosts, devices, command;
+  std::string commit;
+  // Values that must never appear in the file: keys and tokens, from the environment and elsewhere.
+  std::vector<std::string> secret_values;
+};
+
+// Whether a name suggests a secret value: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
+bool is_secret_name(const std::string& name);
+// Values of such names that are long enough to be told apart from ordinary words.
+std::vector<std::string> secret_values_of(const std::map<std::string, std::string>& environment);
+
+class RunRecorder : public TrainListener {
+ public:
+  // `metrics_before`: of the run that this one resumes; those after this run's first step are left out.
+  RunRecorder(std::filesystem::path file, const RunDescription& description,
+              std::vector<LogRecord> metrics_before = {});
+
+  std::string name() const override { return "run record"; }
+  void on_train_begin(const RunMoment& at) override;
+  void on_log(const RunMoment& at, const LogRecord& record) override;
+  void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
+  void on_summary(const RunMoment& at, const LogRecord& record) override;
+  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
+
+ private:
+  void add(const RunMoment& at, const LogRecord& record);
+  void write(const RunMoment& at);
+  std::string without_secrets(std::string text) const;
+
+  std::filesystem::path file_;
+  std::vector<std::string> secret_values_;
+  Json json_;
+  double last_written_ = 0, last_duration_ = 0;
+};
+
+// "2026-11-15T09:00:00Z"
+std::string utc_time(double wall_seconds);
+
+}  // namespace tessera
