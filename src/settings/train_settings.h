@@ -113,6 +113,7 @@ struct OutputSettings {
 
 struct ReportSettings {
   bool tensorboard = false, wandb = false;
+  bool wall_clock_breakdown = false;  // with each log line
   std::string run_name;
   std::string wandb_name, wandb_mode, wandb_dir, wandb_run_id, wandb_project;
 };
