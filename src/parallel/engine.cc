@@ -175,6 +175,8 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 }
 
 at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
+  at::RecordFunction traced(at::RecordScope::USER_SCOPE);
+  if (traced.isActive()) traced.before(units_[index].name());
   gather(index);
   if (options_.spread.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
   Progress& progress = progress_[index];

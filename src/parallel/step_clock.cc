@@ -52,7 +52,8 @@ StepTimes StepTimes::of(const std::vector<double>& numbers) {
 }
 
 StepClock::Scope::Scope(StepClock& clock, StepPart part, bool is_sealed)
-    : clock_(clock), before_(clock.part_), is_sealed_(is_sealed) {
+    : clock_(clock), before_(clock.part_), is_sealed_(is_sealed), traced_(at::RecordScope::USER_SCOPE) {
+  if (traced_.isActive()) traced_.before(step_part_names()[static_cast<std::size_t>(part)]);
   clock_.switch_to(part);
   if (is_sealed_) ++clock_.num_seals_;
 }

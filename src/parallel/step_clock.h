@@ -14,6 +14,7 @@
 // The thread that runs the step, or autograd's thread while that one waits for it.
 #pragma once
 
+#include <ATen/record_function.h>
 #include <c10/core/Device.h>
 #include <c10/core/Event.h>
 
@@ -60,6 +61,7 @@ class StepClock {
     StepClock& clock_;
     StepPart before_;
     bool is_sealed_;
+    at::RecordFunction traced_;  // seen by a profiler, if one runs
   };
   [[nodiscard]] Scope enter(StepPart part) { return {*this, part, false}; }
   // Parts entered within it count as this one: an evaluation's forward is no part of the step's.

@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/log_json.h"
 #include "core/text.h"
+#include "report/step_trace.h"
 
 namespace tessera {
 
@@ -152,6 +153,22 @@ void RunRecorder::set_ranks(const std::vector<RankRecord>& ranks) {
   Json all = Json::array();
   for (const RankRecord& rank : ranks) all.push_back(json_of_rank(rank));
   json_["ranks"] = std::move(all);
+}
+
+void RunRecorder::set_collectives(const std::vector<FlightTotals>& totals) {
+  Json all = Json::array();
+  for (const FlightTotals& each : totals) {
+    all.push_back({{"operation", each.operation},
+                   {"unit", each.unit},
+                   {"calls", each.calls},
+                   {"bytes", each.bytes},
+                   {"seconds", each.seconds}});
+  }
+  json_["collectives"] = std::move(all);
+}
+
+void RunRecorder::set_traces(int num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) json_["traces"].push_back(trace_path({}, rank).string());
 }
 
 void RunRecorder::add(const RunMoment& at, const LogRecord& record) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/flight_recorder.h"
 #include "core/json.h"
 #include "report/run_record.h"
 #include "train/listener.h"
@@ -48,6 +49,8 @@ class RunRecorder : public TrainListener {
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 
   void set_ranks(const std::vector<RankRecord>& ranks);
+  void set_collectives(const std::vector<FlightTotals>& totals);
+  void set_traces(int num_ranks);  // one per rank, beside the record
 
  private:
   void add(const RunMoment& at, const LogRecord& record);

@@ -19,6 +19,7 @@
 #include "report/end_summary.h"
 #include "report/rank_log.h"
 #include "report/rank_records.h"
+#include "report/step_trace.h"
 #include "report/tensorboard.h"
 #include "report/utilisation_listener.h"
 #include "report/wandb.h"
@@ -122,11 +123,17 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
       world.device().is_cuda() ? fmt::format("gpu.{}", static_cast<int>(world.device().index())) : "cpu";
   listeners.add(std::make_unique<UtilisationListener>(utilisation_, is_first ? &listeners : nullptr, device));
   listeners.add(std::make_unique<RankLog>());
-  if (!is_first) return;
   const fs::path output_dir = run.settings.output.output_dir;
+  const ReportSettings& reports = run.settings.reports;
+  if (reports.first_profiled > 0) {
+    listeners.add(std::make_unique<StepTrace>(trace_path(output_dir, world.rank()), reports.first_profiled,
+                                              reports.last_profiled, world.device(), world.recorder()));
+  }
+  if (!is_first) return;
   auto recorder = std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, devices_, facts),
                                                 history.records);
   recorder_ = recorder.get();
+  if (reports.first_profiled > 0) recorder_->set_traces(world.size());
   listeners.add(std::move(recorder));
   listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv", history.step_in_folder));
   add_reports(run, world, listeners);
@@ -145,7 +152,10 @@ void RunReports::watch(StepClock& clock) {
 LogRecord RunReports::summary() {
   const std::vector<RankRecord> ranks =
       gather_rank_records(world_, clock_ == nullptr ? StepTimes() : clock_->times(), timer_.readings(), devices_);
-  if (recorder_ != nullptr) recorder_->set_ranks(ranks);
+  if (recorder_ != nullptr) {
+    recorder_->set_ranks(ranks);
+    recorder_->set_collectives(world_.recorder().totals());
+  }
   if (summary_ != nullptr) summary_->set_ranks(ranks);
   return utilisation_->summary(world_);
 }

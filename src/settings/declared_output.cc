@@ -109,6 +109,9 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
   schema.boolean("wall_clock_breakdown", &reports.wall_clock_breakdown)
       .group(group)
       .help("with each log line, print where the time since the last one went on rank 0");
+  schema.text("profile_steps", &s.profile_steps)
+      .group(group)
+      .help("trace these steps (20-22) on every rank: trace_rank-N.json.gz in --output_dir, for Perfetto");
   schema.text("run_name", &reports.run_name)
       .environment("EXPERIMENT_NAME")
       .group(group)
