@@ -130,7 +130,8 @@ class PlainLoop : public Trainer {
 
 class EngineLoop : public Trainer {
  public:
-  EngineLoop(World& world, const Work& work, const SpreadOptions& spread)
+  // `is_timed`: with the breakdown of its steps, as `tessera train` has it.
+  EngineLoop(World& world, const Work& work, const SpreadOptions& spread, bool is_timed = false)
       : work_(work), model_(work.config, at::device(at::kMeta)) {
     EngineOptions options;
     options.spread = spread;
@@ -142,6 +143,7 @@ class EngineLoop : public Trainer {
     engine_ = std::make_unique<Engine>(world, model_, model_.units(), options);
     optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, choose_optimizer("adamw"));
     model_.train();
+    if (is_timed) engine_->clock().begin();
   }
 
   double step() override {
@@ -156,6 +158,7 @@ class EngineLoop : public Trainer {
       loss_sum = loss_sum.defined() ? loss_sum + loss.detach() : loss.detach();
     }
     optimizer_->update({.learning_rate = kLearningRate, .divisor = work_.num_counted(), .max_norm = kMaxNorm});
+    engine_->clock().end_step();
     return loss_sum.item<double>() / work_.num_counted();
   }
 
@@ -211,6 +214,14 @@ double ratio_of(Trainer& ours, Trainer& plain, int num_turns, const std::string&
   return median(ratios);
 }
 
+// The cost of timing the parts of each step.
+void breakdown(World& world, const Work& work, const SpreadOptions& spread, int num_turns) {
+  EngineLoop timed(world, work, spread, /*is_timed=*/true), untimed(world, work, spread);
+  mark(fmt::format("time of {}{} with its breakdown, of that without", spread.strategy,
+                   spread.offload_parameters ? " offloaded" : ""),
+       ratio_of(timed, untimed, num_turns, "with breakdown"), false, 1.01);
+}
+
 void overhead(World& world) {
   Work work;
   work.config.vocab_size = 8000;
@@ -226,6 +237,7 @@ void overhead(World& world) {
     EngineLoop ours(world, work, SpreadOptions{.strategy = strategy});
     mark(fmt::format("engine overhead at one rank, {}", strategy), ratio_of(ours, plain, 50, strategy), false, 1.03);
   }
+  breakdown(world, work, SpreadOptions{.strategy = "full_shard"}, 100);
 }
 
 // --- one GPU --------------------------------------------------------------------------------------
@@ -268,6 +280,7 @@ void gpu(World& world) {
     EngineLoop single(world, work, SpreadOptions{.strategy = "single"});
     mark("engine overhead at one rank, single", ratio_of(single, plain, 60, "single"), false, 1.03);
   }
+  breakdown(world, work, SpreadOptions{.strategy = "single"}, 60);
   // The default of `tessera train`: the micro-batches of an update are one pass.
   Work merged = work;
   merged.micro_batches = {training_batch(rows, 1 << 20, work.device)};

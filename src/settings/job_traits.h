@@ -37,7 +37,7 @@ struct JobTraits {
   // Settings of its own, in those groups.
   Declare declare_model = declare_nothing, declare_data = declare_nothing, declare_evaluation = declare_nothing;
   // Whether the settings name data to evaluate on, as far as they can tell, and which setting does, for messages.
-  std::string evaluation_setting;
+  std::string evaluation_setting = {};
   std::function<bool(const TrainSettings&)> has_evaluation_data = [](const TrainSettings&) { return false; };
   // Derives open values from the job's own settings.
   std::function<void(Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>& notes)> resolve =

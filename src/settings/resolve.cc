@@ -189,7 +189,9 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
   }
   if (lacks_data && flow.evaluation != Interval::kNo && !schema.at("eval_strategy").is_set()) {
     flow.evaluation = Interval::kNo;
-    notes.push_back(fmt::format("no {}: there will be no evaluation", job.evaluation_setting));
+    if (!job.evaluation_setting.empty()) {
+      notes.push_back(fmt::format("no {}: there will be no evaluation", job.evaluation_setting));
+    }
   }
   evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;
   flow.eval_steps = s.eval_steps > 0 ? s.eval_steps : flow.logging_steps;

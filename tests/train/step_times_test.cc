@@ -17,9 +17,9 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kNumSteps = 8;
+constexpr std::int64_t kTimedSteps = 8;
 
-void sleep_ms(int ms) {
+void pause_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
@@ -44,7 +44,7 @@ class SlowBackend : public ThreadBackend {
     last_ = std::thread(
         [this, operation = std::move(operation), work = std::move(work), before = std::exchange(last_, {})]() mutable {
           if (before.joinable()) before.join();
-          sleep_ms(delay_ms_);
+          pause_ms(delay_ms_);
           ThreadBackend::submit(std::move(operation), std::move(work));
         });
   }
@@ -58,15 +58,15 @@ class SlowTask : public TrainTask {
  public:
   SlowTask(World& world, const Delays& delays) : world_(world), delays_(delays) {}
   UnitModel& model() override { return model_; }
-  std::int64_t num_rows() const override { return kNumSteps * world_.size(); }
-  std::int64_t num_batches() const override { return kNumSteps; }
+  std::int64_t num_rows() const override { return kTimedSteps * world_.size(); }
+  std::int64_t num_batches() const override { return kTimedSteps; }
   std::int64_t num_eval_rows() const override { return 0; }
   UpdateShape begin_update(const Update&) override { return {1, 12 * world_.size()}; }
   void load() override {
-    if (world_.rank() == delays_.rank) sleep_ms(delays_.load_ms);
+    if (world_.rank() == delays_.rank) pause_ms(delays_.load_ms);
   }
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t, double) override {
-    if (world_.rank() == delays_.rank) sleep_ms(delays_.forward_ms);
+    if (world_.rank() == delays_.rank) pause_ms(delays_.forward_ms);
     const at::Tensor ids = at::arange(12, at::kLong).remainder(SmallModel::kVocabulary);
     return model_.loss(ids, ids, runner);
   }
@@ -157,7 +157,7 @@ TEST(StepTimesOfARun, PartsAddUpToTheStep) {
     double sum = 0;
     for (const PartTime& part : rank.parts) sum += part.mean_ms;
     EXPECT_NEAR(sum, *rank.numbers.number("step_mean_ms"), 0.02 * sum);
-    EXPECT_EQ(rank.numbers.number("steps"), kNumSteps - 1);
+    EXPECT_EQ(rank.numbers.number("steps"), kTimedSteps - 1);
   }
 }
 
