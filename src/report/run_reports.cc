@@ -127,7 +127,7 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
   const ReportSettings& reports = run.settings.reports;
   if (reports.first_profiled > 0) {
     listeners.add(std::make_unique<StepTrace>(trace_path(output_dir, world.rank()), reports.first_profiled,
-                                              reports.last_profiled, world.device(), world.recorder()));
+                                              reports.last_profiled, world));
   }
   if (!is_first) return;
   auto recorder = std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, devices_, facts),

@@ -48,24 +48,23 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
   return output_dir / fmt::format("trace_rank-{}.json.gz", rank);
 }
 
-StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, c10::Device device,
-                     FlightRecorder& recorder)
-    : file_(std::move(file)), first_(first), last_(last), device_(device), recorder_(recorder) {}
+StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world)
+    : file_(std::move(file)), first_(first), last_(last), world_(world) {}
 
 StepTrace::~StepTrace() {
   if (!is_running_) return;
-  recorder_.observe({});
+  world_.recorder().observe({});
   profiler::disableProfiler();
 }
 
 void StepTrace::start_before(std::int64_t step) {
   if (step != first_ || is_running_) return;
   std::set<ActivityType> activities = {ActivityType::CPU};
-  if (device_.is_cuda()) activities.insert(ActivityType::CUDA);
+  if (world_.device().is_cuda()) activities.insert(ActivityType::CUDA);
   const ProfilerConfig config(ProfilerState::KINETO);
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities, {});
-  recorder_.observe([this](const FlightEntry& entry) { add(entry); });
+  world_.recorder().observe([this](const FlightEntry& entry) { add(entry); });
   is_running_ = true;
   step_begin_us_ = now_us();
 }
@@ -94,7 +93,7 @@ void StepTrace::add(const FlightEntry& entry) {
 
 void StepTrace::stop() {
   is_running_ = false;
-  recorder_.observe({});
+  world_.recorder().observe({});
   const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
   const std::filesystem::path raw = file_.string() + ".tmp.json";
   result->save(raw.string());
@@ -107,7 +106,7 @@ void StepTrace::stop() {
 std::string StepTrace::with_spans(const std::string& trace) const {
   const std::string list = "\"traceEvents\": [";
   const std::size_t at = trace.find(list);
-  if (at == std::string::npos) return trace;
+  if (at == std::string::npos || !trace.starts_with('{')) return trace;
   const double base = base_us(trace);
   std::string added;
   std::vector<std::string> lanes;
@@ -125,7 +124,10 @@ std::string StepTrace::with_spans(const std::string& trace) const {
         quoted(span.name), kFirstLane + (lane - lanes.begin()), span.begin_us - base, span.end_us - span.begin_us);
     added += "\n";
   }
-  return trace.substr(0, at + list.size()) + "\n" + added + trace.substr(at + list.size());
+  // By this, analysers tell the ranks' files apart.
+  const std::string head = fmt::format(R"({{"distributedInfo": {{"backend": {}, "rank": {}, "world_size": {}}},)",
+                                       quoted(world_.backend_name()), world_.rank(), world_.size());
+  return head + trace.substr(1, at + list.size() - 1) + "\n" + added + trace.substr(at + list.size());
 }
 
 }  // namespace tessera

@@ -5,8 +5,6 @@
 // collectives that run on a CPU thread.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "comm/flight_recorder.h"
+#include "tessera/world.h"
 #include "train/listener.h"
 
 namespace tessera {
@@ -22,9 +21,8 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
 
 class StepTrace : public TrainListener {
  public:
-  // Steps `first` to `last`. The recorder must outlive it.
-  StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, c10::Device device,
-            FlightRecorder& recorder);
+  // Steps `first` to `last`. The world must outlive it.
+  StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world);
   ~StepTrace() override;
 
   std::string name() const override { return "trace"; }
@@ -45,8 +43,7 @@ class StepTrace : public TrainListener {
 
   std::filesystem::path file_;
   std::int64_t first_, last_;
-  c10::Device device_;
-  FlightRecorder& recorder_;
+  const World& world_;
   bool is_running_ = false;
   double step_begin_us_ = 0;
   std::mutex mutex_;  // collectives end on other threads
