@@ -15,6 +15,7 @@
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
+#include "cli/monitor.h"
 #include "cli/plan.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
@@ -59,6 +60,7 @@ const std::vector<Command>& commands() {
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
       {"generate", "continue a text with a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
+      {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},

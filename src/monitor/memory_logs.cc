@@ -7,6 +7,8 @@
 #include <ctime>
 #include <system_error>
 
+#include "core/host.h"
+
 namespace tessera {
 namespace {
 
@@ -62,6 +64,14 @@ std::string new_memory_job(const fs::path& folder, const Environment& environmen
 std::string job_as_folder_name(std::string job) {
   std::replace(job.begin(), job.end(), '/', '_');
   return job.empty() || job == "." || job == ".." ? "_" : job;
+}
+
+std::string host_in_log_names(const Environment& environment) {
+  for (const char* name : {"SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
+    if (const auto count = environment.find(name)) return *count == "1" ? "" : host_name();
+  }
+  const auto world = environment.find("OMPI_COMM_WORLD_SIZE"), local = environment.find("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return world && local && *world != *local ? host_name() : "";
 }
 
 }  // namespace tessera

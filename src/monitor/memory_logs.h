@@ -29,6 +29,8 @@ MemoryLogs find_memory_logs(const std::filesystem::path& folder, const std::stri
 // SLURM_JOB_ID, else the local time, "20250131-120000", with -2, -3, ... where the folder already has logs of that
 // name.
 std::string new_memory_job(const std::filesystem::path& folder, const Environment& environment);
+// This host's name where Slurm or Open MPI tell of several nodes, for the files' names; else empty.
+std::string host_in_log_names(const Environment& environment);
 // `job` as a folder's name: no slashes, not empty, not . or ..
 std::string job_as_folder_name(std::string job);
 
