@@ -88,10 +88,9 @@ std::unique_ptr<MemorySampler> start_sampler_of_rank(TrainSettings& settings, co
     settings.monitor.job = *job;
     return nullptr;
   }
-  settings.monitor.job = job_of_rank(settings.output.output_dir, self, environment);
   if (self.local_rank.value_or(self.rank) != 0) return nullptr;
   MemorySamplerOptions options = options_of_run(settings, environment);
-  options.job = settings.monitor.job;
+  options.job = settings.monitor.job = job_of_rank(settings.output.output_dir, self, environment);
   if (has_several_nodes(self)) options.host = host_name();
   for (const pid_t starter : starters_of_rank()) options.processes.roots.push_back(starter);
   return start_sampler(options);

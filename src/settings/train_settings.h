@@ -122,7 +122,7 @@ struct ReportSettings {
 struct MonitorSettings {
   bool is_on = false;
   std::chrono::milliseconds period{};
-  std::string job;  // the name of the logs' folders below output_dir; empty until the run starts
+  std::string job;  // the logs' folders below output_dir; on rank 0, once the run has started
 };
 
 struct TrainSettings {
