@@ -58,6 +58,7 @@ libfmt-dev header fmt/core.h
 libgtest-dev header gtest/gtest.h
 libjpeg-dev header jpeglib.h
 libxxhash-dev header xxhash.h
+zlib1g-dev header zlib.h
 END_OF_LIST
       ;;
     comfort) # the commit in results, faster rebuilds, faster links, arbitrary tokenizer expressions

@@ -70,6 +70,10 @@ std::string FlightEntry::signature() const {
   return fmt::format("{} of '{}' ({} bytes, {})", operation, unit, operation == "all_to_all" ? 0 : bytes, detail);
 }
 
+std::string FlightEntry::name() const {
+  return fmt::format("{} of '{}', {} bytes, group {}", operation, unit, bytes, group);
+}
+
 Json FlightEntry::to_json() const {
   return {{"id", id},
           {"sequence", sequence},
@@ -114,6 +118,9 @@ std::uint64_t FlightRecorder::begin(FlightEntry entry) {
     if (finished == entries_.end()) break;
     entries_.erase(finished);
   }
+  FlightTotals& totals = totals_[{entry.operation, entry.unit}];
+  ++totals.calls;
+  totals.bytes += entry.bytes;
   entries_.push_back(std::move(entry));
   return last_id_;
 }
@@ -125,12 +132,24 @@ std::deque<FlightEntry>::iterator FlightRecorder::find(std::uint64_t id) {
 }
 
 void FlightRecorder::finish(std::uint64_t id, const std::string& error) {
-  std::lock_guard lock(mutex_);
-  const auto entry = find(id);
-  if (entry == entries_.end()) return;
-  entry->end = Clock::now();
-  entry->done = true;
-  entry->error = error;
+  std::function<void(const FlightEntry&)> observer;
+  FlightEntry ended;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = find(id);
+    if (entry == entries_.end()) return;
+    entry->end = Clock::now();
+    entry->done = true;
+    entry->error = error;
+    if (!entry->is_polled) {
+      totals_[{entry->operation, entry->unit}].seconds +=
+          std::chrono::duration<double>(entry->end - entry->start).count();
+    }
+    if (!observer_) return;
+    observer = observer_;
+    ended = *entry;
+  }
+  observer(ended);
 }
 
 void FlightRecorder::cancel(std::uint64_t id) {
@@ -138,11 +157,15 @@ void FlightRecorder::cancel(std::uint64_t id) {
   const auto entry = find(id);
   if (entry == entries_.end()) return;
   if (entry->sequence > 0) --sequence_of_group_[entry->group];
+  FlightTotals& totals = totals_[{entry->operation, entry->unit}];
+  --totals.calls;
+  totals.bytes -= entry->bytes;
   entries_.erase(entry);
 }
 
 void FlightRecorder::finish_when(std::uint64_t id, std::function<bool()> is_done) {
   std::lock_guard lock(mutex_);
+  if (const auto entry = find(id); entry != entries_.end()) entry->is_polled = true;
   polled_.emplace_back(id, std::move(is_done));
 }
 
@@ -186,6 +209,20 @@ std::optional<FlightEntry> FlightRecorder::first_failed() const {
 std::vector<FlightEntry> FlightRecorder::entries() const {
   std::lock_guard lock(mutex_);
   return {entries_.begin(), entries_.end()};
+}
+
+std::vector<FlightTotals> FlightRecorder::totals() const {
+  std::lock_guard lock(mutex_);
+  std::vector<FlightTotals> all;
+  for (const auto& [key, totals] : totals_) {
+    if (totals.calls > 0) all.push_back({key.first, key.second, totals.calls, totals.bytes, totals.seconds});
+  }
+  return all;
+}
+
+void FlightRecorder::observe(std::function<void(const FlightEntry&)> observer) {
+  std::lock_guard lock(mutex_);
+  observer_ = std::move(observer);
 }
 
 bool FlightRecorder::is_idle() const {

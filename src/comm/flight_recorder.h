@@ -31,13 +31,22 @@ struct FlightEntry {
   std::int64_t bytes = 0;      // of the larger of input and output
   Clock::time_point start, end;
   bool done = false;
-  std::string error;  // why it failed, if it did
+  std::string error;       // why it failed, if it did
+  bool is_polled = false;  // its end is noticed some time after it
 
   // Equal on all ranks if all called the collective in the same way. (In an all-to-all, ranks may send different
   // amounts.)
   std::string signature() const;
-  Json to_json() const;  // times as ages, since the clocks of hosts differ
+  std::string name() const;  // "all_gather of 'block.3', 40960 bytes, group world"
+  Json to_json() const;      // times as ages, since the clocks of hosts differ
   static FlightEntry from_json(const Json& json);
+};
+
+// All calls of one operation for one unit.
+struct FlightTotals {
+  std::string operation, unit;
+  std::int64_t calls = 0, bytes = 0;
+  double seconds = 0;  // from start to end, overlapping ones added; 0 for NCCL's, whose end is only noticed later
 };
 
 class FlightRecorder {
@@ -57,7 +66,10 @@ class FlightRecorder {
   std::optional<FlightEntry> overdue(Clock::time_point limit) const;
   std::optional<FlightEntry> first_failed() const;
   std::vector<FlightEntry> entries() const;  // oldest first
-  bool is_idle() const;                      // nothing is in progress
+  std::vector<FlightTotals> totals() const;  // since the start of the program
+  // Called with every operation that ends, on the thread that ends it. Empty: none.
+  void observe(std::function<void(const FlightEntry&)> observer);
+  bool is_idle() const;  // nothing is in progress
 
   // The ring as text for the store, and its inverse.
   std::string dump() const;
@@ -70,6 +82,8 @@ class FlightRecorder {
   std::size_t capacity_;
   std::deque<FlightEntry> entries_;
   std::map<std::string, std::uint64_t> sequence_of_group_;
+  std::map<std::pair<std::string, std::string>, FlightTotals> totals_;  // by operation and unit
+  std::function<void(const FlightEntry&)> observer_;
   std::uint64_t last_id_ = 0;
   std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;
 };

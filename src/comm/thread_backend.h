@@ -4,6 +4,7 @@
 // between their buffers; so the only operations in flight are those that still wait for a rank.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 
 #include "comm/host_backend.h"
 #include "comm/ordered_reduce.h"
+#include "tessera/world.h"
 
 namespace tessera {
 
@@ -53,5 +55,11 @@ class ThreadBackend : public HostBackend {
  private:
   std::shared_ptr<ThreadHub> hub_;
 };
+
+using MakeThreadBackend =
+    std::function<c10::intrusive_ptr<ThreadBackend>(int rank, int size, std::shared_ptr<ThreadHub>)>;
+// run_thread_ranks() of world.h with the caller's own backends: a test can make one slow.
+void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThreadBackend& make,
+                      const std::function<void(World&)>& body);
 
 }  // namespace tessera

@@ -36,7 +36,7 @@ class ThreadHubs {
 };
 
 std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& options,
-                                  const std::shared_ptr<ThreadHubs>& hubs,
+                                  const std::shared_ptr<ThreadHubs>& hubs, const MakeThreadBackend& make,
                                   const c10::intrusive_ptr<c10d::Store>& store) {
   auto impl = std::make_unique<World::Impl>();
   std::vector<Guest> roster;
@@ -47,9 +47,8 @@ std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& option
   impl->hosts.assign(static_cast<std::size_t>(size), host_name());
   impl->backend_name = "threads";
   impl->store = store;
-  impl->make_backend = [self = impl.get(), hubs](const std::vector<int>& ranks, const std::string&) {
-    return c10::make_intrusive<ThreadBackend>(self->place_in(ranks), static_cast<int>(ranks.size()),
-                                              hubs->of(ranks, self->nodes_of(ranks)));
+  impl->make_backend = [self = impl.get(), hubs, make](const std::vector<int>& ranks, const std::string&) {
+    return make(self->place_in(ranks), static_cast<int>(ranks.size()), hubs->of(ranks, self->nodes_of(ranks)));
   };
   WatchdogOptions watch;
   watch.rank = rank;
@@ -61,9 +60,18 @@ std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& option
   return std::make_unique<World>(std::move(impl));
 }
 
+c10::intrusive_ptr<ThreadBackend> plain_backend(int rank, int size, std::shared_ptr<ThreadHub> hub) {
+  return c10::make_intrusive<ThreadBackend>(rank, size, std::move(hub));
+}
+
 }  // namespace
 
 void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::function<void(World&)>& body) {
+  run_thread_ranks(num_ranks, options, plain_backend, body);
+}
+
+void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThreadBackend& make,
+                      const std::function<void(World&)>& body) {
   auto hubs = std::make_shared<ThreadHubs>();
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
@@ -73,7 +81,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::fun
     threads.emplace_back([&, rank] {
       std::unique_ptr<World> world;
       try {
-        world = make_world(rank, num_ranks, options, hubs, store);
+        world = make_world(rank, num_ranks, options, hubs, make, store);
         body(*world);
         world->all().barrier("end of the thread world")->wait();
       } catch (const std::exception& error) {
@@ -90,7 +98,8 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::fun
 }
 
 std::unique_ptr<World> make_single_world(const WorldOptions& options) {
-  return make_world(0, 1, options, std::make_shared<ThreadHubs>(), c10::make_intrusive<c10d::HashStore>());
+  return make_world(0, 1, options, std::make_shared<ThreadHubs>(), plain_backend,
+                    c10::make_intrusive<c10d::HashStore>());
 }
 
 }  // namespace tessera

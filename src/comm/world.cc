@@ -132,7 +132,7 @@ const std::string& World::backend_name() const {
 at::Device World::device() const {
   return impl_->device;
 }
-const FlightRecorder& World::recorder() const {
+FlightRecorder& World::recorder() const {
   return *impl_->recorder;
 }
 

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+inline constexpr double kBytesPerMb = 1 << 20;  // as nvidia-smi and psrecord count
+
 // Throw UsageError with the text and the allowed forms if the text is not such a quantity, is negative, or overflows.
 std::int64_t parse_bytes(std::string_view text);
 std::chrono::milliseconds parse_duration(std::string_view text);

@@ -134,21 +134,22 @@ TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   return shape;
 }
 
-at::Tensor ImageTask::on_device(const at::Tensor& loaded) const {
-  const at::Tensor there = loaded.to(options_.device, /*non_blocking=*/true);
-  if (there.scalar_type() != at::kByte) return there.to(options_.compute);
-  return normalise(there, training_.settings().normalization, options_.compute);
+ImageBatch ImageTask::on_device(const ImageBatch& loaded) const {
+  const at::Tensor labels = loaded.labels.to(options_.device, /*non_blocking=*/true);
+  const at::Tensor images = loaded.images.to(options_.device, /*non_blocking=*/true);
+  if (images.scalar_type() != at::kByte) return {images.to(options_.compute), labels};
+  return {normalise(images, training_.settings().normalization, options_.compute), labels};
 }
 
-at::Tensor ImageTask::run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums) {
-  const at::Tensor labels = batch.labels.to(options_.device, /*non_blocking=*/true);
-  return image_loss(*model_, on_device(batch.images), labels, runner, sums);
+void ImageTask::load() {
+  const std::optional<ImageBatch> batch = loader_->next();
+  if (!batch) throw Error("the epoch has no further batch");
+  loaded_ = on_device(*batch);
 }
 
 at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {
-  const std::optional<ImageBatch> batch = loader_->next();
-  if (!batch) throw Error("the epoch has no further batch");
-  return run_batch(*batch, runner, sums_);
+  const std::optional<ImageBatch> batch = std::exchange(loaded_, std::nullopt);
+  return image_loss(*model_, batch->images, batch->labels, runner, sums_);
 }
 
 ImageSums ImageTask::take_training_sums() {
@@ -167,7 +168,8 @@ TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
   at::Tensor sums = no_sums(options_.device);
   for (std::int64_t i = 0; i < num_batches; ++i) {
     if (const std::optional<ImageBatch> batch = loader.next()) {
-      run_batch(*batch, runner, sums);
+      const ImageBatch there = on_device(*batch);
+      image_loss(*model_, there.images, there.labels, runner, sums);
     } else {
       pass_idly(*model_, runner, options_.device);
     }

@@ -52,6 +52,7 @@ class ImageTask : public TrainTask {
   std::int64_t num_eval_rows() const override { return evaluation_ == nullptr ? 0 : evaluation_->size(); }
 
   UpdateShape begin_update(const Update& update) override;
+  void load() override;
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
   // Sums: loss, correct answers, images.
   Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
@@ -67,8 +68,7 @@ class ImageTask : public TrainTask {
   Batches batches_of(std::int64_t epoch) const;
   PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                        std::int64_t begin) const;
-  at::Tensor on_device(const at::Tensor& loaded) const;
-  at::Tensor run_batch(const ImageBatch& batch, UnitRunner& runner, at::Tensor& sums);
+  ImageBatch on_device(const ImageBatch& loaded) const;
 
   std::shared_ptr<ResNet50> model_;
   const ImageDataset& training_;
@@ -79,7 +79,8 @@ class ImageTask : public TrainTask {
   std::int64_t epoch_ = -1;
   Batches batches_;  // this rank's images of the epoch
   std::unique_ptr<PrefetchLoader<ImageBatch>> loader_;
-  at::Tensor sums_;  // [3] double on the device: loss, correct answers, images; read on demand
+  std::optional<ImageBatch> loaded_;  // of the next pass, on the device
+  at::Tensor sums_;                   // [3] double on the device: loss, correct answers, images; read on demand
 };
 
 }  // namespace tessera

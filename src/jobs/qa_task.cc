@@ -108,11 +108,16 @@ TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
   return shape;
 }
 
-at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
+void QaTask::load() {
   std::optional<PackedBatch> batch = loader_->next();
   if (!batch) throw Error("the epoch has no further batch");
+  loaded_ = on_device(std::move(*batch), options_.device);
+}
+
+at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
+  const std::optional<PackedBatch> batch = std::exchange(loaded_, std::nullopt);
   model_->set_dropout_seed(seed);
-  return model_->loss(on_device(std::move(*batch), options_.device), runner, {.gradient_scale = gradient_scale}).sum;
+  return model_->loss(*batch, runner, {.gradient_scale = gradient_scale}).sum;
 }
 
 TrainTask::Totals QaTask::evaluate(UnitRunner& runner,

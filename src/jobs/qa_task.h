@@ -45,6 +45,7 @@ class QaTask : public TrainTask {
   std::int64_t num_eval_rows() const override { return evaluation_ ? evaluation_->num_rows() : 0; }
 
   UpdateShape begin_update(const Update& update) override;
+  void load() override;
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) override;
   Totals evaluate(UnitRunner& runner, const std::function<void(std::int64_t, std::int64_t)>& after_batch) override;
   LogRecord metrics(const std::vector<double>& sums) const override;
@@ -68,6 +69,7 @@ class QaTask : public TrainTask {
   Batches passes_;                             // this rank's rows of the epoch
   std::vector<std::int64_t> counted_of_pass_;  // over all ranks
   std::unique_ptr<PrefetchLoader<PackedBatch>> loader_;
+  std::optional<PackedBatch> loaded_;  // of the next pass
 };
 
 }  // namespace tessera

@@ -11,9 +11,10 @@
 #include "core/output.h"
 #include "jobs/jobs.h"
 #include "jobs/out_of_memory.h"
+#include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
 #include "report/rank_log.h"
-#include "report/run_listeners.h"
+#include "report/run_reports.h"
 #include "state/checkpoints.h"
 #include "train/numerics.h"
 #include "train/stop_signals.h"
@@ -60,16 +61,18 @@ void warn_of_memory(World& world, OpenJob& job) {
 // The training of an open job: listeners, checkpoints, trainer.
 class Training {
  public:
-  Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const std::optional<fs::path>& checkpoint)
+  Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
+           const std::optional<fs::path>& checkpoint)
       : world_(world),
         job_(job),
         state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
         console_(Console::of_process()),
-        utilisation_(add_listeners(run, world, history(checkpoint), console_, listeners_)),
+        reports_(run, world, history(checkpoint), facts_of(world, run, job, steps), console_, listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_),
         trainer_(world, job.task(), job.settings(), job.first_values(), listeners_,
                  [this](Trainer& at) { keeper_.save(at); }) {
-    trainer_.add_summary([this] { return utilisation_->summary(world_); });
+    reports_.watch(trainer_.step().engine().clock());
+    trainer_.add_summary([this] { return reports_.summary(); });
     if (checkpoint) {
       resume(world, trainer_, job.saved_model(), *checkpoint, state_);
       keeper_.adopt(*checkpoint, state_);
@@ -157,7 +160,7 @@ class Training {
   RunState state_;
   Console console_;
   Listeners listeners_;
-  std::shared_ptr<UtilisationMeter> utilisation_;
+  RunReports reports_;
   CheckpointKeeper keeper_;
   Trainer trainer_;
 };
@@ -177,7 +180,7 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   warn_of_memory(world, *job);
   std::string out_of_memory;
   try {
-    return Training(world, run, *job, checkpoint).run();
+    return Training(world, run, *job, steps, checkpoint).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);

@@ -79,6 +79,7 @@ struct Engine::Progress {
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
     : options_(options),
       device_(device_of(model, options)),
+      clock_(device_),
       placement_(placement_in_force(world, options, device_)),
       groups_(groups_of(world, placement_)),
       all_(world.size() > 1 ? &world.all() : nullptr),
@@ -118,6 +119,7 @@ void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>&
                                        .types = options_.types,
                                        .device = device_,
                                        .link = link_.get(),
+                                       .clock = &clock_,
                                        .first_values = options_.first_values,
                                        .sync_from_first = options_.spread.sync_module_states});
 }
@@ -134,7 +136,8 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
   }
 }
 
-Engine::Pass::Pass(Engine& engine) : engine_(engine), num_exceptions_(std::uncaught_exceptions()) {
+Engine::Pass::Pass(Engine& engine)
+    : engine_(engine), timed_(engine.clock_.enter(StepPart::kForward)), num_exceptions_(std::uncaught_exceptions()) {
   // Evaluations see the newest values, except while a graph waits for its backward (which needs the values of its
   // forward) and between micro-steps (which all use one set of values).
   const bool evaluates =
@@ -172,6 +175,8 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 }
 
 at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
+  at::RecordFunction traced(at::RecordScope::USER_SCOPE);
+  if (traced.isActive()) traced.before(units_[index].name());
   gather(index);
   if (options_.spread.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
   Progress& progress = progress_[index];
@@ -215,6 +220,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   if (!has_forward_ && first_error_.empty()) {
     throw Error("backward() needs a forward pass since the last backward(): each graph is used once");
   }
+  const auto timed = clock_.enter(StepPart::kBackward);
   if (last_micro_step_) wait_for_reductions_until(next_turn_);  // of the previous backward
   if (last_micro_step_ && units_.back().has_gradient()) {
     throw Error("backward() before the previous gradient was used: call update() first, or pass last_micro_step=false");
@@ -304,6 +310,11 @@ void Engine::wait_for_reductions_until(std::size_t turn) {
     guarded("reduction", index, [&] { units_[index].wait_reduce(); });
     if (listener_ && last_micro_step_) listener_(index);
   }
+}
+
+void Engine::sync_buffers() {
+  const auto timed = clock_.enter(StepPart::kCommunication);
+  buffers_.take_from_first();
 }
 
 void Engine::release_all() {

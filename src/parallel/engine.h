@@ -24,10 +24,11 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/unit.h"
 #include "parallel/flat_unit.h"
 #include "parallel/module_buffers.h"
+#include "parallel/step_clock.h"
 #include "parallel/unit_error.h"
+#include "tessera/unit.h"
 #include "tessera/world.h"
 
 namespace tessera {
@@ -67,6 +68,7 @@ class Engine : public UnitRunner {
 
    private:
     Engine& engine_;
+    StepClock::Scope timed_;
     int num_exceptions_;  // in flight when the pass began
   };
   [[nodiscard]] Pass forward() { return Pass(*this); }
@@ -85,7 +87,7 @@ class Engine : public UnitRunner {
   void finish_updates();
   // Collective: every rank takes rank 0's batch-norm statistics. The first pass of a step does this by itself; before
   // evaluation and saving the caller must.
-  void sync_buffers() { buffers_.take_from_first(); }
+  void sync_buffers();
 
   // The units in the order of the model's list, the root last.
   std::vector<FlatUnit>& units() { return units_; }
@@ -96,6 +98,7 @@ class Engine : public UnitRunner {
   int rank() const { return rank_; }
   Group* all() const { return all_; }  // every rank; null if there is only one
   at::Device device() const { return device_; }
+  StepClock& clock() { return clock_; }
 
   // Reductions are counted by their turn: last unit to first, then the root.
   std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
@@ -131,6 +134,7 @@ class Engine : public UnitRunner {
 
   EngineOptions options_;
   at::Device device_;
+  StepClock clock_;
   Placement placement_;
   UnitGroups groups_;
   Group* all_;

@@ -14,10 +14,10 @@ std::vector<FlatLayout::Entry> entries_of(const std::vector<UnitParameter>& para
 }  // namespace
 
 FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const Common& common)
-    : context_(std::make_shared<UnitContext>(UnitContext{std::move(name),
-                                                         FlatLayout(entries_of(parameters), common.groups.num_shards()),
-                                                         common.placement.in_shards(common.groups.num_shards()),
-                                                         common.groups, common.types, common.device, common.link})) {
+    : context_(std::make_shared<UnitContext>(
+          UnitContext{std::move(name), FlatLayout(entries_of(parameters), common.groups.num_shards()),
+                      common.placement.in_shards(common.groups.num_shards()), common.groups, common.types,
+                      common.device, common.link, common.clock})) {
   std::vector<at::Tensor> by_slot;
   for (const std::size_t entry : layout().entry_of_slot()) by_slot.push_back(parameters[entry].parameter);
   at::NoGradGuard no_gradients;

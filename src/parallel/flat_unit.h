@@ -34,6 +34,7 @@ class FlatUnit {
     UnitTypes types;
     at::Device device = at::kCPU;    // where units compute
     const HostLink* link = nullptr;  // needed if the row offloads
+    StepClock* clock = nullptr;      // of the engine
     ParameterSource first_values{};  // empty: the parameters' own
     bool sync_from_first = true;     // collective: everyone takes the values of the groups' first rank
   };

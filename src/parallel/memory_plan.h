@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "model/step_memory.h"
-#include "tessera/unit.h"
 #include "parallel/engine.h"
 #include "parallel/flat_layout.h"
 #include "parallel/placement.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "tessera/unit.h"
 #include "parallel/engine.h"
+#include "tessera/unit.h"
 #include "tessera/world.h"
 
 namespace tessera {

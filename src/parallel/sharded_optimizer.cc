@@ -77,6 +77,7 @@ void ShardedOptimizer::update_during_backward(const UpdateArguments& arguments) 
 
 UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   at::NoGradGuard no_gradients;
+  const auto timed = engine_.clock().enter(StepPart::kUpdate);
   engine_.wait_for_gradients();
   const bool was_updated = std::exchange(is_updating_, false);
   engine_.listen_to_gradients({});
@@ -158,6 +159,7 @@ double ShardedOptimizer::gradient_norm() const {
   Group* group = engine_.groups().shard;
   if (group != nullptr && engine_.units().front().is_part()) {
     all = at::empty({group->size(), own.numel()}, own.options());
+    const auto timed = engine_.clock().enter(StepPart::kCommunication);
     group->all_gather(all.view(at::kLong), own.view(at::kLong), "gradient norm")->wait();
   }
   const at::Tensor host = all.cpu();

@@ -8,6 +8,7 @@
 #include "parallel/flat_layout.h"
 #include "parallel/host_link.h"
 #include "parallel/placement.h"
+#include "parallel/step_clock.h"
 #include "tessera/world.h"
 
 namespace tessera {
@@ -36,6 +37,7 @@ struct UnitContext {
   UnitTypes types;
   at::Device device;     // where the unit computes
   const HostLink* link;  // null if nothing is offloaded
+  StepClock* clock;      // what waits is timed by
 
   FlatRange own_shard() const { return layout.shard(groups.shard_rank()); }
   // What this rank's optimizer updates: its shard, or everything.

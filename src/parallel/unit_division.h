@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/unit.h"
 #include "parallel/flat_unit.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

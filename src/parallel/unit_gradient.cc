@@ -117,7 +117,10 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
     // The same sums as in every row, each computed on its own rank, then gathered. A group keeps the order of its
     // collectives; one that goes through host memory puts the sums onto the device only when it is waited for.
     const WorkHandle sums = groups.shard->reduce_scatter(own, whole, ReduceOp::SUM, context_->name);
-    if (!whole.is_cpu() && c10::dynamic_intrusive_pointer_cast<HostWork>(sums)) sums->wait();
+    if (!whole.is_cpu() && c10::dynamic_intrusive_pointer_cast<HostWork>(sums)) {
+      const auto timed = context_->clock->enter(StepPart::kCommunication);
+      sums->wait();
+    }
     reduce_ = groups.shard->all_gather(whole, own, context_->name);
   }
 }
@@ -140,13 +143,19 @@ bool UnitGradient::own_is_finite() const {
 
 void UnitGradient::continue_reduce() {
   if (!std::exchange(across_nodes_is_due_, false)) return;
-  if (reduce_) reduce_->wait();
+  if (reduce_) {
+    const auto timed = context_->clock->enter(StepPart::kCommunication);
+    reduce_->wait();
+  }
   reduce_ = context_->groups.replicas->all_reduce(incoming_, ReduceOp::SUM, context_->name);
 }
 
 void UnitGradient::wait_reduce() {
   continue_reduce();
-  if (reduce_) std::exchange(reduce_, nullptr)->wait();
+  if (reduce_) {
+    const auto timed = context_->clock->enter(StepPart::kCommunication);
+    std::exchange(reduce_, nullptr)->wait();
+  }
   if (incoming_.defined()) store();
 }
 

@@ -115,7 +115,7 @@ void UnitValues::begin_gather() {
   }
   // An upload that publish_update began does not wait for later work on the current stream, so a gather ordered only
   // after that upload would start too early.
-  std::exchange(upload_, {}).order_after();
+  order_after_upload(std::exchange(upload_, {}));
   upload();
   const at::Tensor own =
       row.parameters.is_split() && !row.parameters.is_on_host() ? shard_ : part_of(whole_, context_->own_shard());
@@ -138,9 +138,12 @@ void UnitValues::upload() {
 
 void UnitValues::wait_gather() {
   begin_gather();
-  if (gather_) std::exchange(gather_, nullptr)->wait();
+  if (gather_) {
+    const auto timed = context_->clock->enter(StepPart::kCommunication);
+    std::exchange(gather_, nullptr)->wait();
+  }
   uploaded_ = std::exchange(upload_, {});
-  uploaded_.order_after();
+  order_after_upload(uploaded_);
   state_ = State::kWhole;
 }
 
@@ -220,8 +223,19 @@ void UnitValues::replace(const at::Tensor& values) {
 }
 
 void UnitValues::wait_for_update() {
-  std::exchange(download_, {}).wait();
-  if (pending_.valid()) std::exchange(pending_, {}).get();
+  if (download_.is_pending()) {
+    const auto timed = context_->clock->enter(StepPart::kTransfer);
+    std::exchange(download_, {}).wait();
+  }
+  if (!pending_.valid()) return;
+  const auto timed = context_->clock->enter(StepPart::kUpdate);
+  std::exchange(pending_, {}).get();
+}
+
+void UnitValues::order_after_upload(const Transfer& upload) {
+  if (!upload.is_pending()) return;
+  const auto timed = context_->clock->enter(StepPart::kTransfer);
+  upload.order_after();
 }
 
 }  // namespace tessera

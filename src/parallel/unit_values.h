@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "tessera/unit.h"
 #include "parallel/unit_context.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 
@@ -56,6 +56,7 @@ class UnitValues {
     return context_->placement.optimizer.is_on_host() && !context_->placement.parameters.is_on_host();
   }
   void upload();
+  void order_after_upload(const Transfer& upload);
 
   std::shared_ptr<const UnitContext> context_;
   std::vector<at::Tensor> parameters_;

@@ -22,7 +22,7 @@ std::size_t name_width(const PlanReport& report) {
   return width + 2;
 }
 
-std::string plural(std::int64_t number, const char* what) {
+std::string plural(std::int64_t number, const std::string& what) {
   return fmt::format("{} {}{}", grouped(number), what, number == 1 ? "" : "s");
 }
 

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log_json.h"
 #include "core/text.h"
+#include "report/step_trace.h"
 
 namespace tessera {
 
@@ -23,6 +25,31 @@ constexpr const char* kHidden = "(set)";
 std::string json_escaped(const std::string& text) {
   const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);
+}
+
+// To a hundredth, and null where there was no reading.
+Json json_of_series(const std::vector<double>& values) {
+  Json series = Json::array();
+  for (const double value : values) series.push_back(std::isnan(value) ? Json() : Json(std::round(100 * value) / 100));
+  return series;
+}
+
+Json json_of_rank(const RankRecord& rank) {
+  Json parts = Json::array();
+  for (const PartTime& part : rank.parts) {
+    parts.push_back({{"name", part.name}, {"mean_ms", part.mean_ms}, {"std_ms", part.std_ms}});
+  }
+  return {{"rank", rank.rank},
+          {"host", rank.host},
+          {"device", rank.device},
+          {"numbers", json_of(rank.numbers)},
+          {"parts", std::move(parts)},
+          {"series",
+           {{"period_seconds", rank.series.period_seconds},
+            {"allocated_MB", json_of_series(rank.series.allocated_MB)},
+            {"reserved_MB", json_of_series(rank.series.reserved_MB)},
+            {"used_MB", json_of_series(rank.series.used_MB)},
+            {"busy_percent", json_of_series(rank.series.busy_percent)}}}};
 }
 
 }  // namespace
@@ -67,6 +94,7 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
            {"started", ""},
            {"updated", ""},
            {"settings", std::move(settings)},
+           {"facts", json_of(description.facts.facts)},
            {"versions", json_of(description.versions)},
            {"hosts", description.hosts},
            {"devices", description.devices},
@@ -75,7 +103,12 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
            {"total_steps", 0},
            {"checkpoints", Json::array()},
            {"metrics", std::move(metrics)},
-           {"summary", Json::object()}};
+           {"summary", Json::object()},
+           {"planned_memory", json_of(description.facts.planned_memory)},
+           {"ranks", Json::array()},
+           {"collectives", Json::array()},
+           {"memory_logs", {{"gpu", Json::array()}, {"cpu", Json::array()}}},
+           {"traces", Json::array()}};
   // The longest first, so that a secret that holds another is hidden whole.
   std::sort(secret_values_.begin(), secret_values_.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
@@ -114,6 +147,28 @@ void RunRecorder::on_train_end(const RunMoment& at, RunEnd end, const std::strin
   json_["status"] = run_end_name(end);
   json_["exit_reason"] = reason;
   write(at);
+}
+
+void RunRecorder::set_ranks(const std::vector<RankRecord>& ranks) {
+  Json all = Json::array();
+  for (const RankRecord& rank : ranks) all.push_back(json_of_rank(rank));
+  json_["ranks"] = std::move(all);
+}
+
+void RunRecorder::set_collectives(const std::vector<FlightTotals>& totals) {
+  Json all = Json::array();
+  for (const FlightTotals& each : totals) {
+    all.push_back({{"operation", each.operation},
+                   {"unit", each.unit},
+                   {"calls", each.calls},
+                   {"bytes", each.bytes},
+                   {"seconds", each.seconds}});
+  }
+  json_["collectives"] = std::move(all);
+}
+
+void RunRecorder::set_traces(int num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) json_["traces"].push_back(trace_path({}, rank).string());
 }
 
 void RunRecorder::add(const RunMoment& at, const LogRecord& record) {

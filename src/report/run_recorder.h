@@ -7,17 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "comm/flight_recorder.h"
 #include "core/json.h"
 #include "report/run_record.h"
 #include "train/listener.h"
 
 namespace tessera {
 
+// What the job knows of the run before it starts (RunRecord::facts, RunRecord::planned_memory).
+struct RunFacts {
+  LogRecord facts, planned_memory;
+};
+
 struct RunDescription {
   std::vector<RecordedSetting> settings;
   LogRecord versions;  // tessera, torch, cuda, nccl, ...
   std::vector<std::string> hosts, devices, command;
   std::string commit;
+  RunFacts facts;
   // Values that must never appear in the file: keys and tokens, from the environment and elsewhere.
   std::vector<std::string> secret_values;
 };
@@ -40,6 +47,10 @@ class RunRecorder : public TrainListener {
   void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
+
+  void set_ranks(const std::vector<RankRecord>& ranks);
+  void set_collectives(const std::vector<FlightTotals>& totals);
+  void set_traces(int num_ranks);  // one per rank, beside the record
 
  private:
   void add(const RunMoment& at, const LogRecord& record);

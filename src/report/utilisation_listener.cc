@@ -1,12 +1,8 @@
 #include "report/utilisation_listener.h"
 
+#include "core/quantity.h"
+
 namespace tessera {
-namespace {
-
-constexpr double kBytesPerMb = 1 << 20;
-
-}  // namespace
-
 // Under the names that W&B's own agent uses for such readings.
 void UtilisationListener::on_log(const RunMoment& at, const LogRecord&) {
   const std::optional<Usage>& usage = meter_->last();

@@ -188,6 +188,10 @@ void check_total_steps(const TrainSettings& settings, std::int64_t num_steps) {
     refuse(fmt::format("warmup_steps {}: the run has only {} steps; give fewer, or --warmup_ratio",
                        schedule.warmup_steps, num_steps));
   }
+  if (settings.reports.last_profiled > num_steps) {
+    refuse(fmt::format("profile_steps {}-{}: the run has only {} steps", settings.reports.first_profiled,
+                       settings.reports.last_profiled, num_steps));
+  }
   if (schedule.total_steps > 0 && schedule.total_steps != num_steps) {
     refuse(fmt::format("total_num_steps {}: the run has {} steps; write \"auto\"", schedule.total_steps, num_steps));
   }

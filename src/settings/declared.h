@@ -18,7 +18,7 @@ struct DeclaredSettings {
 
   // Other programs' files and words.
   std::string deepspeed, fsdp, fsdp_config, env_file;
-  std::string wrap_classes, lr_scheduler_kwargs, report_to, resume;
+  std::string wrap_classes, lr_scheduler_kwargs, report_to, resume, profile_steps;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
   bool greater_is_better = false;
   double loss_scale = 0, eval_steps = 0;

@@ -116,6 +116,12 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
       .list()
       .group(group)
       .help("tensorboard, wandb (offline), both separated by a comma, all, or none");
+  schema.boolean("wall_clock_breakdown", &reports.wall_clock_breakdown)
+      .group(group)
+      .help("with each log line, print where the time since the last one went on rank 0");
+  schema.text("profile_steps", &s.profile_steps)
+      .group(group)
+      .help("trace these steps (20-22) on every rank: trace_rank-N.json.gz in --output_dir, for Perfetto");
   schema.text("run_name", &reports.run_name)
       .environment("EXPERIMENT_NAME")
       .group(group)

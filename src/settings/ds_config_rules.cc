@@ -31,7 +31,7 @@ const Rules kOutermost = {
     {"", "activation_checkpointing", F::kSection, T::kReader},
     {"", "data_types", F::kSection, T::kReader},
     {"", "steps_per_print", F::kNumber, T::kNoEffect, "--logging_steps sets when a line is printed"},
-    {"", "wall_clock_breakdown", F::kBool, T::kNoEffect, "the run's record has the times"},
+    {"", "wall_clock_breakdown", F::kBool, T::kSetting, "wall_clock_breakdown"},
     {"", "memory_breakdown", F::kBool, T::kNoEffect, "the memory plan and the summary show it"},
     {"", "dump_state", F::kBool, T::kNoEffect, "--print_config shows the settings"},
     {"", "zero_allow_untested_optimizer", F::kBool, T::kNoEffect, "every optimizer works with every strategy"},

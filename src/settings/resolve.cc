@@ -204,8 +204,23 @@ void resolve_output(DeclaredSettings& s) {
   output.resume_from_checkpoint = latest ? "" : s.resume;
 }
 
+// "20-22" or "20".
+void resolve_profile(const Schema& schema, DeclaredSettings& s) {
+  constexpr std::int64_t kMostSteps = 50;  // a trace of more opens in no viewer
+  if (s.profile_steps.empty()) return;
+  const std::vector<std::string> ends = split(s.profile_steps, '-');
+  const auto first = parse_integer(ends.front()), last = parse_integer(ends.back());
+  if (ends.size() > 2 || !first || !last || *first < 1 || *last < *first || *last - *first >= kMostSteps) {
+    throw UsageError(fmt::format("{}: expected a step or a range of at most {} steps, such as 20-22",
+                                 shown(schema, "profile_steps"), kMostSteps));
+  }
+  s.train.reports.first_profiled = *first;
+  s.train.reports.last_profiled = *last;
+}
+
 void resolve_reports(const Schema& schema, DeclaredSettings& s) {
   ReportSettings& reports = s.train.reports;
+  resolve_profile(schema, s);
   for (const std::string& part : split(s.report_to, ',')) {
     const std::string word = lower_case(trim(part));
     if (word == "tensorboard" || word == "all") reports.tensorboard = true;

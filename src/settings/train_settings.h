@@ -114,6 +114,8 @@ struct OutputSettings {
 
 struct ReportSettings {
   bool tensorboard = false, wandb = false;
+  bool wall_clock_breakdown = false;                   // with each log line
+  std::int64_t first_profiled = 0, last_profiled = 0;  // steps, counted from 1; 0: none
   std::string run_name;
   std::string wandb_name, wandb_mode, wandb_dir, wandb_run_id, wandb_project;
 };

@@ -34,6 +34,7 @@ class StepPlan {
   // Throws UsageError for an empty data set and for numbers that do not make a run.
   explicit StepPlan(const StepPlanOptions& options);
 
+  std::int64_t updates_per_epoch() const { return updates_per_epoch_; }  // including the short group
   std::int64_t total_steps() const { return total_steps_; }
   // What transformers announces as 'Num Epochs'. The last one may end early, or never start.
   std::int64_t num_epochs() const { return num_epochs_; }

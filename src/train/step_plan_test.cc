@@ -51,6 +51,7 @@ TEST(StepPlan, CountingTheShortGroupEqualsLaterTrainers) {
 TEST(StepPlan, FiveHundredRowsAtFourByFourAreNinetyThreeSteps) {
   const StepPlan plan({.num_batches = 125, .accumulation = 4, .num_train_epochs = 3});
   EXPECT_EQ(plan.total_steps(), 93);
+  EXPECT_EQ(plan.updates_per_epoch(), 32);
   EXPECT_DOUBLE_EQ(plan.update(93).epoch_after, 2.928);
   EXPECT_TRUE(plan.update(93).ends_run);
   EXPECT_FALSE(plan.update(93).ends_epoch);

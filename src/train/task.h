@@ -1,7 +1,7 @@
 // What a job provides to the training loop: a model, its data, and its metrics.
 //
-// The loop (trainer.h) calls begin_update, then loss_sum for each pass of the update; evaluate between updates. All
-// ranks make the same calls; each has its own part of the data.
+// The loop (trainer.h) calls begin_update, then load and loss_sum for each pass of the update; evaluate between
+// updates. All ranks make the same calls; each has its own part of the data.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,7 +31,9 @@ class TrainTask {
   };
   // Any update of the plan; cheapest in order.
   virtual UpdateShape begin_update(const Update& update) = 0;
-  // The next pass: the loss summed over this rank's counted targets, with gradient. `seed` is the pass's dropout seed;
+  // Gets the next pass's data onto the device. Waits for it.
+  virtual void load() = 0;
+  // That pass: the loss summed over this rank's counted targets, with gradient. `seed` is the pass's dropout seed;
   // `gradient_scale` is the factor that backward will apply.
   virtual at::Tensor loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) = 0;
 

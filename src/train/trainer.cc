@@ -140,22 +140,32 @@ RunEnd Trainer::run() {
   speed_.resume_at(state_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
   if (own_signal_) stop_vote_.emplace(world_);
+  StepClock& clock = step_.engine().clock();
+  clock.begin();
   while (state_.step < plan_.total_steps() && !should_stop_) {
     const Update update = plan_.update(state_.step + 1);
     phase_ = fmt::format("step {}", update.step);
     run_update(update);
     state_.step = update.step;
     state_.epoch = update.epoch_after;
-    listeners_.on_step_end(now());
-    act(flow_.after_step(state_.step));
-    if (update.ends_epoch || update.ends_run || should_stop_) {
-      act(flow_.after_epoch(state_.step, state_.epoch));
-      if (after_epoch_) after_epoch_(update);
-    }
-    if (must_stop()) break;
+    const bool ends = between_updates(update);
+    clock.end_step();
+    if (ends) break;
   }
   stop_vote_.reset();
   return finish(begin);
+}
+
+// Logs, evaluations, checkpoints. Returns whether a signal asks to stop.
+bool Trainer::between_updates(const Update& update) {
+  const auto timed = step_.engine().clock().enter_sealed(StepPart::kOther);
+  listeners_.on_step_end(now());
+  act(flow_.after_step(state_.step));
+  if (update.ends_epoch || update.ends_run || should_stop_) {
+    act(flow_.after_epoch(state_.step, state_.epoch));
+    if (after_epoch_) after_epoch_(update);
+  }
+  return must_stop();
 }
 
 RunEnd Trainer::finish(double begin) {
@@ -198,7 +208,12 @@ std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
 }
 
 void Trainer::run_update(const Update& update) {
-  const TrainTask::UpdateShape shape = task_.begin_update(update);
+  StepClock& clock = step_.engine().clock();
+  TrainTask::UpdateShape shape;
+  {
+    const auto timed = clock.enter(StepPart::kData);
+    shape = task_.begin_update(update);
+  }
   if (shape.num_counted == 0) {
     throw UsageError(fmt::format("step {}: none of its tokens counts for the loss: check --label_mode and --max_length",
                                  update.step));
@@ -209,6 +224,10 @@ void Trainer::run_update(const Update& update) {
       .learning_rate = rate, .max_norm = settings_.optimizer.max_grad_norm, .may_skip = !settings_.loop.stop_on_nan};
   at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(world_.device()));
   for (std::int64_t pass_number = 0; pass_number < shape.num_passes; ++pass_number) {
+    {
+      const auto timed = clock.enter(StepPart::kData);
+      task_.load();
+    }
     at::Tensor loss;
     {
       const auto pass = step_.forward();

@@ -76,6 +76,7 @@ class Trainer {
 
  private:
   void run_update(const Update& update);
+  bool between_updates(const Update& update);
   RunEnd finish(double begin);  // what follows the last update
   StepOutcome finish_update(const StepArguments& arguments, const Update& update);
   bool has_fixed_scale() const;

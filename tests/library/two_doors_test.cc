@@ -79,6 +79,7 @@ class DoorTask : public TrainTask {
     micro_step_ = 0;
     return {kNumMicroSteps, kRows * kNumMicroSteps * world_.size()};
   }
+  void load() override {}
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t, double) override {
     const DoorBatch batch = door_batch(step_, micro_step_++, world_.rank(), type_);
     return model_.loss_sum(batch.x, batch.y, runner);

@@ -1,4 +1,4 @@
-#include "report/run_listeners.h"
+#include "report/run_reports.h"
 
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -13,10 +13,13 @@
 #include "core/clock.h"
 #include "core/version.h"
 #include "monitor/host_info.h"
+#include "report/breakdown_printer.h"
 #include "report/console_listeners.h"
 #include "report/csv_history.h"
+#include "report/end_summary.h"
 #include "report/rank_log.h"
-#include "report/run_recorder.h"
+#include "report/rank_records.h"
+#include "report/step_trace.h"
 #include "report/tensorboard.h"
 #include "report/utilisation_listener.h"
 #include "report/wandb.h"
@@ -68,15 +71,17 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& words, 
   return shown;
 }
 
-RunDescription description_of(const LoadedTrainSettings& run, const World& world, std::vector<std::string> devices) {
+RunDescription description_of(const LoadedTrainSettings& run, const World& world,
+                              const std::vector<std::string>& devices, const RunFacts& facts) {
   RunDescription description;
+  description.facts = facts;
   for (const Setting* setting : run.schema->shown()) {
     description.settings.push_back({setting->name(), setting->shown_text(), setting->origin()});
   }
   description.versions = versions_of(world);
   description.commit = run.request.commit;
   description.hosts = world.hosts();
-  description.devices = std::move(devices);
+  description.devices = devices;
   description.command = without_secrets(run.request.arguments, *run.schema);
   description.command.insert(description.command.begin(), {"tessera", "train"});
   description.secret_values = secret_values_of(run.request.environment.all());
@@ -104,24 +109,55 @@ void add_reports(const LoadedTrainSettings& run, const World& world, Listeners& 
 
 }  // namespace
 
-std::shared_ptr<UtilisationMeter> add_listeners(const LoadedTrainSettings& run, World& world, const RunHistory& history,
-                                                Console& console, Listeners& listeners) {
+RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHistory& history, const RunFacts& facts,
+                       Console& console, Listeners& listeners)
+    : world_(world),
+      utilisation_(std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda())),
+      devices_(gather_texts(world, device_name(world))),
+      timer_(usage_reader(world)),
+      shows_breakdown_(run.settings.reports.wall_clock_breakdown),
+      console_(console),
+      listeners_(listeners) {
   const bool is_first = world.rank() == 0;
-  const auto utilisation = std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda());
   const std::string device =
       world.device().is_cuda() ? fmt::format("gpu.{}", static_cast<int>(world.device().index())) : "cpu";
-  listeners.add(std::make_unique<UtilisationListener>(utilisation, is_first ? &listeners : nullptr, device));
+  listeners.add(std::make_unique<UtilisationListener>(utilisation_, is_first ? &listeners : nullptr, device));
   listeners.add(std::make_unique<RankLog>());
-  std::vector<std::string> devices = gather_texts(world, device_name(world));
-  if (!is_first) return utilisation;
   const fs::path output_dir = run.settings.output.output_dir;
-  listeners.add(std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, std::move(devices)),
-                                              history.records));
+  const ReportSettings& reports = run.settings.reports;
+  if (reports.first_profiled > 0) {
+    listeners.add(std::make_unique<StepTrace>(trace_path(output_dir, world.rank()), reports.first_profiled,
+                                              reports.last_profiled, world.device(), world.recorder()));
+  }
+  if (!is_first) return;
+  auto recorder = std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, devices_, facts),
+                                                history.records);
+  recorder_ = recorder.get();
+  if (reports.first_profiled > 0) recorder_->set_traces(world.size());
+  listeners.add(std::move(recorder));
   listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv", history.step_in_folder));
   add_reports(run, world, listeners);
   if (run.settings.output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
   listeners.add(std::make_unique<LogLinePrinter>(console));
-  return utilisation;
+  auto summary = std::make_unique<EndSummary>(console, facts);
+  summary_ = summary.get();
+  listeners.add(std::move(summary));
+}
+
+void RunReports::watch(StepClock& clock) {
+  clock_ = &clock;
+  if (shows_breakdown_ && world_.rank() == 0) listeners_.add(std::make_unique<BreakdownPrinter>(console_, clock));
+}
+
+LogRecord RunReports::summary() {
+  const std::vector<RankRecord> ranks =
+      gather_rank_records(world_, clock_ == nullptr ? StepTimes() : clock_->times(), timer_.readings(), devices_);
+  if (recorder_ != nullptr) {
+    recorder_->set_ranks(ranks);
+    recorder_->set_collectives(world_.recorder().totals());
+  }
+  if (summary_ != nullptr) summary_->set_ranks(ranks);
+  return utilisation_->summary(world_);
 }
 
 }  // namespace tessera

@@ -1,0 +1,81 @@
+#include "jobs/run_facts.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "core/log.h"
+#include "jobs/run_plan.h"
+
+namespace tessera {
+namespace {
+
+const char* precision_of(NumberType type) {
+  return type == NumberType::kFloat16 ? "fp16" : type == NumberType::kBFloat16 ? "bf16" : "fp32";
+}
+
+int ranks_per_node(const World& world) {
+  const std::vector<int>& nodes = world.node_of_rank();
+  return static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
+}
+
+std::int64_t num_parameters(const torch::nn::Module& model) {
+  std::int64_t numel = 0;
+  for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();
+  return numel;
+}
+
+// Those of a step at its peak, on one rank.
+LogRecord planned_memory_of(OpenJob& job) {
+  if (!has_planned_units(job.task().model(), job.settings().wrap)) return {};
+  try {
+    const PlanReport report = job.memory_plan();
+    if (report.rows.empty()) return {};
+    const MemoryPlan& plan = report.rows.front().plan;
+    return {{"parameters", plan.peak.parameters},   {"gradients", plan.peak.gradients},
+            {"optimizer", plan.peak.optimizer},     {"in_flight", plan.peak.in_flight},
+            {"activations", plan.peak.activations}, {"total", plan.peak.total()},
+            {"host_total", plan.host.total()}};
+  } catch (const std::exception& error) {
+    log_debug("no memory plan: {}", error.what());  // if something is wrong, the run itself reports it
+    return {};
+  }
+}
+
+}  // namespace
+
+RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps) {
+  const TrainSettings& settings = job.settings();
+  const LoopSettings& loop = settings.loop;
+  const Environment& environment = run.request.environment;
+  RunFacts made;
+  LogRecord& facts = made.facts;
+  facts.set("job", settings.job);
+  const auto set_from = [&](const char* fact, const char* variable) {
+    if (const auto value = environment.find(variable)) facts.set(fact, *value);
+  };
+  set_from("experiment", "TESSERA_EXPERIMENT");
+  set_from("job_id", "SLURM_JOB_ID");
+  facts.set("device", std::string(world.device().is_cuda() ? "cuda" : "cpu"));
+  facts.set("nodes", std::int64_t{world.num_nodes()});
+  facts.set("ranks", std::int64_t{world.size()});
+  facts.set("ranks_per_node", std::int64_t{ranks_per_node(world)});
+  facts.set("strategy", settings.spread.strategy);
+  facts.set("offload_optimizer", settings.spread.offload_optimizer);
+  facts.set("offload_param", settings.spread.offload_parameters);
+  facts.set("pin_memory", settings.spread.pin_memory);
+  facts.set("merge_accumulation", loop.merge_accumulation == MergeAccumulation::kOn);
+  facts.set("precision", std::string(precision_of(settings.precision.compute)));
+  if (!settings.data.label_mode.empty()) facts.set("label_mode", settings.data.label_mode);
+  facts.set("num_parameters", num_parameters(job.task().model()));
+  facts.set("num_units", std::int64_t{std::ssize(job.task().model().units())});
+  facts.set("train_rows", job.task().num_rows());
+  facts.set("eval_rows", job.task().num_eval_rows());
+  facts.set("batch_size", loop.batch_size);
+  facts.set("accumulation", loop.accumulation);
+  facts.set("global_batch", loop.batch_size * loop.accumulation * world.size());
+  facts.set("updates_per_epoch", steps.updates_per_epoch());
+  made.planned_memory = planned_memory_of(job);
+  return made;
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// DeepSpeed's wall_clock_breakdown: with each log line, where the time since the last one went on rank 0.
+#pragma once
+
+#include <string>
+
+#include "parallel/step_clock.h"
+#include "report/console.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+class BreakdownPrinter : public TrainListener {
+ public:
+  // Both must outlive it.
+  BreakdownPrinter(Console& console, StepClock& clock) : console_(console), clock_(clock) {}
+
+  std::string name() const override { return "wall clock breakdown"; }
+  void on_log(const RunMoment& at, const LogRecord& record) override;
+
+ private:
+  Console& console_;
+  StepClock& clock_;
+};
+
+// "time (ms) | data wait: 0.12 | forward: 10.50 | ..."
+std::string breakdown_line(const PartSeconds& parts);
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// Everything that reports a run of `tessera train`: the listeners, and what every rank measures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/usage_timer.h"
+#include "monitor/utilisation.h"
+#include "parallel/step_clock.h"
+#include "report/console.h"
+#include "report/run_recorder.h"
+#include "settings/load.h"
+#include "tessera/world.h"
+#include "train/listener.h"
+
+namespace tessera {
+
+// The history of the run that this one resumes.
+struct RunHistory {
+  std::vector<LogRecord> records;
+  std::optional<std::int64_t> step_in_folder;  // if this run continues that run's files
+};
+
+class RunReports {
+ public:
+  // Adds the listeners: rank 0 writes all reports; every rank writes its log and measures the use of its device.
+  // World, console and listeners must outlive this. Collective.
+  RunReports(const LoadedTrainSettings& run, World& world, const RunHistory& history, const RunFacts& facts,
+             Console& console, Listeners& listeners);
+
+  // Step times come from this clock, which must outlive this.
+  void watch(StepClock& clock);
+  // The utilisation of the whole run. Also hands every rank's measurements to run.json and to the summary that the
+  // console shows at the end. Collective.
+  LogRecord summary();
+
+ private:
+  World& world_;
+  std::shared_ptr<UtilisationMeter> utilisation_;
+  std::vector<std::string> devices_;  // by rank
+  UsageTimer timer_;
+  StepClock* clock_ = nullptr;
+  bool shows_breakdown_ = false;
+  Console& console_;
+  Listeners& listeners_;
+  RunRecorder* recorder_ = nullptr;      // rank 0's; the listeners own it
+  class EndSummary* summary_ = nullptr;  // likewise
+};
+
+}  // namespace tessera

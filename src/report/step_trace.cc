@@ -1,0 +1,131 @@
+#include "report/step_trace.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "core/file.h"
+#include "core/gzip.h"
+#include "core/json.h"
+#include "core/log.h"
+
+namespace tessera {
+namespace {
+
+namespace profiler = torch::autograd::profiler;
+using torch::profiler::impl::ActivityType;
+using torch::profiler::impl::ProfilerConfig;
+using torch::profiler::impl::ProfilerState;
+
+constexpr int kFirstLane = 1'000'000;  // thread numbers that no thread has
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+double us_of(Clock::time_point time) {
+  return now_us() - std::chrono::duration<double, std::micro>(Clock::now() - time).count();
+}
+
+// Kineto's times are microseconds since a base that the file names.
+double base_us(const std::string& trace) {
+  const std::string key = "\"baseTimeNanoseconds\":";
+  const std::size_t at = trace.find(key);
+  return at == std::string::npos ? 0 : std::stod(trace.substr(at + key.size(), 32)) / 1000;
+}
+
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::filesystem::path trace_path(const std::filesystem::path& output_dir, int rank) {
+  return output_dir / fmt::format("trace_rank-{}.json.gz", rank);
+}
+
+StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, c10::Device device,
+                     FlightRecorder& recorder)
+    : file_(std::move(file)), first_(first), last_(last), device_(device), recorder_(recorder) {}
+
+StepTrace::~StepTrace() {
+  if (!is_running_) return;
+  recorder_.observe({});
+  profiler::disableProfiler();
+}
+
+void StepTrace::start_before(std::int64_t step) {
+  if (step != first_ || is_running_) return;
+  std::set<ActivityType> activities = {ActivityType::CPU};
+  if (device_.is_cuda()) activities.insert(ActivityType::CUDA);
+  const ProfilerConfig config(ProfilerState::KINETO);
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities, {});
+  recorder_.observe([this](const FlightEntry& entry) { add(entry); });
+  is_running_ = true;
+  step_begin_us_ = now_us();
+}
+
+void StepTrace::on_step_end(const RunMoment& at) {
+  if (is_running_) {
+    const double begin = std::exchange(step_begin_us_, now_us());
+    const std::lock_guard lock(mutex_);
+    // The name by which analysers know an iteration.
+    spans_.push_back({"steps", fmt::format("ProfilerStep#{}", at.step), begin, step_begin_us_});
+  }
+  if (is_running_ && at.step >= last_) stop();
+  start_before(at.step + 1);
+}
+
+void StepTrace::on_train_end(const RunMoment&, RunEnd, const std::string&) {
+  if (is_running_) stop();
+}
+
+// A polled operation's end is noticed too late to show; its kernel is in the trace.
+void StepTrace::add(const FlightEntry& entry) {
+  if (entry.is_polled) return;
+  const std::lock_guard lock(mutex_);
+  spans_.push_back({"group " + entry.group, entry.name(), us_of(entry.start), us_of(entry.end)});
+}
+
+void StepTrace::stop() {
+  is_running_ = false;
+  recorder_.observe({});
+  const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
+  const std::filesystem::path raw = file_.string() + ".tmp.json";
+  result->save(raw.string());
+  const std::string trace = read_file(raw);
+  std::filesystem::remove(raw);
+  write_gzip_file(file_, with_spans(trace));
+  log_info("trace of steps {} to {}: {}", first_, last_, file_.string());
+}
+
+std::string StepTrace::with_spans(const std::string& trace) const {
+  const std::string list = "\"traceEvents\": [";
+  const std::size_t at = trace.find(list);
+  if (at == std::string::npos) return trace;
+  const double base = base_us(trace);
+  std::string added;
+  std::vector<std::string> lanes;
+  for (const Span& span : spans_) {
+    auto lane = std::find(lanes.begin(), lanes.end(), span.lane);
+    if (lane == lanes.end()) {
+      lanes.push_back(span.lane);
+      lane = lanes.end() - 1;
+      added += fmt::format(
+          R"({{"ph": "M", "name": "thread_name", "pid": "tessera", "tid": {}, "ts": 0, "args": {{"name": {}}}}},)",
+          kFirstLane + std::ssize(lanes) - 1, quoted(span.lane));
+    }
+    added += fmt::format(
+        R"({{"ph": "X", "cat": "user_annotation", "name": {}, "pid": "tessera", "tid": {}, "ts": {:.3f}, "dur": {:.3f}}},)",
+        quoted(span.name), kFirstLane + (lane - lanes.begin()), span.begin_us - base, span.end_us - span.begin_us);
+    added += "\n";
+  }
+  return trace.substr(0, at + list.size()) + "\n" + added + trace.substr(at + list.size());
+}
+
+}  // namespace tessera
