@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "monitor/cpu_memory_log.h"
@@ -25,12 +25,6 @@ double in_MiB(std::int64_t bytes) {
 // nvidia-smi rounds up: 3.25 MiB are shown as 4.
 std::optional<double> whole_MiB(const std::optional<std::int64_t>& bytes) {
   return bytes ? std::optional(std::ceil(in_MiB(*bytes))) : std::nullopt;
-}
-
-double thread_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 // Blocks all signals for this thread and those that it starts while this exists.
