@@ -59,7 +59,7 @@ TEST_F(MemorySamplerOf, ARunLeavesLogsThatBothReadersTake) {
   EXPECT_EQ(gpu.samples[3].used_MiB, std::nullopt);
   EXPECT_EQ(gpu.samples[1].seconds, gpu.samples[0].seconds);
   EXPECT_EQ(cpu.samples[0].cpu_percent, 0);
-  EXPECT_LT(cpu.samples[0].elapsed_seconds, 0.02);
+  EXPECT_LT(cpu.samples[0].elapsed_seconds, 0.1);
   EXPECT_GE(cpu.samples.back().elapsed_seconds, 0.11);
   EXPECT_GT(cpu.samples[0].real_MB, 1);
   EXPECT_GE(cpu.samples[0].virtual_MB, cpu.samples[0].real_MB);
