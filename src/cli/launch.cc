@@ -1,13 +1,16 @@
 #include "cli/launch.h"
 
 #include <filesystem>
+#include <memory>
 
+#include "cli/sampled_run.h"
 #include "core/environment.h"
 #include "core/output.h"
 #include "launch/host.h"
 #include "launch/launcher.h"
 #include "launch/settings.h"
 #include "launch/torchrun_habits.h"
+#include "monitor/sampled_text.h"
 
 namespace tessera {
 
@@ -17,7 +20,7 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   declare(schema, settings);
   if (!schema.read_command_line(args)) return 0;
   if (const auto plain = with_plain_tee(args, settings)) return run_launch(*plain, subcommands);
-  const Environment environment = Environment::of_process();
+  Environment environment = Environment::of_process();
   // A single node has rank 0, whatever an outer job calls it.
   if (settings.nnodes != "1" && settings.nnodes != "1:1") schema.read_environment(environment);
   if (schema.wants_print_config()) {
@@ -26,7 +29,12 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const HostFacts host = examine_host(environment);
-  return run_launcher(make_plan(settings, host, environment, self, subcommands), host, environment, self);
+  const LaunchPlan plan = make_plan(settings, host, environment, self, subcommands);
+  const std::unique_ptr<MemorySampler> sampler = start_sampler_of_launcher(plan, self, environment);
+  const int status = run_launcher(plan, host, environment, self);
+  if (sampler) sampler->stop();
+  if (sampler && plan.node_rank == 0) print_out(sampled_text(*sampler));
+  return status;
 }
 
 }  // namespace tessera

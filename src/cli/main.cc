@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/analyze_memory.h"
 #include "cli/comm_test.h"
 #include "cli/convert.h"
 #include "cli/data.h"
@@ -14,6 +15,7 @@
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
+#include "cli/monitor.h"
 #include "cli/plan.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
@@ -50,6 +52,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
       {"launch", "start ranks on this host, as torchrun does",
        [](const Arguments& arguments) { return run_launch(arguments, rank_commands()); }},
+      {"analyze-memory", "peak, average and mode of memory logs, by job or by file", run_analyze_memory},
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
       {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
@@ -57,6 +60,7 @@ const std::vector<Command>& commands() {
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
       {"generate", "continue a text with a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
+      {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
@@ -77,7 +81,7 @@ std::vector<std::string> rank_commands() {
 std::string usage() {
   std::string text = "usage: tessera COMMAND [options]\n\n";
   for (const Command& command : commands()) {
-    if (!command.summary.empty()) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+    if (!command.summary.empty()) text += fmt::format("  {:<14} {}\n", command.name, command.summary);
   }
   return text + "\n`tessera COMMAND --help` shows a command's options.\n";
 }

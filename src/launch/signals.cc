@@ -36,9 +36,14 @@ SignalInbox::SignalInbox(std::initializer_list<int> signals) {
 }
 
 std::optional<int> SignalInbox::next() {
+  const auto received = next_received();
+  return received ? std::optional(received->signal) : std::nullopt;
+}
+
+std::optional<SignalInbox::Received> SignalInbox::next_received() {
   signalfd_siginfo info;
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+  return Received{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
 }
 
 void SignalInbox::restore_mask() const {

@@ -24,6 +24,12 @@ class SignalInbox {
 
   int fd() const { return fd_.get(); }  // readable when a signal has arrived
   std::optional<int> next();            // does not wait
+
+  struct Received {
+    int signal = 0;
+    bool is_from_terminal = false;  // Ctrl-C and the like, which the whole process group gets
+  };
+  std::optional<Received> next_received();  // likewise
   // Restores the former mask: for a child before exec, and while this process has nothing to clean up.
   void restore_mask() const;
   const sigset_t& former_mask() const { return former_; }

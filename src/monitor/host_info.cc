@@ -85,6 +85,25 @@ void apply_memory_limits(const std::vector<fs::path>& folders, const CgroupFiles
   }
 }
 
+std::optional<std::int64_t> used_without_cache(const fs::path& folder, const char* usage_file,
+                                               const std::string& prefix) {
+  const std::string usage_text = read_text(folder / usage_file);
+  const auto usage = parse_integer(trim(usage_text));
+  if (!usage) return std::nullopt;
+  const std::string stat = read_text(folder / "memory.stat");
+  const std::int64_t cache =
+      parse_stat(stat, prefix + "inactive_file").value_or(0) + parse_stat(stat, prefix + "active_file").value_or(0);
+  return std::max<std::int64_t>(0, *usage - cache);
+}
+
+// The job's folder, else the first: this process's own.
+std::vector<fs::path> folders_of_job(std::vector<fs::path> folders, const std::string& slurm_job) {
+  const auto is_job = [&](const fs::path& folder) { return folder.filename() == "job_" + slurm_job; };
+  const auto found = std::find_if(folders.begin(), folders.end(), is_job);
+  if (found != folders.end()) folders.erase(folders.begin(), found);
+  return folders;
+}
+
 std::optional<double> read_quota(const fs::path& root) {
   std::optional<double> least;
   const auto apply = [&](std::optional<double> quota) {
@@ -172,6 +191,16 @@ MemoryInfo read_memory_info(const fs::path& root) {
                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, memory);
   read_shm(root, memory);
   return memory;
+}
+
+std::optional<std::int64_t> read_cgroup_used_bytes(const std::string& slurm_job, const fs::path& root) {
+  for (const fs::path& folder : folders_of_job(cgroup_folders(root, ""), slurm_job)) {
+    if (const auto used = used_without_cache(folder, "memory.current", "")) return used;
+  }
+  for (const fs::path& folder : folders_of_job(cgroup_folders(root, "memory"), slurm_job)) {
+    if (const auto used = used_without_cache(folder, "memory.usage_in_bytes", "total_")) return used;
+  }
+  return std::nullopt;
 }
 
 HostInfo read_host_info(const fs::path& root) {

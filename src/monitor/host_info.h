@@ -48,4 +48,10 @@ HostInfo read_host_info(const std::filesystem::path& root = "/");
 CpuInfo read_cpu_info(const std::filesystem::path& root = "/");
 MemoryInfo read_memory_info(const std::filesystem::path& root = "/");
 
+// What the cgroup of this process holds without page cache, which the kernel drops when memory is short; pages that
+// processes share count once. In a Slurm job it is that of the whole job on this host (its folder is job_<id>). None:
+// there is no cgroup, or it does not count memory.
+std::optional<std::int64_t> read_cgroup_used_bytes(const std::string& slurm_job = "",
+                                                   const std::filesystem::path& root = "/");
+
 }  // namespace tessera

@@ -102,5 +102,26 @@ TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
                           [](const NetworkInterface& each) { return each.is_loopback && each.name == "lo"; }));
 }
 
+TEST_F(HostInfoOf, CgroupVersion2IsCountedWithoutPageCache) {
+  EXPECT_EQ(read_cgroup_used_bytes("", root_), std::nullopt);
+  put("proc/self/cgroup", "0::/system.slice/job_77/step_0/task_3\n");
+  put("sys/fs/cgroup/system.slice/job_77/step_0/task_3/memory.current", "1000\n");
+  put("sys/fs/cgroup/system.slice/job_77/step_0/task_3/memory.stat",
+      "anon 5\nfile 800\nshmem 100\ninactive_file 300\nactive_file 400\n");
+  put("sys/fs/cgroup/system.slice/job_77/memory.current", "5000\n");
+  put("sys/fs/cgroup/system.slice/job_77/memory.stat", "inactive_file 1000\nactive_file 500\n");
+  EXPECT_EQ(read_cgroup_used_bytes("", root_), 300);     // shared memory is no cache
+  EXPECT_EQ(read_cgroup_used_bytes("77", root_), 3500);  // all tasks of the Slurm job
+  EXPECT_EQ(read_cgroup_used_bytes("7", root_), 300);
+}
+
+TEST_F(HostInfoOf, CgroupVersion1IsCountedWithItsChildren) {
+  put("proc/self/cgroup", "4:memory:/a/b\n0::/\n");
+  put("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "9000\n");
+  put("sys/fs/cgroup/memory/a/b/memory.stat",
+      "inactive_file 1\nactive_file 2\ntotal_inactive_file 1000\ntotal_active_file 3000\n");
+  EXPECT_EQ(read_cgroup_used_bytes("", root_), 5000);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,19 +1,11 @@
 #include "monitor/usage_timer.h"
 
 #include <chrono>
-#include <ctime>
 #include <utility>
 
+#include "core/clock.h"
+
 namespace tessera {
-namespace {
-
-double thread_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-}  // namespace
 
 UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most_readings)
     : read_(std::move(read)), most_(most_readings), kept_{period_seconds, {}}, thread_([this] { run(); }) {}

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "report/append_file.h"
+#include "core/append_file.h"
 #include "train/listener.h"
 
 namespace tessera {

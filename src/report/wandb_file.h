@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "report/append_file.h"
+#include "core/append_file.h"
 
 namespace tessera {
 

@@ -96,6 +96,16 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .group(group)
       .help("folder of the ranks' logs, with a subfolder per run and job id; none: log/ of --output_dir");
   schema.boolean("disable_tqdm", &s.disable_tqdm).group(group).help("show no progress bar");
+  schema.boolean("monitor", &s.train.monitor.is_on)
+      .preset("false")
+      .group(group)
+      .help(
+          "write gpu_memory/ and cpu_memory/ in --output_dir, as nvidia-smi and psrecord do, and print what they say");
+  schema.duration("monitor_period", &s.train.monitor.period)
+      .preset("5s")
+      .at_least(0.01)
+      .group(group)
+      .help("time between two samples of --monitor");
 }
 
 void declare_reports(Schema& schema, DeclaredSettings& s) {

@@ -4,6 +4,7 @@
 // depend on the number of ranks are already computed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -119,6 +120,13 @@ struct ReportSettings {
   std::string wandb_name, wandb_mode, wandb_dir, wandb_run_id, wandb_project;
 };
 
+// Memory logs while the run goes on.
+struct MonitorSettings {
+  bool is_on = false;
+  std::chrono::milliseconds period{};
+  std::string job;  // the logs' folders below output_dir; on rank 0, once the run has started
+};
+
 struct TrainSettings {
   std::string job;  // its name
   bool dry_run = false;
@@ -135,6 +143,7 @@ struct TrainSettings {
   EvaluationSettings evaluation;
   OutputSettings output;
   ReportSettings reports;
+  MonitorSettings monitor;
 };
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "report/append_file.h"
+#include "core/append_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

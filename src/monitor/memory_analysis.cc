@@ -1,0 +1,213 @@
+#include "monitor/memory_analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "monitor/cpu_memory_log.h"
+#include "monitor/gpu_memory_log.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Reads one file by `read`; what goes wrong is a line of `trouble`, and the others are still read.
+template <typename Read>
+void add_file(const fs::path& file, std::vector<std::string>& trouble, const Read& read) {
+  try {
+    const int num_unreadable = read();
+    if (num_unreadable > 0) {
+      trouble.push_back(fmt::format("[!] {}: {} line{} could not be read and {} left out", file.string(),
+                                    num_unreadable, num_unreadable == 1 ? "" : "s",
+                                    num_unreadable == 1 ? "is" : "are"));
+    }
+  } catch (const UsageError& error) {
+    trouble.push_back(fmt::format("[!] Failed to read {}", error.what()));
+  }
+}
+
+int add_gpus(const fs::path& file, MemoryAnalysis& analysis) {
+  const GpuMemoryLog log = read_gpu_memory_log(file);
+  std::map<int, GpuMemoryUse> by_index;
+  std::map<int, std::vector<double>> used;
+  for (const GpuMemorySample& sample : log.samples) {
+    GpuMemoryUse& gpu = by_index[sample.index];
+    gpu.file = file;
+    gpu.index = sample.index;
+    gpu.name = sample.name;
+    if (sample.total_MiB) gpu.total_MiB = sample.total_MiB;
+    if (sample.used_MiB) used[sample.index].push_back(*sample.used_MiB);
+  }
+  for (auto& [index, gpu] : by_index) {
+    gpu.used_MiB = memory_statistics(used[index]);
+    analysis.gpus.push_back(std::move(gpu));
+  }
+  if (log.samples.empty()) analysis.gpu_file_trouble.push_back(fmt::format("[!] No samples in {}", file.string()));
+  return log.num_unreadable;
+}
+
+int add_host(const fs::path& file, MemoryAnalysis& analysis) {
+  const CpuMemoryLog log = read_cpu_memory_log(file);
+  HostMemoryUse host{file, {}, 0, 0};
+  std::vector<double> real;
+  for (const CpuMemorySample& sample : log.samples) {
+    real.push_back(sample.real_MB);
+    host.mean_cpu_percent += sample.cpu_percent / static_cast<double>(log.samples.size());
+    host.peak_cpu_percent = std::max(host.peak_cpu_percent, sample.cpu_percent);
+  }
+  host.used_MB = memory_statistics(real);
+  if (real.empty()) {
+    analysis.cpu_file_trouble.push_back(fmt::format("[!] No samples in {}", file.string()));
+  } else {
+    analysis.hosts.push_back(std::move(host));
+  }
+  return log.num_unreadable;
+}
+
+int add_cgroup(const fs::path& file, MemoryAnalysis& analysis) {
+  const CgroupMemoryLog log = read_cgroup_memory_log(file);
+  std::vector<double> used;
+  for (const CgroupMemorySample& sample : log.samples) used.push_back(sample.used_MB);
+  if (!used.empty()) analysis.cgroups.push_back({file, memory_statistics(used), 0, 0});
+  return log.num_unreadable;
+}
+
+std::string lines_of(const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : join(lines, "\n") + "\n";
+}
+
+std::string gpu_line(const GpuMemoryUse& gpu) {
+  const std::string who = fmt::format("[{} - GPU {}]", gpu.file.stem().string(), gpu.index);
+  if (gpu.used_MiB.num_samples == 0) return who + " the driver does not say how much memory is used\n";
+  return fmt::format("{} Peak = {:.0f} MiB, Avg = {:.2f} MiB, Mode = {} MiB\n", who, gpu.used_MiB.peak,
+                     gpu.used_MiB.average, modes_text(gpu.used_MiB));
+}
+
+// Several files are told apart by their names; a lone one has none before it.
+std::string host_lines(const std::vector<HostMemoryUse>& hosts) {
+  std::string text;
+  for (const HostMemoryUse& host : hosts) {
+    if (hosts.size() > 1) text += fmt::format("   [{}]\n", host.file.stem().string());
+    text += fmt::format("   Peak =    {:.0f} MB\n   Average = {:.2f} MB\n   Mode =    {} MB\n", host.used_MB.peak,
+                        host.used_MB.average, modes_text(host.used_MB));
+  }
+  return text;
+}
+
+Json statistics_json(const MemoryStatistics& statistics, const std::string& unit) {
+  return {{"samples", statistics.num_samples},
+          {"peak_" + unit, statistics.peak},
+          {"average_" + unit, statistics.average},
+          {"mode_" + unit, statistics.modes}};
+}
+
+Json hosts_json(const std::vector<HostMemoryUse>& hosts, bool has_cpu) {
+  Json list = Json::array();
+  for (const HostMemoryUse& host : hosts) {
+    Json entry = {{"file", host.file.string()}};
+    entry.update(statistics_json(host.used_MB, "MB"));
+    if (has_cpu) entry["mean_cpu_percent"] = host.mean_cpu_percent;
+    if (has_cpu) entry["peak_cpu_percent"] = host.peak_cpu_percent;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace
+
+MemoryStatistics memory_statistics(const std::vector<double>& values) {
+  MemoryStatistics statistics;
+  statistics.num_samples = values.size();
+  if (values.empty()) return statistics;
+  std::map<double, std::size_t> counts;
+  std::size_t most = 0;
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+    most = std::max(most, ++counts[std::nearbyint(value)]);
+  }
+  statistics.peak = *std::max_element(values.begin(), values.end());
+  statistics.average = sum / static_cast<double>(values.size());
+  for (const auto& [value, count] : counts) {
+    if (count == most) statistics.modes.push_back(value);
+  }
+  return statistics;
+}
+
+std::string modes_text(const MemoryStatistics& statistics) {
+  std::vector<std::string> texts;
+  for (const double mode : statistics.modes) texts.push_back(fmt::format("{:.0f}", mode));
+  return join(texts, ", ");
+}
+
+MemoryAnalysis analyze_memory_logs(const MemoryLogs& logs) {
+  MemoryAnalysis analysis;
+  for (const fs::path& file : logs.gpu) {
+    add_file(file, analysis.gpu_file_trouble, [&] { return add_gpus(file, analysis); });
+  }
+  for (const fs::path& file : logs.cpu) {
+    add_file(file, analysis.cpu_file_trouble, [&] { return add_host(file, analysis); });
+  }
+  for (const fs::path& file : logs.cgroup) {
+    add_file(file, analysis.cpu_file_trouble, [&] { return add_cgroup(file, analysis); });
+  }
+  return analysis;
+}
+
+MemoryAnalysis analyze_memory_of_job(const fs::path& folder, const std::string& job, MemoryKinds kinds) {
+  MemoryLogs logs = find_memory_logs(folder, job);
+  if (kinds == MemoryKinds::kGpu) logs.cpu = logs.cgroup = {};
+  if (kinds == MemoryKinds::kCpu) logs.gpu = {};
+  MemoryAnalysis analysis = analyze_memory_logs(logs);
+  const fs::path gpu_folder = gpu_memory_folder(folder, job);
+  std::error_code ignored;
+  if (kinds != MemoryKinds::kCpu && logs.gpu.empty()) {
+    const bool has_folder = fs::is_directory(gpu_folder, ignored);
+    analysis.gpu_trouble.push_back(fmt::format(
+        "[!] {} {}", has_folder ? "No GPU logs found in" : "GPU log directory not found:", gpu_folder.string()));
+  }
+  if (kinds != MemoryKinds::kGpu && logs.cpu.empty()) {
+    analysis.cpu_trouble.push_back(
+        fmt::format("[!] CPU log not found: {}", memory_logs_of_host(folder, job, "").cpu.front().string()));
+  }
+  return analysis;
+}
+
+std::string memory_text(const MemoryAnalysis& analysis) {
+  std::string text = lines_of(analysis.gpu_trouble);
+  if (!analysis.gpus.empty() || !analysis.gpu_file_trouble.empty()) {
+    text += "\nGPU Memory Usage\n";
+    for (const GpuMemoryUse& gpu : analysis.gpus) text += gpu_line(gpu);
+    text += lines_of(analysis.gpu_file_trouble);
+  }
+  text += lines_of(analysis.cpu_trouble);
+  if (!analysis.hosts.empty()) text += "\nCPU Memory Usage\n" + host_lines(analysis.hosts);
+  text += lines_of(analysis.cpu_file_trouble);
+  if (!analysis.cgroups.empty()) text += "\nCgroup Memory Usage (without page cache)\n" + host_lines(analysis.cgroups);
+  return text;
+}
+
+Json memory_json(const MemoryAnalysis& analysis) {
+  Json json = {{"gpu", Json::array()}};
+  for (const GpuMemoryUse& gpu : analysis.gpus) {
+    Json entry = {{"file", gpu.file.string()}, {"index", gpu.index}, {"name", gpu.name}};
+    entry["total_MiB"] = gpu.total_MiB ? Json(*gpu.total_MiB) : Json();
+    entry.update(statistics_json(gpu.used_MiB, "MiB"));
+    json["gpu"].push_back(std::move(entry));
+  }
+  json["cpu"] = hosts_json(analysis.hosts, true);
+  json["cgroup"] = hosts_json(analysis.cgroups, false);
+  json["trouble"] = Json::array();
+  for (const auto* lines :
+       {&analysis.gpu_trouble, &analysis.gpu_file_trouble, &analysis.cpu_trouble, &analysis.cpu_file_trouble}) {
+    for (const std::string& line : *lines) json["trouble"].push_back(line);
+  }
+  return json;
+}
+
+}  // namespace tessera

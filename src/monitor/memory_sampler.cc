@@ -1,0 +1,163 @@
+#include "monitor/memory_sampler.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "monitor/cpu_memory_log.h"
+#include "monitor/gpu_memory_log.h"
+#include "monitor/host_info.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kBytesOfMiB = 1 << 20;
+
+double in_MiB(std::int64_t bytes) {
+  return static_cast<double>(bytes) / kBytesOfMiB;
+}
+
+// nvidia-smi rounds up: 3.25 MiB are shown as 4.
+std::optional<double> whole_MiB(const std::optional<std::int64_t>& bytes) {
+  return bytes ? std::optional(std::ceil(in_MiB(*bytes))) : std::nullopt;
+}
+
+// Blocks all signals for this thread and those that it starts while this exists.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
+
+ private:
+  sigset_t former_;
+};
+
+}  // namespace
+
+MemorySamplerOptions sampler_options(const Environment& environment) {
+  MemorySamplerOptions options;
+  options.processes.mark = job_mark(environment);
+  options.slurm_job = environment.find("SLURM_JOB_ID").value_or("");
+  options.slurm_job_gpus = environment.find("SLURM_JOB_GPUS").value_or("");
+  options.warn = [](const std::string& message) { log_warn("{}", message); };
+  return options;
+}
+
+MemorySampler::MemorySampler(MemorySamplerOptions options)
+    : options_(std::move(options)),
+      gpus_(gpus_of_job(NvmlGpu::all(options_.nvml), options_.slurm_job_gpus)),
+      processes_([this] {
+        JobProcesses::Options processes = options_.processes;
+        processes.proc = options_.root / "proc";
+        return processes;
+      }()) {
+  const MemoryLogs paths = memory_logs_of_host(options_.folder, options_.job, options_.host);
+  const auto open = [&](const std::filesystem::path& path, const std::string& header) {
+    auto file = std::make_unique<AppendFile>(path, AppendFile::Mode::kReplace);
+    append(*file, header);
+    return file;
+  };
+  cpu_file_ = open(paths.cpu.front(), cpu_memory_log_header());
+  if (!gpus_.empty()) gpu_file_ = open(paths.gpu.front(), gpu_memory_log_header());
+  if (read_cgroup_used_bytes(options_.slurm_job, options_.root)) {
+    cgroup_file_ = open(paths.cgroup.front(), cgroup_memory_log_header());
+  }
+}
+
+void MemorySampler::start() {
+  begin_ = Clock::now();
+  const NoSignals here;
+  thread_ = std::thread([this] { run(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return has_sampled_; });
+}
+
+void MemorySampler::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    must_stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  end_ = Clock::now();
+}
+
+void MemorySampler::run() {
+  Clock::time_point next = begin_;
+  for (bool is_last = false; !is_last;) {
+    sample();
+    std::unique_lock lock(mutex_);
+    has_sampled_ = true;
+    changed_.notify_all();
+    next = std::max(next + options_.period, Clock::now());
+    is_last = changed_.wait_until(lock, next, [this] { return must_stop_; });
+  }
+  sample();
+}
+
+void MemorySampler::sample() {
+  sample_gpus();
+  sample_host();
+  cpu_seconds_ = thread_cpu_seconds();
+}
+
+void MemorySampler::sample_gpus() {
+  const auto now = std::chrono::system_clock::now();
+  std::string rows;
+  for (const NvmlGpu& gpu : gpus_) {
+    const GpuReading reading = gpu.read();
+    rows += gpu_memory_log_row(
+        now, {0, gpu.index(), gpu.name(), whole_MiB(reading.used_bytes), whole_MiB(reading.total_bytes)});
+  }
+  if (gpu_file_) append(*gpu_file_, rows);
+}
+
+void MemorySampler::sample_host() {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
+  const JobUsage usage = processes_.read();
+  const double interval = elapsed - last_elapsed_;
+  const double cpu_percent = interval > 0 ? 100 * (usage.cpu_seconds - last_cpu_seconds_) / interval : 0;
+  last_elapsed_ = elapsed;
+  last_cpu_seconds_ = usage.cpu_seconds;
+  // When all have ended there is nothing to write, as with psrecord: a row of zeros would spoil the average.
+  if (usage.num_processes > 0) {
+    append(*cpu_file_,
+           cpu_memory_log_row({elapsed, cpu_percent, in_MiB(usage.resident_bytes), in_MiB(usage.virtual_bytes)}));
+  }
+  if (!cgroup_file_) return;
+  if (const auto used = read_cgroup_used_bytes(options_.slurm_job, options_.root)) {
+    append(*cgroup_file_, cgroup_memory_log_row({elapsed, in_MiB(*used)}));
+  }
+}
+
+void MemorySampler::append(AppendFile& file, const std::string& text) {
+  try {
+    file.append(text);
+  } catch (const Error& error) {
+    if (!has_warned_ && options_.warn) options_.warn(std::string(error.what()) + "; the memory logs have gaps");
+    has_warned_ = true;
+  }
+}
+
+MemoryLogs MemorySampler::logs() const {
+  MemoryLogs logs = memory_logs_of_host(options_.folder, options_.job, options_.host);
+  if (!gpu_file_) logs.gpu.clear();
+  if (!cgroup_file_) logs.cgroup.clear();
+  return logs;
+}
+
+double MemorySampler::seconds() const {
+  return std::chrono::duration<double>((thread_.joinable() ? Clock::now() : end_) - begin_).count();
+}
+
+}  // namespace tessera

@@ -1,0 +1,89 @@
+// Writes a job's memory logs on this host while the job runs: one sampler per node.
+//
+//   MemorySamplerOptions options = sampler_options(environment);   // whom Slurm, MPI or the launcher started together
+//   options.folder = ..., options.job = ..., options.processes.roots = {getpid()};
+//   MemorySampler sampler(options);   // opens the files; throws
+//   sampler.start();                  // the first sample is written when it returns
+//   ... sampler.stop();               // writes the last sample
+//
+// Every sample is handed to the system at once, line by line, so that a killed run leaves logs that can be read. If the
+// disk is full, one warning says so, and the run goes on. A host without GPUs gets no GPU log, one without a cgroup no
+// cgroup log. The thread takes no signals.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/append_file.h"
+#include "core/environment.h"
+#include "monitor/job_processes.h"
+#include "monitor/memory_logs.h"
+#include "monitor/nvml.h"
+
+namespace tessera {
+
+struct MemorySamplerOptions {
+  std::filesystem::path folder = ".";  // gpu_memory/ and cpu_memory/ are made in it
+  std::string job;
+  std::string host;  // in the names of the files; empty: the job has one node
+  std::chrono::milliseconds period{5000};
+  JobProcesses::Options processes;
+  std::string slurm_job, slurm_job_gpus;  // SLURM_JOB_ID and SLURM_JOB_GPUS
+  std::function<void(const std::string&)> warn;
+  const char* nvml = "libnvidia-ml.so.1";
+  std::filesystem::path root = "/";  // replaces / in tests
+};
+
+// The job's mark, Slurm's facts, and warnings as log lines.
+MemorySamplerOptions sampler_options(const Environment& environment);
+
+class MemorySampler {
+ public:
+  // Old logs of the same name are replaced, as nvidia-smi's and psrecord's are. Throws Error with path and reason.
+  explicit MemorySampler(MemorySamplerOptions options);
+  ~MemorySampler() { stop(); }
+  MemorySampler(const MemorySampler&) = delete;
+  MemorySampler& operator=(const MemorySampler&) = delete;
+
+  void start();
+  void stop();  // may be called twice
+
+  const MemorySamplerOptions& options() const { return options_; }
+  MemoryLogs logs() const;  // of this host, those that are written
+  bool has_gpus() const { return !gpus_.empty(); }
+  double cpu_seconds() const { return cpu_seconds_; }  // of the sampling thread so far
+  double seconds() const;                              // from start() to stop()
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void sample();
+  void sample_gpus();
+  void sample_host();
+  void append(AppendFile& file, const std::string& text);
+
+  MemorySamplerOptions options_;
+  std::vector<NvmlGpu> gpus_;
+  std::unique_ptr<AppendFile> gpu_file_, cpu_file_, cgroup_file_;
+  JobProcesses processes_;
+  Clock::time_point begin_, end_;
+  double last_elapsed_ = 0, last_cpu_seconds_ = 0;
+  bool has_warned_ = false;
+  std::atomic<double> cpu_seconds_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_sampled_ = false, must_stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera
