@@ -171,6 +171,15 @@ void RunRecorder::set_traces(int num_ranks) {
   for (int rank = 0; rank < num_ranks; ++rank) json_["traces"].push_back(trace_path({}, rank).string());
 }
 
+void RunRecorder::set_memory_logs(const MemoryLogs& logs) {
+  const auto names = [this](const std::vector<std::filesystem::path>& files) {
+    Json all = Json::array();
+    for (const auto& file : files) all.push_back(file.lexically_proximate(file_.parent_path()).string());
+    return all;
+  };
+  json_["memory_logs"] = {{"gpu", names(logs.gpu)}, {"cpu", names(logs.cpu)}};
+}
+
 void RunRecorder::add(const RunMoment& at, const LogRecord& record) {
   Json entry = {{"step", at.step}, {"time", at.wall_seconds}};
   for (const auto& [key, value] : record.entries()) entry[key] = json_of(value);

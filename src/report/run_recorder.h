@@ -9,6 +9,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/json.h"
+#include "monitor/memory_logs.h"
 #include "report/run_record.h"
 #include "train/listener.h"
 
@@ -51,6 +52,7 @@ class RunRecorder : public TrainListener {
   void set_ranks(const std::vector<RankRecord>& ranks);
   void set_collectives(const std::vector<FlightTotals>& totals);
   void set_traces(int num_ranks);  // one per rank, beside the record
+  void set_memory_logs(const MemoryLogs& logs);
 
  private:
   void add(const RunMoment& at, const LogRecord& record);

@@ -115,6 +115,8 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
       utilisation_(std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda())),
       devices_(gather_texts(world, device_name(world))),
       timer_(usage_reader(world)),
+      output_dir_(run.settings.output.output_dir),
+      memory_job_(run.settings.monitor.job),
       shows_breakdown_(run.settings.reports.wall_clock_breakdown),
       console_(console),
       listeners_(listeners) {
@@ -123,19 +125,18 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
       world.device().is_cuda() ? fmt::format("gpu.{}", static_cast<int>(world.device().index())) : "cpu";
   listeners.add(std::make_unique<UtilisationListener>(utilisation_, is_first ? &listeners : nullptr, device));
   listeners.add(std::make_unique<RankLog>());
-  const fs::path output_dir = run.settings.output.output_dir;
   const ReportSettings& reports = run.settings.reports;
   if (reports.first_profiled > 0) {
-    listeners.add(std::make_unique<StepTrace>(trace_path(output_dir, world.rank()), reports.first_profiled,
+    listeners.add(std::make_unique<StepTrace>(trace_path(output_dir_, world.rank()), reports.first_profiled,
                                               reports.last_profiled, world));
   }
   if (!is_first) return;
-  auto recorder = std::make_unique<RunRecorder>(output_dir / "run.json", description_of(run, world, devices_, facts),
+  auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", description_of(run, world, devices_, facts),
                                                 history.records);
   recorder_ = recorder.get();
   if (reports.first_profiled > 0) recorder_->set_traces(world.size());
   listeners.add(std::move(recorder));
-  listeners.add(std::make_unique<CsvHistory>(output_dir / "metrics.csv", history.step_in_folder));
+  listeners.add(std::make_unique<CsvHistory>(output_dir_ / "metrics.csv", history.step_in_folder));
   add_reports(run, world, listeners);
   if (run.settings.output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
   listeners.add(std::make_unique<LogLinePrinter>(console));
@@ -155,6 +156,7 @@ LogRecord RunReports::summary() {
   if (recorder_ != nullptr) {
     recorder_->set_ranks(ranks);
     recorder_->set_collectives(world_.recorder().totals());
+    if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   }
   if (summary_ != nullptr) summary_->set_ranks(ranks);
   return utilisation_->summary(world_);

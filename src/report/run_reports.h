@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ class RunReports {
   std::vector<std::string> devices_;  // by rank
   UsageTimer timer_;
   StepClock* clock_ = nullptr;
+  std::filesystem::path output_dir_;
+  std::string memory_job_;  // empty: no memory logs
   bool shows_breakdown_ = false;
   Console& console_;
   Listeners& listeners_;
