@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "config/schema.h"
@@ -26,7 +27,7 @@ struct ReportSettings {
 };
 
 // Every run.json at or below a folder, the newest run first. What cannot be read is named and passed over.
-void find_runs(const std::string& folder, PageInput& input) {
+void collect_runs(const std::string& folder, PageInput& input) {
   if (!fs::exists(folder)) throw UsageError(fmt::format("{}: no such file or folder", folder));
   std::vector<fs::path> files;
   if (fs::is_regular_file(folder)) {
@@ -44,6 +45,14 @@ void find_runs(const std::string& folder, PageInput& input) {
       input.passed_over.push_back(error.what());
     }
   }
+}
+
+// By name, 2_gpus before 16_gpus. More runs than have a section of their own: the newest first.
+void sort_runs(std::vector<RunRecord>& runs) {
+  const bool are_many = runs.size() > kMostRunSections;
+  std::stable_sort(runs.begin(), runs.end(), [&](const RunRecord& a, const RunRecord& b) {
+    return are_many ? a.started > b.started : ::strverscmp(a.file.c_str(), b.file.c_str()) < 0;
+  });
 }
 
 std::string title_of(const ReportSettings& settings) {
@@ -70,14 +79,13 @@ int run_report(const std::vector<std::string>& args) {
   input.now = wall_seconds();
   const fs::path output = settings.output;
   input.folder = fs::absolute(output).parent_path();
-  for (const std::string& folder : settings.folders) find_runs(folder, input);
+  for (const std::string& folder : settings.folders) collect_runs(folder, input);
   if (input.runs.empty()) {
     std::string message = "no run found: looked for run.json in and below " + join(settings.folders, ", ");
     for (const std::string& each : input.passed_over) message += "\npassed over: " + each;
     throw UsageError(message);
   }
-  std::stable_sort(input.runs.begin(), input.runs.end(),
-                   [](const RunRecord& a, const RunRecord& b) { return a.started > b.started; });
+  sort_runs(input.runs);
   const std::string page = make_page(input);
   write_file_atomically(output, page);
   const auto num_finished = std::count_if(input.runs.begin(), input.runs.end(),

@@ -72,7 +72,7 @@ BEGIN {
   if (!is_old) {
     printf(",\n \"facts\": {\"job\": \"%s\", \"experiment\": \"%s\", \"device\": \"cuda\", \"nodes\": %d, \"ranks\": %d, \"ranks_per_node\": %d, \"strategy\": \"%s\", \"offload_optimizer\": %s, \"pin_memory\": %s, \"precision\": \"fp16\", \"num_parameters\": 559214592, \"train_rows\": 832, \"batch_size\": 4, \"accumulation\": 4, \"global_batch\": %d, \"updates_per_epoch\": 52, \"gate_GBps\": %.2f},\n", job, option["experiment"], ranks > 4 ? 2 : 1, ranks, ranks > 4 ? 4 : ranks, strategy, option["offload"] ? "true" : "false", option["offload"] ? "true" : "false", batch, 11 + noise())
     mb = 1048576
-    printf " \"planned_memory\": {\"parameters\": %d, \"gradients\": %d, \"optimizer\": %d, \"in_flight\": %d, \"activations\": %d, \"total\": %d, \"host_total\": 2000000000},\n", peak * 0.09 * mb, peak * 0.09 * mb, peak * 0.34 * mb, peak * 0.05 * mb, peak * 0.40 * mb, peak * 0.97 * mb
+    printf " \"planned_memory\": {\"parameters\": %.0f, \"gradients\": %.0f, \"optimizer\": %.0f, \"in_flight\": %.0f, \"activations\": %.0f, \"total\": %.0f, \"host_total\": 2000000000},\n", peak * 0.09 * mb, peak * 0.09 * mb, peak * 0.34 * mb, peak * 0.05 * mb, peak * 0.40 * mb, peak * 0.97 * mb
     printf " \"ranks\": ["
     for (i = 0; i < ranks; ++i) print (i ? "," : "") rank_json(i)
     printf "],\n \"collectives\": [{\"operation\": \"all_gather\", \"unit\": \"h.0\", \"calls\": %d, \"bytes\": 7864320000, \"seconds\": 3.25}, {\"operation\": \"reduce_scatter\", \"unit\": \"h.0\", \"calls\": %d, \"bytes\": 3932160000, \"seconds\": 2.5}],\n", 2 * steps, steps

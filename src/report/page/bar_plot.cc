@@ -44,7 +44,7 @@ std::string draw_bar(const BarPlot& plot, const BarPlot::Bar& bar, const BarLayo
           R"(<rect class="bar s{}" x="{}" y="{}" width="{}" height="{}" data-v="{}"><title>{}</title></rect>)",
           part % kNumStyles, pixels(layout.area.left + std::min(from, to)), pixels(y), pixels(std::abs(to - from)),
           pixels(kBarHeight), exact(value),
-          html_escaped(fmt::format("{}: {} {}", bar.label, plot.parts[part], shown_value(value, plot.value))));
+          html_text(fmt::format("{}: {} {}", bar.label, plot.parts[part], shown_value(value, plot.value))));
       if (plot.is_stacked) begin += value;
     }
     if (!plot.is_stacked) y += kBarHeight;

@@ -15,13 +15,13 @@ constexpr std::size_t kMostSideBySide = 8;  // more runs than that: values with 
 constexpr std::size_t kMostValues = 6;
 constexpr const char* kUnset = "-";
 
-struct DifferingSetting {
+struct SettingRow {
   std::string name;
   std::vector<std::string> values;  // by run
 };
 
-std::vector<DifferingSetting> differing_settings(const PageContent& page) {
-  std::vector<DifferingSetting> all;
+std::vector<SettingRow> setting_rows(const PageContent& page) {
+  std::vector<SettingRow> all;
   std::map<std::string, std::size_t> place;
   for (std::size_t run = 0; run < page.runs.size(); ++run) {
     for (const RecordedSetting& setting : page.runs[run].record->settings) {
@@ -30,7 +30,7 @@ std::vector<DifferingSetting> differing_settings(const PageContent& page) {
       all[found->second].values[run] = setting.value;
     }
   }
-  std::erase_if(all, [](const DifferingSetting& setting) {
+  std::erase_if(all, [](const SettingRow& setting) {
     return std::all_of(setting.values.begin(), setting.values.end(),
                        [&](const std::string& value) { return value == setting.values.front(); });
   });
@@ -63,7 +63,7 @@ struct Machine {
 };
 
 // {"a", "a", "b"} as "2 x a, b".
-std::string counted(const std::vector<std::string>& all) {
+std::string with_counts(const std::vector<std::string>& all) {
   std::vector<std::pair<std::string, int>> counts;
   for (const std::string& one : all) {
     const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == one; });
@@ -85,14 +85,14 @@ Machine machine_of(const RunRecord& run) {
     const std::string* text = std::get_if<std::string>(&value);
     if (text != nullptr) versions.push_back(name + " " + *text);
   }
-  return {join(hosts, ", "), counted(run.devices), join(versions, ", "), run.commit, {}};
+  return {join(hosts, ", "), with_counts(run.devices), join(versions, ", "), run.commit, {}};
 }
 
 }  // namespace
 
 std::string settings_section(const PageContent& page) {
   if (page.runs.size() < 2) return "";
-  const std::vector<DifferingSetting> settings = differing_settings(page);
+  const std::vector<SettingRow> settings = setting_rows(page);
   if (settings.empty()) return section("settings", "Settings that differ", "<p>None: all runs have the same.</p>");
   const bool is_side_by_side = page.runs.size() <= kMostSideBySide;
   PageTable table;
@@ -103,7 +103,7 @@ std::string settings_section(const PageContent& page) {
   } else {
     table.columns.push_back("Values");
   }
-  for (const DifferingSetting& setting : settings) {
+  for (const SettingRow& setting : settings) {
     std::vector<std::string> row = {setting.name};
     if (is_side_by_side) {
       for (const std::string& value : setting.values) row.push_back(printable(value, 120));

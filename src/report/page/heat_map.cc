@@ -45,8 +45,8 @@ std::string draw_cell(const HeatMap& map, const HeatRange& range, std::size_t ro
   std::string out =
       fmt::format(R"(<rect class="heat h{}" x="{}" y="{}" width="{}" height="{}" data-v="{}"><title>{}</title></rect>)",
                   heat, pixels(cell.left), pixels(cell.top), pixels(cell.width), pixels(cell.height), exact(value),
-                  html_escaped(fmt::format("{}, {} {}: {} {}", map.rows[row], map.column_title, map.columns[column],
-                                           readable(value), map.unit)));
+                  html_text(fmt::format("{}, {} {}: {} {}", map.rows[row], map.column_title, map.columns[column],
+                                        readable(value), map.unit)));
   const std::string text = readable(value);
   if (text_width(text) + 4 < cell.width) {
     out +=

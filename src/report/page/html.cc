@@ -35,7 +35,7 @@ std::size_t character_length(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::string html_escaped(std::string_view text) {
+std::string html_text(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 16);
   for (std::size_t at = 0; at < text.size();) {

@@ -9,7 +9,7 @@ namespace tessera {
 
 // For text between tags and for values in double quotes: & < > " ' become entities; control characters that HTML does
 // not allow, and bytes that are not UTF-8, become U+FFFD.
-std::string html_escaped(std::string_view text);
+std::string html_text(std::string_view text);
 
 // `file` as a link from a page in `page_folder`: relative, with every byte outside A-Z a-z 0-9 - . _ ~ / as %XX. It
 // begins with "./" or "../", so that a file named "javascript:x" is no script.

@@ -13,8 +13,9 @@ namespace {
 
 constexpr double kLeastArea = 120, kBelowArea = 38;
 constexpr std::size_t kMostDots = 30;  // a curve of few points shows each of them
-// Browsers compute in float32: beyond this ratio of values to their range it would show.
-constexpr double kLargestRatio = 1e4;
+// Browsers compute in float32: beyond this ratio of values to their range it would show. And Chromium leaves out
+// drawings that are very small before their matrix makes them large (seen with learning rates of 1e-5).
+constexpr double kLargestRatio = 1e4, kLeastRange = 0.1, kLargestRange = 1e6;
 
 std::string style_class(int style) {
   return fmt::format("s{}", style % kNumStyles);
@@ -37,8 +38,9 @@ class Placing {
  public:
   Placing(const AxisRange& x, const AxisRange& y, const Area& area) : x_(x), y_(y), area_(area) {
     const auto is_coarse = [](const AxisRange& range) {
-      return range.scale == AxisScale::kLinear &&
-             std::max(std::abs(range.low), std::abs(range.high)) < kLargestRatio * (range.high - range.low);
+      const double length = range.high - range.low;
+      return range.scale == AxisScale::kLinear && length >= kLeastRange && length <= kLargestRange &&
+             std::max(std::abs(range.low), std::abs(range.high)) < kLargestRatio * length;
     };
     holds_data_ = is_coarse(x) && is_coarse(y);
   }
@@ -106,9 +108,9 @@ std::string values_of(const std::vector<Point>& points, const LinePlot& plot) {
 
 std::string draw_series(const Series& series, const LinePlot& plot, const Placing& placing) {
   const std::vector<Point> points = downsampled(series.points, plot.most_points);
-  std::string out = fmt::format(R"(<g class="{}" data-name="{}")", series_classes(series), html_escaped(series.name));
+  std::string out = fmt::format(R"(<g class="{}" data-name="{}")", series_classes(series), html_text(series.name));
   if (!placing.holds_data()) out += fmt::format(R"( data-v="{}")", values_of(points, plot));
-  out += fmt::format("><title>{}</title><g{}>", html_escaped(series.name), placing.transform());
+  out += fmt::format("><title>{}</title>", html_text(series.name));
   std::vector<Point> stretch;
   for (const Point& point : points) {
     if (is_drawable(point, plot)) {
@@ -122,7 +124,7 @@ std::string draw_series(const Series& series, const LinePlot& plot, const Placin
   if (series.role == Series::Role::kData && points.size() > 1 && points.size() <= kMostDots) {
     out += dots(points, plot, placing);
   }
-  return out + "</g></g>";
+  return out + "</g>";
 }
 
 std::string draw_band(const Band& band, std::size_t most, const Placing& placing) {
@@ -135,8 +137,8 @@ std::string draw_band(const Band& band, std::size_t most, const Placing& placing
   low = downsampled(low, most);
   high = downsampled(high, most);
   std::reverse(low.begin(), low.end());
-  std::string out = fmt::format(R"(<g class="band {}"><title>{}</title><polygon{} points=")", style_class(band.style),
-                                html_escaped(band.name), placing.transform());
+  std::string out = fmt::format(R"(<g class="band {}"><title>{}</title><polygon points=")", style_class(band.style),
+                                html_text(band.name));
   for (const auto* edge : {&high, &low}) {
     for (const Point& point : *edge) {
       placing.write(out, point, ',');
@@ -151,7 +153,7 @@ std::string draw_marks(const LinePlot& plot, const AxisRange& x, const Area& are
   for (const Mark& mark : plot.marks) {
     if (!(mark.x >= x.low && mark.x <= x.high)) continue;
     out += fmt::format(R"(<path class="mark" d="M{} {}v{}"><title>{}</title></path>)", placing.pixel_x(mark.x),
-                       pixels(area.top), pixels(area.height), html_escaped(mark.label));
+                       pixels(area.top), pixels(area.height), html_text(mark.label));
   }
   return out;
 }
@@ -159,8 +161,8 @@ std::string draw_marks(const LinePlot& plot, const AxisRange& x, const Area& are
 // What the script needs to turn a place on the screen into a number: low, high, data per shown unit, log or not.
 std::string axis_data(const char* name, const Axis& axis, const AxisRange& range) {
   return fmt::format(R"(data-{0}="{1} {2} {3} {4}" data-{0}n="{5}" data-{0}u="{6}")", name, range.low, range.high,
-                     axis.per_unit, range.scale == AxisScale::kLinear ? 0 : 1, html_escaped(axis.label),
-                     html_escaped(axis.unit));
+                     axis.per_unit, range.scale == AxisScale::kLinear ? 0 : 1, html_text(axis.label),
+                     html_text(axis.unit));
 }
 
 std::string line_plot_label(const LinePlot& plot) {
@@ -178,6 +180,7 @@ std::vector<LegendEntry> legend_of(const LinePlot& plot) {
     if (series.role != Series::Role::kFaint) entries.push_back({series.name, series_classes(series)});
   }
   for (const Band& band : plot.bands) entries.push_back({band.name, "bar soft " + style_class(band.style)});
+  if (!plot.marks.empty()) entries.push_back({plot.marks_name, "line mark"});
   return entries;
 }
 
@@ -200,7 +203,7 @@ std::string svg(const LinePlot& plot) {
   const AxisRange x = fit_axis(plot.x, xs), y = fit_axis(plot.y, ys);
   double top = 22;
   const std::string legend = svg_legend(legend_of(plot), top);
-  Area area{.left = y_axis_width(y), .top = top + 4};
+  Area area{.left = y_axis_width(y), .top = top + 7};
   area.width = kPlotWidth - area.left - 14;
   area.height = std::max(kLeastArea, kPlotHeight - area.top - kBelowArea);
   const Placing placing(x, y, area);
@@ -210,9 +213,10 @@ std::string svg(const LinePlot& plot) {
                            area.height, axis_data("x", plot.x, x), axis_data("y", plot.y, y)));
   out += svg_title(plot.title) + legend + svg_x_axis(plot.x, x, area) + svg_y_axis(plot.y, y, area);
   out += draw_marks(plot, x, area, placing);
+  out += fmt::format("<g{}>", placing.transform());
   for (const Band& band : plot.bands) out += draw_band(band, plot.most_points, placing);
   for (const Series& series : plot.series) out += draw_series(series, plot, placing);
-  return out + "</svg>";
+  return out + "</g></svg>";
 }
 
 }  // namespace tessera

@@ -24,13 +24,14 @@ std::optional<double> number_of(const LogValue& value) {
 
 MetricCurves::MetricCurves(const RunRecord& run) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  double begin = seconds_of_utc(run.started).value_or(std::numeric_limits<double>::infinity());
+  double begin = utc_seconds(run.started).value_or(std::numeric_limits<double>::infinity());
   // A resumed run also has the metrics of the run before it.
   if (!run.metrics.empty()) begin = std::min(begin, run.metrics.front().number("time").value_or(begin));
   double epochs_ended = 0;
   for (const LogRecord& record : run.metrics) {
-    Sample at{record.number("step").value_or(kNone), record.number("time").value_or(kNone) - begin,
-              record.number("epoch").value_or(kNone), 0};
+    // To the millisecond: a difference of seconds since 1970 has no more digits.
+    const double seconds = std::round(1e3 * (record.number("time").value_or(kNone) - begin)) / 1e3;
+    Sample at{record.number("step").value_or(kNone), seconds, record.number("epoch").value_or(kNone), 0};
     if (std::isfinite(at.seconds)) seconds_ = std::max(seconds_, at.seconds);
     for (; std::floor(at.epoch + 1e-9) > epochs_ended && std::isfinite(at.seconds); ++epochs_ended) {
       epoch_ends_.push_back({at.seconds, fmt::format("end of epoch {}", epochs_ended + 1)});

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "report/page/html.h"
 #include "report/page/metric_curves.h"
 #include "report/page/plot.h"
 #include "report/page/scaling.h"
@@ -28,27 +29,42 @@ class OverviewPlots {
   std::string all() {
     const std::vector<std::vector<std::size_t>> jobs = runs_by_job(page_);
     for (const std::vector<std::size_t>& job : jobs) {
-      const std::string suffix = jobs.size() > 1 ? ": " + page_.runs[job.front()].job : "";
-      add_curves("Train loss" + suffix, job, {"loss", "Loss/train"});
-      add_curves("Eval loss" + suffix, job, {"eval_loss"});
-      add_bars("Throughput" + suffix, {.label = "speed", .unit = "samples/s"}, job, {"samples per second"},
-               {&RunFigures::samples_per_second});
-      add_memory_bars("Memory allocated per rank" + suffix, "allocated (torch's allocator)", job,
-                      {&RunFigures::allocated_peak_MB, &RunFigures::allocated_mean_MB});
-      add_memory_bars("GPU memory used per GPU" + suffix, "used (NVML, all processes)", job,
-                      {&RunFigures::used_peak_MB, &RunFigures::used_mean_MB});
-      add_memory_bars("Host memory per rank" + suffix, "resident", job,
-                      {&RunFigures::host_peak_MB, &RunFigures::host_mean_MB});
-      add_planned("Planned and measured memory" + suffix, job);
-      for (const std::string& plot : scaling_plots(page_, job, suffix)) plots_ += figure(plot);
+      if (jobs.size() > 1) begin_group(page_.runs[job.front()].job);
+      add_job(job);
     }
+    if (jobs.size() > 1) begin_group("All jobs");
     add_rank_times();
     add_gates();
-    return plots_;
+    end_group();
+    return html_;
   }
 
  private:
   using Figure = std::optional<double> RunFigures::*;
+
+  void begin_group(const std::string& heading) {
+    end_group();
+    heading_ = "<h3>" + html_text(heading) + "</h3>";
+  }
+  void end_group() {
+    if (!plots_.empty()) html_ += heading_ + "<div class=\"plots\">" + plots_ + "</div>";
+    plots_.clear();
+  }
+
+  // Lines first, then bars: drawings of one height stand side by side.
+  void add_job(const std::vector<std::size_t>& job) {
+    add_curves("Train loss", job, {"loss", "Loss/train"});
+    add_curves("Eval loss", job, {"eval_loss"});
+    for (const std::string& plot : scaling_plots(page_, job)) plots_ += figure(plot);
+    add_bars("Throughput", {.label = "speed", .unit = "samples/s"}, job, {"samples per second"},
+             {&RunFigures::samples_per_second});
+    add_memory_bars("Memory allocated per rank", "allocated (torch's allocator)", job,
+                    {&RunFigures::allocated_peak_MB, &RunFigures::allocated_mean_MB});
+    add_memory_bars("GPU memory used per GPU", "used (NVML, all processes)", job,
+                    {&RunFigures::used_peak_MB, &RunFigures::used_mean_MB});
+    add_memory_bars("Host memory per rank", "resident", job, {&RunFigures::host_peak_MB, &RunFigures::host_mean_MB});
+    add_planned("Planned and measured memory", job);
+  }
 
   // Colours for the first few runs that have the metric; the others grey, all named on hover.
   void add_curves(const std::string& title, const std::vector<std::size_t>& job,
@@ -201,14 +217,14 @@ class OverviewPlots {
   }
 
   const PageContent& page_;
-  std::string plots_;
+  std::string heading_, plots_, html_;
 };
 
 }  // namespace
 
 std::string overview_section(const PageContent& page) {
   const std::string plots = OverviewPlots(page).all();
-  return plots.empty() ? "" : section("overview", "Comparison", "<div class=\"plots\">" + plots + "</div>");
+  return plots.empty() ? "" : section("overview", "Comparison", plots);
 }
 
 }  // namespace tessera

@@ -41,6 +41,7 @@ struct LinePlot {
   std::vector<Series> series;
   std::vector<Band> bands;
   std::vector<Mark> marks;
+  std::string marks_name;         // in the legend
   std::size_t most_points = 300;  // per series
 };
 

@@ -68,6 +68,15 @@ TEST(LinePlot, OnALogAxisCarriesItsValues) {
   EXPECT_NE(drawn.find(R"(data-v="1,10 2,19.5 8,70")"), std::string::npos) << drawn;
 }
 
+TEST(LinePlot, OfVerySmallValuesIsDrawnInPixels) {
+  LinePlot plot = loss_plot();
+  plot.y = number_axis("learning rate", "", 5e-5);
+  plot.series = {{"learning rate", {{1, 5e-5}, {2, 4.838709677419355e-05}, {3, 0}}, 0}};
+  const std::string drawn = svg(plot);
+  EXPECT_NE(drawn.find(R"(data-v="1,5e-05 2,4.838709677419355e-05 3,0")"), std::string::npos) << drawn;
+  EXPECT_EQ(count(drawn, "matrix"), 0);
+}
+
 TEST(LinePlot, IsDrawnWhateverTheData) {
   LinePlot plot = loss_plot();
   for (const std::vector<Point>& points :
@@ -89,6 +98,7 @@ TEST(Plots, EscapeNames) {
   line.title = line.series[0].name = line.x.label = line.y.unit = name;
   line.bands = {{name, {1, 2}, {1, 1}, {2, 2}, 0}};
   line.marks = {{15, name}};
+  line.marks_name = name;
   BarPlot bars;
   bars.title = bars.label_title = bars.value.label = name;
   bars.parts = {name};

@@ -10,9 +10,9 @@ namespace tessera {
 namespace {
 
 // A run writes its record every few seconds, but not during an evaluation or while a checkpoint is saved.
-constexpr double kSilentSeconds = 600;
+constexpr double kSilence = 600;
 
-std::optional<double> first_of(std::initializer_list<std::optional<double>> values) {
+std::optional<double> first_known(std::initializer_list<std::optional<double>> values) {
   for (const std::optional<double>& value : values) {
     if (value) return value;
   }
@@ -42,27 +42,29 @@ std::optional<double> rank_mean(const RunRecord& run, const std::string& number)
 
 std::string state_of(const RunRecord& run, double now) {
   if (run.status != "running") return run.status;
-  const std::optional<double> updated = seconds_of_utc(run.updated);
-  return updated && now - *updated > kSilentSeconds ? "killed" : "running";
+  const std::optional<double> updated = utc_seconds(run.updated);
+  return updated && now - *updated > kSilence ? "killed" : "running";
 }
 
 std::optional<double> runtime_of(const RunRecord& run) {
-  if (const auto runtime = first_of({run.summary.number("train_runtime"), run.last("train_runtime")})) return runtime;
-  const std::optional<double> begin = seconds_of_utc(run.started), end = seconds_of_utc(run.updated);
+  if (const auto runtime = first_known({run.summary.number("train_runtime"), run.last("train_runtime")}))
+    return runtime;
+  const std::optional<double> begin = utc_seconds(run.started), end = utc_seconds(run.updated);
   return begin && end ? std::optional<double>(*end - *begin) : std::nullopt;
 }
 
 void add_memory(const RunRecord& run, RunFigures& figures) {
   figures.allocated_peak_MB =
-      first_of({rank_maximum(run, "allocated_peak_MB"), run.summary.number("max_mem_alloc_MB")});
-  figures.allocated_mean_MB = first_of({rank_mean(run, "allocated_mean_MB"), run.summary.number("avg_mem_alloc_MB")});
+      first_known({rank_maximum(run, "allocated_peak_MB"), run.summary.number("max_mem_alloc_MB")});
+  figures.allocated_mean_MB =
+      first_known({rank_mean(run, "allocated_mean_MB"), run.summary.number("avg_mem_alloc_MB")});
   figures.reserved_peak_MB = rank_maximum(run, "reserved_peak_MB");
   figures.used_peak_MB = rank_maximum(run, "used_peak_MB");
-  figures.used_mean_MB = first_of({rank_mean(run, "used_mean_MB"), run.summary.number("avg_mem_total_MB")});
+  figures.used_mean_MB = first_known({rank_mean(run, "used_mean_MB"), run.summary.number("avg_mem_total_MB")});
   figures.host_peak_MB = run.summary.number("max_cpu_mem_MB");
   figures.host_mean_MB = run.summary.number("avg_cpu_mem_MB");
-  figures.busy_mean_percent = first_of({rank_mean(run, "busy_mean_percent"), run.summary.number("avg_gpu_util_%"),
-                                        run.summary.number("avg_cpu_util_%")});
+  figures.busy_mean_percent = first_known({rank_mean(run, "busy_mean_percent"), run.summary.number("avg_gpu_util_%"),
+                                           run.summary.number("avg_cpu_util_%")});
 }
 
 RunFigures figures_of_run(const RunRecord& run, double now) {
@@ -75,12 +77,12 @@ RunFigures figures_of_run(const RunRecord& run, double now) {
   figures.num_ranks = run.facts.number("ranks");
   if (!figures.num_ranks && !run.devices.empty()) figures.num_ranks = static_cast<double>(run.devices.size());
   figures.samples_per_second =
-      first_of({run.summary.number("train_samples_per_second"), run.last("train_samples_per_second"),
-                run.summary.number("train/samples_per_second_mean"), run.last("Throughput/images_per_sec"),
-                run.last("train/samples_per_second")});
+      first_known({run.summary.number("train_samples_per_second"), run.last("train_samples_per_second"),
+                   run.summary.number("train/samples_per_second_mean"), run.last("Throughput/images_per_sec"),
+                   run.last("train/samples_per_second")});
   figures.runtime_seconds = runtime_of(run);
-  figures.train_loss = first_of({run.summary.number("train_loss"), run.last("train_loss"), run.last("loss")});
-  figures.eval_loss = first_of({run.last("eval_loss"), run.summary.number("eval_loss")});
+  figures.train_loss = first_known({run.summary.number("train_loss"), run.last("train_loss"), run.last("loss")});
+  figures.eval_loss = first_known({run.last("eval_loss"), run.summary.number("eval_loss")});
   figures.last_step = run.last("step");
   add_memory(run, figures);
   return figures;
@@ -117,7 +119,7 @@ std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double no
   return all;
 }
 
-std::optional<double> seconds_of_utc(const std::string& text) {
+std::optional<double> utc_seconds(const std::string& text) {
   std::tm time{};
   if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2dZ", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour,
                   &time.tm_min, &time.tm_sec) != 6) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "report/page/html.h"
 #include "report/page/metric_curves.h"
 #include "report/page/plot.h"
 #include "report/page/sections.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostLines = kNumStyles;  // more GPUs than that are shown as a band
 constexpr std::size_t kMostRankBars = 16;
+constexpr double kFarCapacity = 3;  // times the highest reading
 
 double largest_y(const std::vector<Series>& all) {
   double largest = 0;
@@ -34,7 +36,7 @@ class RunPlots {
     add_losses();
     add_metric("Learning rate", "learning rate", "", {{"learning_rate", "learning rate"}});
     add_metric("Gradient norm", "gradient norm", "", {{"grad_norm", "gradient norm"}});
-    add_metric("Throughput", "samples per second", "samples/s", {{"train/samples_per_second", "all ranks"}});
+    add_metric("Throughput", "speed", "samples/s", {{"train/samples_per_second", "all ranks"}});
     add_epochs();
     add_usage();
     add_logs();
@@ -54,6 +56,7 @@ class RunPlots {
     if (x == CurveX::kSeconds) {
       plot.x = time_axis("time", curves_.seconds());
       plot.marks = curves_.epoch_ends();
+      plot.marks_name = "end of an epoch";
     } else {
       plot.x = {.label = x == CurveX::kStep ? "step" : "epoch", .is_whole = true};
     }
@@ -89,7 +92,7 @@ class RunPlots {
     add_metric("Loss by epoch", "loss", "", {{"Loss/train", "train"}, {"Loss/val", "validation"}}, CurveX::kEpoch);
     add_metric("Accuracy by epoch", "accuracy", "%", {{"Accuracy/train", "train"}, {"Accuracy/val", "validation"}},
                CurveX::kEpoch);
-    add_metric("Throughput by epoch", "images per second", "images/s", {{"Throughput/images_per_sec", "all ranks"}},
+    add_metric("Throughput by epoch", "speed", "images/s", {{"Throughput/images_per_sec", "all ranks"}},
                CurveX::kEpoch);
     add_metric("Learning rate by epoch", "learning rate", "", {{"LR", "learning rate"}}, CurveX::kEpoch);
   }
@@ -108,7 +111,7 @@ class RunPlots {
       spread_of(lines, plot);
     } else {
       // Many lines share the points that one would have: the page's size stays the same.
-      plot.most_points = std::max<std::size_t>(40, 2 * plot.most_points / (lines.size() + 1));
+      plot.most_points = std::max<std::size_t>(32, 2 * plot.most_points / (lines.size() + 1));
       plot.series.insert(plot.series.begin(), lines.begin(), lines.end());
     }
     plots_.push_back(figure(svg(plot)));
@@ -140,15 +143,10 @@ class RunPlots {
     plot.series.push_back(std::move(mean));
   }
 
-  std::string rank_name(const RankRecord& rank) const {
-    return page_.runs[run_].rank_word() == "GPU" ? fmt::format("GPU of rank {}", rank.rank)
-                                                 : fmt::format("rank {}", rank.rank);
-  }
-
   std::vector<Series> usage(std::vector<double> UsageSeries::*values) const {
     std::vector<Series> lines;
     for (const RankRecord& rank : record_.ranks) {
-      Series line{rank_name(rank), {}, 0};
+      Series line{fmt::format("rank {}", rank.rank), {}, 0};
       const std::vector<double>& readings = rank.series.*values;
       for (std::size_t i = 0; i < readings.size(); ++i) {
         line.points.push_back({static_cast<double>(i) * rank.series.period_seconds, readings[i]});
@@ -161,14 +159,20 @@ class RunPlots {
   void add_memory(const std::string& title, const std::string& label, std::vector<Series> lines, double capacity_MB) {
     if (lines.empty()) return;
     LinePlot plot = line_plot(title, CurveX::kSeconds);
-    double last = 0;
+    double last = 0, highest = largest_y(lines);
     for (const Series& line : lines) {
       if (!line.points.empty()) last = std::max(last, line.points.back().x);
     }
     if (capacity_MB > 0) {
-      plot.series.push_back({"capacity", {{0, capacity_MB}, {last, capacity_MB}}, 0, Series::Role::kReference});
+      // A line far above the curves would press them flat: then it is only named.
+      const bool is_far = capacity_MB > kFarCapacity * highest;
+      Series capacity{"capacity " + readable_MB(capacity_MB) + (is_far ? ", above this plot" : ""), {}, 0};
+      capacity.role = Series::Role::kReference;
+      if (!is_far) capacity.points = {{0, capacity_MB}, {last, capacity_MB}};
+      if (!is_far) highest = std::max(highest, capacity_MB);
+      plot.series.push_back(std::move(capacity));
     }
-    plot.y = memory_axis(label, std::max(capacity_MB, largest_y(lines)));
+    plot.y = memory_axis(label, highest);
     add_lines(std::move(plot), std::move(lines));
   }
 

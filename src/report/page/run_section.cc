@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostCollectives = 12;
 
-std::string value_text(const LogValue& value) {
+std::string shown_value_of(const LogValue& value) {
   if (const double* real = std::get_if<double>(&value)) return readable(*real);
   if (const std::int64_t* whole = std::get_if<std::int64_t>(&value)) return grouped(*whole);
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
@@ -31,8 +31,8 @@ std::string number_list(const std::string& heading, const char* kind, const LogR
   if (record.empty()) return "";
   std::string out = fmt::format("<div><h4>{}</h4><dl data-kind=\"{}\">", heading, kind);
   for (const auto& [name, value] : record.entries()) {
-    out += fmt::format("<dt>{}</dt><dd{}>{}</dd>", html_escaped(name), exact_attribute(value),
-                       html_escaped(value_text(value)));
+    out += fmt::format("<dt>{}</dt><dd{}>{}</dd>", html_text(name), exact_attribute(value),
+                       html_text(shown_value_of(value)));
   }
   return out + "</dl></div>";
 }
@@ -44,7 +44,7 @@ std::string planned_list(const RunFigures& run) {
   for (const auto& [name, value] : plan.entries()) {
     const std::optional<double> bytes = plan.number(name);
     if (!bytes) continue;
-    out += fmt::format("<dt>{}</dt><dd data-v=\"{}\">{}</dd>", html_escaped(name), exact(*bytes),
+    out += fmt::format("<dt>{}</dt><dd data-v=\"{}\">{}</dd>", html_text(name), exact(*bytes),
                        readable_MB(*bytes / (1 << 20)));
   }
   if (run.allocated_peak_MB) {
@@ -79,7 +79,7 @@ std::string collectives_table(const RunRecord& run) {
   return page_table(table);
 }
 
-std::string settings_table(const RunRecord& run) {
+std::string own_settings(const RunRecord& run) {
   PageTable table;
   table.title = "Those that are not the default's";
   table.columns = {"Setting", "Value", "From"};
@@ -94,7 +94,7 @@ std::string links(const PageContent& page, const RunRecord& run) {
   std::vector<std::string> all;
   const std::filesystem::path folder = run.file.parent_path();
   const auto add = [&](const std::string& name, const std::filesystem::path& file) {
-    all.push_back(fmt::format("<a href=\"{}\">{}</a>", link_to(folder / file, page.input.folder), html_escaped(name)));
+    all.push_back(fmt::format("<a href=\"{}\">{}</a>", link_to(folder / file, page.input.folder), html_text(name)));
   };
   add("run.json", run.file.filename());
   for (const std::string& file : run.gpu_logs)
@@ -117,7 +117,7 @@ std::string headline(const RunFigures& run) {
     words.push_back(fmt::format("{} {}{}", *run.num_ranks, run.rank_word(), *run.num_ranks == 1 ? "" : "s"));
   if (run.samples_per_second) words.push_back(readable(*run.samples_per_second) + " samples/s");
   if (run.allocated_peak_MB) words.push_back(readable_MB(*run.allocated_peak_MB) + " peak allocated");
-  return html_escaped(join(words, ", "));
+  return html_text(join(words, ", "));
 }
 
 std::string run_section(const PageContent& page, std::size_t place) {
@@ -125,19 +125,18 @@ std::string run_section(const PageContent& page, std::size_t place) {
   const RunRecord& record = *run.record;
   std::string out = fmt::format(
       "<details class=\"run\" id=\"run-{}\"{}><summary><h3>{}</h3> {} <span class=\"headline\">{}</span></summary>\n",
-      place, page.runs.size() <= 2 ? " open" : "", html_escaped(run.name), badge(run.state), headline(run));
+      place, page.runs.size() <= 2 ? " open" : "", html_text(run.name), badge(run.state), headline(run));
   const RecordedSetting* name = record.setting("run_name");
   if (name != nullptr && !name->value.empty()) {
-    out += fmt::format("<p>Name: {}</p>", html_escaped(printable(name->value)));
+    out += fmt::format("<p>Name: {}</p>", html_text(printable(name->value)));
   }
-  if (!record.exit_reason.empty())
-    out += fmt::format("<pre class=\"reason\">{}</pre>", html_escaped(record.exit_reason));
-  out += fmt::format("<pre>{}</pre>", html_escaped(printable(join(record.command, " "), 2000)));
+  if (!record.exit_reason.empty()) out += fmt::format("<pre class=\"reason\">{}</pre>", html_text(record.exit_reason));
+  out += fmt::format("<pre>{}</pre>", html_text(printable(join(record.command, " "), 2000)));
   out += links(page, record) + "<div class=\"plots\">\n";
   for (const std::string& plot : run_plots(page, place)) out += plot;
   out += "</div><div class=\"lists\">" + number_list("Facts", "facts", record.facts) +
          number_list("Summary", "summary", record.summary) + planned_list(run) + "</div>";
-  return out + collectives_table(record) + settings_table(record) + "</details>\n";
+  return out + collectives_table(record) + own_settings(record) + "</details>\n";
 }
 
 }  // namespace

@@ -99,14 +99,13 @@ std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::v
   return runs.size() > 1 ? runs : std::vector<std::size_t>();
 }
 
-std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job,
-                                       const std::string& title_suffix) {
+std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job) {
   std::vector<std::string> plots;
   const std::vector<ScalingSeries> all = scaling_series(page, job);
   if (!all.empty()) {
-    ScalingPlot throughput(page, "Throughput against GPUs" + title_suffix,
+    ScalingPlot throughput(page, "Throughput against GPUs",
                            {.label = "speed", .unit = "samples/s", .scale = AxisScale::kLog2});
-    ScalingPlot speedup(page, "Speed-up against GPUs" + title_suffix,
+    ScalingPlot speedup(page, "Speed-up against GPUs",
                         {.label = "speed-up", .unit = "times", .scale = AxisScale::kLog2});
     for (const ScalingSeries& series : all) {
       throughput.add(series.name, series.runs, [](const auto& run, const auto&) { return *run.samples_per_second; });
@@ -124,10 +123,10 @@ std::vector<std::string> scaling_plots(const PageContent& page, const std::vecto
     for (const std::size_t run : weak) longest = std::max(longest, *page.runs[run].runtime_seconds);
     Axis time = time_axis("runtime", longest);
     time.from_zero = true;
-    ScalingPlot runtime(page, "Runtime under weak scaling" + title_suffix, time);
+    ScalingPlot runtime(page, "Runtime under weak scaling", time);
     runtime.add("runtime", weak, [](const auto& run, const auto&) { return *run.runtime_seconds; });
     runtime.add_ideal([](double, const Point& first) { return first.y; });
-    ScalingPlot efficiency(page, "Efficiency under weak scaling" + title_suffix,
+    ScalingPlot efficiency(page, "Efficiency under weak scaling",
                            {.label = "baseline / runtime", .unit = "%", .from_zero = true});
     efficiency.add("efficiency", weak, [](const auto& run, const auto& first) {
       return 100 * *first.runtime_seconds / *run.runtime_seconds;

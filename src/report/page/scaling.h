@@ -21,7 +21,6 @@ std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::ve
 std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job);
 
 // Throughput and speed-up against GPUs with the ideal line; runtime and efficiency under weak scaling.
-std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job,
-                                       const std::string& title_suffix);
+std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job);
 
 }  // namespace tessera

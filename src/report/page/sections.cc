@@ -19,16 +19,16 @@ bool looks_like_number(const std::string& text) {
 }  // namespace
 
 std::string section(const std::string& id, const std::string& heading, const std::string& content) {
-  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, html_escaped(heading), content);
+  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, html_text(heading), content);
 }
 
 std::string figure(const std::string& svg, const std::string& caption) {
-  const std::string below = caption.empty() ? "" : fmt::format("<figcaption>{}</figcaption>", html_escaped(caption));
+  const std::string below = caption.empty() ? "" : fmt::format("<figcaption>{}</figcaption>", html_text(caption));
   return fmt::format("<figure>{}{}</figure>\n", svg, below);
 }
 
 std::string run_link(const PageContent& page, std::size_t run) {
-  const std::string name = html_escaped(page.runs[run].name);
+  const std::string name = html_text(page.runs[run].name);
   return run < page.num_sections ? fmt::format("<a href=\"#run-{}\">{}</a>", run, name) : name;
 }
 
@@ -41,24 +41,24 @@ std::string badge(const std::string& state) {
                      is_good  ? "good"
                      : is_bad ? "bad"
                               : "open",
-                     html_escaped(words));
+                     html_text(words));
 }
 
 std::string page_table(const PageTable& table) {
   std::string out = fmt::format("<div class=\"scroll\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>",
-                                html_escaped(table.title));
-  for (const std::string& column : table.columns) out += "<th scope=\"col\">" + html_escaped(column) + "</th>";
+                                html_text(table.title));
+  for (const std::string& column : table.columns) out += "<th scope=\"col\">" + html_text(column) + "</th>";
   out += "</tr></thead><tbody>";
   for (const auto& row : table.rows) {
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
       const char* kind = i == 0 ? "<th scope=\"row\">" : looks_like_number(row[i]) ? "<td class=\"num\">" : "<td>";
-      out += kind + html_escaped(row[i]) + (i == 0 ? "</th>" : "</td>");
+      out += kind + html_text(row[i]) + (i == 0 ? "</th>" : "</td>");
     }
     out += "</tr>";
   }
   out += "</tbody></table></div>";
-  for (const std::string& note : table.notes) out += "<p class=\"note\">" + html_escaped(note) + "</p>";
+  for (const std::string& note : table.notes) out += "<p class=\"note\">" + html_text(note) + "</p>";
   return out + "\n";
 }
 
@@ -74,6 +74,7 @@ std::vector<std::vector<std::size_t>> runs_by_job(const PageContent& page) {
       same->push_back(run);
     }
   }
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   return groups;
 }
 
@@ -86,9 +87,9 @@ std::string tables_section(const PageContent& page) {
 std::string questions_section(const PageContent& page) {
   std::string out;
   for (const PageQuestion& each : page.input.questions) {
-    out += fmt::format("<div class=\"question\"><h3>{}</h3><p>{}</p>", html_escaped(each.question),
-                       html_escaped(each.answer));
-    if (!each.arithmetic.empty()) out += fmt::format("<pre>{}</pre>", html_escaped(join(each.arithmetic, "\n")));
+    out +=
+        fmt::format("<div class=\"question\"><h3>{}</h3><p>{}</p>", html_text(each.question), html_text(each.answer));
+    if (!each.arithmetic.empty()) out += fmt::format("<pre>{}</pre>", html_text(join(each.arithmetic, "\n")));
     out += "</div>\n";
   }
   return out.empty() ? "" : section("questions", "Questions and answers", out);

@@ -12,7 +12,7 @@ namespace {
 
 using Value = std::optional<double> RunFigures::*;
 
-std::string count_of(std::size_t number, const std::string& word) {
+std::string counted_word(std::size_t number, const std::string& word) {
   return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
 }
 
@@ -37,7 +37,7 @@ std::string states_sentence(const PageContent& page) {
   const std::string when = first.empty()   ? ""
                            : first == last ? ", started " + first
                                            : fmt::format(", started between {} and {}", first, last);
-  return fmt::format("{}: {}{}.", count_of(page.runs.size(), "run"), join(parts, ", "), when);
+  return fmt::format("{}: {}{}.", counted_word(page.runs.size(), "run"), join(parts, ", "), when);
 }
 
 // "bloom-qa: 8 runs with single, zero2 on 1 to 8 GPUs (NVIDIA H200)"
@@ -56,14 +56,15 @@ std::string what_ran(const PageContent& page, const std::vector<std::size_t>& gr
     most = std::max(most, *run.num_ranks);
   }
   const RunFigures& first = page.runs[group.front()];
-  std::string out = fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, count_of(group.size(), "run"));
+  std::string out =
+      fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, counted_word(group.size(), "run"));
   if (!strategies.empty()) out += " with " + join(strategies, ", ");
   if (most > 0) {
-    out += least == most ? fmt::format(" on {}", count_of(static_cast<std::size_t>(most), first.rank_word()))
+    out += least == most ? fmt::format(" on {}", counted_word(static_cast<std::size_t>(most), first.rank_word()))
                          : fmt::format(" on {} to {} {}s", least, most, first.rank_word());
   }
   if (!devices.empty()) out += fmt::format(" ({})", join(devices, ", "));
-  return html_escaped(out) + ".";
+  return html_text(out) + ".";
 }
 
 // The finished run with the best value; none where no finished run has it.
@@ -141,9 +142,9 @@ std::string failures(const PageContent& page) {
     if (run.state != "failed" && run.state != "killed" && run.state != "interrupted") continue;
     std::string line = fmt::format("<li>{} {}", run_link(page, i), badge(run.state));
     if (run.last_step) line += fmt::format(" at step {} of {}", *run.last_step, run.record->total_steps);
-    if (run.state == "killed") line += ": no sign of life since " + html_escaped(run.record->updated);
+    if (run.state == "killed") line += ": no sign of life since " + html_text(run.record->updated);
     const std::vector<std::string> reason = split(run.record->exit_reason, '\n');
-    if (!reason.front().empty()) line += ": " + html_escaped(printable(reason.front(), 400));
+    if (!reason.front().empty()) line += ": " + html_text(printable(reason.front(), 400));
     lines.push_back(line + "</li>");
   }
   if (lines.empty()) return "";
@@ -160,7 +161,7 @@ std::string failures(const PageContent& page) {
 }  // namespace
 
 std::string summary_section(const PageContent& page) {
-  std::string out = "<p>" + html_escaped(states_sentence(page)) + "</p>";
+  std::string out = "<p>" + html_text(states_sentence(page)) + "</p>";
   for (const std::vector<std::size_t>& group : runs_by_job(page)) {
     out += "<p>" + what_ran(page, group) + "</p><ul>";
     for (const std::string& line : {fastest(page, group), least_memory(page, group), lowest_loss(page, group)}) {
@@ -171,7 +172,7 @@ std::string summary_section(const PageContent& page) {
   out += failures(page);
   if (!page.input.passed_over.empty()) {
     out += "<h3>Passed over</h3><ul>";
-    for (const std::string& each : page.input.passed_over) out += "<li>" + html_escaped(printable(each, 400)) + "</li>";
+    for (const std::string& each : page.input.passed_over) out += "<li>" + html_text(printable(each, 400)) + "</li>";
     out += "</ul>";
   }
   return section("summary", "Summary", out);

@@ -28,7 +28,7 @@ std::string legend_sample(const LegendEntry& entry, double x, double y) {
 
 double text_width(std::string_view text, double size) {
   const auto num_characters = std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); });
-  return 0.57 * size * static_cast<double>(num_characters);
+  return 0.6 * size * static_cast<double>(num_characters);
 }
 
 std::string cut_to_width(const std::string& text, double width, double size) {
@@ -53,7 +53,7 @@ std::string pixels(double value) {
 
 std::string open_svg(double width, double height, const std::string& label, const std::string& data) {
   return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}"{}{}>)", pixels(width), pixels(height),
-                     html_escaped(label), data.empty() ? "" : " ", data);
+                     html_text(label), data.empty() ? "" : " ", data);
 }
 
 std::string svg_title(const std::string& title) {
@@ -79,7 +79,7 @@ std::string svg_legend(const std::vector<LegendEntry>& entries, double& top, dou
 
 std::string svg_text(double x, double y, const std::string& classes, const std::string& text) {
   return fmt::format(R"(<text x="{}" y="{}"{}>{}</text>)", pixels(x), pixels(y),
-                     classes.empty() ? "" : fmt::format(R"( class="{}")", classes), html_escaped(text));
+                     classes.empty() ? "" : fmt::format(R"( class="{}")", classes), html_text(text));
 }
 
 std::string svg_x_axis(const Axis& axis, const AxisRange& range, const Area& area) {
@@ -107,7 +107,7 @@ std::string svg_y_axis(const Axis& axis, const AxisRange& range, const Area& are
   const std::string title = cut_to_width(axis_title(axis), area.height + 30);
   return fmt::format(
       R"svg(<path class="grid" d="{}"/><g class="yt">{}<text class="at" transform="translate(14 {})rotate(-90)">{}</text></g>)svg",
-      lines, labels, pixels(area.top + area.height / 2), html_escaped(title));
+      lines, labels, pixels(area.top + area.height / 2), html_text(title));
 }
 
 double y_axis_width(const AxisRange& range) {
