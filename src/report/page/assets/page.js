@@ -129,8 +129,9 @@ function describe(svg, x, y) {
   const at = valueAt(plot.x, (x - left) / width);
   const found = plot.lines.filter((line) => line.points.length > 0).map((line) => {
     const point = nearest(line.points, at);
-    return { line, point, distance: Math.abs(top + height * (1 - share(plot.y, point[1])) - y) };
-  });
+    return { line, point, aside: Math.abs(left + width * share(plot.x, point[0]) - x),
+             distance: Math.abs(top + height * (1 - share(plot.y, point[1])) - y) };
+  }).filter((each) => each.aside < 25);  // a line that ended long before has no value here
   if (found.length === 0) return null;
   // Of the many grey lines only the one under the pointer.
   const faint = found.filter((each) => each.line.isFaint).sort((a, b) => a.distance - b.distance)[0];
