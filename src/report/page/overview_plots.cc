@@ -179,11 +179,12 @@ class OverviewPlots {
 
   void add_rank_times() {
     HeatMap map;
-    map.title = "Step time by rank";
+    map.title = "Mean step time of each rank (ms)";
     map.row_title = "run";
     map.column_title = "rank";
     map.value_label = "mean step";
     map.unit = "ms";
+    map.compares_within_rows = true;
     std::size_t num_columns = 0;
     for (const RunFigures& run : page_.runs) {
       std::vector<double> row;
