@@ -15,6 +15,7 @@
 #include "cli/inspect.h"
 #include "cli/launch.h"
 #include "cli/plan.h"
+#include "cli/runs.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
 #include "comm/failure.h"
@@ -58,6 +59,7 @@ const std::vector<Command>& commands() {
       {"generate", "continue a text with a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
+      {"runs", "list, show and compare recorded runs", run_runs},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
       {"__minder", "", run_minder},

@@ -18,12 +18,11 @@ class BulkCutter {
  public:
   explicit BulkCutter(std::string_view text) : text_(text) {}
 
-  std::string cut() {
-    const bool has_facts = text_.find("\"facts\"") != std::string_view::npos;
+  std::string cut(bool keeps_settings) {
     each_member([&](std::string_view key) {
       if (key == "metrics") {
         cut_metrics();
-      } else if (key == "settings" && has_facts) {
+      } else if (key == "settings" && !keeps_settings) {
         cut_value("{}");
       } else if (key == "ranks") {
         each_element([&] {
@@ -105,16 +104,22 @@ class BulkCutter {
   }
 
   void cut_metrics() {
-    std::vector<std::size_t> begins;
+    std::vector<std::string_view> entries;
     skip_space();
     const std::size_t array = at_ + 1;
     each_element([&] {
       skip_space();
-      begins.push_back(at_);
+      const std::size_t begin = at_;
       skip_value();
+      entries.push_back(text_.substr(begin, at_ - begin));
     });
-    if (is_lost_ || begins.size() <= kBriefMetrics) return;
-    replace(array, begins[begins.size() - kBriefMetrics], "");
+    if (is_lost_ || entries.size() <= kBriefMetrics) return;
+    const std::size_t first_kept = entries.size() - kBriefMetrics;
+    std::string evaluation;
+    for (std::size_t i = first_kept; i-- > 0 && evaluation.empty();) {
+      if (entries[i].find("\"eval_") != std::string_view::npos) evaluation = std::string(entries[i]) + ",";
+    }
+    replace(array, static_cast<std::size_t>(entries[first_kept].data() - text_.data()), evaluation);
   }
 
   void cut_value(std::string_view instead) {
@@ -143,8 +148,10 @@ class BulkCutter {
 
 }  // namespace
 
-std::string brief_record(std::string_view text) {
-  return BulkCutter(text).cut();
+std::string brief_record(std::string_view text, bool keeps_settings) {
+  // Format 1 has no facts: its settings say what they would.
+  const bool has_facts = text.find("\"facts\"") != std::string_view::npos;
+  return BulkCutter(text).cut(keeps_settings || !has_facts);
 }
 
 }  // namespace tessera

@@ -8,9 +8,9 @@ namespace tessera {
 
 inline constexpr std::size_t kBriefMetrics = 16;
 
-// The text of a run.json with only the last kBriefMetrics entries of "metrics", with empty "series" of its ranks, and,
-// where it has facts, with empty "settings". Nothing is parsed: text that is not of the expected form comes back as it
-// is, for the parser to refuse.
-std::string brief_record(std::string_view text);
+// The text of a run.json with empty "series" of its ranks and with only the last kBriefMetrics entries of "metrics",
+// and the last evaluation if it was before them; without its settings, unless they are kept or there are no facts.
+// Nothing is parsed: text that is not of the expected form comes back as it is, for the parser to refuse.
+std::string brief_record(std::string_view text, bool keeps_settings);
 
 }  // namespace tessera

@@ -53,7 +53,7 @@ bool is_on(const RunRecord& run, const char* setting) {
 
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> all = {
-      {"samples_per_second", "samples/s", "1/s", Better::kHigher, 3, samples_per_second},
+      {"samples_per_second", "training speed", "samples/s", Better::kHigher, 3, samples_per_second},
       {"runtime", "runtime", "s", Better::kLower, 2, runtime_seconds},
       {"step_mean_ms", "step time", "ms", Better::kLower, 2,
        [](const RunRecord& run) { return mean_of_ranks(run, "step_mean_ms"); }},
@@ -62,7 +62,7 @@ const std::vector<Figure>& figures() {
       score("exact_match", "exact match"),
       score("f1", "F1"),
       logged("Accuracy/val", "accuracy (val)", "%", Better::kHigher, 2),
-      logged("eval_samples_per_second", "eval samples/s", "1/s", Better::kHigher, 3),
+      logged("eval_samples_per_second", "evaluation speed", "samples/s", Better::kHigher, 3),
       {"allocated_peak_MB", "GPU memory allocated, peak", "MiB", Better::kLower, 0, allocated_peak_MB},
       largest("reserved_peak_MB", "GPU memory reserved, peak"),
       largest("used_peak_MB", "GPU memory used, peak"),

@@ -18,7 +18,7 @@ enum class Better { kHigher, kLower };
 
 struct Figure {
   std::string name;   // what --metric takes: samples_per_second
-  std::string label;  // what people read: "samples/s"
+  std::string label;  // what people read: "training speed"
   std::string unit;
   Better better;
   int digits;  // after the point

@@ -74,9 +74,9 @@ struct ReadRun {
 
 RunRecord read_record(const fs::path& file, RunDetail detail) {
   const std::string text = read_file(file);
-  if (detail == RunDetail::kBrief) {
+  if (detail != RunDetail::kWhole) {
     try {
-      return parse_run_record(brief_record(text), file);
+      return parse_run_record(brief_record(text, detail == RunDetail::kBrief), file);
     } catch (const std::exception&) {
       // Read again: of the whole text the message names the right line.
     }

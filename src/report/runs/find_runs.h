@@ -16,9 +16,9 @@ namespace tessera {
 // name. Throws UsageError for a place that does not exist.
 std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>& places);
 
-// kBrief: without the series of ranks, and only the last metrics (brief_record.h). For lists, and for finding out which
-// runs are worth reading whole.
-enum class RunDetail { kBrief, kWhole };
+// kBrief: without the series of ranks, and only the last metrics (brief_record.h), for comparisons of last values and
+// for finding out which runs are worth reading whole. kLine: without settings too, for lists.
+enum class RunDetail { kLine, kBrief, kWhole };
 
 struct FoundRuns {
   std::vector<RunRecord> runs;        // in the order of find_run_files

@@ -1,5 +1,7 @@
 #include "report/runs/find_runs.h"
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "core/file.h"
 #include "report/runs/brief_record.h"
@@ -50,7 +52,7 @@ TEST_F(FindRuns, APlaceThatIsMissingIsNamed) {
 }
 
 TEST_F(FindRuns, ABrokenRecordIsNamedAndPassedOver) {
-  for (const RunDetail detail : {RunDetail::kBrief, RunDetail::kWhole}) {
+  for (const RunDetail detail : {RunDetail::kLine, RunDetail::kBrief, RunDetail::kWhole}) {
     const FoundRuns runs = find_runs({kRecordedRuns + "other"}, detail);
     EXPECT_EQ(runs.runs.size(), 8u);
     ASSERT_EQ(runs.problems.size(), 1u);
@@ -69,29 +71,33 @@ TEST_F(FindRuns, OfFormat1HaveWhatTheirSettingsSay) {
   EXPECT_FALSE(allocated_peak_MB(run).has_value());
 }
 
-TEST(BriefRecord, KeepsTheLastMetricsAndDropsSeries) {
+TEST(BriefRecord, KeepsTheLastMetricsAndTheLastEvaluationAndDropsSeries) {
   std::string metrics;
-  for (int i = 1; i <= 40; ++i) metrics += (i > 1 ? "," : "") + ("{\"step\": " + std::to_string(i) + "}");
+  for (int i = 1; i <= 40; ++i) {
+    metrics += fmt::format(R"({}{{"step": {}, "{}": 1}})", i > 1 ? ", " : "", i, i == 5 || i == 9 ? "eval_loss" : "x");
+  }
   const std::string text = R"({"settings": {"a": {"value": "1"}}, "metrics": [)" + metrics +
                            R"(], "facts": {"x": "]}\""}, "ranks": [{"rank": 0, "series": {"used_MB": [1, 2]}}, {}]})";
-  const Json brief = parse_json(brief_record(text), "brief");
-  EXPECT_EQ(brief.at("metrics").size(), kBriefMetrics);
-  EXPECT_EQ(brief.at("metrics").front().at("step"), 40 - kBriefMetrics + 1);
+  const Json brief = parse_json(brief_record(text, true), "brief");
+  ASSERT_EQ(brief.at("metrics").size(), kBriefMetrics + 1);
+  EXPECT_EQ(brief.at("metrics")[0].at("step"), 9);
+  EXPECT_EQ(brief.at("metrics")[1].at("step"), 40 - kBriefMetrics + 1);
   EXPECT_EQ(brief.at("metrics").back().at("step"), 40);
-  EXPECT_EQ(brief.at("settings"), Json::object());
+  EXPECT_EQ(brief.at("settings"), Json::parse(R"({"a": {"value": "1"}})"));
   EXPECT_EQ(brief.at("facts"), Json({{"x", "]}\""}}));
   EXPECT_EQ(brief.at("ranks"), Json::parse(R"([{"rank": 0, "series": {}}, {}])"));
 }
 
-TEST(BriefRecord, LeavesSettingsWhereThereAreNoFacts) {
-  const std::string text = R"({"settings": {"strategy": {"value": "ddp"}}, "metrics": []})";
-  EXPECT_EQ(brief_record(text), text);
+TEST(BriefRecord, DropsSettingsWhereFactsReplaceThem) {
+  const std::string old = R"({"settings": {"strategy": {"value": "ddp"}}, "metrics": []})";
+  EXPECT_EQ(brief_record(old, false), old);
+  EXPECT_EQ(brief_record(R"({"settings": {"a": {}}, "facts": {}})", false), R"({"settings": {}, "facts": {}})");
 }
 
 TEST(BriefRecord, GivesTextOfAnotherFormBackForTheParser) {
   for (const char* text : {"", "[1]", "{", "{\"a\"", "{\"metrics\": 5}", "{\"metrics\": [", "{\"a\": \"",
                            "{\"a\": \"\\", "{\"ranks\": [{\"series\": ]}]", "{\"a\": 1 \"b\"}"}) {
-    EXPECT_EQ(brief_record(text), text);
+    EXPECT_EQ(brief_record(text, true), text);
   }
 }
 
@@ -117,7 +123,7 @@ TEST(RunStatus, TimesThatAreNone) {
 }
 
 TEST(RunList, ShowsNewestLastWithUnits) {
-  const FoundRuns found = find_runs({kRecordedRuns + "other"}, RunDetail::kBrief);
+  const FoundRuns found = find_runs({kRecordedRuns + "other"}, RunDetail::kLine);
   const double now = *seconds_of_utc("2026-11-16T00:00:00Z");
   const Table table = run_list(found.runs, now);
   std::vector<std::string> line;
