@@ -28,22 +28,6 @@ std::vector<std::string> lines_below(const Table& table) {
   return lines;
 }
 
-// A cell of Markdown is one line, and '|' ends it. HTML is escaped, since Markdown may hold it.
-std::string markdown_escaped(const std::string& text) {
-  std::string escaped;
-  for (const char letter : text) {
-    if (letter == '<') {
-      escaped += "&lt;";
-    } else if (letter == '\n' || letter == '\r') {
-      escaped += ' ';
-    } else {
-      if (letter == '|' || letter == '\\' || letter == '`') escaped += '\\';
-      escaped += letter;
-    }
-  }
-  return escaped;
-}
-
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -102,15 +86,17 @@ Table transposed(const Table& table) {
     turned.rows.push_back(std::move(cells));
   }
   // A row that is missing altogether would be named once per line: name it once.
+  std::vector<std::string> missing_rows;
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const auto& cells = table.rows[row];
     const bool is_all_missing = std::all_of(cells.begin() + 1, cells.end(), [&](const TableCell& cell) {
       return cell.text.empty() && cell.reason == cells[1].reason;
     });
     if (cells.size() < 2 || !is_all_missing) continue;
-    turned.notes.insert(turned.notes.begin(), fmt::format("{}: {}", shown(cells.front()), cells[1].reason));
+    missing_rows.push_back(fmt::format("{}: {}", shown(cells.front()), cells[1].reason));
     for (auto& line : turned.rows) line[row + 1].reason.clear();
   }
+  turned.notes.insert(turned.notes.begin(), missing_rows.begin(), missing_rows.end());
   return turned;
 }
 
@@ -236,6 +222,21 @@ std::string table_text(const Table& table) {
   if (!below.empty()) text += "\n";
   for (const std::string& line : below) text += printable(line, 1000) + "\n";
   return text;
+}
+
+std::string markdown_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char letter : text) {
+    if (letter == '<') {
+      escaped += "&lt;";
+    } else if (letter == '\n' || letter == '\r') {
+      escaped += ' ';
+    } else {
+      if (letter == '|' || letter == '\\' || letter == '`') escaped += '\\';
+      escaped += letter;
+    }
+  }
+  return escaped;
 }
 
 std::string html_escaped(std::string_view text) {

@@ -46,6 +46,8 @@ std::string table_csv(const Table& table);   // numbers unrounded; title, reason
 std::string table_html(const Table& table);  // <figure> ... </figure>, for a page of its own or a part of one
 std::string table_text(const Table& table);  // for a terminal
 
+// Text for a cell of Markdown: one line; '|' would end it, and Markdown may hold HTML.
+std::string markdown_escaped(std::string_view text);
 // Text for HTML, within elements and within quoted attributes.
 std::string html_escaped(std::string_view text);
 
