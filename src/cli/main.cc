@@ -16,6 +16,7 @@
 #include "cli/launch.h"
 #include "cli/plan.h"
 #include "cli/runs.h"
+#include "cli/table.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
 #include "comm/failure.h"
@@ -60,6 +61,7 @@ const std::vector<Command>& commands() {
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"runs", "list, show and compare recorded runs", run_runs},
+      {"table", "a table of the experiments, filled from recorded runs", run_table},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
       {"__minder", "", run_minder},

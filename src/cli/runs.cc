@@ -35,7 +35,7 @@ void declare(Schema& schema, RunsSettings& s) {
   schema.text("max_memory_growth", &s.max_memory_growth)
       .group(group)
       .help("exit with 48 if the peak of memory grew by more than this: 5%");
-  shared::as_json(schema, &s.as_json);
+  shared::as_json(schema, &s.as_json).help("print JSON: a list for ls, an object for show and compare");
 }
 
 std::string json_line(const Json& json) {
@@ -68,11 +68,12 @@ int show_runs(const RunsSettings& s, const std::vector<std::string>& places) {
                                  join(places, ", "), join(places, " ")));
   }
   std::string text;
+  Json list = Json::array();
   for (const RunRecord& run : found.runs) {
-    text += s.as_json ? json_line(run_summary_json(run, wall_seconds()))
-                      : (text.empty() ? "" : "\n") + run_summary_text(run, wall_seconds());
+    text += (text.empty() ? "" : "\n") + run_summary_text(run, wall_seconds());
+    list.push_back(run_summary_json(run, wall_seconds()));
   }
-  print_out(text);
+  print_out(s.as_json ? json_line(list.size() == 1 ? list.front() : list) : text);
   return 0;
 }
 

@@ -88,7 +88,7 @@ std::string comparison_text(const Comparison& comparison, const GateLimits& limi
   text += "\nfigures: mean \u00b1 standard deviation over repeats, and the change against the baseline\n";
   text += indented(table_text(figures_table(comparison)));
   if (!comparison.notes.empty()) text += "\n";
-  for (const std::string& note : comparison.notes) text += note + "\n";
+  for (const std::string& note : comparison.notes) text += printable(note, 600) + "\n";
   if (!limits.any()) return text;
   if (comparison.gate_failures.empty()) return text + "\ngate passed\n";
   text += "\ngate failed\n";

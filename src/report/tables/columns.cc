@@ -68,7 +68,7 @@ Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
     return found_or(std::nullopt,
                     "refused: it is not recorded how many rows were trained on, so runtimes may not be comparable");
   }
-  Found found = found_or(factor * (*before / *rows_before) / (*now / *rows), "");
+  Found found = found_or(factor * (*before / *now) * (*rows / *rows_before), "");
   if (std::abs(*rows / *rows_before - 1) > 0.005) {
     found.remark = fmt::format(
         "trained on {:.0f} rows, the baseline on {:.0f}: runtimes are compared per row ({:.4f} s against {:.4f} s); "

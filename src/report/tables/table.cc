@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/python_text.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -163,7 +162,7 @@ std::string table_csv(const Table& table) {
   add_line(headings_of(table));
   for (const auto& row : table.rows) {
     std::vector<std::string> fields;
-    for (const TableCell& cell : row) fields.push_back(cell.value ? python_repr(*cell.value) : shown(cell));
+    for (const TableCell& cell : row) fields.push_back(cell.value ? fmt::format("{}", *cell.value) : shown(cell));
     add_line(fields);
   }
   for (const std::string& line : lines_below(table)) text += "# " + one_line(line) + "\n";

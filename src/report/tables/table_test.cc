@@ -28,7 +28,7 @@ TEST(TableForms, Markdown) {
 TEST(TableForms, CsvKeepsUnroundedNumbers) {
   EXPECT_EQ(
       table_csv(small_table()),
-      "# Runs & <speed>\nSetup,Runtime (s),Loss\na|b,12.3456,4.0\n\"<script>alert(\"\"x\"\")</script>\",-,3.25\nc,-,-\n"
+      "# Runs & <speed>\nSetup,Runtime (s),Loss\na|b,12.3456,4\n\"<script>alert(\"\"x\"\")</script>\",-,3.25\nc,-,-\n"
       "# <script>alert(\"x\")</script>, Runtime: it failed, \"badly\"\n# c: no run\n# a note\n");
 }
 
