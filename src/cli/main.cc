@@ -17,6 +17,9 @@
 #include "cli/launch.h"
 #include "cli/monitor.h"
 #include "cli/plan.h"
+#include "cli/report.h"
+#include "cli/runs.h"
+#include "cli/table.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
 #include "comm/failure.h"
@@ -62,6 +65,9 @@ const std::vector<Command>& commands() {
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
+      {"report", "one page about recorded runs: words, tables and plots in one HTML file", run_report},
+      {"runs", "list, show and compare recorded runs", run_runs},
+      {"table", "a table of the experiments, filled from recorded runs", run_table},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
       {"__minder", "", run_minder},

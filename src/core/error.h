@@ -20,6 +20,7 @@ enum class ExitStatus : int {
   kWrongData = 45,     // comm-test: a collective delivered wrong data
   kLowBandwidth = 46,  // comm-test: below --min-busbw
   kOutOfMemory = 47,   // train: the message shows the plan and what would fit
+  kRegression = 48,    // runs compare: slower, or more memory, than its limits allow
 };
 
 class Error : public std::runtime_error {

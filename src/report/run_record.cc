@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "core/log_json.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& file) : origin_(file.string()), json_(read_json_file(file)) {
+  Reader(std::string_view text, const std::filesystem::path& file)
+      : origin_(file.string()), json_(parse_json(text, origin_)) {
     if (!json_.is_object() || !json_.contains("format"))
       refuse("not a run's record: expected an object with \"format\"");
     const int format = get<int>("format");
@@ -95,9 +97,14 @@ void read_measurements(const Reader& reader, RunRecord& run) {
 }  // namespace
 
 RunRecord read_run_record(const std::filesystem::path& path) {
+  const std::filesystem::path file = std::filesystem::is_directory(path) ? path / "run.json" : path;
+  return parse_run_record(read_file(file), file);
+}
+
+RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file) {
   RunRecord run;
-  run.file = std::filesystem::is_directory(path) ? path / "run.json" : path;
-  const Reader reader(run.file);
+  run.file = file;
+  const Reader reader(text, file);
   run.status = reader.get<std::string>("status");
   run.exit_reason = reader.get<std::string>("exit_reason");
   run.started = reader.get<std::string>("started");

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log_record.h"
@@ -84,5 +85,7 @@ inline constexpr int kRunRecordFormat = 2;
 
 // A run.json, or a folder with one. Throws UsageError naming the file and what is wrong with it.
 RunRecord read_run_record(const std::filesystem::path& path);
+// The text of a run.json; `file` is where it came from.
+RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file);
 
 }  // namespace tessera

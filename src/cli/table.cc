@@ -1,0 +1,143 @@
+#include "cli/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/schema.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "report/questions.h"
+#include "report/runs/find_runs.h"
+#include "report/tables/fill_table.h"
+
+namespace tessera {
+namespace {
+
+struct TableSettings {
+  std::vector<std::string> words;
+  std::string runs, format, output;
+};
+
+void declare(Schema& schema, TableSettings& s) {
+  schema.positionals("NAME [ROW=DIR...]: a folder of experiments, such as deepspeed/multi_gpu, and runs for its rows",
+                     &s.words);
+  schema.text("runs", &s.runs).list().help("folders with runs, or above them; not given: only those of ROW=DIR");
+  schema.text("format", &s.format).preset("text").choices({"text", "md", "csv", "html"}).help("what to write");
+  schema.text("output", &s.output).short_name('o').help("a file to write instead of standard output");
+}
+
+std::vector<RunRecord> read_below(const std::vector<std::string>& places) {
+  FoundRuns found = find_runs(places, RunDetail::kBrief);
+  for (const std::string& problem : found.problems) log_warn("passed over: {}", problem);
+  return std::move(found.runs);
+}
+
+std::vector<NamedRun> named_runs(const TableSettings& s) {
+  std::vector<NamedRun> named;
+  for (std::size_t i = 1; i < s.words.size(); ++i) {
+    const std::size_t equals = s.words[i].find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(fmt::format("'{}': expected ROW=DIR, such as 2_gpus=out/run2", s.words[i]));
+    }
+    const std::string folder = s.words[i].substr(equals + 1);
+    std::vector<RunRecord> runs = read_below({folder});
+    if (runs.size() != 1) {
+      throw UsageError(fmt::format("{}: {} below {}; name the folder of one run", s.words[i],
+                                   runs.empty() ? "no readable run.json" : fmt::format("{} runs", runs.size()),
+                                   folder));
+    }
+    named.push_back({s.words[i].substr(0, equals), std::move(runs.front())});
+  }
+  return named;
+}
+
+// Cells look into the history, which brief records do not have.
+void read_whole(ChosenRow& row) {
+  if (row.record) row.record = read_run_record(row.record->file);
+}
+
+std::vector<RunRecord> records_of(const ChosenRows& chosen) {
+  std::vector<RunRecord> records;
+  for (const ChosenRow& row : chosen.rows) {
+    if (row.record) records.push_back(*row.record);
+  }
+  return records;
+}
+
+// Of the same family of experiments: fsdp/bloom, fsdp/custom_model, deepspeed, ddp.
+std::vector<RunRecord> family_of(const TableDeclaration& table, const std::vector<RunRecord>& runs) {
+  const std::size_t first = table.name.find('/');
+  const std::string family = table.name.starts_with("fsdp/") ? table.name.substr(0, table.name.find('/', first + 1) + 1)
+                                                             : table.name.substr(0, first + 1);
+  std::vector<RunRecord> members;
+  for (const RunRecord& run : runs) {
+    if (run.text("experiment").starts_with(family)) members.push_back(run);
+  }
+  return members;
+}
+
+std::string page_of(const Table& table, const std::vector<Answer>& answers) {
+  std::string list;
+  for (const Answer& answer : answers) {
+    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
+    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_escaped(answer.question),
+                        html_escaped(said), html_escaped(answer.arithmetic));
+  }
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
+      "<style>body{{font-family:sans-serif}}table{{border-collapse:collapse}}th,td{{border:1px solid #999;"
+      "padding:.2em .6em;text-align:left}}td.number{{text-align:right}}</style></head>\n<body>\n{}{}</body></html>\n",
+      html_escaped(table.title), table_html(table), list.empty() ? "" : "<dl>\n" + list + "</dl>\n");
+}
+
+std::string rendered(const std::string& format, const Table& table, const std::vector<Answer>& answers) {
+  if (format == "csv") return table_csv(table);
+  if (format == "html") return page_of(table, answers);
+  const std::string below = answers.empty() ? "" : "\n" + answers_text(answers, format == "md");
+  return (format == "md" ? table_markdown(table) : table_text(table)) + below;
+}
+
+}  // namespace
+
+int run_table(const std::vector<std::string>& args) {
+  TableSettings settings;
+  Schema schema("tessera table", "a table of the experiments, filled from recorded runs");
+  declare(schema, settings);
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  if (settings.words.empty()) {
+    std::vector<std::string> names;
+    for (const TableDeclaration& table : declared_tables()) names.push_back(table.name);
+    throw UsageError("expected: tessera table NAME --runs DIR; tables: " + join(names, ", "));
+  }
+  const TableDeclaration& declaration = find_table(settings.words.front());
+  if (settings.runs.empty() && settings.words.size() == 1) {
+    throw UsageError("give --runs DIR, a folder above the runs, or ROW=DIR for each row");
+  }
+  const std::vector<NamedRun> named = named_runs(settings);
+  const std::vector<RunRecord> runs =
+      settings.runs.empty() ? std::vector<RunRecord>() : read_below(split(settings.runs, ','));
+  ChosenRows chosen = choose_rows(declaration, runs, named, wall_seconds());
+  std::for_each(chosen.rows.begin(), chosen.rows.end(), read_whole);
+  if (chosen.baseline) read_whole(*chosen.baseline);
+  const Table table = fill_table(declaration, chosen);
+  const std::string text =
+      rendered(settings.format, table,
+               answer_table_questions(declaration.name, records_of(chosen), family_of(declaration, runs)));
+  if (settings.output.empty()) {
+    print_out(text);
+  } else {
+    write_file_atomically(settings.output, text);
+  }
+  return 0;
+}
+
+}  // namespace tessera

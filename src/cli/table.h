@@ -1,0 +1,11 @@
+// `tessera table NAME --runs DIR`: a table of the experiments, filled from recorded runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+int run_table(const std::vector<std::string>& args);
+
+}  // namespace tessera

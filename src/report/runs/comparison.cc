@@ -1,0 +1,191 @@
+#include "report/runs/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "report/runs/find_runs.h"
+#include "report/runs/run_gate.h"
+#include "report/runs/run_status.h"
+
+namespace tessera {
+namespace {
+
+// Everything that makes a run what it is, by name: settings, facts, commit and devices.
+using RunTraits = std::map<std::string, std::string>;
+
+RunTraits traits_of(const RunRecord& run) {
+  static const std::set<std::string> repeats_differ_in = {"output_dir", "logging_dir", "log_dir",   "run_name", "seed",
+                                                          "data_seed",  "experiment",  "gate_GBps", "job_id"};
+  RunTraits traits;
+  for (const auto& [name, value] : run.facts.entries()) traits[name] = fact_text(run, name);
+  for (const RecordedSetting& setting : run.settings) traits[setting.name] = setting.value;
+  for (const std::string& name : repeats_differ_in) traits.erase(name);
+  traits["ranks"] = std::to_string(num_ranks(run));
+  traits["commit"] = run.commit;
+  const std::set<std::string> devices(run.devices.begin(), run.devices.end());
+  traits["devices"] = join({devices.begin(), devices.end()}, ", ");
+  return traits;
+}
+
+struct Grouped {
+  RunGroup group;
+  RunTraits traits;
+  std::set<std::size_t> sides;
+};
+
+std::vector<Grouped> group_runs(const std::vector<ComparedSide>& sides, bool keeps_sides_apart) {
+  std::vector<Grouped> groups;
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    for (const RunRecord& run : sides[side].runs) {
+      RunTraits traits = traits_of(run);
+      const auto same = std::find_if(groups.begin(), groups.end(), [&](const Grouped& each) {
+        return each.traits == traits && (!keeps_sides_apart || each.sides.contains(side));
+      });
+      Grouped& group = same != groups.end() ? *same : groups.emplace_back();
+      group.group.runs.push_back(&run);
+      group.traits = std::move(traits);
+      group.sides.insert(side);
+    }
+  }
+  return groups;
+}
+
+// The folder that the user named, if the group is all that is in it.
+std::string name_of_group(const Grouped& group, const std::vector<ComparedSide>& sides) {
+  const ComparedSide& side = sides[*group.sides.begin()];
+  const std::vector<const RunRecord*>& runs = group.group.runs;
+  if (group.sides.size() == 1 && side.runs.size() == runs.size()) return side.name;
+  const std::string first = folder_text(*runs.front());
+  return runs.size() == 1 ? first : fmt::format("{} and {} more", first, runs.size() - 1);
+}
+
+std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& groups) {
+  std::set<std::string> names;
+  for (const Grouped& group : groups) {
+    for (const auto& [name, value] : group.traits) names.insert(name);
+  }
+  std::vector<DifferingSetting> differing;
+  for (const std::string& name : names) {
+    DifferingSetting setting{name, {}};
+    for (const Grouped& group : groups) {
+      const auto found = group.traits.find(name);
+      setting.values.push_back(found == group.traits.end() ? "" : found->second);
+    }
+    if (std::set<std::string>(setting.values.begin(), setting.values.end()).size() > 1) {
+      differing.push_back(std::move(setting));
+    }
+  }
+  return differing;
+}
+
+std::optional<Spread> spread_over(const RunGroup& group, const Figure& figure) {
+  std::vector<double> values;
+  for (const RunRecord* run : group.runs) {
+    if (const std::optional<double> value = figure.of(*run)) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return spread_of(values);
+}
+
+// A name that runs logged, but that is none of our figures.
+Figure logged_figure(const std::string& name) {
+  bool is_cost = false;
+  for (const char* word : {"loss", "_ms", "_MB", "runtime", "norm", "skipped"}) {
+    is_cost = is_cost || name.find(word) != std::string::npos;
+  }
+  return {name, name, "", is_cost ? Better::kLower : Better::kHigher, 4, [name](const RunRecord& run) {
+            const std::optional<double> summary = run.summary.number(name);
+            return summary ? summary : run.last(name);
+          }};
+}
+
+std::vector<Figure> figures_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
+  std::vector<Figure> all = figures();
+  const std::vector<Figure> parts = part_figures(runs);
+  all.insert(all.end(), parts.begin(), parts.end());
+  if (metric.empty()) return all;
+  std::vector<std::string> names;
+  for (const Figure& figure : all) {
+    if (figure.name == metric) return {figure};
+    names.push_back(figure.name);
+  }
+  Figure figure = logged_figure(metric);
+  for (const RunRecord* run : runs) {
+    if (figure.of(*run)) return {figure};
+  }
+  const std::optional<std::string> meant = nearest(metric, names);
+  throw UsageError(fmt::format("--metric {}: none of the runs has it{}; figures: {}", metric,
+                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+}
+
+std::vector<std::string> unfinished_notes(const std::vector<const RunRecord*>& runs, double now) {
+  std::vector<std::string> notes;
+  for (const RunRecord* run : runs) {
+    if (run->status == "finished") continue;
+    const std::string so_far = status_of(*run, now) == "running" ? "; its figures are those so far" : "";
+    notes.push_back(fmt::format("{}: {}{}", folder_text(*run), status_with_reason(*run, now), so_far));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  spread.num_runs = static_cast<int>(values.size());
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  if (values.size() < 2) return spread;
+  double squares = 0;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return spread;
+}
+
+std::optional<double> ComparedFigure::change_percent(std::size_t group) const {
+  if (group == 0 || !values.front() || !values[group] || values.front()->mean == 0) return std::nullopt;
+  const double baseline = values.front()->mean;
+  return 100 * (values[group]->mean - baseline) / std::abs(baseline);
+}
+
+bool ComparedFigure::is_within_spread(std::size_t group) const {
+  if (!values.front() || !values[group]) return false;
+  const double deviation = std::max(values.front()->deviation, values[group]->deviation);
+  return std::abs(values[group]->mean - values.front()->mean) <= deviation;
+}
+
+Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::string& metric, const GateLimits& limits,
+                        double now) {
+  std::vector<const RunRecord*> runs;
+  for (const ComparedSide& side : sides) {
+    if (side.runs.empty()) throw UsageError(fmt::format("{}: no run below it", side.name));
+    for (const RunRecord& run : side.runs) runs.push_back(&run);
+  }
+  if (runs.size() < 2) throw UsageError("there is only one run: name another to compare it with");
+  std::vector<Grouped> grouped = group_runs(sides, false);
+  if (grouped.size() == 1) grouped = group_runs(sides, true);
+  Comparison comparison;
+  comparison.settings = differing_settings(grouped);
+  for (Grouped& each : grouped) {
+    each.group.name = name_of_group(each, sides);
+    comparison.groups.push_back(std::move(each.group));
+  }
+  for (Figure& figure : figures_to_compare(runs, metric)) {
+    ComparedFigure compared{std::move(figure), {}};
+    for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.figure));
+    const auto is_there = [](const std::optional<Spread>& value) { return value.has_value(); };
+    if (std::any_of(compared.values.begin(), compared.values.end(), is_there)) {
+      comparison.figures.push_back(std::move(compared));
+    }
+  }
+  comparison.notes = unfinished_notes(runs, now);
+  comparison.gate_failures = gate_failures(comparison.groups, limits, now);
+  return comparison;
+}
+
+}  // namespace tessera

@@ -1,0 +1,71 @@
+// `tessera runs compare`: what differs between runs, and whether it got worse. (no torch)
+//
+// Runs with equal settings are repeats and form a group, whose figures are means with their spread. Seeds, output
+// folders and names do not make runs different; the commit, the devices and the number of ranks do. If all runs are
+// alike, each folder that was named is a group of its own. The first group is the baseline.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/run_record.h"
+#include "report/runs/figures.h"
+
+namespace tessera {
+
+// The runs below one folder that the user named.
+struct ComparedSide {
+  std::string name;
+  std::vector<RunRecord> runs;
+};
+
+struct RunGroup {
+  std::string name;
+  std::vector<const RunRecord*> runs;
+};
+
+struct Spread {
+  double mean = 0;
+  double deviation = 0;  // standard deviation of the sample; 0 for one run
+  int num_runs = 0;
+};
+
+struct ComparedFigure {
+  Figure figure;
+  std::vector<std::optional<Spread>> values;  // per group; none: no run of the group has it
+
+  // (group - baseline) / baseline in %; none: one of them is missing, or the baseline is 0.
+  std::optional<double> change_percent(std::size_t group) const;
+  // The means are no further apart than the larger of the two deviations.
+  bool is_within_spread(std::size_t group) const;
+};
+
+struct DifferingSetting {
+  std::string name;
+  std::vector<std::string> values;  // per group; empty: not set there
+};
+
+// What a script allows: none is not checked.
+struct GateLimits {
+  std::optional<double> slowdown_percent;       // of samples/s: (baseline - group) / baseline
+  std::optional<double> memory_growth_percent;  // of the peak: (group - baseline) / baseline
+  bool any() const { return slowdown_percent || memory_growth_percent; }
+};
+
+struct Comparison {
+  std::vector<RunGroup> groups;
+  std::vector<DifferingSetting> settings;
+  std::vector<ComparedFigure> figures;
+  std::vector<std::string> notes;          // runs that have not finished
+  std::vector<std::string> gate_failures;  // empty: the gate is passed, or there is none
+};
+
+// `metric`: only this figure, or any name that the runs logged; empty: all figures. `now`: seconds since 1970. Throws
+// UsageError where there is nothing to compare or no run has the metric. `sides` must outlive the result.
+Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::string& metric, const GateLimits& limits,
+                        double now);
+
+Spread spread_of(const std::vector<double>& values);
+
+}  // namespace tessera

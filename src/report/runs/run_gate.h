@@ -1,0 +1,18 @@
+// A regression gate: whether a group of runs is slower or needs more memory than the baseline allows. (no torch)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/runs/comparison.h"
+
+namespace tessera {
+
+// One sentence per failure. A run that failed or was killed fails the gate, and so does a figure that is missing: a
+// gate that cannot judge must not pass.
+std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, const GateLimits& limits, double now);
+
+// "5%" as 5. Throws UsageError naming the option.
+double parse_percentage(const std::string& option, const std::string& text);
+
+}  // namespace tessera
