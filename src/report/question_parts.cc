@@ -30,7 +30,7 @@ std::optional<CommonFigure> figure_of_all(const Runs& runs, const std::string& n
   return figure;
 }
 
-std::optional<double> of_first_gpu(const RunRecord& run, double MemoryFigures::*figure) {
+std::optional<double> of_first_gpu(const RunRecord& run, double MemoryStatistics::*figure) {
   if (run.gpu_logs.empty()) return std::nullopt;
   const RunMemory memory = read_run_memory(run);
   if (memory.gpus.empty()) return std::nullopt;
@@ -113,13 +113,13 @@ std::optional<CommonFigure> common_peak(const Runs& runs) {
   const auto used = [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); };
   if (auto figure = figure_of_all(runs, "used, by NVML", used)) return figure;
   return figure_of_all(runs, "used, by the memory log of GPU 0",
-                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryFigures::peak); });
+                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::peak); });
 }
 
 std::optional<CommonFigure> common_average(const Runs& runs) {
   if (auto figure = figure_of_all(runs, "used, by NVML", used_mean_MB)) return figure;
   return figure_of_all(runs, "used, by the memory log of GPU 0",
-                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryFigures::average); });
+                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::average); });
 }
 
 }  // namespace tessera::internal

@@ -1,28 +1,23 @@
-// Peak, average and most frequent values of a run's memory logs: nvidia-smi's CSV per GPU, psrecord's text per host.
-// (no torch)
+// Peak, average and most frequent values of a run's memory logs, the head node's first. (no torch)
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "monitor/memory_analysis.h"
 #include "report/run_record.h"
 
 namespace tessera {
 
-struct MemoryFigures {
-  double peak = 0, average = 0;
-  std::vector<double> modes;  // all most frequent values, rounded, ascending
-};
-
 struct GpuMemory {
   std::string log;  // the file's stem: gpu_memory_log_node2
   int index = 0;    // nvidia-smi's
-  MemoryFigures MiB;
+  MemoryStatistics MiB;
 };
 
 struct HostMemory {
   std::string log;
-  MemoryFigures MiB;  // psrecord's MB are 2^20 bytes
+  MemoryStatistics MiB;  // psrecord's MB are 2^20 bytes
 };
 
 struct RunMemory {
@@ -32,5 +27,9 @@ struct RunMemory {
 };
 
 RunMemory read_run_memory(const RunRecord& run);
+
+// The logs that the record names, the head node's first, then by name.
+std::vector<std::filesystem::path> gpu_logs_of(const RunRecord& run);
+std::vector<std::filesystem::path> cpu_logs_of(const RunRecord& run);
 
 }  // namespace tessera

@@ -97,7 +97,7 @@ std::string plan_line(const RunRecord& run) {
 }
 
 std::string memory_log_lines(const RunMemory& memory) {
-  const auto line = [](const std::string& name, const MemoryFigures& MiB) {
+  const auto line = [](const std::string& name, const MemoryStatistics& MiB) {
     return fmt::format("  {:<27} {:>12.0f} MiB peak, {:.0f} MiB mean\n", name, MiB.peak, MiB.average);
   };
   std::string text;

@@ -87,7 +87,7 @@ const std::string kNoNvml = "NVML figure of used GPU memory";
 
 // Of the first GPU of the first GPU log.
 ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, int digits,
-                             std::function<double(const MemoryFigures&)> formula) {
+                             std::function<double(const MemoryStatistics&)> formula) {
   const double divisor = unit == "GiB" ? 1024 : 1;
   return {name, unit, digits, [divisor, formula = std::move(formula)](const RowRun& run, const RowRun*) {
             if (run.memory.gpus.empty()) {
@@ -99,7 +99,7 @@ ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, i
 }
 
 ColumnDeclaration of_cpu_log(const std::string& name, const std::string& unit, int digits,
-                             std::function<double(const MemoryFigures&)> formula) {
+                             std::function<double(const MemoryStatistics&)> formula) {
   return {name, unit, digits, [formula = std::move(formula)](const RowRun& run, const RowRun*) {
             if (run.memory.hosts.empty()) {
               return found_or(std::nullopt, run.record.cpu_logs.empty() ? "the run has no CPU memory log"
@@ -109,19 +109,19 @@ ColumnDeclaration of_cpu_log(const std::string& name, const std::string& unit, i
           }};
 }
 
-double peak_of(const MemoryFigures& figures) {
+double peak_of(const MemoryStatistics& figures) {
   return figures.peak;
 }
 
-double average_of(const MemoryFigures& figures) {
+double average_of(const MemoryStatistics& figures) {
   return figures.average;
 }
 
-double first_mode_of(const MemoryFigures& figures) {
+double first_mode_of(const MemoryStatistics& figures) {
   return figures.modes.empty() ? 0 : figures.modes.front();
 }
 
-std::string all_modes(const MemoryFigures& figures) {
+std::string all_modes(const MemoryStatistics& figures) {
   std::vector<std::string> modes;
   for (const double mode : figures.modes) modes.push_back(fmt::format("{:.0f}", mode));
   return join(modes, ", ");

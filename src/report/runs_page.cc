@@ -1,0 +1,132 @@
+#include "report/runs_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "monitor/cpu_memory_log.h"
+#include "monitor/gpu_memory_log.h"
+#include "report/page/page.h"
+#include "report/questions.h"
+#include "report/tables/fill_table.h"
+
+namespace tessera {
+namespace {
+
+// By name, 2_gpus before 16_gpus. More runs than have a section of their own: the newest first.
+void sort_for_page(std::vector<RunRecord>& runs) {
+  const bool are_many = runs.size() > kMostRunSections;
+  std::stable_sort(runs.begin(), runs.end(), [&](const RunRecord& a, const RunRecord& b) {
+    return are_many ? a.started > b.started : ::strverscmp(a.file.c_str(), b.file.c_str()) < 0;
+  });
+}
+
+// The tables that at least two of the runs fill.
+std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, double now) {
+  std::vector<PageTable> tables;
+  for (const TableDeclaration& declaration : declared_tables()) {
+    const ChosenRows chosen = choose_rows(declaration, runs, {}, now);
+    const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
+                                          [](const ChosenRow& row) { return row.record.has_value(); });
+    if (num_filled < 2) continue;
+    const Table table = fill_table(declaration, chosen);
+    PageTable& shown = tables.emplace_back();
+    shown.title = table.title;
+    for (const TableColumn& column : table.columns) shown.columns.push_back(column_heading(column));
+    for (const auto& row : table.rows) {
+      std::vector<std::string>& texts = shown.rows.emplace_back();
+      for (const TableCell& cell : row) texts.push_back(cell.text.empty() ? "-" : cell.text);
+    }
+    shown.notes = reasons_below(table);
+    shown.notes.insert(shown.notes.end(), table.notes.begin(), table.notes.end());
+  }
+  return tables;
+}
+
+std::vector<PageQuestion> questions_of(const std::vector<RunRecord>& runs) {
+  std::vector<PageQuestion> questions;
+  for (const Answer& answer : answer_questions(runs)) {
+    if (answer.why_not.empty()) questions.push_back({answer.question, answer.answer, split(answer.arithmetic, '\n')});
+  }
+  return questions;
+}
+
+// "node2" of gpu_memory_log_node2; with one host, nothing.
+std::string host_of(const std::filesystem::path& log, const std::string& start) {
+  const std::string stem = log.stem().string();
+  return stem.size() > start.size() && stem.starts_with(start) ? stem.substr(start.size()) : "";
+}
+
+void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& page) {
+  const GpuMemoryLog log = read_gpu_memory_log(file);
+  if (log.samples.empty()) return;
+  const std::string host = host_of(file, "gpu_memory_log_");
+  const double begin = log.samples.front().seconds;
+  std::vector<GpuLog> by_index;
+  for (const GpuMemorySample& sample : log.samples) {
+    if (!sample.used_MiB) continue;
+    const std::string name = fmt::format("{}GPU {}", host.empty() ? "" : host + " ", sample.index);
+    auto found = std::find_if(by_index.begin(), by_index.end(), [&](const GpuLog& each) { return each.name == name; });
+    if (found == by_index.end()) {
+      by_index.push_back({run, name, sample.total_MiB.value_or(0), {}, {}});
+      found = by_index.end() - 1;
+    }
+    found->seconds.push_back(sample.seconds - begin);
+    found->used_MB.push_back(*sample.used_MiB);
+  }
+  page.gpu_logs.insert(page.gpu_logs.end(), by_index.begin(), by_index.end());
+}
+
+void add_host_log(const std::filesystem::path& file, std::size_t run, PageInput& page) {
+  const std::string host = host_of(file, "cpu_memory_log_");
+  HostLog log{run, host.empty() ? "all processes" : host, {}, {}, {}};
+  for (const CpuMemorySample& sample : read_cpu_memory_log(file).samples) {
+    log.seconds.push_back(sample.elapsed_seconds);
+    log.real_MB.push_back(sample.real_MB);
+    log.cpu_percent.push_back(sample.cpu_percent);
+  }
+  if (!log.seconds.empty()) page.host_logs.push_back(std::move(log));
+}
+
+void add_logs(PageInput& page) {
+  const std::size_t num_shown = std::min(page.runs.size(), kMostRunSections);
+  const auto add = [&](const std::vector<std::filesystem::path>& files, std::size_t run, const auto& read) {
+    for (const std::filesystem::path& file : files) {
+      try {
+        read(file, run, page);
+      } catch (const Error& error) {
+        page.passed_over.push_back(error.what());
+      }
+    }
+  };
+  for (std::size_t i = 0; i < num_shown; ++i) {
+    add(gpu_logs_of(page.runs[i]), i, add_gpu_log);
+    add(cpu_logs_of(page.runs[i]), i, add_host_log);
+  }
+}
+
+}  // namespace
+
+RunsPage make_runs_page(FoundRuns found, const std::string& title, const std::filesystem::path& file) {
+  PageInput page;
+  page.title = title;
+  page.generated_by = fmt::format("tessera {}", kVersion);
+  page.now = wall_seconds();
+  page.folder = std::filesystem::absolute(file).parent_path();
+  page.runs = std::move(found.runs);
+  page.passed_over = std::move(found.problems);
+  sort_for_page(page.runs);
+  page.tables = tables_of(page.runs, page.now);
+  page.questions = questions_of(page.runs);
+  add_logs(page);
+  const auto num_finished =
+      std::count_if(page.runs.begin(), page.runs.end(), [](const RunRecord& run) { return run.status == "finished"; });
+  return {make_page(page), page.runs.size(), static_cast<std::size_t>(num_finished)};
+}
+
+}  // namespace tessera
