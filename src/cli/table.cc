@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
+#include "report/page/html.h"
 #include "report/questions.h"
 #include "report/runs/find_runs.h"
 #include "report/tables/fill_table.h"
@@ -85,14 +86,14 @@ std::string page_of(const Table& table, const std::vector<Answer>& answers) {
   std::string list;
   for (const Answer& answer : answers) {
     const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
-    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_escaped(answer.question),
-                        html_escaped(said), html_escaped(answer.arithmetic));
+    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question),
+                        html_text(said), html_text(answer.arithmetic));
   }
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
       "<style>body{{font-family:sans-serif}}table{{border-collapse:collapse}}th,td{{border:1px solid #999;"
       "padding:.2em .6em;text-align:left}}td.number{{text-align:right}}</style></head>\n<body>\n{}{}</body></html>\n",
-      html_escaped(table.title), table_html(table), list.empty() ? "" : "<dl>\n" + list + "</dl>\n");
+      html_text(table.title), table_html(table), list.empty() ? "" : "<dl>\n" + list + "</dl>\n");
 }
 
 std::string rendered(const std::string& format, const Table& table, const std::vector<Answer>& answers) {

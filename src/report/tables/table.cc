@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "report/page/html.h"
 
 namespace tessera {
 namespace {
@@ -171,10 +172,10 @@ std::string table_csv(const Table& table) {
 
 std::string table_html(const Table& table) {
   std::string text = "<figure class=\"table\">\n";
-  if (!table.title.empty()) text += fmt::format("<figcaption>{}</figcaption>\n", html_escaped(table.title));
+  if (!table.title.empty()) text += fmt::format("<figcaption>{}</figcaption>\n", html_text(table.title));
   text += "<table>\n<thead><tr>";
   for (const std::string& heading : headings_of(table)) {
-    text += fmt::format("<th scope=\"col\">{}</th>", html_escaped(heading));
+    text += fmt::format("<th scope=\"col\">{}</th>", html_text(heading));
   }
   text += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
@@ -182,12 +183,12 @@ std::string table_html(const Table& table) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const TableCell& cell = row[i];
       if (i == 0) {
-        text += fmt::format("<th scope=\"row\">{}</th>", html_escaped(shown(cell)));
+        text += fmt::format("<th scope=\"row\">{}</th>", html_text(shown(cell)));
         continue;
       }
       const std::string kind = table.columns[i].is_text ? "" : " class=\"number\"";
-      const std::string reason = cell.reason.empty() ? "" : fmt::format(" title=\"{}\"", html_escaped(cell.reason));
-      text += fmt::format("<td{}{}>{}</td>", kind, reason, html_escaped(shown(cell)));
+      const std::string reason = cell.reason.empty() ? "" : fmt::format(" title=\"{}\"", html_text(cell.reason));
+      text += fmt::format("<td{}{}>{}</td>", kind, reason, html_text(shown(cell)));
     }
     text += "</tr>\n";
   }
@@ -195,7 +196,7 @@ std::string table_html(const Table& table) {
   const std::vector<std::string> below = lines_below(table);
   if (!below.empty()) {
     text += "<ul class=\"notes\">\n";
-    for (const std::string& line : below) text += fmt::format("<li>{}</li>\n", html_escaped(line));
+    for (const std::string& line : below) text += fmt::format("<li>{}</li>\n", html_text(line));
     text += "</ul>\n";
   }
   return text + "</figure>\n";
@@ -233,32 +234,6 @@ std::string markdown_escaped(std::string_view text) {
     } else {
       if (letter == '|' || letter == '\\' || letter == '`') escaped += '\\';
       escaped += letter;
-    }
-  }
-  return escaped;
-}
-
-std::string html_escaped(std::string_view text) {
-  std::string escaped;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += letter;
     }
   }
   return escaped;

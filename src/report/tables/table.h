@@ -48,7 +48,5 @@ std::string table_text(const Table& table);  // for a terminal
 
 // Text for a cell of Markdown: one line; '|' would end it, and Markdown may hold HTML.
 std::string markdown_escaped(std::string_view text);
-// Text for HTML, within elements and within quoted attributes.
-std::string html_escaped(std::string_view text);
 
 }  // namespace tessera
