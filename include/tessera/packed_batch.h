@@ -5,10 +5,9 @@
 
 #include <cstdint>
 
-namespace tessera {
+#include "tessera/ignored_target.h"
 
-// The target of a position that does not count for the loss, as in torch's cross-entropy.
-inline constexpr std::int32_t kIgnoredTarget = -100;
+namespace tessera {
 
 // B sequences with T tokens in total.
 struct PackedBatch {

@@ -17,6 +17,7 @@
 
 #include "data/text/squad.h"
 #include "data/tokenizer/tokenizer.h"
+#include "tessera/ignored_target.h"
 
 namespace tessera {
 

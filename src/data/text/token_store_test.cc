@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "data/text/qa_sequence.h"
 #include "data/text/test_folder.h"
+#include "tessera/ignored_target.h"
 
 namespace tessera {
 namespace {
