@@ -61,10 +61,10 @@ std::string bar_plot_label(const BarPlot& plot) {
 
 std::string svg(const BarPlot& plot) {
   std::vector<double> ends = {0};
-  double widest = text_width(plot.label_title);
+  double widest = drawn_width(plot.label_title);
   for (const BarPlot::Bar& bar : plot.bars) {
     ends.push_back(length_of(bar, plot.is_stacked));
-    widest = std::max(widest, text_width(bar.label));
+    widest = std::max(widest, drawn_width(bar.label));
   }
   BarLayout layout;
   Axis value = plot.value;

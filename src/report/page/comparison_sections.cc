@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostSideBySide = 8;  // more runs than that: values with the number of their runs
 constexpr std::size_t kMostValues = 6;
-constexpr const char* kUnset = "-";
+constexpr const char *kUnset = "-", *kEmpty = "(none)";
 
 struct SettingRow {
   std::string name;
@@ -27,7 +27,7 @@ std::vector<SettingRow> setting_rows(const PageContent& page) {
     for (const RecordedSetting& setting : page.runs[run].record->settings) {
       const auto [found, is_new] = place.try_emplace(setting.name, all.size());
       if (is_new) all.push_back({setting.name, std::vector<std::string>(page.runs.size(), kUnset)});
-      all[found->second].values[run] = setting.value;
+      all[found->second].values[run] = setting.value.empty() ? kEmpty : setting.value;
     }
   }
   std::erase_if(all, [](const SettingRow& setting) {

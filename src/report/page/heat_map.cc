@@ -67,7 +67,7 @@ std::string heat_legend(const HeatMap& map, const HeatRange& range, double y) {
       readable(std::round(10 * range.high) / 10) + " " + (map.compares_within_rows ? "%" : map.unit);
   double x = 8;
   std::string out = R"(<g class="legend">)" + svg_text(x, y, "", begin);
-  x += text_width(begin) + 6;
+  x += drawn_width(begin) + 6;
   for (int heat = 0; heat < kNumHeats; ++heat, x += 14) {
     out +=
         fmt::format(R"(<rect class="heat h{}" x="{}" y="{}" width="14" height="10"/>)", heat, pixels(x), pixels(y - 9));
@@ -83,7 +83,7 @@ std::string draw_cell(const HeatMap& map, std::size_t row, std::size_t column, i
                   html_text(fmt::format("{}, {} {}: {} {}", map.rows[row], map.column_title, map.columns[column],
                                         readable(value), map.unit)));
   const std::string text = readable(value);
-  if (text_width(text) + 2 < cell.width) {
+  if (drawn_width(text) + 2 < cell.width) {
     out +=
         svg_text(cell.left + cell.width / 2, cell.top + cell.height / 2 + 4, heat >= 4 ? "on_dark" : "on_light", text);
   }
@@ -95,7 +95,7 @@ std::string column_labels(const HeatMap& map, const Area& area, double width) {
   double free_from = 0;
   for (std::size_t column = 0; column < map.columns.size(); ++column) {
     const double centre = area.left + (static_cast<double>(column) + 0.5) * width;
-    const double half = text_width(map.columns[column]) / 2;
+    const double half = drawn_width(map.columns[column]) / 2;
     if (centre - half < free_from) continue;
     out += svg_text(centre, area.bottom() + 15, "", map.columns[column]);
     free_from = centre + half + 6;
@@ -108,8 +108,8 @@ std::string column_labels(const HeatMap& map, const Area& area, double width) {
 std::string svg(const HeatMap& map) {
   const Heats heats = heats_of(map);
   const HeatRange range(heats, map.compares_within_rows);
-  double widest = text_width(map.row_title);
-  for (const std::string& row : map.rows) widest = std::max(widest, text_width(row));
+  double widest = drawn_width(map.row_title);
+  for (const std::string& row : map.rows) widest = std::max(widest, drawn_width(row));
   const double label_width = std::min(widest, 0.38 * kPlotWidth);
   const Area area{label_width + 16, 60, kPlotWidth - label_width - 16 - 8,
                   kRowHeight * static_cast<double>(map.rows.size())};

@@ -121,7 +121,7 @@ std::string draw_series(const Series& series, const LinePlot& plot, const Placin
     stretch.clear();
   }
   write_stretch(out, stretch, placing);
-  if (series.role == Series::Role::kData && points.size() > 1 && points.size() <= kMostDots) {
+  if (series.role == Series::Role::kData && points.size() > 1 && series.points.size() <= kMostDots) {
     out += dots(points, plot, placing);
   }
   return out + "</g>";

@@ -10,8 +10,8 @@ namespace tessera {
 namespace {
 
 // 100 runs of 1,000 steps fit into 5 MB: more runs, fewer points per curve.
-std::size_t points_for(std::size_t num_runs) {
-  return num_runs <= 10 ? 400 : num_runs <= 40 ? 200 : 90;
+std::size_t points_for(const PageContent& page) {
+  return page.has_many() ? 84 : page.num_sections > 10 ? 200 : 400;
 }
 
 std::string navigation(const std::vector<std::pair<std::string, std::string>>& sections) {
@@ -36,7 +36,7 @@ std::string head(const PageInput& input) {
 std::string make_page(const PageInput& input) {
   PageContent page{input, figures_of(input.runs, input.now)};
   page.num_sections = std::min(input.runs.size(), kMostRunSections);
-  page.most_points = points_for(page.num_sections);
+  page.most_points = points_for(page);
   struct Part {
     const char *id, *name;
     std::string html;

@@ -13,7 +13,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostLines = kNumStyles;  // more GPUs than that are shown as a band
+// More GPUs than that are shown as a band; on a page of many runs a line for each would take too much room.
+constexpr std::size_t kMostLines = kNumStyles, kMostLinesOfMany = 8;
 constexpr std::size_t kMostRankBars = 16;
 constexpr double kFarCapacity = 3;  // times the highest reading
 
@@ -107,11 +108,11 @@ class RunPlots {
     }
     plot.x = time_axis("time", last);
     plot.x.is_tight = true;
-    if (lines.size() > kMostLines) {
+    if (lines.size() > (page_.has_many() ? kMostLinesOfMany : kMostLines)) {
       spread_of(lines, plot);
     } else {
       // Many lines share the points that one would have: the page's size stays the same.
-      plot.most_points = std::max<std::size_t>(32, 2 * plot.most_points / (lines.size() + 1));
+      plot.most_points = std::max<std::size_t>(24, 2 * plot.most_points / (lines.size() + 1));
       plot.series.insert(plot.series.begin(), lines.begin(), lines.end());
     }
     plots_.push_back(figure(svg(plot)));

@@ -14,6 +14,8 @@ struct PageContent {
   std::vector<RunFigures> runs;   // of input.runs, in their order
   std::size_t num_sections = 0;   // runs that have a section of their own
   std::size_t most_points = 300;  // per curve of those sections
+
+  bool has_many() const { return num_sections > 40; }
 };
 
 std::string summary_section(const PageContent& page);    // what ran, what was fastest, what failed and why

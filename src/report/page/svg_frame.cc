@@ -26,15 +26,15 @@ std::string legend_sample(const LegendEntry& entry, double x, double y) {
 
 }  // namespace
 
-double text_width(std::string_view text, double size) {
+double drawn_width(std::string_view text, double size) {
   const auto num_characters = std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); });
   return 0.6 * size * static_cast<double>(num_characters);
 }
 
 std::string cut_to_width(const std::string& text, double width, double size) {
-  if (text_width(text, size) <= width) return text;
+  if (drawn_width(text, size) <= width) return text;
   std::string cut = text;
-  while (!cut.empty() && text_width(cut, size) > width - size) {
+  while (!cut.empty() && drawn_width(cut, size) > width - size) {
     while (!cut.empty() && continues_character(cut.back())) cut.pop_back();
     if (!cut.empty()) cut.pop_back();
   }
@@ -65,7 +65,7 @@ std::string svg_legend(const std::vector<LegendEntry>& entries, double& top, dou
   double x = left, y = top + 12;
   for (const LegendEntry& entry : entries) {
     const std::string name = cut_to_width(entry.name, kPlotWidth - left - kSample - 16);
-    const double width = kSample + 5 + text_width(name) + 12;
+    const double width = kSample + 5 + drawn_width(name) + 12;
     if (x > left && x + width > kPlotWidth) {
       x = left;
       y += kLegendRow;
@@ -88,7 +88,7 @@ std::string svg_x_axis(const Axis& axis, const AxisRange& range, const Area& are
   for (const Tick& tick : range.ticks) {
     const double x = area.left + range.place(tick.value) * area.width;
     lines += fmt::format("M{} {}v{}", pixels(x), pixels(area.top), pixels(area.height));
-    const double half = text_width(tick.label) / 2, centre = std::min(x, kPlotWidth - half - 1);
+    const double half = drawn_width(tick.label) / 2, centre = std::min(x, kPlotWidth - half - 1);
     if (centre - half < free_from) continue;
     labels += svg_text(centre, area.bottom() + 15, "", tick.label);
     free_from = centre + half + kLabelGap;
@@ -112,7 +112,7 @@ std::string svg_y_axis(const Axis& axis, const AxisRange& range, const Area& are
 
 double y_axis_width(const AxisRange& range) {
   double widest = 0;
-  for (const Tick& tick : range.ticks) widest = std::max(widest, text_width(tick.label));
+  for (const Tick& tick : range.ticks) widest = std::max(widest, drawn_width(tick.label));
   return widest + 28;
 }
 

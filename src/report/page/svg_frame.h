@@ -23,7 +23,7 @@ struct Area {
   double bottom() const { return top + height; }
 };
 
-double text_width(std::string_view text, double size = kTextSize);  // an estimate: the page chooses the font
+double drawn_width(std::string_view text, double size = kTextSize);  // an estimate: the page chooses the font
 // At most `width` wide, with an ellipsis where it was cut.
 std::string cut_to_width(const std::string& text, double width, double size = kTextSize);
 std::string axis_title(const Axis& axis);  // "time (min)"
