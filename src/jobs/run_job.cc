@@ -89,6 +89,7 @@ class Training {
       const RunEnd end = trainer_.run();
       const std::string why = end == RunEnd::kInterrupted ? interruption() : finish(signals);
       listeners_.on_train_end(trainer_.now(), end, why);
+      reports_.write_page(end);
       if (world_.rank() == 0 && !why.empty()) log_warn("{}", why);
       const int status = end == RunEnd::kInterrupted ? 128 + trainer_.stop_signal() : 0;
       if (status != 0) {
@@ -101,6 +102,7 @@ class Training {
     } catch (const std::exception& error) {
       const std::string what = message_of(error);
       listeners_.on_train_end(trainer_.now(), RunEnd::kFailed, what);
+      reports_.write_page(RunEnd::kFailed);
       if (is_out_of_memory(error)) throw MemoryError(fmt::format("{}: {}", trainer_.phase(), what));
       throw;
     }

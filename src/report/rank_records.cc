@@ -55,23 +55,26 @@ void add_mean_and_peak(LogRecord& numbers, const std::vector<double>& values, co
   numbers.set(name + "_peak_" + unit, peak);
 }
 
-void add_usage(RankRecord& rank, const std::vector<double>& numbers) {
+void add_usage(RankRecord& rank, const std::vector<double>& numbers, bool is_gpu) {
   UsageSeries& series = rank.series;
   series.period_seconds = numbers[0];
   for (std::size_t i = 3; i + kNumSeries <= numbers.size(); i += kNumSeries) {
-    series.allocated_MB.push_back(numbers[i]);
+    (is_gpu ? series.allocated_MB : series.resident_MB).push_back(numbers[i]);
     series.reserved_MB.push_back(numbers[i + 1]);
     series.used_MB.push_back(numbers[i + 2]);
     series.busy_percent.push_back(numbers[i + 3]);
   }
-  for (std::vector<double>* each : {&series.allocated_MB, &series.reserved_MB, &series.used_MB, &series.busy_percent}) {
+  for (std::vector<double>* each :
+       {&series.allocated_MB, &series.reserved_MB, &series.used_MB, &series.resident_MB, &series.busy_percent}) {
     trim(*each);
   }
   add_mean_and_peak(rank.numbers, series.allocated_MB, "allocated", "MB");
   add_mean_and_peak(rank.numbers, series.reserved_MB, "reserved", "MB");
   add_mean_and_peak(rank.numbers, series.used_MB, "used", "MB");
+  add_mean_and_peak(rank.numbers, series.resident_MB, "resident", "MB");
   add_mean_and_peak(rank.numbers, series.busy_percent, "busy", "percent");
-  if (numbers[1] > 0) rank.numbers.set("allocated_peak_MB", numbers[1]);  // exact, also between readings
+  // Exact, also between readings.
+  if (numbers[1] > 0) rank.numbers.set(is_gpu ? "allocated_peak_MB" : "resident_peak_MB", numbers[1]);
   if (numbers[2] > 0) rank.numbers.set("capacity_MB", numbers[2]);
 }
 
@@ -101,7 +104,7 @@ std::vector<RankRecord> gather_rank_records(World& world, const StepTimes& times
     rank.rank = static_cast<int>(i);
     rank.host = world.hosts().at(i);
     rank.device = devices.at(i);
-    add_usage(rank, usage_of_rank[i]);
+    add_usage(rank, usage_of_rank[i], world.device().is_cuda());
     add_times(rank, StepTimes::of(times_of_rank[i]));
   }
   return ranks;

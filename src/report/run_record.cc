@@ -70,6 +70,7 @@ RankRecord rank_of(const Json& json, const std::string& origin) {
   rank.series.allocated_MB = series_of(series, "allocated_MB");
   rank.series.reserved_MB = series_of(series, "reserved_MB");
   rank.series.used_MB = series_of(series, "used_MB");
+  rank.series.resident_MB = series_of(series, "resident_MB");
   rank.series.busy_percent = series_of(series, "busy_percent");
   return rank;
 }

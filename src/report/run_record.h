@@ -34,11 +34,13 @@ struct PartTime {
 // Readings at a fixed period, from the run's begin on; nan where there was none. MB are 2^20 bytes.
 struct UsageSeries {
   double period_seconds = 0;
-  std::vector<double> allocated_MB, reserved_MB, used_MB, busy_percent;
+  std::vector<double> allocated_MB, reserved_MB, used_MB;  // of a GPU
+  std::vector<double> resident_MB;                         // of a CPU rank's process
+  std::vector<double> busy_percent;                        // of the GPU; on a CPU: 100 for one busy core
 };
 
-// What one rank measured. `numbers`: allocated_mean_MB, allocated_peak_MB, reserved_..., used_..., busy_mean_percent,
-// busy_peak_percent, capacity_MB (of its device), steps, step_mean_ms, step_std_ms.
+// What one rank measured. `numbers`: allocated_mean_MB, allocated_peak_MB, reserved_..., used_... (GPU) or resident_...
+// (CPU), busy_mean_percent, busy_peak_percent, capacity_MB (of its device), steps, step_mean_ms, step_std_ms.
 struct RankRecord {
   int rank = 0;
   std::string host, device;

@@ -49,6 +49,7 @@ Json json_of_rank(const RankRecord& rank) {
             {"allocated_MB", json_of_series(rank.series.allocated_MB)},
             {"reserved_MB", json_of_series(rank.series.reserved_MB)},
             {"used_MB", json_of_series(rank.series.used_MB)},
+            {"resident_MB", json_of_series(rank.series.resident_MB)},
             {"busy_percent", json_of_series(rank.series.busy_percent)}}}};
 }
 

@@ -11,6 +11,8 @@
 #include "comm/gpu_support.h"
 #include "comm/mpi_runtime.h"
 #include "core/clock.h"
+#include "core/file.h"
+#include "core/log.h"
 #include "core/version.h"
 #include "monitor/host_info.h"
 #include "report/breakdown_printer.h"
@@ -19,6 +21,7 @@
 #include "report/end_summary.h"
 #include "report/rank_log.h"
 #include "report/rank_records.h"
+#include "report/runs_page.h"
 #include "report/step_trace.h"
 #include "report/tensorboard.h"
 #include "report/utilisation_listener.h"
@@ -160,6 +163,19 @@ LogRecord RunReports::summary() {
   }
   if (summary_ != nullptr) summary_->set_ranks(ranks);
   return utilisation_->summary(world_);
+}
+
+void RunReports::write_page(RunEnd end) {
+  if (recorder_ == nullptr) return;
+  try {
+    const fs::path file = output_dir_ / "report.html";
+    const RunsPage page =
+        make_runs_page(read_runs({output_dir_ / "run.json"}, RunDetail::kWhole), output_dir_.string(), file);
+    write_file_atomically(file, page.html);
+    if (end != RunEnd::kFailed) console_.print_line(fmt::format("  {:<10}{}", "page", file.string()));
+  } catch (const std::exception& error) {
+    log_warn("no page of the run: {}", error.what());  // the run itself is recorded
+  }
 }
 
 }  // namespace tessera

@@ -37,6 +37,9 @@ class RunReports {
   // The utilisation of the whole run. Also hands every rank's measurements to run.json and to the summary that the
   // console shows at the end. Collective.
   LogRecord summary();
+  // After the listeners have heard of the end: rank 0 writes the run's page and, unless the run failed, says where it
+  // is.
+  void write_page(RunEnd end);
 
  private:
   World& world_;

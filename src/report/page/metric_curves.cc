@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "report/page/run_figures.h"
+#include "report/runs/run_status.h"
 
 namespace tessera {
 namespace {
@@ -24,7 +24,7 @@ std::optional<double> number_of(const LogValue& value) {
 
 MetricCurves::MetricCurves(const RunRecord& run) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  double begin = utc_seconds(run.started).value_or(std::numeric_limits<double>::infinity());
+  double begin = seconds_of_utc(run.started).value_or(std::numeric_limits<double>::infinity());
   // A resumed run also has the metrics of the run before it.
   if (!run.metrics.empty()) begin = std::min(begin, run.metrics.front().number("time").value_or(begin));
   double epochs_ended = 0;

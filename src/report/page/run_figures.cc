@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
+
+#include "report/runs/figures.h"
+#include "report/runs/run_status.h"
 
 namespace tessera {
 namespace {
-
-// A run writes its record every few seconds, but not during an evaluation or while a checkpoint is saved.
-constexpr double kSilence = 600;
 
 std::optional<double> first_known(std::initializer_list<std::optional<double>> values) {
   for (const std::optional<double>& value : values) {
@@ -19,69 +17,30 @@ std::optional<double> first_known(std::initializer_list<std::optional<double>> v
   return std::nullopt;
 }
 
-std::optional<double> rank_maximum(const RunRecord& run, const std::string& number) {
-  std::optional<double> most;
-  for (const RankRecord& rank : run.ranks) {
-    const std::optional<double> value = rank.numbers.number(number);
-    if (value && (!most || *value > *most)) most = value;
-  }
-  return most;
-}
-
-std::optional<double> rank_mean(const RunRecord& run, const std::string& number) {
-  double sum = 0;
-  int count = 0;
-  for (const RankRecord& rank : run.ranks) {
-    if (const std::optional<double> value = rank.numbers.number(number)) {
-      sum += *value;
-      ++count;
-    }
-  }
-  return count == 0 ? std::nullopt : std::optional<double>(sum / count);
-}
-
-std::string state_of(const RunRecord& run, double now) {
-  if (run.status != "running") return run.status;
-  const std::optional<double> updated = utc_seconds(run.updated);
-  return updated && now - *updated > kSilence ? "killed" : "running";
-}
-
-std::optional<double> runtime_of(const RunRecord& run) {
-  if (const auto runtime = first_known({run.summary.number("train_runtime"), run.last("train_runtime")}))
-    return runtime;
-  const std::optional<double> begin = utc_seconds(run.started), end = utc_seconds(run.updated);
-  return begin && end ? std::optional<double>(*end - *begin) : std::nullopt;
-}
-
 void add_memory(const RunRecord& run, RunFigures& figures) {
-  figures.allocated_peak_MB =
-      first_known({rank_maximum(run, "allocated_peak_MB"), run.summary.number("max_mem_alloc_MB")});
+  figures.allocated_peak_MB = allocated_peak_MB(run);
   figures.allocated_mean_MB =
-      first_known({rank_mean(run, "allocated_mean_MB"), run.summary.number("avg_mem_alloc_MB")});
-  figures.reserved_peak_MB = rank_maximum(run, "reserved_peak_MB");
-  figures.used_peak_MB = rank_maximum(run, "used_peak_MB");
-  figures.used_mean_MB = first_known({rank_mean(run, "used_mean_MB"), run.summary.number("avg_mem_total_MB")});
-  figures.host_peak_MB = run.summary.number("max_cpu_mem_MB");
-  figures.host_mean_MB = run.summary.number("avg_cpu_mem_MB");
-  figures.busy_mean_percent = first_known({rank_mean(run, "busy_mean_percent"), run.summary.number("avg_gpu_util_%"),
-                                           run.summary.number("avg_cpu_util_%")});
+      first_known({mean_of_ranks(run, "allocated_mean_MB"), run.summary.number("avg_mem_alloc_MB")});
+  figures.reserved_peak_MB = largest_of_ranks(run, "reserved_peak_MB");
+  figures.used_peak_MB = largest_of_ranks(run, "used_peak_MB");
+  figures.used_mean_MB = used_mean_MB(run);
+  figures.host_peak_MB = resident_peak_MB(run);
+  figures.host_mean_MB = first_known({mean_of_ranks(run, "resident_mean_MB"), run.summary.number("avg_cpu_mem_MB")});
+  figures.busy_mean_percent = busy_mean_percent(run);
 }
 
 RunFigures figures_of_run(const RunRecord& run, double now) {
   RunFigures figures;
   figures.record = &run;
-  figures.state = state_of(run, now);
+  figures.state = status_of(run, now);
   figures.job = run.text("job");
   if (figures.job.empty() && run.command.size() > 2 && run.command[1] == "train") figures.job = run.command[2];
   figures.strategy = strategy_label(run);
   figures.num_ranks = run.facts.number("ranks");
   if (!figures.num_ranks && !run.devices.empty()) figures.num_ranks = static_cast<double>(run.devices.size());
-  figures.samples_per_second =
-      first_known({run.summary.number("train_samples_per_second"), run.last("train_samples_per_second"),
-                   run.summary.number("train/samples_per_second_mean"), run.last("Throughput/images_per_sec"),
-                   run.last("train/samples_per_second")});
-  figures.runtime_seconds = runtime_of(run);
-  figures.train_loss = first_known({run.summary.number("train_loss"), run.last("train_loss"), run.last("loss")});
+  figures.samples_per_second = samples_per_second(run);
+  figures.runtime_seconds = first_known({runtime_seconds(run), recorded_seconds(run)});
+  figures.train_loss = train_loss(run);
   figures.eval_loss = first_known({run.last("eval_loss"), run.summary.number("eval_loss")});
   figures.last_step = run.last("step");
   add_memory(run, figures);
@@ -117,17 +76,6 @@ std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double no
     all.back().name = folder.lexically_relative(shared).generic_string();
   }
   return all;
-}
-
-std::optional<double> utc_seconds(const std::string& text) {
-  std::tm time{};
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2dZ", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour,
-                  &time.tm_min, &time.tm_sec) != 6) {
-    return std::nullopt;
-  }
-  time.tm_year -= 1900;
-  time.tm_mon -= 1;
-  return static_cast<double>(timegm(&time));
 }
 
 std::string strategy_label(const RunRecord& run) {

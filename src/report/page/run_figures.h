@@ -28,9 +28,6 @@ struct RunFigures {
 
 std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double now);
 
-// Seconds since 1970 of "2026-11-15T09:00:00Z"; none where it is not such a time.
-std::optional<double> utc_seconds(const std::string& text);
-
 // What a run's settings and facts call it, for groups of runs that may be compared: strategy with its offload.
 std::string strategy_label(const RunRecord& run);
 

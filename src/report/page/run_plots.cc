@@ -179,15 +179,14 @@ class RunPlots {
 
   void add_usage() {
     const bool is_gpu = page_.runs[run_].rank_word() == "GPU";
-    const std::string memory = is_gpu ? "GPU memory" : "Memory";
     double capacity = 0;
     for (const RankRecord& rank : record_.ranks) {
       capacity = std::max(capacity, rank.numbers.number("capacity_MB").value_or(0));
     }
-    add_memory(memory + " allocated (torch's allocator)", "allocated", usage(&UsageSeries::allocated_MB), capacity);
-    add_memory(memory + " reserved (torch's allocator)", "reserved", usage(&UsageSeries::reserved_MB), capacity);
-    add_memory(memory + (is_gpu ? " used (NVML, all processes)" : " used (resident)"), "used",
-               usage(&UsageSeries::used_MB), capacity);
+    add_memory("GPU memory allocated (torch's allocator)", "allocated", usage(&UsageSeries::allocated_MB), capacity);
+    add_memory("GPU memory reserved (torch's allocator)", "reserved", usage(&UsageSeries::reserved_MB), capacity);
+    add_memory("GPU memory used (NVML, all processes)", "used", usage(&UsageSeries::used_MB), capacity);
+    add_memory("Process memory (resident)", "resident", usage(&UsageSeries::resident_MB), 0);
     LinePlot plot = line_plot(is_gpu ? "GPU utilisation" : "CPU utilisation", CurveX::kSeconds);
     plot.y = {.label = "busy", .unit = "%", .from_zero = true};
     add_lines(std::move(plot), usage(&UsageSeries::busy_percent));

@@ -67,9 +67,8 @@ const std::vector<Figure>& figures() {
       largest("reserved_peak_MB", "GPU memory reserved, peak"),
       largest("used_peak_MB", "GPU memory used, peak"),
       {"used_mean_MB", "GPU memory used, mean", "MiB", Better::kLower, 0, used_mean_MB},
-      {"busy_mean_percent", "GPU busy, mean", "%", Better::kHigher, 1, busy_mean_percent},
-      {"max_cpu_mem_MB", "process memory, peak", "MiB", Better::kLower, 0,
-       [](const RunRecord& run) { return run.summary.number("max_cpu_mem_MB"); }},
+      {"busy_mean_percent", "busy, mean", "%", Better::kHigher, 1, busy_mean_percent},
+      {"resident_peak_MB", "process memory, peak", "MiB", Better::kLower, 0, resident_peak_MB},
   };
   return all;
 }
@@ -125,12 +124,17 @@ std::optional<double> allocated_peak_MB(const RunRecord& run) {
   return first_of(largest_of_ranks(run, "allocated_peak_MB"), run.summary.number("max_mem_alloc_MB"));
 }
 
+std::optional<double> resident_peak_MB(const RunRecord& run) {
+  return first_of(largest_of_ranks(run, "resident_peak_MB"), run.summary.number("max_cpu_mem_MB"));
+}
+
 std::optional<double> used_mean_MB(const RunRecord& run) {
   return first_of(mean_of_ranks(run, "used_mean_MB"), run.summary.number("avg_mem_total_MB"));
 }
 
 std::optional<double> busy_mean_percent(const RunRecord& run) {
-  return first_of(mean_of_ranks(run, "busy_mean_percent"), run.summary.number("avg_gpu_util_%"));
+  return first_of(mean_of_ranks(run, "busy_mean_percent"),
+                  first_of(run.summary.number("avg_gpu_util_%"), run.summary.number("avg_cpu_util_%")));
 }
 
 std::optional<double> part_mean_ms(const RunRecord& run, const std::string& part) {

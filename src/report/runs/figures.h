@@ -38,6 +38,7 @@ std::optional<double> answer_score(const RunRecord& run, const std::string& name
 std::optional<double> largest_of_ranks(const RunRecord& run, const std::string& number);
 std::optional<double> mean_of_ranks(const RunRecord& run, const std::string& number);
 std::optional<double> allocated_peak_MB(const RunRecord& run);
+std::optional<double> resident_peak_MB(const RunRecord& run);  // of a CPU rank's process
 std::optional<double> used_mean_MB(const RunRecord& run);
 std::optional<double> busy_mean_percent(const RunRecord& run);
 // Of one part of a step, averaged over the ranks.
