@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # demo.sh [FOLDER [EPOCHS]]: what `./x demo` runs once everything is built. Two ranks, each holding half of a small
-# BLOOM, train it from scratch until it knows a few dozen SQuAD questions by heart. About a minute on two cores.
+# BLOOM, train it from scratch until it knows a few dozen SQuAD questions by heart; then a few steps under two
+# strategies, compared. About two minutes on two cores.
 # Replaces FOLDER.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tessera=${TESSERA:-build/release/bin/tessera}
 folder=${1:-build/demo} epochs=${2:-32}
 learnt=examples/demo/train-v1.1.json unseen=examples/demo/held_out-v1.1.json
-train=("$tessera" launch --nproc_per_node 2 train bloom-qa --strategy full_shard --device cpu
-  --config_name examples/demo/bloom.json --tokenizer_name examples/demo/tokenizer
-  --train_file "$learnt" --validation_file "$learnt"
-  --max_length 160 --max_new_tokens 20 --per_device_train_batch_size 4 --per_device_eval_batch_size 24
-  --gradient_accumulation_steps 1 --learning_rate 1e-3 --num_train_epochs "$epochs" --logging_steps 0.1
-  --eval_strategy steps --eval_steps 0.25 --eval_on_start --metric_for_best_model f1 --save_strategy no
-  --output_dir "$folder")
+two_ranks=("$tessera" launch --nproc_per_node 2 train bloom-qa --device cpu
+  --config_name examples/demo/bloom.json --tokenizer_name examples/demo/tokenizer --train_file "$learnt"
+  --max_length 160 --per_device_train_batch_size 4 --gradient_accumulation_steps 1 --learning_rate 1e-3
+  --save_strategy no)
+train=("${two_ranks[@]}" --strategy full_shard --validation_file "$learnt" --per_device_eval_batch_size 24
+  --num_train_epochs "$epochs" --logging_steps 0.1 --eval_strategy steps --eval_steps 0.25 --eval_on_start
+  --metric_for_best_model f1 --max_new_tokens 20 --output_dir "$folder")
+short=("${two_ranks[@]}" --max_steps $((epochs < 24 ? 3 : 24)) --logging_steps 6 --monitor --monitor_period 1s)
 evaluate=("$tessera" evaluate --device cpu --model "$folder" --validation_file "$unseen" --max_new_tokens 20 --json)
 ask=("$tessera" generate --device cpu --model "$folder" --max_new_tokens 20 --prompt
   "Question: When did BBC Japan shut down? Context: BBC Japan was a general entertainment channel, which operated between December 2004 and April 2006. It ceased operations after its Japanese distributor folded. Answer:")
@@ -65,6 +67,17 @@ F1              $(first eval/f1) before, $(last eval/f1) after, on the 48 questi
 F1              $(printf %.2f "$unseen_f1") on 32 others: it has learnt answers by heart, not to read"
 printf '%s\n' "$summary" >"$folder/summary.txt"
 
+show "A few steps under two strategies: the same losses"
+for strategy in ddp full_shard; do
+  one=("${short[@]}" --strategy "$strategy" --output_dir "$folder/compared/$strategy")
+  show_command "${one[@]}"
+  "${one[@]}" --disable_tqdm >"$folder/$strategy.txt" 2>&1 || { cat "$folder/$strategy.txt" >&2; exit 1; }
+done
+compare=("$tessera" runs compare "$folder/compared/ddp" "$folder/compared/full_shard")
+show_command "${compare[@]}"
+"${compare[@]}"
+"$tessera" report "$folder" -o "$folder/report.html" --title "The demo's runs" >/dev/null
+
 show "What came of it"
 printf '    %s\n' "${summary//$'\n'/$'\n'    }"
 cat <<END_OF_TEXT
@@ -72,6 +85,7 @@ cat <<END_OF_TEXT
     $folder/                the model: a folder that transformers loads
     $folder/summary.txt     the three lines above
     $folder/run.json        the run: settings with their origins, metrics by step (metrics.csv: as a table)
+    $folder/report.html     all three runs on one page, with plots: open it in a browser
 
     To try next:
       the first command with --strategy ddp, zero2 or zero3: the same losses; with --dry_run: steps and memory

@@ -211,10 +211,12 @@ TEST(Demo, TrainsAsksAndLeavesAModelAndASummary) {
   ::setenv("TESSERA", binary().c_str(), 1);
   const Ended ended = run_shell(fmt::format("{}/tools/demo.sh {} 1", TESSERA_SOURCE_FOLDER, folder.string()));
   EXPECT_EQ(ended.status, 0) << ended.output;
-  for (const char* name : {"summary.txt", "model.safetensors", "config.json", "tokenizer.json", "run.json"}) {
+  for (const char* name :
+       {"summary.txt", "model.safetensors", "config.json", "tokenizer.json", "run.json", "report.html"}) {
     EXPECT_TRUE(fs::exists(folder / name)) << name;
   }
   EXPECT_TRUE(contains(ended.output, "F1              0.00 before, 0.00 after")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "settings that differ\n  setting   ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "To try next:")) << ended.output;
   const Ended again =
       run_shell(fmt::format("{}/tools/demo.sh {}", TESSERA_SOURCE_FOLDER, folder.parent_path().string()));
