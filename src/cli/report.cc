@@ -32,19 +32,17 @@ int run_report(const std::vector<std::string>& args) {
     return 0;
   }
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
-  FoundRuns found = find_runs(settings.folders, RunDetail::kWhole);
-  const std::vector<std::string> problems = found.problems;
-  if (found.runs.empty()) {
+  const std::string title = settings.title.empty() ? "Runs in " + join(settings.folders, ", ") : settings.title;
+  const RunsPage page = make_runs_page(find_run_files(settings.folders), title, settings.output);
+  if (page.num_runs == 0) {
     std::string message = "no run found: looked for run.json in and below " + join(settings.folders, ", ");
-    for (const std::string& problem : problems) message += "\npassed over: " + problem;
+    for (const std::string& problem : page.problems) message += "\npassed over: " + problem;
     throw UsageError(message);
   }
-  const std::string title = settings.title.empty() ? "Runs in " + join(settings.folders, ", ") : settings.title;
-  const RunsPage page = make_runs_page(std::move(found), title, settings.output);
   write_file_atomically(settings.output, page.html);
   print_out(fmt::format("{}\n{} {}, {} finished{}; {}\n", settings.output, page.num_runs,
                         page.num_runs == 1 ? "run" : "runs", page.num_finished,
-                        problems.empty() ? "" : fmt::format(", {} passed over", problems.size()),
+                        page.problems.empty() ? "" : fmt::format(", {} passed over", page.problems.size()),
                         human_bytes(static_cast<std::int64_t>(page.html.size()))));
   return 0;
 }

@@ -34,9 +34,12 @@ class Reader {
       refuse(fmt::format("\"{}\" has an unexpected type", key));
     }
   }
-  // Keys that format 1 does not have.
-  Json get_or(const char* key, Json otherwise) const { return json_.value(key, std::move(otherwise)); }
-  LogRecord record(const char* key) const { return log_record_of(get<Json>(key), fmt::format("{}: {}", origin_, key)); }
+  const Json& at(const char* key) const {
+    if (!json_.contains(key)) refuse(fmt::format("\"{}\" is missing", key));
+    return json_.at(key);
+  }
+  LogRecord record(const char* key) const { return log_record_of(at(key), fmt::format("{}: {}", origin_, key)); }
+  const Json& json() const { return json_; }
   const std::string& origin() const { return origin_; }
 
  private:
@@ -48,9 +51,20 @@ class Reader {
   Json json_;
 };
 
+// Keys that format 1 does not have may be absent. Nothing is copied: series are long.
+const Json& object_at(const Json& json, const char* key) {
+  static const Json none = Json::object();
+  return json.contains(key) ? json.at(key) : none;
+}
+
+const Json& list_at(const Json& json, const char* key) {
+  static const Json none = Json::array();
+  return json.contains(key) ? json.at(key) : none;
+}
+
 std::vector<double> series_of(const Json& rank, const char* name) {
   std::vector<double> values;
-  for (const Json& value : rank.value(name, Json::array())) {
+  for (const Json& value : list_at(rank, name)) {
     values.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
   return values;
@@ -61,11 +75,11 @@ RankRecord rank_of(const Json& json, const std::string& origin) {
   rank.rank = json.value("rank", 0);
   rank.host = json.value("host", "");
   rank.device = json.value("device", "");
-  rank.numbers = log_record_of(json.value("numbers", Json::object()), origin);
-  for (const Json& part : json.value("parts", Json::array())) {
+  rank.numbers = log_record_of(object_at(json, "numbers"), origin);
+  for (const Json& part : list_at(json, "parts")) {
     rank.parts.push_back({part.value("name", ""), part.value("mean_ms", 0.0), part.value("std_ms", 0.0)});
   }
-  const Json series = json.value("series", Json::object());
+  const Json& series = object_at(json, "series");
   rank.series.period_seconds = series.value("period_seconds", 0.0);
   rank.series.allocated_MB = series_of(series, "allocated_MB");
   rank.series.reserved_MB = series_of(series, "reserved_MB");
@@ -78,21 +92,41 @@ RankRecord rank_of(const Json& json, const std::string& origin) {
 // What format 2 added.
 void read_measurements(const Reader& reader, RunRecord& run) {
   const std::string& origin = reader.origin();
-  try {
-    run.facts = log_record_of(reader.get_or("facts", Json::object()), origin + ": facts");
-    run.planned_memory = log_record_of(reader.get_or("planned_memory", Json::object()), origin + ": planned_memory");
-    for (const Json& rank : reader.get_or("ranks", Json::array())) run.ranks.push_back(rank_of(rank, origin));
-    for (const Json& use : reader.get_or("collectives", Json::array())) {
-      run.collectives.push_back({use.value("operation", ""), use.value("unit", ""), use.value("calls", std::int64_t{0}),
-                                 use.value("bytes", std::int64_t{0}), use.value("seconds", 0.0)});
-    }
-    const Json logs = reader.get_or("memory_logs", Json::object());
-    run.gpu_logs = logs.value("gpu", std::vector<std::string>());
-    run.cpu_logs = logs.value("cpu", std::vector<std::string>());
-    run.traces = reader.get_or("traces", Json::array()).get<std::vector<std::string>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw UsageError(fmt::format("{}: {}", origin, error.what()));
+  const Json& json = reader.json();
+  run.facts = log_record_of(object_at(json, "facts"), origin + ": facts");
+  run.planned_memory = log_record_of(object_at(json, "planned_memory"), origin + ": planned_memory");
+  for (const Json& rank : list_at(json, "ranks")) run.ranks.push_back(rank_of(rank, origin));
+  for (const Json& use : list_at(json, "collectives")) {
+    run.collectives.push_back({use.value("operation", ""), use.value("unit", ""), use.value("calls", std::int64_t{0}),
+                               use.value("bytes", std::int64_t{0}), use.value("seconds", 0.0)});
   }
+  const Json& logs = object_at(json, "memory_logs");
+  run.gpu_logs = logs.value("gpu", std::vector<std::string>());
+  run.cpu_logs = logs.value("cpu", std::vector<std::string>());
+  run.traces = list_at(json, "traces").get<std::vector<std::string>>();
+}
+
+RunRecord record_of(const Reader& reader, const std::filesystem::path& file) {
+  RunRecord run;
+  run.file = file;
+  run.status = reader.get<std::string>("status");
+  run.exit_reason = reader.get<std::string>("exit_reason");
+  run.started = reader.get<std::string>("started");
+  run.updated = reader.get<std::string>("updated");
+  run.commit = reader.get<std::string>("commit");
+  for (const auto& [name, setting] : reader.at("settings").items()) {
+    run.settings.push_back({name, setting.value("value", ""), setting.value("origin", "")});
+  }
+  run.versions = reader.record("versions");
+  run.summary = reader.record("summary");
+  run.hosts = reader.get<std::vector<std::string>>("hosts");
+  run.devices = reader.get<std::vector<std::string>>("devices");
+  run.command = reader.get<std::vector<std::string>>("command");
+  run.checkpoints = reader.get<std::vector<std::string>>("checkpoints");
+  run.total_steps = reader.get<std::int64_t>("total_steps");
+  for (const Json& entry : reader.at("metrics")) run.metrics.push_back(log_record_of(entry, reader.origin()));
+  read_measurements(reader, run);
+  return run;
 }
 
 }  // namespace
@@ -103,28 +137,12 @@ RunRecord read_run_record(const std::filesystem::path& path) {
 }
 
 RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file) {
-  RunRecord run;
-  run.file = file;
   const Reader reader(text, file);
-  run.status = reader.get<std::string>("status");
-  run.exit_reason = reader.get<std::string>("exit_reason");
-  run.started = reader.get<std::string>("started");
-  run.updated = reader.get<std::string>("updated");
-  run.commit = reader.get<std::string>("commit");
-  const Json settings = reader.get<Json>("settings");
-  for (const auto& [name, setting] : settings.items()) {
-    run.settings.push_back({name, setting.value("value", ""), setting.value("origin", "")});
+  try {
+    return record_of(reader, file);
+  } catch (const nlohmann::json::exception& error) {  // a value of another type, deep inside
+    throw UsageError(fmt::format("{}: {}", reader.origin(), error.what()));
   }
-  run.versions = reader.record("versions");
-  run.summary = reader.record("summary");
-  run.hosts = reader.get<std::vector<std::string>>("hosts");
-  run.devices = reader.get<std::vector<std::string>>("devices");
-  run.command = reader.get<std::vector<std::string>>("command");
-  run.checkpoints = reader.get<std::vector<std::string>>("checkpoints");
-  run.total_steps = reader.get<std::int64_t>("total_steps");
-  for (const Json& entry : reader.get<Json>("metrics")) run.metrics.push_back(log_record_of(entry, reader.origin()));
-  read_measurements(reader, run);
-  return run;
 }
 
 std::string RunRecord::text(const std::string& fact) const {

@@ -26,6 +26,13 @@ void sort_for_page(std::vector<RunRecord>& runs) {
   });
 }
 
+void read_shown_runs(std::vector<RunRecord>& runs) {
+  std::vector<std::filesystem::path> files;
+  for (std::size_t i = 0; i < std::min(runs.size(), kMostRunSections); ++i) files.push_back(runs[i].file);
+  FoundRuns whole = read_runs(files, RunDetail::kWhole);
+  if (whole.runs.size() == files.size()) std::move(whole.runs.begin(), whole.runs.end(), runs.begin());
+}
+
 // The tables that at least two of the runs fill.
 std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, double now) {
   std::vector<PageTable> tables;
@@ -112,21 +119,25 @@ void add_logs(PageInput& page) {
 
 }  // namespace
 
-RunsPage make_runs_page(FoundRuns found, const std::string& title, const std::filesystem::path& file) {
+RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
+                        const std::filesystem::path& file) {
+  const bool are_many = records.size() > kMostRunSections;
+  FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
+  sort_for_page(found.runs);
+  if (are_many) read_shown_runs(found.runs);
   PageInput page;
   page.title = title;
   page.generated_by = fmt::format("tessera {}", kVersion);
   page.now = wall_seconds();
   page.folder = std::filesystem::absolute(file).parent_path();
   page.runs = std::move(found.runs);
-  page.passed_over = std::move(found.problems);
-  sort_for_page(page.runs);
+  page.passed_over = found.problems;
   page.tables = tables_of(page.runs, page.now);
   page.questions = questions_of(page.runs);
   add_logs(page);
   const auto num_finished =
       std::count_if(page.runs.begin(), page.runs.end(), [](const RunRecord& run) { return run.status == "finished"; });
-  return {make_page(page), page.runs.size(), static_cast<std::size_t>(num_finished)};
+  return {make_page(page), page.runs.size(), static_cast<std::size_t>(num_finished), std::move(found.problems)};
 }
 
 }  // namespace tessera

@@ -12,9 +12,12 @@ namespace tessera {
 struct RunsPage {
   std::string html;
   std::size_t num_runs = 0, num_finished = 0;
+  std::vector<std::string> problems;  // records that cannot be read: passed over
 };
 
-// `found`: whole records. `file`: where the page will lie; links start there.
-RunsPage make_runs_page(FoundRuns found, const std::string& title, const std::filesystem::path& file);
+// Of these run.json files. `file`: where the page will lie; links start there. Where there are more runs than have a
+// section of their own, the others are read in brief.
+RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
+                        const std::filesystem::path& file);
 
 }  // namespace tessera
