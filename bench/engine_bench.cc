@@ -3,6 +3,7 @@
 //   engine_bench overhead          one CPU rank, a small BLOOM in float32
 //   engine_bench gpu               one GPU, BLOOM-560M in bf16: rows of the table against the plain loop, and
 //                                  offloaded rows
+//   engine_bench breakdown         what timing the parts of a step costs; on a GPU, if there is one
 //
 // Prints times and marks (bench/engine_bench.sh). Exit status 3: a mark was missed.
 #include <ATen/ATen.h>
@@ -158,6 +159,7 @@ class EngineLoop : public Trainer {
       loss_sum = loss_sum.defined() ? loss_sum + loss.detach() : loss.detach();
     }
     optimizer_->update({.learning_rate = kLearningRate, .divisor = work_.num_counted(), .max_norm = kMaxNorm});
+    if (engine_->placement().optimizer.is_on_host()) engine_->finish_updates();  // else it runs into the other's step
     engine_->clock().end_step();
     return loss_sum.item<double>() / work_.num_counted();
   }
@@ -222,7 +224,7 @@ void breakdown(World& world, const Work& work, const SpreadOptions& spread, int 
        ratio_of(timed, untimed, num_turns, "with breakdown"), false, 1.01);
 }
 
-void overhead(World& world) {
+Work cpu_work() {
   Work work;
   work.config.vocab_size = 8000;
   work.config.hidden_size = 256;
@@ -232,12 +234,16 @@ void overhead(World& world) {
   work.micro_batches = {training_batch(rows, 1 << 20, at::kCPU)};
   fmt::print("BLOOM, {} layers of width {}, {} tokens a step, float32, {} threads\n", work.config.num_layers,
              work.config.hidden_size, work.micro_batches[0].input_ids.numel(), at::get_num_threads());
+  return work;
+}
+
+void overhead(World& world) {
+  const Work work = cpu_work();
   for (const char* strategy : {"single", "full_shard"}) {
     PlainLoop plain(work);
     EngineLoop ours(world, work, SpreadOptions{.strategy = strategy});
     mark(fmt::format("engine overhead at one rank, {}", strategy), ratio_of(ours, plain, 50, strategy), false, 1.03);
   }
-  breakdown(world, work, SpreadOptions{.strategy = "full_shard"}, 100);
 }
 
 // --- one GPU --------------------------------------------------------------------------------------
@@ -253,7 +259,9 @@ double peak_gib() {
   return static_cast<double>(at::accelerator::getDeviceStats(0).allocated_bytes[kAll].peak) / (1 << 30);
 }
 
-void gpu(World& world) {
+constexpr std::size_t kBatch = 4, kAccumulation = 4;
+
+Work gpu_work(const std::vector<TokenIds>& rows) {
   if (gpu_support() == nullptr) throw Error("engine_bench gpu needs a GPU: " + no_gpu_reason());
   gpu_support()->set_device(0);
   Work work;
@@ -262,13 +270,17 @@ void gpu(World& world) {
   work.config.num_heads = 16;
   work.device = at::Device(at::kCUDA, 0);
   work.type = at::kBFloat16;
-  constexpr std::size_t kBatch = 4, kAccumulation = 4;
-  const std::vector<TokenIds> rows = squad_like_sequences(work.config.vocab_size);
   for (std::size_t i = 0; i < kAccumulation; ++i) {
     const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(i * kBatch);
     work.micro_batches.push_back(training_batch({begin, begin + kBatch}, 1 << 20, work.device));
   }
   fmt::print("BLOOM-560M, bf16, batch {} x accumulation {}, {}\n", kBatch, kAccumulation, gpu_support()->info(0).name);
+  return work;
+}
+
+void gpu(World& world) {
+  const std::vector<TokenIds> rows = squad_like_sequences(BloomConfig().vocab_size);
+  const Work work = gpu_work(rows);
   {
     EngineLoop single(world, work, SpreadOptions{.strategy = "single"}),
         full_shard(world, work, SpreadOptions{.strategy = "full_shard"});
@@ -280,7 +292,6 @@ void gpu(World& world) {
     EngineLoop single(world, work, SpreadOptions{.strategy = "single"});
     mark("engine overhead at one rank, single", ratio_of(single, plain, 60, "single"), false, 1.03);
   }
-  breakdown(world, work, SpreadOptions{.strategy = "single"}, 60);
   // The default of `tessera train`: the micro-batches of an update are one pass.
   Work merged = work;
   merged.micro_batches = {training_batch(rows, 1 << 20, work.device)};
@@ -311,13 +322,24 @@ void gpu(World& world) {
   }
 }
 
+void breakdowns(World& world) {
+  if (gpu_support() == nullptr) return breakdown(world, cpu_work(), SpreadOptions{.strategy = "full_shard"}, 100);
+  const std::vector<TokenIds> rows = squad_like_sequences(BloomConfig().vocab_size);
+  Work work = gpu_work(rows);
+  work.micro_batches = {training_batch(rows, 1 << 20, work.device)};  // one pass, as `tessera train` has it by default
+  breakdown(world, work, SpreadOptions{.strategy = "single"}, 200);
+  breakdown(world, work, SpreadOptions{.strategy = "zero3", .offload_optimizer = true, .offload_parameters = true}, 20);
+}
+
 int run(const std::string& what) {
   keep_freed_memory();  // as `tessera train` does
-  const bool is_known = what == "overhead" || what == "gpu";
-  if (!is_known) throw UsageError("usage: engine_bench overhead|gpu");
+  const bool is_known = what == "overhead" || what == "gpu" || what == "breakdown";
+  if (!is_known) throw UsageError("usage: engine_bench overhead|gpu|breakdown");
   WorldOptions options;
   options.banner = false;
-  run_thread_ranks(1, options, [&](World& world) { what == "gpu" ? gpu(world) : overhead(world); });
+  run_thread_ranks(1, options, [&](World& world) {
+    what == "gpu" ? gpu(world) : what == "breakdown" ? breakdowns(world) : overhead(world);
+  });
   return status;
 }
 

@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/engine_bench
 status=0
 "$program" overhead || status=$?
+"$program" breakdown || status=$?
 if [ "$status" = 0 ] || [ "$status" = 3 ]; then
   if [ -e /dev/nvidiactl ]; then "$program" gpu || status=$?; fi
 fi
