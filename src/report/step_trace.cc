@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -49,7 +50,10 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
 }
 
 StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world)
-    : file_(std::move(file)), first_(first), last_(last), world_(world) {}
+    : file_(std::move(file)), first_(first), last_(last), world_(world) {
+  // Else Kineto reports as an error that a machine has no GPU.
+  if (world_.device().is_cpu()) ::setenv("KINETO_LOG_LEVEL", "99", /*overwrite=*/0);
+}
 
 StepTrace::~StepTrace() {
   if (!is_running_) return;

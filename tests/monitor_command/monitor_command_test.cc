@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class MonitorCommand : public testing::Test {
+class MonitorCommand : public ::testing::Test {
  protected:
   void SetUp() override {
     if (run_shell("command -v python3").status != 0) GTEST_SKIP() << "no python3 here";
