@@ -12,8 +12,8 @@
 namespace tessera {
 namespace {
 
-const std::string kData = TESSERA_TEST_DATA_FOLDER;
-const std::string kFolder = kData + "/models/folder";
+const std::string kModelData = TESSERA_TEST_DATA_FOLDER;
+const std::string kModelFolder = kModelData + "/models/folder";
 
 std::string quoted(const std::string& word) {
   return "'" + word + "'";  // no test's word contains a quote
@@ -30,13 +30,13 @@ Json generated(const std::string& arguments) {
 }
 
 const Json& expected() {
-  static const Json cases = read_json_file(kData + "/models/folder_expected.json");
+  static const Json cases = read_json_file(kModelData + "/models/folder_expected.json");
   return cases;
 }
 
 TEST(GenerateCommand, ContinuesTextAsTransformersDoes) {
   for (const Json& wanted : expected()) {
-    const Json found = generated(fmt::format("--model {} --max_new_tokens 12 --logits --prompt {}", kFolder,
+    const Json found = generated(fmt::format("--model {} --max_new_tokens 12 --logits --prompt {}", kModelFolder,
                                              quoted(wanted.at("prompt").get<std::string>())));
     EXPECT_EQ(found.at("ids"), wanted.at("greedy"));
     EXPECT_EQ(found.at("text"), wanted.at("greedy_text"));
@@ -52,7 +52,7 @@ TEST(GenerateCommand, DrawsWhatTransformersDrawsForTheSameSeed) {
   for (const Json& wanted : expected()) {
     const Json found = generated(fmt::format(
         "--model {} --max_new_tokens 12 --do_sample --temperature 0.9 --top_k 40 --top_p 0.95 --seed 3 --prompt_ids {}",
-        kFolder, quoted(wanted.at("prompt_ids").dump())));
+        kModelFolder, quoted(wanted.at("prompt_ids").dump())));
     EXPECT_EQ(found.at("ids"), wanted.at("drawn"));
   }
 }
@@ -61,7 +61,7 @@ TEST(GenerateCommand, NeedsNoTokenizerForIdsAndReadsEveryFormOfAFolder) {
   Json first;
   for (const char* name : {"bloom_safetensors", "bloom_sharded", "bloom_bin", "bloom_bin_sharded", "bloom_base"}) {
     const Json found = generated(
-        fmt::format("--model {}/model_folder/{} --prompt_ids [5,9,33] --max_new_tokens 6 --logits", kData, name));
+        fmt::format("--model {}/model_folder/{} --prompt_ids [5,9,33] --max_new_tokens 6 --logits", kModelData, name));
     EXPECT_TRUE(found.at("text").is_null()) << name;
     if (first.is_null()) first = found;
     EXPECT_EQ(found.at("ids"), first.at("ids")) << name;
@@ -73,10 +73,10 @@ TEST(GenerateCommand, NeedsNoTokenizerForIdsAndReadsEveryFormOfAFolder) {
 }
 
 TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
-  const Ended text = generate(fmt::format("--model {} --max_new_tokens 12 --prompt x", kFolder));
+  const Ended text = generate(fmt::format("--model {} --max_new_tokens 12 --prompt x", kModelFolder));
   EXPECT_EQ(text.output, expected().at(2).at("greedy_text").get<std::string>() + "\n");
   const Ended ids =
-      generate(fmt::format("--model {}/model_folder/bloom_base --prompt_ids [5] --max_new_tokens 1", kData));
+      generate(fmt::format("--model {}/model_folder/bloom_base --prompt_ids [5] --max_new_tokens 1", kModelData));
   EXPECT_TRUE(ids.output.starts_with("[5,")) << ids.output;
 }
 
@@ -84,7 +84,7 @@ TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
 struct OwnFolder {
   explicit OwnFolder(const std::string& name)
       : path(std::filesystem::temp_directory_path() / fmt::format("generate_{}_{}", name, getpid())) {
-    std::filesystem::copy(kFolder, path, std::filesystem::copy_options::recursive);
+    std::filesystem::copy(kModelFolder, path, std::filesystem::copy_options::recursive);
   }
   ~OwnFolder() { std::filesystem::remove_all(path); }
   OwnFolder(const OwnFolder&) = delete;
@@ -138,7 +138,7 @@ TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
     EXPECT_EQ(ended.status, 2) << arguments;
     EXPECT_TRUE(contains(ended.output, part)) << ended.output;
   };
-  const std::string model = "--model " + kFolder + " ";
+  const std::string model = "--model " + kModelFolder + " ";
   refused("--prompt x", "--model FOLDER is missing");
   refused(model, "give either --prompt TEXT or --prompt_ids");
   refused(model + "--prompt x --prompt_ids [1]", "give either --prompt TEXT or --prompt_ids");
@@ -152,8 +152,8 @@ TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
   refused(model + "--prompt x --logits", "only with --json");
   refused(model + "--prompt x --max_new_tokens 0", "max_new_tokens");
   refused(model + "--prompt x --dtype int8", "dtype");
-  refused("--model " + kData + "/nowhere --prompt_ids [1]", "nowhere");
-  refused("--model " + kData + "/model_folder/bloom_base --prompt x", "has no tokenizer: give --tokenizer PATH");
+  refused("--model " + kModelData + "/nowhere --prompt_ids [1]", "nowhere");
+  refused("--model " + kModelData + "/model_folder/bloom_base --prompt x", "has no tokenizer: give --tokenizer PATH");
 }
 
 }  // namespace

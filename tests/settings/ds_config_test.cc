@@ -197,7 +197,7 @@ TEST_F(DsConfig, AKindThatThereIsNotIsNamedBeforeItsParameters) {
                 .find("scheduler.type: expected WarmupLR, WarmupDecayLR, found \"OneCycle\""),
             std::string::npos);
   EXPECT_NE(refusal_with(R"({"optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 400}}})")
-                .find("optimizer.type: expected Adam, AdamW, SGD, found \"OneBitAdam\""),
+                .find("optimizer.type: expected Adam, AdamW, SGD, Lion, found \"OneBitAdam\""),
             std::string::npos);
 }
 
@@ -227,7 +227,7 @@ TEST_F(DsConfig, AValueOfAnotherFormIsRefusedByLineAndColumn) {
       "ds.json:1:33: zero_optimization.stage: expected a whole number of at least 0; \"auto\" has no meaning here");
   EXPECT_EQ(refusal_with(R"({"fp16": true})"), "ds.json:1:10: fp16: expected an object, found true");
   EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Lamb"}})"),
-            "ds.json:1:24: optimizer.type: expected Adam, AdamW, SGD, found \"Lamb\"");
+            "ds.json:1:24: optimizer.type: expected Adam, AdamW, SGD, Lion, found \"Lamb\"");
   EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Adam", "params": {"betas": [1]}}})"),
             "ds.json:1:52: optimizer.params.betas: expected two numbers, [0.9, 0.999], or \"auto\"");
   EXPECT_EQ(refusal_with(R"({"optimizer": {"type": "Adam", "params": {"lr": -1}}})"),

@@ -13,19 +13,19 @@
 namespace tessera {
 namespace {
 
-const std::string kFolder = TESSERA_TEST_DATA_FOLDER "/tokenizer";
+const std::string kTokenizerFolder = TESSERA_TEST_DATA_FOLDER "/tokenizer";
 
 Ended tokenize(const std::string& arguments, const std::string& input) {
   const auto file = std::filesystem::temp_directory_path() / fmt::format("tessera-tokenize-{}.txt", ::getpid());
   write_file_atomically(file, input);
-  const Ended ended = run_shell(
-      fmt::format("{} tokenize --tokenizer {}/bloom_like.json {} < {}", binary(), kFolder, arguments, file.string()));
+  const Ended ended = run_shell(fmt::format("{} tokenize --tokenizer {}/bloom_like.json {} < {}", binary(),
+                                            kTokenizerFolder, arguments, file.string()));
   std::filesystem::remove(file);
   return ended;
 }
 
 TEST(TokenizeCommand, GivesAnArrayOfIdsForEachLineAndTheTextBack) {
-  const Json sample = read_json_file(kFolder + "/squad_sample.json");
+  const Json sample = read_json_file(kTokenizerFolder + "/squad_sample.json");
   std::string texts, ids;
   for (const Json& item : sample) {
     texts += item.at("text").dump() + "\n";

@@ -32,7 +32,7 @@ std::vector<EpochResult> epochs_of(const std::string& output) {
 }
 
 // What the run computed, except what depends on the clock.
-std::string numbers_of(const std::string& output) {
+std::string epoch_numbers_of(const std::string& output) {
   std::string numbers;
   for (const EpochResult& epoch : epochs_of(output)) {
     EpochResult timeless = epoch;
@@ -124,7 +124,7 @@ TEST_F(ResNetCommand, ComputesTheSameUnderEveryStrategy) {
                                "hybrid_shard", "zero3 --offload_optimizer --offload_param"}) {
     const Ended ended = brief("out", fmt::format("--strategy {}", strategy), 2);
     ASSERT_EQ(ended.status, 0) << strategy << ended.output;
-    const std::string found = numbers_of(ended.output), found_weights = weights("out");
+    const std::string found = epoch_numbers_of(ended.output), found_weights = weights("out");
     ASSERT_EQ(logged(ended.output, "loss").size(), 2U) << ended.output;
     ASSERT_EQ(epochs_of(ended.output).size(), 1U) << ended.output;
     if (numbers.empty()) {

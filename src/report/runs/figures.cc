@@ -14,6 +14,10 @@ std::optional<double> first_of(std::optional<double> a, std::optional<double> b)
   return a ? a : b;
 }
 
+std::optional<double> logged_or_summed(const RunRecord& run, const std::string& name) {
+  return first_of(run.last(name), run.summary.number(name));
+}
+
 std::vector<double> of_ranks(const RunRecord& run, const std::string& number) {
   std::vector<double> values;
   for (const RankRecord& rank : run.ranks) {
@@ -91,15 +95,15 @@ std::vector<Figure> part_figures(const std::vector<const RunRecord*>& runs) {
 }
 
 std::optional<double> samples_per_second(const RunRecord& run) {
-  return first_of(run.last("train_samples_per_second"), run.last("train/samples_per_second"));
+  return first_of(logged_or_summed(run, "train_samples_per_second"), run.last("train/samples_per_second"));
 }
 
 std::optional<double> runtime_seconds(const RunRecord& run) {
-  return run.last("train_runtime");
+  return logged_or_summed(run, "train_runtime");
 }
 
 std::optional<double> train_loss(const RunRecord& run) {
-  return first_of(run.last("train_loss"), run.last("loss"));
+  return first_of(logged_or_summed(run, "train_loss"), run.last("loss"));
 }
 
 std::optional<double> answer_score(const RunRecord& run, const std::string& name) {
