@@ -123,5 +123,38 @@ TEST(Diagnose, SaysWhoNeverEnteredWhoEnteredAnotherAndWhoIsSilent) {
   EXPECT_TRUE(contains(text, "entered another one instead:\n  rank 1: #2 all_reduce of 'block.3' (8192 bytes")) << text;
 }
 
+TEST(FlightRecorder, AddsUpCallsBytesAndSecondsByOperationAndUnit) {
+  FlightRecorder recorder(2);  // totals outlive the ring
+  for (int i = 0; i < 5; ++i) {
+    const std::uint64_t id = recorder.begin(entry("all_gather", 100, "block.0"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    recorder.finish(id);
+  }
+  recorder.finish(recorder.begin(entry("all_gather", 7, "block.1")));
+  recorder.cancel(recorder.begin(entry("all_reduce", 9, "block.1")));
+  const std::uint64_t polled = recorder.begin(entry("reduce_scatter", 50, "block.0"));
+  recorder.finish_when(polled, [] { return true; });
+  recorder.poll();
+  const std::vector<FlightTotals> totals = recorder.totals();
+  ASSERT_EQ(totals.size(), 3u);
+  EXPECT_EQ(totals[0].unit, "block.0");
+  EXPECT_EQ(totals[0].calls, 5);
+  EXPECT_EQ(totals[0].bytes, 500);
+  EXPECT_GE(totals[0].seconds, 0.010);
+  EXPECT_EQ(totals[1].bytes, 7);
+  EXPECT_EQ(totals[2].operation, "reduce_scatter");
+  EXPECT_EQ(totals[2].seconds, 0) << "its end is noticed too late to be a measure";
+}
+
+TEST(FlightRecorder, TellsAnObserverOfEveryEnd) {
+  FlightRecorder recorder;
+  std::vector<std::string> names;
+  recorder.observe([&](const FlightEntry& ended) { names.push_back(ended.name()); });
+  recorder.finish(recorder.begin(entry("all_gather", 40960, "block.3")));
+  recorder.observe({});
+  recorder.finish(recorder.begin(entry("barrier", 0)));
+  EXPECT_EQ(names, std::vector<std::string>{"all_gather of 'block.3', 40960 bytes, group world"});
+}
+
 }  // namespace
 }  // namespace tessera
