@@ -1,26 +1,14 @@
 // What a run measures of itself: facts, parts of a step, collectives, traces, its page.
-#include <zlib.h>
-
 #include <cmath>
 
 #include "core/file.h"
+#include "support/gunzip.h"
 #include "train/train_command.h"
 
 namespace tessera {
 namespace {
 
 using RunCommandMeasures = TrainCommandTest;
-
-std::string unzipped(const std::filesystem::path& path) {
-  std::string text;
-  const gzFile file = gzopen(path.c_str(), "rb");
-  char part[65536];
-  for (int n = gzread(file, part, sizeof part); n > 0; n = gzread(file, part, sizeof part)) {
-    text.append(part, static_cast<std::size_t>(n));
-  }
-  gzclose(file);
-  return text;
-}
 
 TEST_F(RunCommandMeasures, FactsPartsCollectivesAndAPage) {
   const Ended ended = bloom("out", "--strategy full_shard --num_train_epochs 2", 2);
@@ -72,7 +60,7 @@ TEST_F(RunCommandMeasures, TracesHoldStepsUnitsAndCollectivesAndChangeNoLoss) {
   EXPECT_EQ(count_of(traced.output, "gpuGetDeviceCount"), 0) << traced.output;
   EXPECT_EQ(record("traced").at("traces"), Json::array({"trace_rank-0.json.gz", "trace_rank-1.json.gz"}));
   for (const int rank : {0, 1}) {
-    const Json trace = Json::parse(unzipped(folder_ / "traced" / fmt::format("trace_rank-{}.json.gz", rank)));
+    const Json trace = Json::parse(gunzip(folder_ / "traced" / fmt::format("trace_rank-{}.json.gz", rank)));
     EXPECT_EQ(trace.at("distributedInfo").at("rank"), rank);
     std::map<std::string, int> count;
     double step_begin = INFINITY, step_end = 0, gather_begin = INFINITY, gather_end = 0;
