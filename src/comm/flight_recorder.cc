@@ -132,7 +132,6 @@ std::deque<FlightEntry>::iterator FlightRecorder::find(std::uint64_t id) {
 }
 
 void FlightRecorder::finish(std::uint64_t id, const std::string& error) {
-  std::function<void(const FlightEntry&)> observer;
   FlightEntry ended;
   {
     std::lock_guard lock(mutex_);
@@ -145,11 +144,10 @@ void FlightRecorder::finish(std::uint64_t id, const std::string& error) {
       totals_[{entry->operation, entry->unit}].seconds +=
           std::chrono::duration<double>(entry->end - entry->start).count();
     }
-    if (!observer_) return;
-    observer = observer_;
     ended = *entry;
   }
-  observer(ended);
+  std::lock_guard lock(observer_mutex_);
+  if (observer_) observer_(ended);
 }
 
 void FlightRecorder::cancel(std::uint64_t id) {
@@ -221,7 +219,7 @@ std::vector<FlightTotals> FlightRecorder::totals() const {
 }
 
 void FlightRecorder::observe(std::function<void(const FlightEntry&)> observer) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(observer_mutex_);
   observer_ = std::move(observer);
 }
 

@@ -67,7 +67,8 @@ class FlightRecorder {
   std::optional<FlightEntry> first_failed() const;
   std::vector<FlightEntry> entries() const;  // oldest first
   std::vector<FlightTotals> totals() const;  // since the start of the program
-  // Called with every operation that ends, on the thread that ends it. Empty: none.
+  // Called with every operation that ends, on the thread that ends it; once this returns, the former is called no more.
+  // Empty: none.
   void observe(std::function<void(const FlightEntry&)> observer);
   bool is_idle() const;  // nothing is in progress
 
@@ -83,6 +84,7 @@ class FlightRecorder {
   std::deque<FlightEntry> entries_;
   std::map<std::string, std::uint64_t> sequence_of_group_;
   std::map<std::pair<std::string, std::string>, FlightTotals> totals_;  // by operation and unit
+  std::mutex observer_mutex_;                                           // held while the observer runs
   std::function<void(const FlightEntry&)> observer_;
   std::uint64_t last_id_ = 0;
   std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;

@@ -43,7 +43,8 @@ LogRecord planned_memory_of(OpenJob& job) {
 
 }  // namespace
 
-RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps) {
+RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
+                  std::int64_t first_step) {
   const TrainSettings& settings = job.settings();
   const LoopSettings& loop = settings.loop;
   const Environment& environment = run.request.environment;
@@ -67,13 +68,14 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("precision", std::string(precision_of(settings.precision.compute)));
   if (!settings.data.label_mode.empty()) facts.set("label_mode", settings.data.label_mode);
   facts.set("num_parameters", num_parameters(job.task().model()));
-  facts.set("num_units", std::int64_t{std::ssize(job.task().model().units())});
+  facts.set("num_layers", std::int64_t{std::ssize(job.task().model().units())});  // the model's blocks
   facts.set("train_rows", job.task().num_rows());
   facts.set("eval_rows", job.task().num_eval_rows());
   facts.set("batch_size", loop.batch_size);
   facts.set("accumulation", loop.accumulation);
   facts.set("global_batch", loop.batch_size * loop.accumulation * world.size());
   facts.set("updates_per_epoch", steps.updates_per_epoch());
+  if (first_step > 0) facts.set("first_step", first_step);
   made.planned_memory = planned_memory_of(job);
   return made;
 }

@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-// Collective where the memory plan is.
-RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps);
+// `first_step`: updates done before this run resumed. Collective where the memory plan is.
+RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
+                  std::int64_t first_step);
 
 }  // namespace tessera

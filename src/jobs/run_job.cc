@@ -67,7 +67,7 @@ class Training {
         job_(job),
         state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
         console_(Console::of_process()),
-        reports_(run, world, history(checkpoint), facts_of(world, run, job, steps), console_, listeners_),
+        reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_),
         trainer_(world, job.task(), job.settings(), job.first_values(), listeners_,
                  [this](Trainer& at) { keeper_.save(at); }) {

@@ -86,14 +86,15 @@ bool JobProcesses::read_process(const std::string& name, Process& process) const
   if (after_name == std::string::npos) return false;
   process.key.first = static_cast<pid_t>(*pid);
   unsigned long long user = 0, system = 0;
+  char state = 0;
   // state, parent, ..., utime (14), stime (15), ..., starttime (22), vsize (23), rss (24): proc(5)
   const int found = std::sscanf(stat.c_str() + after_name + 1,
-                                " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu "
+                                " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu "
                                 "%llu %lld",
-                                &process.parent, &user, &system, &process.key.second, &process.virtual_bytes,
+                                &state, &process.parent, &user, &system, &process.key.second, &process.virtual_bytes,
                                 &process.resident_pages);
   process.cpu_ticks = user + system;
-  return found == 6;
+  return found == 7 && state != 'Z';  // of a zombie only its number is left
 }
 
 bool JobProcesses::has_mark(Known& known, pid_t pid) const {

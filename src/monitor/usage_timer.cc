@@ -1,5 +1,6 @@
 #include "monitor/usage_timer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -8,7 +9,10 @@
 namespace tessera {
 
 UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most_readings)
-    : read_(std::move(read)), most_(most_readings), kept_{period_seconds, {}}, thread_([this] { run(); }) {}
+    : read_(std::move(read)), most_(most_readings) {
+  kept_.period_seconds = period_seconds;
+  thread_ = std::thread([this] { run(); });
+}
 
 void UsageTimer::run() {
   auto next = std::chrono::steady_clock::now();
@@ -25,7 +29,19 @@ void UsageTimer::run() {
   }
 }
 
+void UsageTotal::add(const std::optional<double>& value) {
+  if (!value) return;
+  count += 1;
+  sum += *value;
+  peak = std::max(peak, *value);
+}
+
 void UsageTimer::add(const Usage& usage) {
+  kept_.allocated.add(usage.allocated_bytes);
+  kept_.reserved.add(usage.reserved_bytes);
+  kept_.used.add(usage.used_bytes);
+  kept_.busy.add(usage.busy_percent);
+  kept_.peak_bytes = std::max(kept_.peak_bytes, usage.peak_bytes);
   kept_.readings.push_back(usage);
   if (kept_.readings.size() < most_) return;
   std::vector<Usage> half;
@@ -40,7 +56,9 @@ void UsageTimer::stop() {
     ends_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  thread_.join();
+  add(read_());
 }
 
 UsageReadings UsageTimer::readings() const {

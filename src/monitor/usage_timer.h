@@ -14,9 +14,16 @@
 
 namespace tessera {
 
+struct UsageTotal {
+  double count = 0, sum = 0, peak = 0;
+  void add(const std::optional<double>& value);
+};
+
 struct UsageReadings {
   double period_seconds = 0;
-  std::vector<Usage> readings;  // the first one period after the start
+  std::vector<Usage> readings;                 // the first one period after the start; of a long run, some
+  UsageTotal allocated, reserved, used, busy;  // of all
+  double peak_bytes = 0;                       // Usage::peak_bytes
 };
 
 class UsageTimer {
@@ -26,7 +33,7 @@ class UsageTimer {
   UsageTimer(const UsageTimer&) = delete;
   UsageTimer& operator=(const UsageTimer&) = delete;
 
-  void stop();                     // the thread ends
+  void stop();                     // the thread ends, after a last reading
   UsageReadings readings() const;  // so far
   double cpu_seconds() const;      // that the thread has used
 

@@ -35,6 +35,14 @@ TEST(UsageTimer, ReadsByItselfUntilItIsStopped) {
 }
 
 // With a limit of 8: readings 2, 4, 6, 8 stay, then four more at the double period.
+TEST(UsageTimer, AShortRunHasItsLastReading) {
+  UsageTimer timer(counting_reader(), 60);
+  timer.stop();
+  timer.stop();
+  EXPECT_EQ(timer.readings().readings.size(), 1u);
+  EXPECT_EQ(timer.readings().allocated.peak, 1.0);
+}
+
 TEST(UsageTimer, ALongRunKeepsEverySecondReading) {
   UsageTimer timer(counting_reader(), 0.002, 8);
   UsageReadings kept = timer.readings();
@@ -47,6 +55,7 @@ TEST(UsageTimer, ALongRunKeepsEverySecondReading) {
   EXPECT_LT(kept.readings.size(), 8u);
   EXPECT_EQ(kept.readings[0].allocated_bytes, 2.0);
   EXPECT_EQ(kept.readings[3].allocated_bytes, 8.0);
+  EXPECT_GE(kept.allocated.count, 8);  // totals forget none
 }
 
 }  // namespace

@@ -60,7 +60,11 @@ StepClock::Scope::Scope(StepClock& clock, StepPart part, bool is_sealed)
 
 StepClock::Scope::~Scope() {
   if (is_sealed_) --clock_.num_seals_;
-  clock_.switch_to(before_);
+  try {
+    clock_.switch_to(before_);
+  } catch (...) {  // a GPU that has failed takes no more events; the error that ends the run is on its way
+    clock_.is_running_ = false;
+  }
 }
 
 StepClock::Mark StepClock::mark(StepPart part) {
@@ -117,6 +121,7 @@ void StepClock::add(const Step& step) {
         from.event ? from.event->elapsedTime(*to.event) / kMsPerSecond : to.seconds - from.seconds;
   }
   for (std::size_t i = 0; i < kNumStepParts; ++i) recent_[i] += parts[i];
+  ++num_recent_;
   if (num_steps_++ == 0) {
     first_ = parts;
     return;
@@ -150,9 +155,11 @@ StepTimes StepClock::times() {
   return times;
 }
 
-PartSeconds StepClock::take_recent() {
+StepClock::Recent StepClock::take_recent() {
   collect(/*waits=*/false);
-  return std::exchange(recent_, {});
+  Recent recent{std::exchange(num_recent_, 0), std::exchange(recent_, {})};
+  for (double& seconds : recent.mean) seconds /= static_cast<double>(std::max<std::int64_t>(1, recent.num_steps));
+  return recent;
 }
 
 }  // namespace tessera

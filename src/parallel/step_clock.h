@@ -73,8 +73,12 @@ class StepClock {
   // Of all steps but the first, which prepares what the others use (or of that one, if it is the only one). Waits for
   // the device.
   StepTimes times();
-  // Summed over the steps that have passed on the device since the last call.
-  PartSeconds take_recent();
+  // Of the steps that have passed on the device since the last call; 0 steps: of none.
+  struct Recent {
+    std::int64_t num_steps = 0;
+    PartSeconds mean{};
+  };
+  Recent take_recent();
 
  private:
   struct Mark {
@@ -99,6 +103,7 @@ class StepClock {
 
   std::int64_t num_steps_ = 0;
   PartSeconds first_{}, sum_{}, square_{}, recent_{};
+  std::int64_t num_recent_ = 0;
   double step_sum_ = 0, step_square_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// DeepSpeed's wall_clock_breakdown: with each log line, where the time since the last one went on rank 0.
+// DeepSpeed's wall_clock_breakdown: with each log line, where the time of the steps since the last one went on rank 0.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class BreakdownPrinter : public TrainListener {
   StepClock& clock_;
 };
 
-// "time (ms) | data wait: 0.12 | forward: 10.50 | ..."
-std::string breakdown_line(const PartSeconds& parts);
+// "time per step (ms) | data wait: 0.12 | forward: 10.50 | ..."
+std::string breakdown_line(const PartSeconds& mean);
 
 }  // namespace tessera

@@ -54,10 +54,10 @@ TEST(BreakdownLine, HasEveryPartInMs) {
   PartSeconds parts{};
   parts[static_cast<std::size_t>(StepPart::kData)] = 0.0051;
   parts[static_cast<std::size_t>(StepPart::kOther)] = 1.5;
-  EXPECT_EQ(
-      breakdown_line(parts),
-      "time (ms) | data wait: 5.10 | forward: 0.00 | backward: 0.00 | communication: 0.00 | host transfer: 0.00 | "
-      "update: 0.00 | other: 1500.00");
+  EXPECT_EQ(breakdown_line(parts),
+            "time per step (ms) | data wait: 5.10 | forward: 0.00 | backward: 0.00 | communication: 0.00 | host "
+            "transfer: 0.00 | "
+            "update: 0.00 | other: 1500.00");
 }
 
 }  // namespace

@@ -20,18 +20,22 @@ double capacity_of(const World& world) {
   return gpus == nullptr ? 0 : static_cast<double>(gpus->info(world.device().index()).memory_bytes) / kBytesPerMb;
 }
 
-// Period, peak and capacity, then the readings one after another; every rank sends as many, the last ones none.
+constexpr std::size_t kNumTotals = 3 * kNumSeries;  // count, sum and peak of each series
+
+// Period, peak and capacity, the totals, then the readings one after another; every rank sends as many, the last ones
+// none.
 std::vector<double> numbers_of(const World& world, const UsageReadings& usage, std::size_t num_readings) {
-  double peak = 0;
-  for (const Usage& each : usage.readings) peak = std::max(peak, each.peak_bytes);
-  std::vector<double> numbers = {usage.period_seconds, peak / kBytesPerMb, capacity_of(world)};
+  std::vector<double> numbers = {usage.period_seconds, usage.peak_bytes / kBytesPerMb, capacity_of(world)};
+  for (const UsageTotal* total : {&usage.allocated, &usage.reserved, &usage.used, &usage.busy}) {
+    numbers.insert(numbers.end(), {total->count, total->sum, total->peak});
+  }
   for (const Usage& each : usage.readings) {
     numbers.push_back(each.allocated_bytes.value_or(kNone) / kBytesPerMb);
     numbers.push_back(each.reserved_bytes.value_or(kNone) / kBytesPerMb);
     numbers.push_back(each.used_bytes.value_or(kNone) / kBytesPerMb);
     numbers.push_back(each.busy_percent.value_or(kNone));
   }
-  numbers.resize(3 + kNumSeries * num_readings, kNone);
+  numbers.resize(3 + kNumTotals + kNumSeries * num_readings, kNone);
   return numbers;
 }
 
@@ -40,25 +44,18 @@ void trim(std::vector<double>& values) {
   while (!values.empty() && std::isnan(values.back())) values.pop_back();
 }
 
-void add_mean_and_peak(LogRecord& numbers, const std::vector<double>& values, const std::string& name,
+// `total`: count, sum and peak.
+void add_mean_and_peak(LogRecord& numbers, const double* total, double unit_size, const std::string& name,
                        const std::string& unit) {
-  double sum = 0, peak = -std::numeric_limits<double>::infinity();
-  std::int64_t count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    peak = std::max(peak, value);
-    ++count;
-  }
-  if (count == 0) return;
-  numbers.set(name + "_mean_" + unit, sum / static_cast<double>(count));
-  numbers.set(name + "_peak_" + unit, peak);
+  if (total[0] == 0) return;
+  numbers.set(name + "_mean_" + unit, total[1] / total[0] / unit_size);
+  numbers.set(name + "_peak_" + unit, total[2] / unit_size);
 }
 
 void add_usage(RankRecord& rank, const std::vector<double>& numbers, bool is_gpu) {
   UsageSeries& series = rank.series;
   series.period_seconds = numbers[0];
-  for (std::size_t i = 3; i + kNumSeries <= numbers.size(); i += kNumSeries) {
+  for (std::size_t i = 3 + kNumTotals; i + kNumSeries <= numbers.size(); i += kNumSeries) {
     (is_gpu ? series.allocated_MB : series.resident_MB).push_back(numbers[i]);
     series.reserved_MB.push_back(numbers[i + 1]);
     series.used_MB.push_back(numbers[i + 2]);
@@ -68,12 +65,12 @@ void add_usage(RankRecord& rank, const std::vector<double>& numbers, bool is_gpu
        {&series.allocated_MB, &series.reserved_MB, &series.used_MB, &series.resident_MB, &series.busy_percent}) {
     trim(*each);
   }
-  add_mean_and_peak(rank.numbers, series.allocated_MB, "allocated", "MB");
-  add_mean_and_peak(rank.numbers, series.reserved_MB, "reserved", "MB");
-  add_mean_and_peak(rank.numbers, series.used_MB, "used", "MB");
-  add_mean_and_peak(rank.numbers, series.resident_MB, "resident", "MB");
-  add_mean_and_peak(rank.numbers, series.busy_percent, "busy", "percent");
-  // Exact, also between readings.
+  const double* totals = &numbers[3];
+  add_mean_and_peak(rank.numbers, totals, kBytesPerMb, is_gpu ? "allocated" : "resident", "MB");
+  add_mean_and_peak(rank.numbers, totals + 3, kBytesPerMb, "reserved", "MB");
+  add_mean_and_peak(rank.numbers, totals + 6, kBytesPerMb, "used", "MB");
+  add_mean_and_peak(rank.numbers, totals + 9, 1, "busy", "percent");
+  // What the allocator or the kernel counts itself: also between readings.
   if (numbers[1] > 0) rank.numbers.set(is_gpu ? "allocated_peak_MB" : "resident_peak_MB", numbers[1]);
   if (numbers[2] > 0) rank.numbers.set("capacity_MB", numbers[2]);
 }

@@ -169,7 +169,11 @@ void RunRecorder::set_collectives(const std::vector<FlightTotals>& totals) {
 }
 
 void RunRecorder::set_traces(int num_ranks) {
-  for (int rank = 0; rank < num_ranks; ++rank) json_["traces"].push_back(trace_path({}, rank).string());
+  json_["traces"] = Json::array();
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const std::filesystem::path name = trace_path({}, rank);
+    if (std::filesystem::exists(file_.parent_path() / name)) json_["traces"].push_back(name.string());
+  }
 }
 
 void RunRecorder::set_memory_logs(const MemoryLogs& logs) {

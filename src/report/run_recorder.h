@@ -51,7 +51,7 @@ class RunRecorder : public TrainListener {
 
   void set_ranks(const std::vector<RankRecord>& ranks);
   void set_collectives(const std::vector<FlightTotals>& totals);
-  void set_traces(int num_ranks);  // one per rank, beside the record
+  void set_traces(int num_ranks);  // one per rank, beside the record, if they exist
   void set_memory_logs(const MemoryLogs& logs);
 
  private:

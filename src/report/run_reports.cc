@@ -137,7 +137,7 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
   auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", description_of(run, world, devices_, facts),
                                                 history.records);
   recorder_ = recorder.get();
-  if (reports.first_profiled > 0) recorder_->set_traces(world.size());
+  if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   listeners.add(std::move(recorder));
   listeners.add(std::make_unique<CsvHistory>(output_dir_ / "metrics.csv", history.step_in_folder));
   add_reports(run, world, listeners);
@@ -154,11 +154,13 @@ void RunReports::watch(StepClock& clock) {
 }
 
 LogRecord RunReports::summary() {
+  timer_.stop();
   const std::vector<RankRecord> ranks =
       gather_rank_records(world_, clock_ == nullptr ? StepTimes() : clock_->times(), timer_.readings(), devices_);
   if (recorder_ != nullptr) {
     recorder_->set_ranks(ranks);
     recorder_->set_collectives(world_.recorder().totals());
+    recorder_->set_traces(world_.size());
     if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   }
   if (summary_ != nullptr) summary_->set_ranks(ranks);

@@ -62,7 +62,8 @@ StepTrace::~StepTrace() {
 }
 
 void StepTrace::start_before(std::int64_t step) {
-  if (step != first_ || is_running_) return;
+  if (step < first_ || step > last_ || is_running_) return;
+  first_traced_ = step;
   std::set<ActivityType> activities = {ActivityType::CPU};
   if (world_.device().is_cuda()) activities.insert(ActivityType::CUDA);
   const ProfilerConfig config(ProfilerState::KINETO);
@@ -76,6 +77,7 @@ void StepTrace::start_before(std::int64_t step) {
 void StepTrace::on_step_end(const RunMoment& at) {
   if (is_running_) {
     const double begin = std::exchange(step_begin_us_, now_us());
+    last_traced_ = at.step;
     const std::lock_guard lock(mutex_);
     // The name by which analysers know an iteration.
     spans_.push_back({"steps", fmt::format("ProfilerStep#{}", at.step), begin, step_begin_us_});
@@ -104,13 +106,15 @@ void StepTrace::stop() {
   const std::string trace = read_file(raw);
   std::filesystem::remove(raw);
   write_gzip_file(file_, with_spans(trace));
-  log_info("trace of steps {} to {}: {}", first_, last_, file_.string());
+  log_info("trace of steps {} to {}: {}", first_traced_, last_traced_, file_.string());
 }
 
-std::string StepTrace::with_spans(const std::string& trace) const {
+std::string StepTrace::with_spans(const std::string& trace) {
+  const std::lock_guard lock(mutex_);
   const std::string list = "\"traceEvents\": [";
   const std::size_t at = trace.find(list);
-  if (at == std::string::npos || !trace.starts_with('{')) return trace;
+  const std::size_t open = trace.find('{');
+  if (at == std::string::npos || open == std::string::npos || open > at) return trace;
   const double base = base_us(trace);
   std::string added;
   std::vector<std::string> lanes;
@@ -131,7 +135,7 @@ std::string StepTrace::with_spans(const std::string& trace) const {
   // By this, analysers tell the ranks' files apart.
   const std::string head = fmt::format(R"({{"distributedInfo": {{"backend": {}, "rank": {}, "world_size": {}}},)",
                                        quoted(world_.backend_name()), world_.rank(), world_.size());
-  return head + trace.substr(1, at + list.size() - 1) + "\n" + added + trace.substr(at + list.size());
+  return head + trace.substr(open + 1, at + list.size() - open - 1) + "\n" + added + trace.substr(at + list.size());
 }
 
 }  // namespace tessera

@@ -39,10 +39,11 @@ class StepTrace : public TrainListener {
   void start_before(std::int64_t step);
   void stop();
   void add(const FlightEntry& entry);
-  std::string with_spans(const std::string& trace) const;
+  std::string with_spans(const std::string& trace);
 
   std::filesystem::path file_;
   std::int64_t first_, last_;
+  std::int64_t first_traced_ = 0, last_traced_ = 0;  // fewer, if the run was resumed within them or ended early
   const World& world_;
   bool is_running_ = false;
   double step_begin_us_ = 0;

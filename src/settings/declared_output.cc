@@ -118,7 +118,7 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
       .help("tensorboard, wandb (offline), both separated by a comma, all, or none");
   schema.boolean("wall_clock_breakdown", &reports.wall_clock_breakdown)
       .group(group)
-      .help("with each log line, print where the time since the last one went on rank 0");
+      .help("with each log line, print where the time of a step went on rank 0, the mean since the last one");
   schema.text("profile_steps", &s.profile_steps)
       .group(group)
       .help("trace these steps (20-22) on every rank: trace_rank-N.json.gz in --output_dir, for Perfetto");

@@ -32,15 +32,15 @@ LogRecord SpeedMeter::at_log(std::int64_t step, double now) {
   if (num_steps <= 0 || seconds <= 0) return {};
   resume_at(step, now);
   const double rate = static_cast<double>(num_steps) / seconds;
-  sum_ += rate;
-  ++num_intervals_;
+  num_steps_ += num_steps;
+  seconds_ += seconds;
   return {{"train/steps_per_second", rate},
           {"train/samples_per_second", rate * static_cast<double>(samples_per_step_)}};
 }
 
 LogRecord SpeedMeter::summary() const {
-  if (num_intervals_ == 0) return {};
-  const double mean = sum_ / static_cast<double>(num_intervals_);
+  if (num_steps_ == 0) return {};
+  const double mean = static_cast<double>(num_steps_) / seconds_;
   return {{"train/steps_per_second_mean", mean},
           {"train/samples_per_second_mean", mean * static_cast<double>(samples_per_step_)}};
 }

@@ -27,8 +27,8 @@ class LossMeter {
   std::int64_t num_since_log_ = 0, num_updates_ = 0;
 };
 
-// (steps between logs / seconds between logs), averaged over the logs; times batch, accumulation and ranks for samples.
-// The caller passes the time in seconds, so a test needs no clock.
+// Steps between logs / seconds between logs; over the run: all these steps / all these seconds. Times batch,
+// accumulation and ranks for samples. The caller passes the time in seconds, so a test needs no clock.
 class SpeedMeter {
  public:
   SpeedMeter(std::int64_t samples_per_step, double now) : samples_per_step_(samples_per_step), last_time_(now) {}
@@ -43,8 +43,8 @@ class SpeedMeter {
   std::int64_t samples_per_step_;
   std::int64_t last_step_ = 0;
   double last_time_;
-  double sum_ = 0;
-  std::int64_t num_intervals_ = 0;
+  std::int64_t num_steps_ = 0;  // of all intervals
+  double seconds_ = 0;
 };
 
 }  // namespace tessera

@@ -137,6 +137,7 @@ RunEnd Trainer::run() {
   task_.model().train();
   listeners_.on_train_begin(now());
   const double begin = steady_seconds();
+  first_step_ = state_.step;
   speed_.resume_at(state_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
   if (own_signal_) stop_vote_.emplace(world_);
@@ -148,9 +149,8 @@ RunEnd Trainer::run() {
     run_update(update);
     state_.step = update.step;
     state_.epoch = update.epoch_after;
-    const bool ends = between_updates(update);
-    clock.end_step();
-    if (ends) break;
+    clock.end_step();  // what follows is the next step's: a log line can then show this one
+    if (between_updates(update)) break;
   }
   stop_vote_.reset();
   return finish(begin);
@@ -183,8 +183,11 @@ RunEnd Trainer::finish(double begin) {
     tell_summary();
     return RunEnd::kInterrupted;
   }
-  log(train_summary(steady_seconds() - begin, plan_.train_samples(task_.num_rows(), state_.rows_of_update), state_.step,
-                    losses_.run_mean(), state_.epoch));
+  // Of what this run did: a resumed one has not trained on the rows before its checkpoint.
+  const std::int64_t num_steps = state_.step - first_step_;
+  const double share = state_.step == 0 ? 1 : static_cast<double>(num_steps) / static_cast<double>(state_.step);
+  log(train_summary(steady_seconds() - begin, share * plan_.train_samples(task_.num_rows(), state_.rows_of_update),
+                    num_steps, losses_.run_mean(), state_.epoch));
   tell_summary();
   if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
   return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;

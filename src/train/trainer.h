@@ -116,6 +116,7 @@ class Trainer {
   std::vector<at::Tensor> unread_losses_;
   std::vector<double> unread_counts_;
   double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;
+  std::int64_t first_step_ = 0;  // done before this run
   bool should_stop_ = false;
   std::optional<StopVote> stop_vote_;
   int stop_signal_ = 0;

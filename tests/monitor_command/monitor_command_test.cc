@@ -96,7 +96,7 @@ TEST_F(MonitorCommand, GivesBackTheStatusOfTheCommand) {
   EXPECT_EQ(monitor("-- true"), 0);
   EXPECT_EQ(monitor("-- sh -c 'exit 42'"), 42);
   EXPECT_EQ(monitor("sh -c 'exit 3'"), 3) << "the two dashes may be left out";
-  EXPECT_EQ(monitor("-- sh -c 'kill -KILL $$'"), 128 + 9);
+  EXPECT_EQ(monitor("-- sh -c 'sleep 0.3; kill -KILL $$'"), 128 + 9);
   EXPECT_TRUE(contains(read("err"), "CPU Memory Usage")) << read("err");
 }
 

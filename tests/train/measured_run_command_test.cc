@@ -95,7 +95,8 @@ TEST_F(RunCommandMeasures, StepsThatCannotBeTracedAreRefused) {
 TEST_F(RunCommandMeasures, TheBreakdownIsPrintedWithEachLog) {
   const Ended ended = bloom("out", "--num_train_epochs 1 --wall_clock_breakdown");
   ASSERT_EQ(ended.status, 0) << ended.output;
-  EXPECT_EQ(count_of(ended.output, "time (ms) | data wait: "), 4) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "time per step (ms) | data wait: "), 4) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "| backward: 0.00 |"), 0) << "each line shows the steps up to its own";
 }
 
 }  // namespace

@@ -87,7 +87,9 @@ AxisRange fit_linear_axis(const Axis& axis, double low, double high) {
     range.low = low * axis.per_unit;
     range.high = high * axis.per_unit;
   }
-  for (double i = first; i <= last + 0.5; ++i) {
+  const auto num_ticks = static_cast<int>(std::min(last - first + 1, 1000.0));  // huge values have no room for one more
+  for (int n = 0; n < num_ticks; ++n) {
+    const double i = first + n;
     const double value = i * step * axis.per_unit, room = 1e-9 * step * axis.per_unit;
     if (value < range.low - room || value > range.high + room) continue;
     range.ticks.push_back({value, tick_label(i * step, decimals)});

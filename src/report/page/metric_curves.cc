@@ -33,7 +33,8 @@ MetricCurves::MetricCurves(const RunRecord& run) {
     const double seconds = std::round(1e3 * (record.number("time").value_or(kNone) - begin)) / 1e3;
     Sample at{record.number("step").value_or(kNone), seconds, record.number("epoch").value_or(kNone), 0};
     if (std::isfinite(at.seconds)) seconds_ = std::max(seconds_, at.seconds);
-    for (; std::floor(at.epoch + 1e-9) > epochs_ended && std::isfinite(at.seconds); ++epochs_ended) {
+    for (; std::floor(at.epoch + 1e-9) > epochs_ended && std::isfinite(at.seconds) && epoch_ends_.size() <= kMostMarks;
+         ++epochs_ended) {
       epoch_ends_.push_back({at.seconds, fmt::format("end of epoch {}", epochs_ended + 1)});
     }
     for (const auto& [name, value] : record.entries()) {

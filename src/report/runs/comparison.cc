@@ -20,8 +20,10 @@ namespace {
 using RunTraits = std::map<std::string, std::string>;
 
 RunTraits traits_of(const RunRecord& run) {
-  static const std::set<std::string> repeats_differ_in = {"output_dir", "logging_dir", "log_dir",   "run_name", "seed",
-                                                          "data_seed",  "experiment",  "gate_GBps", "job_id"};
+  static const std::set<std::string> repeats_differ_in = {
+      "output_dir", "logging_dir",   "log_dir",        "run_name",      "seed",        "data_seed",    "experiment",
+      "gate_GBps",  "job_id",        "report_to",      "wandb_name",    "wandb_dir",   "wandb_run_id", "wandb_mode",
+      "monitor",    "wandb_project", "monitor_period", "profile_steps", "disable_tqdm"};
   RunTraits traits;
   for (const auto& [name, value] : run.facts.entries()) traits[name] = fact_text(run, name);
   for (const RecordedSetting& setting : run.settings) traits[setting.name] = setting.value;
@@ -56,6 +58,20 @@ std::vector<Grouped> group_runs(const std::vector<ComparedSide>& sides, bool kee
   return groups;
 }
 
+// The group of the first folder that differs from this one in nothing but the program and the machine: what it is
+// judged against. Else the first group.
+std::size_t baseline_of(const Grouped& group, const std::vector<Grouped>& all) {
+  const auto without_version = [](RunTraits traits) {
+    traits.erase("commit");
+    traits.erase("devices");
+    return traits;
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].sides.contains(0) && without_version(all[i].traits) == without_version(group.traits)) return i;
+  }
+  return 0;
+}
+
 // The folder that the user named, if the group is all that is in it.
 std::string name_of_group(const Grouped& group, const std::vector<ComparedSide>& sides) {
   const ComparedSide& side = sides[*group.sides.begin()];
@@ -87,7 +103,7 @@ std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& gro
 std::optional<Spread> spread_over(const RunGroup& group, const Figure& figure) {
   std::vector<double> values;
   for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = figure.of(*run)) values.push_back(*value);
+    if (const std::optional<double> value = figure.of(*run); value && std::isfinite(*value)) values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
   return spread_of(values);
@@ -167,14 +183,16 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
     for (const RunRecord& run : side.runs) runs.push_back(&run);
   }
   if (runs.size() < 2) throw UsageError("there is only one run: name another to compare it with");
-  std::vector<Grouped> grouped = group_runs(sides, false);
-  if (grouped.size() == 1) grouped = group_runs(sides, true);
+  // Runs of different folders are never repeats: whoever names two wants them compared.
+  std::vector<Grouped> grouped = group_runs(sides, sides.size() > 1);
   Comparison comparison;
   comparison.settings = differing_settings(grouped);
   for (Grouped& each : grouped) {
     each.group.name = name_of_group(each, sides);
-    comparison.groups.push_back(std::move(each.group));
+    each.group.is_judged = sides.size() == 1 || !each.sides.contains(0);
+    each.group.baseline = sides.size() == 1 ? 0 : baseline_of(each, grouped);
   }
+  for (Grouped& each : grouped) comparison.groups.push_back(std::move(each.group));
   for (Figure& figure : figures_to_compare(runs, metric)) {
     ComparedFigure compared{std::move(figure), {}};
     for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.figure));

@@ -1,8 +1,8 @@
 // `tessera runs compare`: what differs between runs, and whether it got worse. (no torch)
 //
 // Runs with equal settings are repeats and form a group, whose figures are means with their spread. Seeds, output
-// folders and names do not make runs different; the commit, the devices and the number of ranks do. If all runs are
-// alike, each folder that was named is a group of its own. The first group is the baseline.
+// folders and names do not make runs different; the commit, the devices and the number of ranks do. Runs of different
+// folders that were named are never repeats. The first group is the baseline.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,9 @@ struct ComparedSide {
 struct RunGroup {
   std::string name;
   std::vector<const RunRecord*> runs;
+  // For the gate: the group of the first folder with the same settings, else the first; that folder is not judged.
+  std::size_t baseline = 0;
+  bool is_judged = true;
 };
 
 struct Spread {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "report/runs/comparison_text.h"
 #include "report/runs/find_runs.h"
@@ -66,8 +68,8 @@ TEST(CompareRuns, AlikeRunsAreComparedByFolder) {
   ASSERT_EQ(comparison.groups.size(), 2u);
   EXPECT_NEAR(*figure_of(comparison, "samples_per_second").change_percent(1), 4, 1e-12);
   EXPECT_TRUE(comparison.settings.empty());
-  const auto repeats = sides_of({"base/1", "base/2", "slow"});  // with another: repeats again
-  EXPECT_EQ(compare_runs(repeats, "", {}, kNextDay).groups.size(), 2u);
+  const auto three = sides_of({"base/1", "base/2", "slow"});  // folders that are named are never repeats of each other
+  EXPECT_EQ(compare_runs(three, "", {}, kNextDay).groups.size(), 3u);
 }
 
 TEST(RunGate, FailsBeyondTheLimitOnly) {
@@ -94,6 +96,33 @@ TEST(RunGate, DoesNotPassWhatItCannotJudge) {
   EXPECT_EQ(compare_runs(sides, "", {60.0, std::nullopt}, then).gate_failures.size(), 0u);
   const auto alone = sides_of({"base"});
   EXPECT_EQ(compare_runs(alone, "", {5.0, std::nullopt}, kNextDay).gate_failures.size(), 1u);
+}
+
+// Two kinds of runs, before and after: each is judged against its own kind, and a regression of one is not averaged
+// away.
+TEST(RunGate, JudgesEachKindOfRunAgainstItsOwn) {
+  auto sides = sides_of({"base/1", "base/1"});
+  for (ComparedSide& side : sides) {
+    side.runs.push_back(side.runs.front());
+    side.runs.back().facts.set("strategy", std::string("zero3"));
+    std::erase_if(side.runs.back().settings, [](const RecordedSetting& setting) { return setting.name == "strategy"; });
+  }
+  const auto set_speed = [](RunRecord& run, double speed) {
+    run.metrics.push_back({{"train_samples_per_second", speed}});
+  };
+  set_speed(sides[0].runs[0], 100);
+  set_speed(sides[0].runs[1], 10);
+  set_speed(sides[1].runs[0], 100);
+  set_speed(sides[1].runs[1], 10);
+  const auto failures = [&] { return compare_runs(sides, "", {5.0, std::nullopt}, kNextDay).gate_failures; };
+  EXPECT_TRUE(failures().empty()) << failures().front();
+  set_speed(sides[1].runs[1], 5);
+  EXPECT_EQ(failures().size(), 1u);
+  set_speed(sides[1].runs[1], std::nan(""));
+  EXPECT_EQ(failures().size(), 1u) << "what is not a number cannot pass";
+  set_speed(sides[1].runs[1], 10);
+  sides[1].runs[0].status = "interrupted";
+  EXPECT_EQ(failures().size(), 1u);
 }
 
 TEST(RunGate, PercentagesHaveTheirSign) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "report/runs/figures.h"
@@ -16,14 +18,10 @@ constexpr double kRounding = 1e-9;  // in %: exactly 5 % slower is allowed by 5%
 std::optional<double> mean_over(const RunGroup& group, std::optional<double> (*figure)(const RunRecord&)) {
   std::vector<double> values;
   for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = figure(*run)) values.push_back(*value);
+    if (const std::optional<double> value = figure(*run); value && std::isfinite(*value)) values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
   return spread_of(values).mean;
-}
-
-std::optional<double> process_peak_MB(const RunRecord& run) {
-  return run.summary.number("max_cpu_mem_MB");
 }
 
 void judge_speed(const RunGroup& baseline, const RunGroup& group, double limit, std::vector<std::string>& failures) {
@@ -44,7 +42,7 @@ void judge_speed(const RunGroup& baseline, const RunGroup& group, double limit, 
 void judge_memory(const RunGroup& baseline, const RunGroup& group, double limit, std::vector<std::string>& failures) {
   // What the allocator says, or on CPUs the process; never one against the other.
   const bool has_allocated = mean_over(baseline, allocated_peak_MB).has_value();
-  const auto figure = has_allocated ? allocated_peak_MB : process_peak_MB;
+  const auto figure = has_allocated ? allocated_peak_MB : resident_peak_MB;
   const std::optional<double> before = mean_over(baseline, figure), after = mean_over(group, figure);
   if (!before || !after || *before <= 0) {
     failures.push_back(fmt::format("{}: memory cannot be judged: {} has no {}", group.name,
@@ -69,14 +67,16 @@ std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, cons
   for (const RunGroup& group : groups) {
     for (const RunRecord* run : group.runs) {
       const std::string status = status_of(*run, now);
-      if (status == "failed" || status == "killed") {
+      if (status == "failed" || status == "killed" || status == "interrupted") {
         failures.push_back(fmt::format("{}: {}", folder_text(*run), status_with_reason(*run, now)));
       }
     }
   }
   for (std::size_t i = 1; i < groups.size(); ++i) {
-    if (limits.slowdown_percent) judge_speed(groups.front(), groups[i], *limits.slowdown_percent, failures);
-    if (limits.memory_growth_percent) judge_memory(groups.front(), groups[i], *limits.memory_growth_percent, failures);
+    if (!groups[i].is_judged) continue;
+    const RunGroup& baseline = groups[groups[i].baseline];
+    if (limits.slowdown_percent) judge_speed(baseline, groups[i], *limits.slowdown_percent, failures);
+    if (limits.memory_growth_percent) judge_memory(baseline, groups[i], *limits.memory_growth_percent, failures);
   }
   return failures;
 }

@@ -59,6 +59,12 @@ std::optional<double> rows_seen(const RunRecord& run) {
 // Baseline's runtime over the run's, as if both had seen equally many rows.
 Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
   if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+  for (const RunRecord* each : {&run.record, &baseline->record}) {
+    const double first_step = each->facts.number("first_step").value_or(0);
+    if (first_step == 0) continue;
+    return found_or(std::nullopt, fmt::format("{} was resumed after step {:.0f}: its runtime is that of the rest",
+                                              each == &run.record ? "the run" : "the baseline", first_step));
+  }
   const std::optional<double> now = runtime_seconds(run.record), before = runtime_seconds(baseline->record);
   if (!now || !before || *now == 0) {
     return found_or(std::nullopt, fmt::format("{} recorded no runtime", now ? "the baseline" : "the run"));
@@ -84,6 +90,7 @@ std::optional<double> in_GB(std::optional<double> MB) {
 }
 
 const std::string kNoNvml = "NVML figure of used GPU memory";
+const std::string kNoSamples = "the driver does not say how much GPU memory is used";
 
 // Of the first GPU of the first GPU log.
 ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, int digits,
@@ -94,6 +101,7 @@ ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, i
               return found_or(std::nullopt, run.record.gpu_logs.empty() ? "the run has no GPU memory log"
                                                                         : join(run.memory.problems, "; "));
             }
+            if (run.memory.gpus.front().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
             return found_or(formula(run.memory.gpus.front().MiB) / divisor, "");
           }};
 }
@@ -293,12 +301,15 @@ ColumnDeclaration callback_memory_GB() {
 }
 
 ColumnDeclaration gpu_percent() {
-  return of_record("GPU mean", "%", 1, "GPU utilisation", busy_mean_percent);
+  return of_record("GPU mean", "%", 1, "GPU utilisation", [](const RunRecord& run) {
+    return run.text("device") == "cpu" ? std::nullopt : busy_mean_percent(run);
+  });
 }
 
 ColumnDeclaration gpu_percent_peak() {
-  return of_record("GPU peak", "%", 1, "peak of GPU utilisation",
-                   [](const RunRecord& run) { return largest_of_ranks(run, "busy_peak_percent"); });
+  return of_record("GPU peak", "%", 1, "peak of GPU utilisation", [](const RunRecord& run) {
+    return run.text("device") == "cpu" ? std::nullopt : largest_of_ranks(run, "busy_peak_percent");
+  });
 }
 
 ColumnDeclaration gpu_peak(const std::string& unit) {
@@ -320,7 +331,9 @@ ColumnDeclaration gpu_average_scale() {
               return found_or(std::nullopt, fmt::format("{} has no GPU memory log",
                                                         run.memory.gpus.empty() ? "the run" : "the baseline"));
             }
-            return found_or(run.memory.gpus.front().MiB.average / baseline->memory.gpus.front().MiB.average, "");
+            const double now = run.memory.gpus.front().MiB.average, before = baseline->memory.gpus.front().MiB.average;
+            if (now <= 0 || before <= 0) return found_or(std::nullopt, kNoSamples);
+            return found_or(now / before, "");
           }};
 }
 
