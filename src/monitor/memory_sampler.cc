@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/quantity.h"
 #include "monitor/cpu_memory_log.h"
 #include "monitor/gpu_memory_log.h"
 #include "monitor/host_info.h"
@@ -16,10 +17,8 @@
 namespace tessera {
 namespace {
 
-constexpr double kBytesOfMiB = 1 << 20;
-
 double in_MiB(std::int64_t bytes) {
-  return static_cast<double>(bytes) / kBytesOfMiB;
+  return static_cast<double>(bytes) / kBytesPerMb;
 }
 
 // nvidia-smi rounds up: 3.25 MiB are shown as 4.

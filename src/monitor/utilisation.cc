@@ -9,13 +9,13 @@
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
 #include "core/clock.h"
+#include "core/quantity.h"
 #include "monitor/nvml.h"
 #include "monitor/process_usage.h"
 
 namespace tessera {
 namespace {
 
-constexpr double kBytesOfMb = 1 << 20;
 constexpr double kShareOfTime = 0.01;
 constexpr std::size_t kNumbersOfSum = 3;
 constexpr std::size_t kNumSums = 4;  // allocated, reserved, used, busy; then the peak
@@ -110,16 +110,16 @@ LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& s
   const auto set_mean = [&](const char* key, const Sum& sum, double unit) {
     if (sum.count > 0) record.set(key, sum.sum / sum.count / unit);
   };
-  set_mean(is_gpu ? "avg_mem_alloc_MB" : "avg_cpu_mem_MB", allocated, kBytesOfMb);
-  set_mean("avg_mem_reserved_MB", reserved, kBytesOfMb);
-  set_mean("avg_mem_total_MB", used, kBytesOfMb);
+  set_mean(is_gpu ? "avg_mem_alloc_MB" : "avg_cpu_mem_MB", allocated, kBytesPerMb);
+  set_mean("avg_mem_reserved_MB", reserved, kBytesPerMb);
+  set_mean("avg_mem_total_MB", used, kBytesPerMb);
   set_mean(is_gpu ? "avg_gpu_util_%" : "avg_cpu_util_%", busy, 1);
   if (busy.count > 0) {
     const double mean = busy.sum / busy.count;
     record.set(is_gpu ? "std_gpu_util_%" : "std_cpu_util_%",
                std::sqrt(std::max(0.0, busy.square / busy.count - mean * mean)));
   }
-  if (peak > 0) record.set(is_gpu ? "max_mem_alloc_MB" : "max_cpu_mem_MB", peak / kBytesOfMb);
+  if (peak > 0) record.set(is_gpu ? "max_mem_alloc_MB" : "max_cpu_mem_MB", peak / kBytesPerMb);
   return record;
 }
 

@@ -56,7 +56,7 @@ std::string plan_changes(const RunRecord& first, const RunRecord& last) {
   for (const char* part : {"parameters", "gradients", "optimizer", "in_flight", "activations"}) {
     const std::optional<double> before = first.planned_memory.number(part), after = last.planned_memory.number(part);
     if (!before || !after || *before == *after) continue;
-    const double MiB = (*after - *before) / 1048576;
+    const double MiB = (*after - *before) / kBytesPerMb;
     parts.push_back(fmt::format("{} {:+.0f} MiB", part, MiB));
   }
   return parts.empty() ? "" : fmt::format("; by the plan, from first to last: {}", join(parts, ", "));

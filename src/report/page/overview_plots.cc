@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "core/quantity.h"
 #include "report/page/html.h"
 #include "report/page/metric_curves.h"
 #include "report/page/plot.h"
@@ -20,7 +21,6 @@ constexpr std::size_t kMostNamed = 8;   // curves with a colour of their own
 constexpr std::size_t kMostFaint = 60;  // further curves, all in one grey
 constexpr std::size_t kMostBars = 24;
 constexpr std::size_t kMostColumns = 64;
-constexpr double kBytesPerMB = 1 << 20;
 
 class OverviewPlots {
  public:
@@ -162,7 +162,7 @@ class OverviewPlots {
       if (plot.bars.size() == kMostBars) break;
       BarPlot::Bar planned{figures.name + ", plan", {}}, measured{"measured", {}};
       for (const Part& part : parts) {
-        planned.values.push_back(figures.record->planned_memory.number(part.key).value_or(0) / kBytesPerMB);
+        planned.values.push_back(figures.record->planned_memory.number(part.key).value_or(0) / kBytesPerMb);
         measured.values.push_back(kNoValue);
       }
       measured.values.push_back(*figures.allocated_peak_MB);

@@ -13,8 +13,6 @@
 namespace tessera {
 namespace {
 
-constexpr double kBytesOfMB = 1048576;
-
 std::vector<const RunRecord*> newest_last(const std::vector<RunRecord>& runs) {
   std::vector<const RunRecord*> sorted;
   for (const RunRecord& run : runs) sorted.push_back(&run);
@@ -26,7 +24,7 @@ std::vector<const RunRecord*> newest_last(const std::vector<RunRecord>& runs) {
 // Which memory it is stands behind it: an allocator's and a process's are not to be compared.
 TableCell peak_cell(const RunRecord& run) {
   const auto cell = [](double MB, const char* kind) {
-    return TableCell{MB, fmt::format("{} {}", human_bytes(static_cast<std::int64_t>(MB * kBytesOfMB)), kind), ""};
+    return TableCell{MB, fmt::format("{} {}", human_bytes(static_cast<std::int64_t>(MB * kBytesPerMb)), kind), ""};
   };
   if (const auto allocated = allocated_peak_MB(run)) return cell(*allocated, "allocated");
   if (const auto resident = run.summary.number("max_cpu_mem_MB")) return cell(*resident, "process");

@@ -91,7 +91,7 @@ std::string plan_line(const RunRecord& run) {
   if (!planned) return "";
   const std::string plan = human_bytes(static_cast<std::int64_t>(*planned));
   if (!peak || *planned <= 0) return plan + " per rank at the peak of a step";
-  const double bytes = *peak * 1048576;
+  const double bytes = *peak * kBytesPerMb;
   return fmt::format("{} per rank at the peak of a step; measured {} ({:+.1f} %)", plan,
                      human_bytes(static_cast<std::int64_t>(bytes)), 100 * (bytes / *planned - 1));
 }

@@ -129,17 +129,11 @@ double first_mode_of(const MemoryStatistics& figures) {
   return figures.modes.empty() ? 0 : figures.modes.front();
 }
 
-std::string all_modes(const MemoryStatistics& figures) {
-  std::vector<std::string> modes;
-  for (const double mode : figures.modes) modes.push_back(fmt::format("{:.0f}", mode));
-  return join(modes, ", ");
-}
-
 // The value is the first mode, the text names all.
 ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
   column.formula = [first = std::move(column.formula), is_gpu](const RowRun& run, const RowRun* baseline) {
     Found found = first(run, baseline);
-    if (found.value) found.text = all_modes(is_gpu ? run.memory.gpus.front().MiB : run.memory.hosts.front().MiB);
+    if (found.value) found.text = modes_text(is_gpu ? run.memory.gpus.front().MiB : run.memory.hosts.front().MiB);
     return found;
   };
   return column;
