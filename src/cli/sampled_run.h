@@ -19,8 +19,8 @@ namespace tessera {
 
 inline constexpr const char* kMonitorJobVariable = "TESSERA_MONITOR_JOB";
 
-// Returns this rank's sampler, started; null if another samples, or none. Sets settings.monitor.job where the launcher or
-// this rank samples, so always on rank 0 of a monitored run.
+// Returns this rank's sampler, started; null if another samples, or none. Sets settings.monitor.job where the launcher
+// or this rank samples, so always on rank 0 of a monitored run.
 std::unique_ptr<MemorySampler> start_sampler_of_rank(TrainSettings& settings, const RankEnv& self,
                                                      const Environment& environment);
 

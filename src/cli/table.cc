@@ -86,8 +86,8 @@ std::string page_of(const Table& table, const std::vector<Answer>& answers) {
   std::string list;
   for (const Answer& answer : answers) {
     const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
-    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question),
-                        html_text(said), html_text(answer.arithmetic));
+    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question), html_text(said),
+                        html_text(answer.arithmetic));
   }
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"

@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
-#include "tessera/packed_batch.h"
 #include "data/text/token_store.h"
 #include "model/language_model.h"
+#include "tessera/packed_batch.h"
 #include "train/task.h"
 
 namespace tessera {

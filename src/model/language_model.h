@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "core/json.h"
-#include "tessera/packed_batch.h"
 #include "kernels/linear_cross_entropy.h"
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
-#include "tessera/unit.h"
+#include "tessera/packed_batch.h"
 #include "tessera/text_model.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/json.h"
-#include "tessera/unit.h"
 #include "parallel/engine.h"
+#include "tessera/unit.h"
 #include "tessera/world.h"
 
 namespace tessera {

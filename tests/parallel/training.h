@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/unit.h"
 #include "parallel/sharded_optimizer.h"
+#include "tessera/unit.h"
 
 namespace tessera {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
-#include "tessera/packed_batch.h"
 #include "data/text/token_store.h"
+#include "tessera/packed_batch.h"
 
 namespace tessera {
 

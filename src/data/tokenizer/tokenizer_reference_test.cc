@@ -161,7 +161,8 @@ TEST(TokenizerReference, EqualsTheOriginalOnAllOfSquadsDevSet) {
     const Tokenizer tokenizer = make(variant);
     ASSERT_EQ(articles.size(), variant["squad_dev"].size());
     for (std::size_t i = 0; i < articles.size(); ++i) {
-      EXPECT_EQ(digest(tokenizer, articles[i]), variant["squad_dev"][i].get<std::string>()) << name << ", article " << i;
+      EXPECT_EQ(digest(tokenizer, articles[i]), variant["squad_dev"][i].get<std::string>())
+          << name << ", article " << i;
     }
   }
 }

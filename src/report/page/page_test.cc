@@ -172,8 +172,12 @@ TEST(Page, ShowsEfficiencyUnderWeakScaling) {
 
 TEST(Page, NeverMixesKindsOfMemory) {
   RunRecord run = finished_run("a", 1, 10, 100);
-  run.ranks = {
-      {0, "n", "H200", {{"capacity_MB", 20480.0}}, {}, {5, {9216, 9216}, {10240, 10240}, {11264, 11264}, {}, {90, 91}}}};
+  run.ranks = {{0,
+                "n",
+                "H200",
+                {{"capacity_MB", 20480.0}},
+                {},
+                {5, {9216, 9216}, {10240, 10240}, {11264, 11264}, {}, {90, 91}}}};
   PageInput input;
   input.runs = {run};
   input.gpu_logs = {{0, "n GPU 0", 20480, {0, 5}, {12288, 12289}}};
