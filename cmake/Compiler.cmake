@@ -6,7 +6,7 @@ add_compile_options(-fPIC)  # everywhere, programs too: they share the precompil
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")  # src/layers.txt says which layers need more, or less
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 # All our targets link this; our warnings apply only to them.

@@ -45,7 +45,7 @@ Layers read_layers(const std::string& text) {
     for (std::string word; words >> word;) {
       if (word == "no-torch") {
         layer.has_torch = false;
-      } else {
+      } else if (word != "hot" && word != "cold") {  // how it is compiled
         layer.uses.insert(word);
       }
     }
