@@ -12,6 +12,7 @@
 #include "cli/data.h"
 #include "cli/env.h"
 #include "cli/evaluate.h"
+#include "cli/experiment.h"
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
@@ -61,6 +62,7 @@ const std::vector<Command>& commands() {
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
+      {"experiment", "the experiments of the catalogue: list, show, run, submit, table, ...", run_experiment},
       {"generate", "continue a text with a model folder", run_generate},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},

@@ -232,6 +232,10 @@ std::string Schema::value_for_messages(const Mention& mention) {
   return mention.setting->secret_ ? "(secret)" : mention.text;
 }
 
+bool Schema::has(const std::string& name) const {
+  return const_cast<Schema*>(this)->find(name) != nullptr;
+}
+
 Setting* Schema::find(const std::string& name) {
   const std::string wanted = with_underscores(name);
   for (Setting& setting : settings_) {

@@ -77,6 +77,7 @@ class Schema {
   // out hidden settings that nothing has set.
   Json to_json() const;
   const Setting& at(const std::string& name) const;
+  bool has(const std::string& name) const;    // also by another of its names
   std::vector<const Setting*> shown() const;  // those of --print_config, in its order
 
  private:

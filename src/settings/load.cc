@@ -111,8 +111,8 @@ LoadedTrainSettings load_train_settings(const TrainRequest& request) {
   }
   read_sources(request, declared, schema, loaded.notes);
   check_foreign(schema, loaded.notes);
-  resolve(schema, *job, declared, {.num_ranks = request.num_ranks, .needs_data = !schema.wants_print_config()},
-          loaded.notes);
+  const bool needs_data = request.needs_data && !schema.wants_print_config();
+  resolve(schema, *job, declared, {.num_ranks = request.num_ranks, .needs_data = needs_data}, loaded.notes);
   loaded.settings = declared.train;
   if (schema.wants_print_config()) {
     print_out(schema.config_text());

@@ -31,6 +31,7 @@ struct TrainRequest {
   std::optional<int> num_ranks;                 // if known before the ranks meet
   std::function<void(Schema&)> declare_more{};  // settings of other layers: backend, device, ...
   std::string commit{};                         // of the program, for the run's record
+  bool needs_data = true;                       // false: settings are only looked at; files of data may be missing
 };
 
 struct DeclaredSettings;

@@ -106,9 +106,9 @@ TEST_F(GpuCommand, EvaluatesToTheLossThatCpusFind) {
 
 TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
   const Ended ended = run_tessera(fmt::format(
-      "train resnet-tinyimagenet --device cuda --data_dir {}/small_pictures --image_size 64 --batch-size 16 "
+      "train resnet-tinyimagenet --device cuda --data_dir {}/experiments/tiny/pictures --image_size 64 --batch-size 16 "
       "--epochs 12 --step-size 8 --lr 0.01 --num-workers 4 --logging_strategy epoch --report_to none --output_dir {}",
-      kTestData, out("pictures")));
+      TESSERA_SOURCE_FOLDER, out("pictures")));
   ASSERT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "convolutions in float16")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "Epoch [12/12]")) << ended.output;

@@ -1,4 +1,4 @@
-// `tessera train resnet-tinyimagenet` as users start it, on tests/data/small_pictures: 96 training pictures of 32 x 32
+// `tessera train resnet-tinyimagenet` as users start it, on experiments/tiny/pictures: 96 training pictures of 32 x 32
 // in 4 classes, 40 for validation.
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kPictures = kTestData + "/small_pictures";
+const std::string kPictures = std::string(TESSERA_SOURCE_FOLDER) + "/experiments/tiny/pictures";
 
 std::vector<EpochResult> epochs_of(const std::string& output) {
   std::vector<EpochResult> epochs;

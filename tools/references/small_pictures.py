@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates tests/data/small_pictures: a data set in TinyImageNet's layout, 4 classes of generated 32 x 32 images.
+"""Generates experiments/tiny/pictures: a data set in TinyImageNet's layout, 4 classes of generated 32 x 32 images.
 
 A class is a colour and a pattern (stripes, rings, ...), drawn with random brightness, position and noise. The class
 names are not in the order of the patterns.
@@ -10,7 +10,7 @@ import random
 
 from PIL import Image
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "small_pictures"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "tiny" / "pictures"
 SIZE = 32
 # name, colour of the pattern, phase of the pattern at x, y from its centre
 CLASSES = [

@@ -1,0 +1,30 @@
+#include "cli/experiment.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+
+#include "cli/experiment_command.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+int run_experiment(const std::vector<std::string>& args) {
+  static const std::map<std::string, std::function<int(const ExperimentCommand&)>> verbs = {
+      {"list", list_experiments}, {"show", show_experiments}, {"run", run_experiments}};
+  ExperimentCommand command;
+  if (!read_experiment_command(args, command)) return 0;
+  const auto verb = verbs.find(command.verb());
+  if (verb != verbs.end()) return verb->second(command);
+  std::vector<std::string> names;
+  for (const auto& [name, run] : verbs) names.push_back(name);
+  const auto meant = nearest(command.verb(), names);
+  throw UsageError(fmt::format(
+      "tessera experiment: {}{}; verbs: {}",
+      command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
+      meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+}
+
+}  // namespace tessera

@@ -1,0 +1,128 @@
+#include "cli/experiment_command.h"
+
+#include <fmt/format.h>
+
+#include "cli/build_commit.h"
+#include "core/error.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "jobs/jobs.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kOrigin = "command line";
+
+void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate) {
+  schema.positionals("VERB NAME...: list, show, run or table; then experiments, folders of them, or patterns",
+                     &s.words);
+  const std::string choice = "Which experiments";
+  schema.text("preset", &s.preset)
+      .preset("guide")
+      .group(choice)
+      .help("guide: as the workshops' documents have them; code: as their code has");
+  schema.text("scale", &s.scale)
+      .preset("full")
+      .choices({"full", "tiny"})
+      .group(choice)
+      .help("tiny: CPU ranks, a tiny model, a tenth of the rows: a rehearsal on any machine, in about a minute");
+  schema.text("catalogue", &s.catalogue)
+      .list()
+      .group(choice)
+      .help("folders with more experiments, besides ./experiments");
+  schema.text("runs", &s.runs).preset("runs").group(choice).help("the folder in which each run gets one of its own");
+  const std::string group = "What a run gets";
+  for (const std::string& name : resource_names()) {
+    schema.text(name, &resources[name]).group(group).help("instead of the catalogue's");
+  }
+  schema.text("gate", &gate).choices({"on", "off"}).group(group).help("measure the bandwidth before a run, or do not");
+  const std::string output = "Output";
+  schema.text("format", &s.format)
+      .preset("text")
+      .choices({"text", "md", "csv", "html"})
+      .group(output)
+      .help("of a table");
+  schema.text("output", &s.output).short_name('o').group(output).help("table: a file to write instead");
+  schema.boolean("json", &s.as_json).group(output).help("list, show: for programs");
+  schema.boolean("dry_run", &s.dry_run).group(output).help("run: only show what would be run");
+  schema.boolean("keep_going", &s.keep_going).group(output).help("run: go on to the next experiment if one fails");
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 2 && word.starts_with("--");
+}
+
+// Divides the arguments: what the command itself knows, and settings of `tessera train` (with the words that follow
+// each, up to the next option).
+std::vector<std::string> take_settings(const std::vector<std::string>& args, const Schema& schema, Values& settings) {
+  std::vector<std::string> own;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string name = is_option(args[i]) ? args[i].substr(2, args[i].find('=') - 2) : "";
+    const bool is_own = name.empty() || schema.has(name) || name == "help" || name == "no_json" || name == "no_dry_run";
+    if (is_own) {
+      own.push_back(args[i]);
+      continue;
+    }
+    const std::size_t equals = args[i].find('=');
+    if (equals != std::string::npos) {
+      settings.set(name, args[i].substr(equals + 1), kOrigin);
+    } else if (i + 1 < args.size() && !is_option(args[i + 1])) {
+      settings.set(name, args[++i], kOrigin);
+    } else if (name.starts_with("no_")) {
+      settings.set(name.substr(3), "false", kOrigin);
+    } else {
+      settings.set(name, "true", kOrigin);
+    }
+  }
+  return own;
+}
+
+}  // namespace
+
+bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command) {
+  Schema schema("tessera experiment", "the experiments of the catalogue: list, show, run, submit, table, ...");
+  std::map<std::string, std::string> resources;
+  std::string gate;
+  declare(schema, command, resources, gate);
+  if (!schema.read_command_line(take_settings(args, schema, command.settings))) return false;
+  for (const std::string& name : resource_names()) {
+    if (schema.at(name).is_set()) command.resources.set(name, resources.at(name), kOrigin);
+  }
+  if (schema.at("gate").is_set()) command.gate.set("enabled", gate == "on" ? "true" : "false", kOrigin);
+  return true;
+}
+
+Catalogue catalogue_of(const ExperimentCommand& command) {
+  CatalogueOptions options;
+  options.preset = command.preset;
+  if (!command.catalogue.empty()) {
+    for (const std::string& folder : split(command.catalogue, ',')) options.folders.emplace_back(folder);
+  }
+  return Catalogue(options);
+}
+
+std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, const Catalogue& catalogue) {
+  if (command.names().empty()) {
+    throw UsageError(fmt::format("expected: tessera experiment {} NAME...; `tessera experiment list` shows the names",
+                                 command.verb()));
+  }
+  ResolveOptions options;
+  options.preset = command.preset;
+  options.scale = command.scale == "tiny" ? Scale::kTiny : Scale::kFull;
+  options.settings = command.settings;
+  options.resources = command.resources;
+  options.gate = command.gate;
+  options.jobs = job_traits();
+  std::vector<ResolvedExperiment> resolved;
+  for (const ExperimentSpec* spec : catalogue.select(command.names())) {
+    resolved.push_back(resolve(*spec, catalogue, options));
+  }
+  return resolved;
+}
+
+Program this_program() {
+  return {std::filesystem::read_symlink("/proc/self/exe").string(), kVersion, build_commit()};
+}
+
+}  // namespace tessera

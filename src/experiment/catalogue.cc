@@ -1,0 +1,160 @@
+#include "experiment/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "experiment/builtin_files.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() == '*') {
+    return matches(pattern.substr(1), name) || (!name.empty() && matches(pattern, name.substr(1)));
+  }
+  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
+         matches(pattern.substr(1), name.substr(1));
+}
+
+// A word names an experiment, a folder of them, or is a pattern.
+bool names(const std::string& word, const std::string& name) {
+  return word == name || name.starts_with(word + "/") || matches(word, name);
+}
+
+std::vector<fs::path> json_files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Below a reference: ds_configs/zero2.json itself is "zero2.json", tiny/tokenizer/x.json of tiny/tokenizer is
+// "tokenizer/x.json".
+std::string name_below(const std::string& reference, const std::string& path) {
+  const std::size_t last = reference.rfind('/');
+  return path.substr(last == std::string::npos ? 0 : last + 1);
+}
+
+bool is_at_or_below(const std::string& reference, std::string_view path) {
+  return path == reference || path.starts_with(reference + "/");
+}
+
+}  // namespace
+
+Catalogue::Catalogue(const CatalogueOptions& options)
+    : folders_(options.folders), presets_{"guide"}, has_builtin_(options.has_builtin) {
+  if (has_builtin_) read_builtin(options.preset);
+  std::error_code none;
+  if (fs::is_directory("experiments", none)) folders_.push_back("experiments");
+  for (const fs::path& folder : folders_) read_folder(folder, options.preset);
+  if (std::find(presets_.begin(), presets_.end(), options.preset) == presets_.end()) {
+    throw UsageError(fmt::format("--preset={}: no experiment has it; presets: {}", printable(options.preset, 40),
+                                 join(presets_, ", ")));
+  }
+}
+
+void Catalogue::read_builtin(const std::string& preset) {
+  for (const BuiltinFile& file : builtin_files()) {
+    const std::string path(file.path);
+    if (path.find('/') != std::string::npos || !path.ends_with(".json")) continue;
+    for (const std::string& name : presets_of(file.content, path)) {
+      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
+    }
+    add(read_catalogue_file(file.content, path, preset));
+  }
+}
+
+void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
+  std::error_code reason;
+  if (!fs::is_directory(folder, reason)) {
+    throw UsageError(fmt::format("--catalogue {}: no such folder", folder.string()));
+  }
+  for (const fs::path& path : json_files_in(folder)) {
+    const std::string text = read_file(path);
+    // The repository's own folder, where the program is built, says the same as the program.
+    const std::string base = path.filename().string();
+    const bool is_builtin =
+        has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
+                                    [&](const auto& f) { return f.path == base && f.content == text; });
+    if (is_builtin) continue;
+    for (const std::string& name : presets_of(text, path.string())) {
+      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
+    }
+    add(read_catalogue_file(text, path.string(), preset));
+  }
+}
+
+void Catalogue::add(std::vector<ExperimentSpec> specs) {
+  for (ExperimentSpec& spec : specs) {
+    if (const ExperimentSpec* other = find(spec.name)) {
+      throw UsageError(fmt::format("{}: {} is already an experiment of {}; choose another family or name", spec.file,
+                                   spec.name, other->file));
+    }
+    all_.push_back(std::move(spec));
+  }
+}
+
+const ExperimentSpec* Catalogue::find(const std::string& name) const {
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const ExperimentSpec& spec) { return spec.name == name; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+std::vector<const ExperimentSpec*> Catalogue::select(const std::vector<std::string>& words) const {
+  for (std::string word : words) {
+    while (word.ends_with('/')) word.pop_back();
+    if (std::any_of(all_.begin(), all_.end(), [&](const auto& spec) { return names(word, spec.name); })) continue;
+    std::vector<std::string> all;
+    for (const ExperimentSpec& spec : all_) {
+      all.push_back(spec.name);
+      const std::string folder = spec.name.substr(0, spec.name.rfind('/'));
+      if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder);
+    }
+    const auto meant = nearest(word, all);
+    throw UsageError(fmt::format("'{}' names no experiment{}; `tessera experiment list` shows all {}",
+                                 printable(word, 80), meant ? fmt::format(", did you mean '{}'?", *meant) : "",
+                                 all_.size()));
+  }
+  std::vector<const ExperimentSpec*> chosen;
+  for (const ExperimentSpec& spec : all_) {
+    const bool is_named = std::any_of(words.begin(), words.end(), [&](std::string word) {
+      while (word.ends_with('/')) word.pop_back();
+      return names(word, spec.name);
+    });
+    if (is_named) chosen.push_back(&spec);
+  }
+  return chosen;
+}
+
+std::map<std::string, std::string> Catalogue::files(const std::string& path) const {
+  std::map<std::string, std::string> found;
+  for (const fs::path& folder : folders_) {
+    std::error_code none;
+    const fs::path at = folder / path;
+    if (fs::is_regular_file(at, none)) found.emplace(name_below(path, path), read_file(at));
+    if (!fs::is_directory(at, none)) continue;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(at)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string inner = (fs::path(path) / fs::relative(entry.path(), at)).string();
+      found.emplace(name_below(path, inner), read_file(entry.path()));
+    }
+  }
+  for (const BuiltinFile& file : builtin_files()) {
+    if (is_at_or_below(path, file.path)) {
+      found.emplace(name_below(path, std::string(file.path)), std::string(file.content));
+    }
+  }
+  if (found.empty()) throw UsageError(fmt::format("the catalogue has no file or folder '{}'", printable(path, 80)));
+  return found;
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+// Every experiment that can be named: the program's own, and those of users' files. (no torch)
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiment/catalogue_file.h"
+
+namespace tessera {
+
+struct CatalogueOptions {
+  std::string preset = "guide";
+  std::vector<std::filesystem::path>
+      folders;  // of --catalogue; ./experiments is read without being named, if it exists
+  bool has_builtin = true;
+};
+
+class Catalogue {
+ public:
+  // Reads every *.json of the folders and of ./experiments that declares experiments. Throws UsageError for a file that
+  // is broken, a name that two files declare, and a preset that none of them has.
+  explicit Catalogue(const CatalogueOptions& options);
+
+  const std::vector<ExperimentSpec>& all() const { return all_; }
+  const ExperimentSpec* find(const std::string& name) const;  // null: there is none
+  // What a user's words name, in the catalogue's order, each once: an experiment, a folder of them (all below it), or a
+  // pattern with * and ?, where * also stands for '/'. Throws UsageError for a word that names nothing.
+  std::vector<const ExperimentSpec*> select(const std::vector<std::string>& words) const;
+
+  // A file that an experiment names as 'catalogue:PATH', or all files below that folder: path within the reference's
+  // last part -> content. Users' own folders come before the program's. Throws UsageError if there is none.
+  std::map<std::string, std::string> files(const std::string& path) const;
+
+ private:
+  void read_builtin(const std::string& preset);
+  void read_folder(const std::filesystem::path& folder, const std::string& preset);
+  void add(std::vector<ExperimentSpec> specs);
+
+  std::vector<ExperimentSpec> all_;
+  std::vector<std::filesystem::path> folders_;
+  std::vector<std::string> presets_;
+  bool has_builtin_;
+};
+
+}  // namespace tessera

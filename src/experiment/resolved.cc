@@ -1,0 +1,117 @@
+#include "experiment/resolved.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "comm/world_settings.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "experiment/tiny_scale.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kReference = "catalogue:";
+
+void overlay(Values& values, const Values& stronger) {
+  for (const auto& [name, given] : stronger) values.set(name, given.text, given.origin);
+}
+
+// Files that settings name as catalogue:PATH come to lie in the run's folder.
+void bring_files(ResolvedExperiment& experiment, const Catalogue& catalogue) {
+  const Values settings = experiment.settings;
+  for (const auto& [name, given] : settings) {
+    if (!given.text.starts_with(kReference)) continue;
+    const std::string path = given.text.substr(kReference.size());
+    for (auto& [inner, content] : catalogue.files(path)) experiment.files[inner] = std::move(content);
+    experiment.settings.set(name, path.substr(path.rfind('/') + 1), given.origin);
+  }
+}
+
+bool is_switch(const std::string& text) {
+  return text == "true" || text == "false";
+}
+
+// The workshops' own: nccl-tests' arguments, and 5 GB/s.
+void complete_gate(Values& gate) {
+  const std::initializer_list<std::pair<const char*, const char*>> presets = {
+      {"enabled", "false"}, {"min_busbw", "5"}, {"size", "4G"}, {"iterations", "50"}, {"warmup_iterations", "20"}};
+  for (const auto& [name, text] : presets) {
+    if (!gate.has(name)) gate.set(name, text, "default");
+  }
+}
+
+void check_gate(const ResolvedExperiment& experiment) {
+  const Given* enabled = experiment.gate.find("enabled");
+  if (enabled != nullptr && !is_switch(enabled->text)) {
+    throw UsageError(fmt::format("{}: gate: enabled = '{}': expected true or false", enabled->origin, enabled->text));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ResolvedExperiment::train_words() const {
+  std::vector<std::string> words = {job};
+  for (const auto& [setting, given] : settings) {
+    words.push_back("--" + setting);
+    words.push_back(given.text);
+  }
+  return words;
+}
+
+LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs) {
+  TrainRequest request;
+  request.jobs = jobs;
+  request.num_ranks = experiment.num_ranks();
+  request.needs_data = false;
+  // The schema is bound to it: it lives as long as the request, which the result keeps.
+  const auto world = std::make_shared<WorldSettings>();
+  request.declare_more = [world](Schema& schema) { declare(schema, *world); };
+  request.arguments = {experiment.job};
+  for (const auto& [setting, given] : experiment.settings) {
+    const auto file = experiment.files.find(given.text);
+    request.arguments.push_back("--" + setting);
+    request.arguments.push_back(file != experiment.files.end() && given.text.ends_with(".json") &&
+                                        (setting == "deepspeed" || setting == "fsdp_config")
+                                    ? file->second
+                                    : given.text);
+  }
+  return load_train_settings(request);
+}
+
+ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options) {
+  ResolvedExperiment made;
+  made.name = spec.name;
+  made.family = spec.family;
+  made.job = spec.job;
+  made.about = spec.about;
+  made.preset = options.preset;
+  made.scale = options.scale;
+  made.study = spec.study;
+  made.settings = spec.settings;
+  made.environment = spec.environment;
+  made.resources = spec.resources;
+  made.gate = spec.gate;
+  overlay(made.settings, options.site_settings);
+  overlay(made.environment, options.site_environment);
+  overlay(made.resources, options.resources);
+  overlay(made.gate, options.gate);
+  if (options.scale == Scale::kTiny) scale_to_tiny(made);
+  complete_gate(made.gate);
+  overlay(made.settings, options.settings);
+  // Where every run folder has them (run_folder.h).
+  if (!made.settings.has("output_dir")) made.settings.set("output_dir", "output", "its place in the run's folder");
+  if (!made.settings.has("monitor")) made.settings.set("monitor", "true", "experiments are monitored");
+  try {
+    bring_files(made, catalogue);
+    if (options.scale == Scale::kTiny) scale_files_to_tiny(made);
+    check_gate(made);
+    made.notes = loaded_settings(made, options.jobs).notes;
+  } catch (const Error& error) {
+    throw error.in_context(made.name);
+  }
+  return made;
+}
+
+}  // namespace tessera

@@ -1,0 +1,51 @@
+// An experiment with everything decided: what runs, where, with which files. (no torch)
+//
+// From weakest to strongest: the catalogue's levels and preset, the site file, --scale tiny, the command line.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiment/catalogue.h"
+#include "experiment/values.h"
+#include "settings/job_traits.h"
+#include "settings/load.h"
+
+namespace tessera {
+
+enum class Scale { kFull, kTiny };
+
+struct ResolveOptions {
+  std::string preset = "guide";
+  Scale scale = Scale::kFull;
+  Values site_settings, site_environment;  // for the experiment's job
+  Values settings;                         // of `tessera train`, from the command line
+  Values resources, gate;                  // from the command line
+  std::vector<const JobTraits*> jobs;      // all jobs
+};
+
+struct ResolvedExperiment {
+  std::string name, family, job, about, preset;
+  Scale scale = Scale::kFull;
+  Study study;
+  Values settings, environment, resources, gate;
+  std::map<std::string, std::string> files;  // to lie in the run's folder: path -> content
+  std::vector<std::string> notes;            // one line each: what a user should know before it runs
+
+  int nodes() const { return resources.count("nodes", 1); }
+  int gpus_per_node() const { return resources.count("gpus_per_node", 1); }  // ranks, where they run on CPUs
+  int num_ranks() const { return nodes() * gpus_per_node(); }
+  bool on_gpus() const { return settings.text("device") != "cpu"; }
+  bool has_gate() const { return gate.text("enabled") == "true"; }
+  // What follows `tessera train`, to be run in the run's folder.
+  std::vector<std::string> train_words() const;
+};
+
+// Throws UsageError for whatever `tessera train` would refuse without looking at data, naming the experiment.
+ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options);
+
+// The run's settings as `tessera train` reads them on these ranks; files are given as texts, data is not looked at.
+LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
+
+}  // namespace tessera

@@ -1,0 +1,135 @@
+#include "experiment/run_folder.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAskedFile = "experiment.json";
+constexpr const char* kOutputFolder = "output";
+
+Json values_json(const Values& values) {
+  Json json = Json::object();
+  for (const auto& [name, given] : values) json[name] = {{"value", given.text}, {"from", given.origin}};
+  return json;
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry == nullptr ? std::to_string(geteuid()) : entry->pw_name;
+}
+
+fs::path take_next_number(const fs::path& parent) {
+  std::error_code reason;
+  fs::create_directories(parent, reason);
+  if (reason) throw Error(fmt::format("{}: {}", parent.string(), reason.message()));
+  for (int number = 1; number < 1'000'000; ++number) {
+    fs::path folder = parent / fmt::format("{:03}", number);
+    if (mkdir(folder.c_str(), 0777) == 0) return folder;
+    if (errno != EEXIST) throw Error(fmt::format("{}: {}", folder.string(), std::strerror(errno)));
+  }
+  throw Error(fmt::format("{}: no number is free", parent.string()));
+}
+
+std::optional<std::string> text_in(const fs::path& file) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return std::nullopt;
+  return std::string(trim(read_file(file)));
+}
+
+StoredRun read_stored(const fs::path& folder) {
+  StoredRun run;
+  run.folder = folder;
+  run.asked = read_json_file(folder / kAskedFile);
+  const auto text = [&](const char* key) {
+    const auto found = run.asked.find(key);
+    if (found == run.asked.end() || !found->is_string()) {
+      refuse_file((folder / kAskedFile).string(), fmt::format("\"{}\" is missing or no text", key));
+    }
+    return found->get<std::string>();
+  };
+  run.experiment = text("experiment");
+  run.user = text("user");
+  run.number = static_cast<int>(parse_integer(folder.filename().string()).value_or(0));
+  if (fs::exists(folder / "submitted.json")) {
+    const Json submitted = read_json_file(folder / "submitted.json");
+    if (submitted.contains("job_id") && submitted.at("job_id").is_string()) run.job_id = submitted.at("job_id");
+  }
+  if (const auto status = text_in(folder / "exit_status")) {
+    if (const auto number = parse_integer(*status)) run.exit_status = static_cast<int>(*number);
+  }
+  return run;
+}
+
+}  // namespace
+
+Json experiment_json(const ResolvedExperiment& experiment, const Program& program) {
+  Json json;
+  json["format"] = 1;
+  json["experiment"] = experiment.name;
+  json["job"] = experiment.job;
+  json["preset"] = experiment.preset;
+  json["scale"] = experiment.scale == Scale::kTiny ? "tiny" : "full";
+  json["settings"] = values_json(experiment.settings);
+  json["environment"] = values_json(experiment.environment);
+  json["resources"] = values_json(experiment.resources);
+  json["gate"] = values_json(experiment.gate);
+  json["program"] = program.path;
+  json["version"] = program.version;
+  json["commit"] = program.commit;
+  return json;
+}
+
+fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experiment, const Program& program) {
+  const fs::path folder = take_next_number(runs / experiment.name);
+  for (const auto& [name, content] : experiment.files) {
+    fs::create_directories((folder / name).parent_path());
+    write_file_atomically(folder / name, content);
+  }
+  fs::create_directories((folder / experiment.resources.require_text("log")).parent_path());
+  Json asked = experiment_json(experiment, program);
+  asked["user"] = user_name();
+  asked["time"] = wall_seconds();
+  write_file_atomically(folder / kAskedFile, asked.dump(2) + "\n");
+  return folder;
+}
+
+std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::string>& problems) {
+  std::vector<StoredRun> found;
+  std::error_code none;
+  if (!fs::is_directory(runs, none)) return found;
+  fs::recursive_directory_iterator place(runs, fs::directory_options::skip_permission_denied);
+  for (; place != fs::recursive_directory_iterator(); ++place) {
+    if (!place->is_directory(none) || !fs::exists(place->path() / kAskedFile, none)) continue;
+    place.disable_recursion_pending();  // the run's own files
+    try {
+      found.push_back(read_stored(place->path()));
+    } catch (const Error& error) {
+      problems.push_back(error.what());
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const StoredRun& a, const StoredRun& b) {
+    return std::pair(a.experiment, a.number) < std::pair(b.experiment, b.number);
+  });
+  return found;
+}
+
+fs::path output_of(const StoredRun& run) {
+  return run.folder / kOutputFolder;
+}
+
+}  // namespace tessera
