@@ -13,7 +13,17 @@ namespace tessera {
 
 int run_experiment(const std::vector<std::string>& args) {
   static const std::map<std::string, std::function<int(const ExperimentCommand&)>> verbs = {
-      {"list", list_experiments}, {"show", show_experiments}, {"run", run_experiments}};
+      {"list", list_experiments},
+      {"show", show_experiments},
+      {"run", run_experiments},
+      {"submit", submit_experiments},
+      {"rerun", rerun_experiments},
+      {"status", status_of_experiments},
+      {"cancel", cancel_experiments},
+      {"table", table_of_experiments},
+      {"report", report_experiments},
+      {"collect", collect_experiments},
+      {"site", write_site}};
   ExperimentCommand command;
   if (!read_experiment_command(args, command)) return 0;
   const auto verb = verbs.find(command.verb());

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/build_commit.h"
+#include "core/environment.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -15,8 +19,10 @@ namespace {
 constexpr const char* kOrigin = "command line";
 
 void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate) {
-  schema.positionals("VERB NAME...: list, show, run or table; then experiments, folders of them, or patterns",
-                     &s.words);
+  schema.positionals(
+      "VERB NAME...: list, show, run, submit, status, cancel, rerun, collect, table, report or site; then experiments, "
+      "folders of them, or patterns",
+      &s.words);
   const std::string choice = "Which experiments";
   schema.text("preset", &s.preset)
       .preset("guide")
@@ -32,6 +38,9 @@ void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::st
       .group(choice)
       .help("folders with more experiments, besides ./experiments");
   schema.text("runs", &s.runs).preset("runs").group(choice).help("the folder in which each run gets one of its own");
+  schema.text("site", &s.site)
+      .group(choice)
+      .help("the cluster's site file; none: TESSERA_SITE, else ~/.config/tessera/site.json");
   const std::string group = "What a run gets";
   for (const std::string& name : resource_names()) {
     schema.text(name, &resources[name]).group(group).help("instead of the catalogue's");
@@ -45,8 +54,18 @@ void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::st
       .help("of a table");
   schema.text("output", &s.output).short_name('o').group(output).help("table: a file to write instead");
   schema.boolean("json", &s.as_json).group(output).help("list, show: for programs");
-  schema.boolean("dry_run", &s.dry_run).group(output).help("run: only show what would be run");
-  schema.boolean("keep_going", &s.keep_going).group(output).help("run: go on to the next experiment if one fails");
+  schema.boolean("dry_run", &s.dry_run).group(output).help("run, submit: only print the script");
+  const std::string several = "Several runs";
+  schema.boolean("keep_going", &s.keep_going).group(several).help("run: go on to the next experiment if one fails");
+  schema.integer("max_parallel", &s.max_parallel)
+      .preset("0")
+      .at_least(0)
+      .group(several)
+      .help("submit: at most so many jobs run at once; 0: as many as Slurm allows");
+  schema.boolean("baseline_first", &s.baseline_first).group(several).help("submit: the others wait for their baseline");
+  schema.boolean("wandb_sync", &s.wandb_sync).group(several).help("submit: `wandb sync` at the end of the job");
+  schema.boolean("failed", &s.failed).group(several).help("rerun: those that failed");
+  schema.boolean("all", &s.all).group(several).help("status: also older runs of each experiment");
 }
 
 bool is_option(const std::string& word) {
@@ -114,11 +133,31 @@ std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, co
   options.resources = command.resources;
   options.gate = command.gate;
   options.jobs = job_traits();
+  const Site site = site_of(command);
+  options.site_environment = site.environment;
   std::vector<ResolvedExperiment> resolved;
   for (const ExperimentSpec* spec : catalogue.select(command.names())) {
+    options.site_settings = site.settings_of(spec->job);
     resolved.push_back(resolve(*spec, catalogue, options));
   }
   return resolved;
+}
+
+Site site_of(const ExperimentCommand& command) {
+  return read_site(command.site, Environment::of_process());
+}
+
+std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
+  std::vector<std::string> problems;
+  std::vector<StoredRun> stored = find_stored_runs(command.runs, problems);
+  for (const std::string& problem : problems) log_warn("passed over: {}", problem);
+  const std::vector<std::string> names = command.names();
+  std::erase_if(stored, [&](const StoredRun& run) {
+    return !names.empty() && std::none_of(names.begin(), names.end(), [&](const std::string& word) {
+      return names_experiment(word, run.experiment);
+    });
+  });
+  return stored;
 }
 
 Program this_program() {

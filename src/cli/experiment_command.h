@@ -12,6 +12,7 @@
 #include "experiment/catalogue.h"
 #include "experiment/resolved.h"
 #include "experiment/run_folder.h"
+#include "experiment/site.h"
 
 namespace tessera {
 
@@ -19,7 +20,9 @@ struct ExperimentCommand {
   std::vector<std::string> words;  // the verb, then names
   std::string preset, scale, catalogue, runs, site, format, output;
   Values resources, gate, settings;  // from the command line
-  bool as_json = false, keep_going = false, dry_run = false;
+  int max_parallel = 0;
+  bool as_json = false, keep_going = false, dry_run = false, baseline_first = false, wandb_sync = false;
+  bool failed = false, all = false;
 
   std::string verb() const { return words.empty() ? "" : words.front(); }
   std::vector<std::string> names() const { return {words.begin() + (words.empty() ? 0 : 1), words.end()}; }
@@ -32,10 +35,22 @@ Catalogue catalogue_of(const ExperimentCommand& command);
 // Those that the command names, resolved. Throws UsageError, also if it names none.
 std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, const Catalogue& catalogue);
 Program this_program();
+Site site_of(const ExperimentCommand& command);
+
+// The stored runs that the command names, all of them if it names none; sorted. Problems are logged.
+std::vector<StoredRun> stored_of(const ExperimentCommand& command);
 
 // One per verb, in a file of its own.
 int list_experiments(const ExperimentCommand& command);
 int show_experiments(const ExperimentCommand& command);
 int run_experiments(const ExperimentCommand& command);
+int submit_experiments(const ExperimentCommand& command);
+int rerun_experiments(const ExperimentCommand& command);
+int status_of_experiments(const ExperimentCommand& command);
+int cancel_experiments(const ExperimentCommand& command);
+int table_of_experiments(const ExperimentCommand& command);
+int report_experiments(const ExperimentCommand& command);
+int collect_experiments(const ExperimentCommand& command);
+int write_site(const ExperimentCommand& command);
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include "cli/env.h"
 #include "cli/evaluate.h"
 #include "cli/experiment.h"
+#include "cli/experiment_command.h"
 #include "cli/generate.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
       return arguments.empty() ? static_cast<int>(ExitStatus::kUsage) : 0;
     }
     if (first == "--version" || first == "version") {
-      print_out(fmt::format("tessera {}\n", kVersion));
+      print_out(this_program().version_line() + "\n");
       return 0;
     }
     return find_command(first).run({arguments.begin() + 1, arguments.end()});

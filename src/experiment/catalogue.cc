@@ -23,11 +23,6 @@ bool matches(std::string_view pattern, std::string_view name) {
          matches(pattern.substr(1), name.substr(1));
 }
 
-// A word names an experiment, a folder of them, or is a pattern.
-bool names(const std::string& word, const std::string& name) {
-  return word == name || name.starts_with(word + "/") || matches(word, name);
-}
-
 std::vector<fs::path> json_files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -49,6 +44,11 @@ bool is_at_or_below(const std::string& reference, std::string_view path) {
 }
 
 }  // namespace
+
+bool names_experiment(std::string word, const std::string& name) {
+  while (word.ends_with('/')) word.pop_back();
+  return word == name || name.starts_with(word + "/") || matches(word, name);
+}
 
 Catalogue::Catalogue(const CatalogueOptions& options)
     : folders_(options.folders), presets_{"guide"}, has_builtin_(options.has_builtin) {
@@ -110,9 +110,9 @@ const ExperimentSpec* Catalogue::find(const std::string& name) const {
 }
 
 std::vector<const ExperimentSpec*> Catalogue::select(const std::vector<std::string>& words) const {
-  for (std::string word : words) {
-    while (word.ends_with('/')) word.pop_back();
-    if (std::any_of(all_.begin(), all_.end(), [&](const auto& spec) { return names(word, spec.name); })) continue;
+  for (const std::string& word : words) {
+    if (std::any_of(all_.begin(), all_.end(), [&](const auto& spec) { return names_experiment(word, spec.name); }))
+      continue;
     std::vector<std::string> all;
     for (const ExperimentSpec& spec : all_) {
       all.push_back(spec.name);
@@ -126,10 +126,8 @@ std::vector<const ExperimentSpec*> Catalogue::select(const std::vector<std::stri
   }
   std::vector<const ExperimentSpec*> chosen;
   for (const ExperimentSpec& spec : all_) {
-    const bool is_named = std::any_of(words.begin(), words.end(), [&](std::string word) {
-      while (word.ends_with('/')) word.pop_back();
-      return names(word, spec.name);
-    });
+    const bool is_named = std::any_of(words.begin(), words.end(),
+                                      [&](const std::string& word) { return names_experiment(word, spec.name); });
     if (is_named) chosen.push_back(&spec);
   }
   return chosen;

@@ -17,6 +17,10 @@ struct CatalogueOptions {
   bool has_builtin = true;
 };
 
+// Whether a user's word names it: its own name, a folder above it, or a pattern with * and ?, where * also stands for
+// '/'.
+bool names_experiment(std::string word, const std::string& name);
+
 class Catalogue {
  public:
   // Reads every *.json of the folders and of ./experiments that declares experiments. Throws UsageError for a file that
@@ -25,8 +29,7 @@ class Catalogue {
 
   const std::vector<ExperimentSpec>& all() const { return all_; }
   const ExperimentSpec* find(const std::string& name) const;  // null: there is none
-  // What a user's words name, in the catalogue's order, each once: an experiment, a folder of them (all below it), or a
-  // pattern with * and ?, where * also stands for '/'. Throws UsageError for a word that names nothing.
+  // What a user's words name, in the catalogue's order, each once. Throws UsageError for a word that names nothing.
   std::vector<const ExperimentSpec*> select(const std::vector<std::string>& words) const;
 
   // A file that an experiment names as 'catalogue:PATH', or all files below that folder: path within the reference's

@@ -77,6 +77,10 @@ StoredRun read_stored(const fs::path& folder) {
 
 }  // namespace
 
+std::string Program::version_line() const {
+  return commit.empty() ? "tessera " + version : fmt::format("tessera {} ({})", version, commit);
+}
+
 Json experiment_json(const ResolvedExperiment& experiment, const Program& program) {
   Json json;
   json["format"] = 1;
@@ -88,10 +92,36 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   json["environment"] = values_json(experiment.environment);
   json["resources"] = values_json(experiment.resources);
   json["gate"] = values_json(experiment.gate);
+  json["files"] = Json::array();
+  for (const auto& [name, content] : experiment.files) json["files"].push_back(name);
   json["program"] = program.path;
   json["version"] = program.version;
   json["commit"] = program.commit;
   return json;
+}
+
+ResolvedExperiment asked_again(const StoredRun& run) {
+  const std::string origin = (run.folder / kAskedFile).string();
+  const auto read = [&](const char* key, Values& values) {
+    if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
+    for (const auto& [name, given] : run.asked.at(key).items()) {
+      values.set(name, given.value("value", ""), given.value("from", ""));
+    }
+  };
+  ResolvedExperiment experiment;
+  experiment.name = run.experiment;
+  experiment.job = run.asked.value("job", "");
+  experiment.preset = run.asked.value("preset", "");
+  experiment.scale = run.asked.value("scale", "") == "tiny" ? Scale::kTiny : Scale::kFull;
+  read("settings", experiment.settings);
+  read("environment", experiment.environment);
+  read("resources", experiment.resources);
+  read("gate", experiment.gate);
+  for (const Json& file : run.asked.value("files", Json::array())) {
+    const std::string name = file.get<std::string>();
+    experiment.files[name] = read_file(run.folder / name);
+  }
+  return experiment;
 }
 
 fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experiment, const Program& program) {

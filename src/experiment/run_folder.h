@@ -25,6 +25,8 @@ namespace tessera {
 struct Program {
   std::string path;  // of the tessera that runs it
   std::string version, commit;
+
+  std::string version_line() const;  // what `tessera --version` prints
 };
 
 // Writes experiment.json and the files. Throws Error with the path and the system's reason.
@@ -43,6 +45,9 @@ struct StoredRun {
   std::optional<int> exit_status;     // none: has not ended, or was killed before it could say
   std::string user;
 };
+
+// The experiment as it was asked for then, with its files. Throws UsageError if they are incomplete.
+ResolvedExperiment asked_again(const StoredRun& run);
 
 // All runs below `runs`, sorted by name and number; folders that cannot be read are reported in `problems`.
 std::vector<StoredRun> find_stored_runs(const std::filesystem::path& runs, std::vector<std::string>& problems);

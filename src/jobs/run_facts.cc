@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "core/log.h"
+#include "core/text.h"
 #include "jobs/run_plan.h"
 
 namespace tessera {
@@ -56,6 +57,8 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   };
   set_from("experiment", "TESSERA_EXPERIMENT");
   set_from("job_id", "SLURM_JOB_ID");
+  const auto gate = environment.find("TESSERA_GATE_GBPS");  // of the bandwidth gate that ran before
+  if (const auto figure = gate ? parse_real(*gate) : std::nullopt) facts.set("gate_GBps", *figure);
   facts.set("device", std::string(world.device().is_cuda() ? "cuda" : "cpu"));
   facts.set("nodes", std::int64_t{world.num_nodes()});
   facts.set("ranks", std::int64_t{world.size()});

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "cli/experiment_command.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/output.h"
+#include "experiment/collect.h"
+#include "experiment/standing.h"
+
+namespace tessera {
+namespace {
+
+// Runs that failed before they could leave a record, which no table can name.
+std::string failures_text(const ExperimentCommand& command) {
+  std::string text;
+  for (const RunStanding& state : standings_of(command.runs, newest_of(stored_of(command)))) {
+    if (state.stage != RunStage::kFailed) continue;
+    text +=
+        fmt::format("{}: {}{}\n", state.run.experiment, state.words, state.advice.empty() ? "" : ": " + state.advice);
+  }
+  return text;
+}
+
+std::string one_name(const ExperimentCommand& command) {
+  if (command.names().size() != 1) {
+    throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
+  }
+  return command.names().front();
+}
+
+}  // namespace
+
+int table_of_experiments(const ExperimentCommand& command) {
+  std::vector<std::string> words = {one_name(command), "--runs", command.runs, "--format", command.format};
+  if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
+  const int status = run_table(words);
+  const std::string failures = failures_text(command);
+  if (!failures.empty() && command.format == "text" && command.output.empty()) print_out("\nfailed:\n" + failures);
+  return status;
+}
+
+int report_experiments(const ExperimentCommand& command) {
+  std::vector<std::string> words;
+  if (command.names().empty()) words.push_back(command.runs);
+  for (const StoredRun& run : command.names().empty() ? std::vector<StoredRun>() : stored_of(command)) {
+    words.push_back(run.folder.string());
+  }
+  if (words.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
+  words.insert(words.end(), {"-o", command.output.empty() ? "report.html" : command.output, "--title", "Experiments"});
+  return run_report(words);
+}
+
+int collect_experiments(const ExperimentCommand& command) {
+  const std::vector<StoredRun> stored = stored_of(command);
+  if (stored.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
+  const std::filesystem::path target = command.output.empty() ? "collected" : command.output;
+  collect(stored, target);
+  write_file_atomically(target / "failed.txt", failures_text(command));
+  print_out(fmt::format("{}: {} runs\n", target.string(), stored.size()));
+  return run_report({target.string(), "-o", (target / "report.html").string(), "--title", "Experiments"});
+}
+
+}  // namespace tessera

@@ -1,0 +1,189 @@
+#include "experiment/job_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "experiment/script_parts.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSecondsToSave = 120;  // between the signal and the time limit
+
+class JobScript {
+ public:
+  JobScript(const ResolvedExperiment& experiment, const Site& site, const Program& program, const fs::path& folder,
+            const ScriptOptions& options)
+      : experiment_(experiment), site_(site), program_(program), folder_(folder), options_(options) {}
+
+  std::string text() const { return resources() + head() + surroundings() + functions() + gate() + training() + end(); }
+
+ private:
+  std::string of(const char* resource) const { return experiment_.resources.text(resource); }
+
+  int reserved_gpus() const {
+    const int used = experiment_.gpus_per_node();
+    return experiment_.resources.has("reserved_gpus_per_node")
+               ? std::max(used, experiment_.resources.count("reserved_gpus_per_node", 1))
+               : used;
+  }
+
+  // A task is a rank, so that it gets its share of the CPUs that the experiment has per node.
+  int cpus_per_rank() const {
+    return std::max(1, experiment_.resources.count("cpus_per_task", 1) / experiment_.gpus_per_node());
+  }
+
+  std::string resources() const {
+    std::string lines = "#!/usr/bin/env bash\n";
+    const auto add = [&](const std::string& option) { lines += "#SBATCH " + option + "\n"; };
+    const auto add_if = [&](const char* option, const std::string& value) {
+      if (!value.empty()) add(fmt::format("--{}={}", option, shell_word(value)));
+    };
+    add_if("job-name", of("job_name"));
+    add_if("output", of("log"));
+    add("--open-mode=append");
+    add_if("chdir", folder_.string());
+    add_if("nodes", of("nodes"));
+    add(fmt::format("--ntasks={}", experiment_.num_ranks()));
+    add(fmt::format("--ntasks-per-node={}", experiment_.gpus_per_node()));
+    add(fmt::format("--cpus-per-task={}", cpus_per_rank()));
+    if (experiment_.on_gpus()) {
+      add(fmt::format("--gpus={}", reserved_gpus() * experiment_.nodes()));
+      add(fmt::format("--gpus-per-node={}", reserved_gpus()));
+    }
+    add_if("mem", of("memory"));
+    add_if("time", of("time"));
+    add(fmt::format("--signal=USR1@{}", kSecondsToSave));
+    add("--requeue");
+    add_if("partition", site_.partition);
+    add_if("account", site_.account);
+    add_if("qos", site_.qos);
+    if (experiment_.on_gpus()) add_if("constraint", site_.constraint);
+    add_if("reservation", site_.reservation);
+    for (const std::string& line : site_.sbatch) add(line);
+    return lines;
+  }
+
+  std::string head() const {
+    return fmt::format(
+        "#\n# {}, preset {}{}. Written by tessera {}; may be edited and given to sbatch.\n"
+        "set -uo pipefail\n\n",
+        experiment_.name, experiment_.preset, experiment_.scale == Scale::kTiny ? ", scale tiny" : "",
+        program_.version);
+  }
+
+  std::string surroundings() const {
+    std::string text;
+    for (const std::string& module : site_.modules) text += fmt::format("module load {}\n", shell_word(module));
+    text += fmt::format("tessera={}\n", shell_word(program_.path));
+    text += fmt::format("export TESSERA_EXPERIMENT={}\n", shell_word(experiment_.name));
+    text += shell_exports(environment());
+    text += fmt::format("export WANDB_DIR=$PWD WANDB_RUN_ID=${{SLURM_JOB_ID}} WANDB_NAME={}_${{SLURM_JOB_ID}}\n",
+                        shell_word(of("job_name")));
+    text += "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
+    if (experiment_.on_gpus() && reserved_gpus() > experiment_.gpus_per_node()) {
+      std::vector<std::string> used;
+      for (int gpu = 0; gpu < experiment_.gpus_per_node(); ++gpu) used.push_back(std::to_string(gpu));
+      text += fmt::format("export CUDA_VISIBLE_DEVICES={}  # of {} reserved\n", join(used, ","), reserved_gpus());
+    }
+    text +=
+        "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+        "MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n"
+        "export MASTER_ADDR MASTER_PORT\n"
+        "echo \"job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, started at $(date '+%F %T')\"\n\n";
+    return text;
+  }
+
+  // The site's interface and variables, over the experiment's own.
+  Values environment() const {
+    Values values = experiment_.environment;
+    if (experiment_.on_gpus() && !site_.interface.empty())
+      values.set("NCCL_SOCKET_IFNAME", site_.interface, site_.file);
+    return values;
+  }
+
+  std::string functions() const {
+    return fmt::format(
+        "# The run's own status, where `tessera experiment status` finds it.\n"
+        "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n"
+        "rm -f exit_status\n\n"
+        "# A job that waited in the queue runs what was submitted, or nothing.\n"
+        "if [ \"$({}\"$tessera\" --version)\" != {} ]; then\n"
+        "  echo \"$tessera has changed since this job was submitted: submit it again\" >&2\n"
+        "  finish 2\nfi\n\n",
+        prefix(), shell_word(program_.version_line()));
+  }
+
+  std::string prefix() const { return site_.prefix.empty() ? "" : site_.prefix + " "; }
+
+  std::string srun(const std::string& more) const {
+    std::string text = "srun --kill-on-bad-exit=1";
+    for (const std::string& option : site_.srun) text += " " + option;
+    return fmt::format("{}{} {}\"$tessera\"", text, more, prefix());
+  }
+
+  std::string gate() const {
+    if (!experiment_.has_gate()) return "";
+    const Values& gate = experiment_.gate;
+    const std::string log = (fs::path(of("log")).parent_path() / "nccl_$SLURM_JOB_ID.log").string();
+    return fmt::format(
+        "# The bandwidth gate: one rank a node; below {} GB/s (46) or without a figure (44) nothing is trained.\n"
+        "(\n{}  {} comm-test -b {} -e {} -f 2 -g 1 -c 0 -n {} -w {}{} --min-busbw {}\n) 2>&1 | tee {}\n"
+        "status=${{PIPESTATUS[0]}}\n"
+        "[ \"$status\" = 0 ] || finish \"$status\"\n"
+        "TESSERA_GATE_GBPS=$(sed -n 's/^Measured AllReduce BW: \\([0-9.]*\\) GB.*/\\1/p' {})  # for run.json\n"
+        "export TESSERA_GATE_GBPS\n\n",
+        gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
+        srun(" --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1"), gate.text("size"), gate.text("size"),
+        gate.text("iterations"), gate.text("warmup_iterations"), experiment_.on_gpus() ? "" : " --device cpu",
+        gate.text("min_busbw"), log, log);
+  }
+
+  static std::string indented(const std::string& lines) {
+    std::string text;
+    for (const std::string& line : split(lines, '\n')) {
+      if (!line.empty()) text += "  " + line + "\n";
+    }
+    return text;
+  }
+
+  std::string training() const {
+    std::vector<std::string> words = experiment_.train_words();
+    std::string command;
+    for (const std::string& word : words) command += (word.starts_with("--") ? " \\\n  " : " ") + shell_word(word);
+    return fmt::format(
+        "# Memory is logged by the run itself (--monitor), which also prints what came of it.\n"
+        "resume=()\n"
+        "if compgen -G 'output/checkpoint-*' >/dev/null; then resume=(--resume_from_checkpoint true); fi\n"
+        "status=0\n"
+        "{} train{} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n\n",
+        srun(""), command);
+  }
+
+  std::string end() const {
+    const std::string sync = options_.syncs_wandb ? "wandb sync --include-offline --sync-all || true\n" : "";
+    return sync +
+           "# 138: USR1 before the time limit; the run has saved, and goes on in its next turn.\n"
+           "if [ \"$status\" = 138 ] && scontrol requeue \"$SLURM_JOB_ID\"; then exit 138; fi\n"
+           "finish \"$status\"\n";
+  }
+
+  const ResolvedExperiment& experiment_;
+  const Site& site_;
+  const Program& program_;
+  const fs::path& folder_;
+  const ScriptOptions& options_;
+};
+
+}  // namespace
+
+std::string job_script(const ResolvedExperiment& experiment, const Site& site, const Program& program,
+                       const fs::path& folder, const ScriptOptions& options) {
+  return JobScript(experiment, site, program, folder, options).text();
+}
+
+}  // namespace tessera

@@ -1,0 +1,165 @@
+#include "experiment/queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "experiment/command_output.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience{30};
+constexpr double kSecondsBetweenQuestions = 30;
+
+// "COMPLETED", "CANCELLED by 1000", "CANCELLED+"
+std::string first_word(const std::string& text) {
+  return text.substr(0, text.find_first_of(" +"));
+}
+
+// "0:15": the exit status and the signal.
+std::optional<int> status_of(const std::string& code) {
+  const std::vector<std::string> parts = split(code, ':');
+  if (parts.empty()) return std::nullopt;
+  const auto status = parse_integer(parts[0]);
+  const auto signal = parts.size() > 1 ? parse_integer(parts[1]) : std::nullopt;
+  if (!status) return std::nullopt;
+  return static_cast<int>(signal && *signal > 0 ? 128 + *signal : *status);
+}
+
+void merge(Jobs& known, const Jobs& more) {
+  for (const auto& [id, job] : more) known.emplace(id, job);  // what was asked first knows more of live jobs
+}
+
+Json as_json(const Jobs& jobs) {
+  Json json = Json::object();
+  for (const auto& [id, job] : jobs) {
+    json[id] = {{"state", job.state}, {"reason", job.reason}};
+    if (job.exit_status) json[id]["exit_status"] = *job.exit_status;
+  }
+  return json;
+}
+
+std::optional<Jobs> cached(const fs::path& cache) {
+  std::error_code none;
+  if (cache.empty() || !fs::exists(cache, none)) return std::nullopt;
+  try {
+    const Json json = read_json_file(cache);
+    const double age = wall_seconds() - json.at("time").get<double>();
+    if (age < 0 || age > kSecondsBetweenQuestions) return std::nullopt;
+    Jobs jobs;
+    for (const auto& [id, job] : json.at("jobs").items()) {
+      jobs[id] = {job.at("state"), job.at("reason"), std::nullopt};
+      if (job.contains("exit_status")) jobs[id].exit_status = job.at("exit_status").get<int>();
+    }
+    return jobs;
+  } catch (const std::exception& error) {
+    log_debug("{} is passed over: {}", cache.string(), error.what());
+    return std::nullopt;
+  }
+}
+
+Jobs ask_slurm(const std::vector<std::string>& ids) {
+  Jobs jobs = parse_squeue(successful_output({"squeue", "-h", "-o", "%i|%T|%r|%N"}, kPatience));
+  const auto all_known = [&] {
+    return std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return jobs.contains(id); });
+  };
+  if (all_known()) return jobs;
+  if (const CommandOutput recent = command_output({"scontrol", "-o", "show", "job"}, kPatience); recent.status == 0) {
+    merge(jobs, parse_scontrol(recent.out));
+  }
+  if (all_known()) return jobs;
+  const CommandOutput accounted = command_output(
+      {"sacct", "-n", "-X", "-P", "-o", "JobID,State,ExitCode,NodeList", "-j", join(ids, ",")}, kPatience);
+  if (accounted.status == 0) merge(jobs, parse_sacct(accounted.out));  // else there is no accounting
+  return jobs;
+}
+
+}  // namespace
+
+bool is_over(const std::string& state) {
+  static const std::vector<std::string> live = {"PENDING",     "RUNNING",   "SUSPENDED",    "COMPLETING",
+                                                "CONFIGURING", "REQUEUED",  "RESIZING",     "STOPPED",
+                                                "SIGNALING",   "STAGE_OUT", "REQUEUE_HOLD", "SPECIAL_EXIT"};
+  return std::find(live.begin(), live.end(), state) == live.end();
+}
+
+std::string submit_job(const fs::path& script, const std::string& dependency) {
+  std::vector<std::string> words = {"sbatch", "--parsable"};
+  if (!dependency.empty()) words.push_back("--dependency=" + dependency);
+  words.push_back(script.string());
+  const std::string answer(trim(successful_output(words, kPatience)));
+  return answer.substr(0, answer.find(';'));  // "12;cluster"
+}
+
+void cancel_jobs(const std::vector<std::string>& ids) {
+  if (ids.empty()) return;
+  std::vector<std::string> words = {"scancel"};
+  words.insert(words.end(), ids.begin(), ids.end());
+  successful_output(words, kPatience);
+}
+
+Jobs ask_about(const std::vector<std::string>& ids, const fs::path& cache) {
+  if (ids.empty()) return {};
+  if (auto known = cached(cache)) {
+    const bool has_all =
+        std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return known->contains(id); });
+    if (has_all) return std::move(*known);
+  }
+  Jobs jobs = ask_slurm(ids);
+  std::erase_if(jobs, [&](const auto& job) { return std::find(ids.begin(), ids.end(), job.first) == ids.end(); });
+  if (!cache.empty()) {
+    try {
+      write_file_atomically(cache, Json{{"time", wall_seconds()}, {"jobs", as_json(jobs)}}.dump() + "\n");
+    } catch (const Error& error) {  // another user's folder: nothing is lost but time
+      log_debug("{}", error.what());
+    }
+  }
+  return jobs;
+}
+
+Jobs parse_squeue(const std::string& text) {
+  Jobs jobs;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> parts = split(line, '|');
+    if (parts.size() < 4) continue;
+    jobs[parts[0]] = {parts[1], parts[1] == "RUNNING" ? parts[3] : parts[2], std::nullopt};
+  }
+  return jobs;
+}
+
+Jobs parse_scontrol(const std::string& text) {
+  Jobs jobs;
+  for (const std::string& line : split(text, '\n')) {
+    std::map<std::string, std::string> fields;
+    for (const std::string& word : split(line, ' ')) {
+      const std::size_t equals = word.find('=');
+      if (equals != std::string::npos) fields.emplace(word.substr(0, equals), word.substr(equals + 1));
+    }
+    if (!fields.contains("JobId") || !fields.contains("JobState")) continue;
+    const bool has_nodes = fields.contains("NodeList") && fields["NodeList"] != "(null)";
+    jobs[fields["JobId"]] = {fields["JobState"], has_nodes ? fields["NodeList"] : fields["Reason"],
+                             status_of(fields["ExitCode"])};
+  }
+  return jobs;
+}
+
+Jobs parse_sacct(const std::string& text) {
+  Jobs jobs;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> parts = split(line, '|');
+    if (parts.size() < 4) continue;
+    jobs[parts[0]] = {first_word(parts[1]), parts[3], status_of(parts[2])};
+  }
+  return jobs;
+}
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+#include "experiment/site.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "experiment/json_comments.h"
+#include "settings/foreign_config.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SiteReader {
+ public:
+  SiteReader(const Json& root, const std::string& origin) : root_(root), origin_(origin) { site_.file = origin; }
+
+  Site read() {
+    const auto version = root_.find("tessera_site");
+    if (version == root_.end() || *version != 1) refuse_file(origin_, "no site file: \"tessera_site\": 1 is missing");
+    for (const auto& [name, value] : root_.items()) take(name, value);
+    return std::move(site_);
+  }
+
+ private:
+  void take(const std::string& name, const Json& value) {
+    const std::map<std::string, std::string*> texts = {{"partition", &site_.partition},
+                                                       {"account", &site_.account},
+                                                       {"constraint", &site_.constraint},
+                                                       {"reservation", &site_.reservation},
+                                                       {"qos", &site_.qos},
+                                                       {"interface", &site_.interface},
+                                                       {"prefix", &site_.prefix}};
+    const std::map<std::string, std::vector<std::string>*> lists = {
+        {"modules", &site_.modules}, {"sbatch", &site_.sbatch}, {"srun", &site_.srun}};
+    const std::map<std::string, Values*> values = {{"environment", &site_.environment},
+                                                   {"gate_environment", &site_.gate_environment}};
+    if (name == "tessera_site") return;
+    if (const auto text = texts.find(name); text != texts.end()) {
+      *text->second = text_value(name, value);
+    } else if (const auto list = lists.find(name); list != lists.end()) {
+      *list->second = list_value(name, value);
+    } else if (const auto into = values.find(name); into != values.end()) {
+      take_values(name, value, *into->second);
+    } else if (name == "gpus_per_node") {
+      if (!value.is_number_unsigned()) refuse(name, "expected a whole number of at least 0");
+      site_.gpus_per_node = value.get<int>();
+    } else if (name == "settings") {
+      take_settings(value);
+    } else {
+      refuse_unknown_name(name, texts, lists, values);
+    }
+  }
+
+  template <typename... Maps>
+  void refuse_unknown_name(const std::string& name, const Maps&... maps) const {
+    std::vector<std::string> known = {"gpus_per_node", "settings"};
+    (std::for_each(maps.begin(), maps.end(), [&](const auto& entry) { known.push_back(entry.first); }), ...);
+    const auto meant = nearest(name, known);
+    refuse_file(origin_, fmt::format("unknown name '{}'{}; known: {}", printable(name, 40),
+                                     meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
+  }
+
+  [[noreturn]] void refuse(const std::string& name, const std::string& mistake) const {
+    throw UsageError(fmt::format("{}: {}: {}", origin_, name, mistake));
+  }
+
+  // One line: they become lines of a script.
+  std::string text_value(const std::string& name, const Json& value) const {
+    if (!value.is_string()) refuse(name, "expected a text");
+    std::string text = value.get<std::string>();
+    if (text.find_first_of("\n\r") != std::string::npos) refuse(name, "expected one line");
+    return text;
+  }
+
+  std::vector<std::string> list_value(const std::string& name, const Json& value) const {
+    if (!value.is_array()) refuse(name, "expected a list of texts: [\"...\"]");
+    std::vector<std::string> list;
+    for (const Json& each : value) list.push_back(text_value(name, each));
+    return list;
+  }
+
+  void take_values(const std::string& name, const Json& value, Values& into) const {
+    if (!value.is_object()) refuse(name, "expected an object: {\"NAME\": value}");
+    for (const auto& [variable, each] : value.items()) {
+      const bool is_name = !variable.empty() && variable.find_first_not_of(
+                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
+                                                    "qrstuvwxyz0123456789_") == std::string::npos;
+      if (!is_name) refuse(name, fmt::format("'{}' is no name of a variable", printable(variable, 40)));
+      into.set(variable, text_of(each), origin_);
+    }
+  }
+
+  void take_settings(const Json& value) {
+    const char* form = "expected {\"all\": {...}, \"JOB\": {...}}";
+    if (!value.is_object()) refuse("settings", form);
+    for (const auto& [job, settings] : value.items()) {
+      if (!settings.is_object()) refuse("settings: " + printable(job, 40), form);
+    }
+    site_.settings = value;
+  }
+
+  const Json& root_;
+  std::string origin_;
+  Site site_;
+};
+
+}  // namespace
+
+Values Site::settings_of(const std::string& job) const {
+  Values values;
+  for (const std::string& part : {std::string("all"), job}) {
+    if (!settings.contains(part)) continue;
+    for (const auto& [name, value] : settings.at(part).items()) values.set(name, text_of(value), file);
+  }
+  return values;
+}
+
+fs::path own_site_file(const Environment& environment) {
+  if (const auto config = environment.find("XDG_CONFIG_HOME")) return fs::path(*config) / "tessera" / "site.json";
+  const auto home = environment.find("HOME");
+  if (!home) throw UsageError("HOME is not set: name the site file by --site");
+  return fs::path(*home) / ".config" / "tessera" / "site.json";
+}
+
+std::optional<fs::path> site_file(const std::string& named, const Environment& environment) {
+  if (!named.empty()) return named;
+  if (const auto variable = environment.find("TESSERA_SITE")) return *variable;
+  if (!environment.find("XDG_CONFIG_HOME") && !environment.find("HOME")) return std::nullopt;
+  const fs::path file = own_site_file(environment);
+  std::error_code none;
+  return fs::exists(file, none) ? std::optional(file) : std::nullopt;
+}
+
+Site parse_site(const std::string& text, const std::string& origin) {
+  const Json root = parse_commented_object(text, origin);
+  return SiteReader(root, origin).read();
+}
+
+Site read_site(const std::string& named, const Environment& environment) {
+  const auto file = site_file(named, environment);
+  return file ? parse_site(read_file(*file), file->string()) : Site();
+}
+
+}  // namespace tessera

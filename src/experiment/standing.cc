@@ -1,0 +1,189 @@
+#include "experiment/standing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "report/run_record.h"
+#include "report/runs/figures.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEndedFile = "ended.json";
+
+// What Slurm said of a job that is over.
+struct EndedJob {
+  const char* state;
+  const char* words;
+  const char* advice;
+};
+
+constexpr EndedJob kEndedJobs[] = {
+    {"TIMEOUT", "time limit", "give more --time, or save checkpoints so that the next turn goes on"},
+    {"NODE_FAIL", "node failure", "rerun it"},
+    {"CANCELLED", "cancelled", ""},
+    {"OUT_OF_MEMORY", "out of host memory", "give more --memory"},
+    {"PREEMPTED", "preempted", "rerun it"},
+    {"BOOT_FAIL", "node failure", "rerun it"},
+    {"DEADLINE", "deadline", ""},
+};
+
+Json ended_json(const QueuedJob& job) {
+  Json json = {{"state", job.state}, {"reason", job.reason}};
+  if (job.exit_status) json["exit_status"] = *job.exit_status;
+  return json;
+}
+
+std::optional<QueuedJob> read_ended(const StoredRun& run) {
+  std::error_code none;
+  if (!fs::exists(run.folder / kEndedFile, none)) return std::nullopt;
+  const Json json = read_json_file(run.folder / kEndedFile);
+  QueuedJob job{json.value("state", ""), json.value("reason", ""), std::nullopt};
+  if (json.contains("exit_status")) job.exit_status = json.at("exit_status").get<int>();
+  return job;
+}
+
+void remember(const StoredRun& run, const QueuedJob& job) {
+  try {
+    write_file_atomically(run.folder / kEndedFile, ended_json(job).dump() + "\n");
+  } catch (const Error& error) {  // another user's run: it stays to be asked for
+    log_debug("{}", error.what());
+  }
+}
+
+// "step 40 of 93": of a run that goes on.
+std::string progress_of(const StoredRun& run) {
+  std::error_code none;
+  const fs::path file = output_of(run) / "run.json";
+  if (!fs::exists(file, none)) return "";
+  try {
+    const RunRecord record = read_run_record(file);
+    return fmt::format(", step {} of {}", steps_done(record), record.total_steps);
+  } catch (const std::exception&) {  // it is being written, or broken: `tessera runs show` says more
+    return "";
+  }
+}
+
+RunStanding ended_by_slurm(RunStanding state, const QueuedJob& job) {
+  state.stage = RunStage::kFailed;
+  for (const EndedJob& known : kEndedJobs) {
+    if (job.state != known.state) continue;
+    state.words =
+        job.reason.empty() || job.state == "CANCELLED" ? known.words : fmt::format("{} ({})", known.words, job.reason);
+    state.advice = known.advice;
+    return state;
+  }
+  if (job.exit_status && *job.exit_status != 0) {
+    state.words = status_words(*job.exit_status);
+    state.advice = status_advice(*job.exit_status);
+  } else {
+    state.words = fmt::format("Slurm says {}, but the run left no exit status; its log says more", job.state);
+  }
+  return state;
+}
+
+}  // namespace
+
+std::string status_words(int status) {
+  switch (status) {
+    case 0:
+      return "finished";
+    case static_cast<int>(ExitStatus::kUsage):
+      return "refused its settings or files (2)";
+    case static_cast<int>(ExitStatus::kRendezvous):
+      return "the ranks did not find each other (42)";
+    case static_cast<int>(ExitStatus::kCollective):
+      return "a collective hung (43)";
+    case static_cast<int>(ExitStatus::kNoBandwidth):
+      return "bandwidth gate: no figure (44)";
+    case static_cast<int>(ExitStatus::kWrongData):
+      return "bandwidth gate: wrong data (45)";
+    case static_cast<int>(ExitStatus::kLowBandwidth):
+      return "bandwidth gate: below the threshold (46)";
+    case static_cast<int>(ExitStatus::kOutOfMemory):
+      return "out of memory (47)";
+    case 138:
+      return "stopped before the time limit (138)";
+    default:
+      return status > 128 ? fmt::format("ended by signal {}", status - 128)
+                          : fmt::format("failed with status {}", status);
+  }
+}
+
+std::string status_advice(int status) {
+  switch (status) {
+    case static_cast<int>(ExitStatus::kUsage):
+      return "the log's last line says what to change";
+    case static_cast<int>(ExitStatus::kNoBandwidth):
+      return "see the gate's log beside the run's";
+    case static_cast<int>(ExitStatus::kLowBandwidth):
+      return "another network interface or other nodes; --gate off trains all the same";
+    case static_cast<int>(ExitStatus::kOutOfMemory):
+      return "the log shows what would fit";
+    default:
+      return "";
+  }
+}
+
+RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {
+  RunStanding state{run, RunStage::kFailed, "", ""};
+  if (run.exit_status) {
+    state.stage = *run.exit_status == 0 ? RunStage::kFinished : RunStage::kFailed;
+    state.words = status_words(*run.exit_status);
+    state.advice = status_advice(*run.exit_status);
+    return state;
+  }
+  if (!run.job_id) {  // `experiment run`: no word of its end
+    state.words = "has not ended, or was killed" + progress_of(run);
+    state.stage = RunStage::kRunning;
+    return state;
+  }
+  if (const auto ended = read_ended(run)) return ended_by_slurm(state, *ended);
+  const auto job = jobs.find(*run.job_id);
+  if (job == jobs.end()) {
+    state.words = "Slurm does not know the job any more, and the run left no exit status";
+    state.advice = "rerun it";
+    return state;
+  }
+  if (is_over(job->second.state)) return ended_by_slurm(state, job->second);
+  const bool runs = job->second.state != "PENDING" && job->second.state != "REQUEUE_HOLD";
+  state.stage = runs ? RunStage::kRunning : RunStage::kWaiting;
+  state.words = fmt::format("{} ({}){}", lower_case(job->second.state), job->second.reason, progress_of(run));
+  return state;
+}
+
+std::vector<RunStanding> standings_of(const fs::path& runs, const std::vector<StoredRun>& stored) {
+  std::vector<std::string> open;
+  for (const StoredRun& run : stored) {
+    if (run.job_id && !run.exit_status && !read_ended(run)) open.push_back(*run.job_id);
+  }
+  const Jobs jobs = ask_about(open, runs / ".queue.json");
+  std::vector<RunStanding> states;
+  for (const StoredRun& run : stored) {
+    states.push_back(standing_of(run, jobs));
+    const auto job = run.job_id ? jobs.find(*run.job_id) : jobs.end();
+    if (!run.exit_status && job != jobs.end() && is_over(job->second.state)) remember(run, job->second);
+  }
+  return states;
+}
+
+std::vector<StoredRun> newest_of(const std::vector<StoredRun>& stored) {
+  std::vector<StoredRun> newest;
+  for (const StoredRun& run : stored) {  // sorted by name and number
+    if (!newest.empty() && newest.back().experiment == run.experiment) {
+      newest.back() = run;
+    } else {
+      newest.push_back(run);
+    }
+  }
+  return newest;
+}
+
+}  // namespace tessera
