@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kOrigin = "command line";
 
-void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate) {
+void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate,
+             std::string& min_busbw) {
   schema.positionals(
       "VERB NAME...: list, show, run, submit, status, cancel, rerun, collect, table, report or site; then experiments, "
       "folders of them, or patterns",
@@ -45,6 +46,7 @@ void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::st
   for (const std::string& name : resource_names()) {
     schema.text(name, &resources[name]).group(group).help("instead of the catalogue's");
   }
+  schema.text("min_busbw", &min_busbw).group(group).help("the gate's threshold in GB/s, instead of the catalogue's");
   schema.text("gate", &gate).choices({"on", "off"}).group(group).help("measure the bandwidth before a run, or do not");
   const std::string output = "Output";
   schema.text("format", &s.format)
@@ -102,13 +104,14 @@ std::vector<std::string> take_settings(const std::vector<std::string>& args, con
 bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command) {
   Schema schema("tessera experiment", "the experiments of the catalogue: list, show, run, submit, table, ...");
   std::map<std::string, std::string> resources;
-  std::string gate;
-  declare(schema, command, resources, gate);
+  std::string gate, min_busbw;
+  declare(schema, command, resources, gate, min_busbw);
   if (!schema.read_command_line(take_settings(args, schema, command.settings))) return false;
   for (const std::string& name : resource_names()) {
     if (schema.at(name).is_set()) command.resources.set(name, resources.at(name), kOrigin);
   }
   if (schema.at("gate").is_set()) command.gate.set("enabled", gate == "on" ? "true" : "false", kOrigin);
+  if (schema.at("min_busbw").is_set()) command.gate.set("min_busbw", min_busbw, kOrigin);
   return true;
 }
 

@@ -110,7 +110,7 @@ class JobScript {
     return fmt::format(
         "# The run's own status, where `tessera experiment status` finds it.\n"
         "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n"
-        "rm -f exit_status\n\n"
+        "rm -f exit_status failure.json\n\n"
         "# A job that waited in the queue runs what was submitted, or nothing.\n"
         "if [ \"$({}\"$tessera\" --version)\" != {} ]; then\n"
         "  echo \"$tessera has changed since this job was submitted: submit it again\" >&2\n"
@@ -159,8 +159,13 @@ class JobScript {
         "# Memory is logged by the run itself (--monitor), which also prints what came of it.\n"
         "resume=()\n"
         "if compgen -G 'output/checkpoint-*' >/dev/null; then resume=(--resume_from_checkpoint true); fi\n"
+        "export TESSERA_FAILURE_FILE=$PWD/failure.json  # the first rank that fails says why\n"
         "status=0\n"
-        "{} train{} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n\n",
+        "{} train{} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n"
+        "# srun ends the other ranks, and then gives their status: that of the first is the run's.\n"
+        "if [ \"$status\" != 0 ] && grep -qs '\"is_consequence\":false' failure.json; then\n"
+        "  status=$(sed -n 's/.*\"exit_status\":\\([0-9]*\\).*/\\1/p' failure.json)\n"
+        "fi\n\n",
         srun(""), command);
   }
 

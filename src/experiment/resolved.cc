@@ -95,9 +95,9 @@ ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogu
   made.gate = spec.gate;
   overlay(made.settings, options.site_settings);
   overlay(made.environment, options.site_environment);
+  if (options.scale == Scale::kTiny) scale_to_tiny(made);
   overlay(made.resources, options.resources);
   overlay(made.gate, options.gate);
-  if (options.scale == Scale::kTiny) scale_to_tiny(made);
   complete_gate(made.gate);
   overlay(made.settings, options.settings);
   // Where every run folder has them (run_folder.h).

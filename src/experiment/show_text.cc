@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "experiment/local_script.h"
 #include "experiment/script_parts.h"
 #include "train/step_plan.h"
@@ -23,6 +24,13 @@ std::string values_text(const std::string& title, const Values& values) {
     text += fmt::format("  {:<{}}  {:<{}}  {}\n", name, name_width, given.text, text_width, given.origin);
   }
   return text + "\n";
+}
+
+std::optional<std::int64_t> parameters_of(const ResolvedExperiment& experiment,
+                                          const std::vector<const JobTraits*>& jobs) {
+  const auto job =
+      std::find_if(jobs.begin(), jobs.end(), [&](const auto* each) { return each->name == experiment.job; });
+  return job == jobs.end() ? std::nullopt : (*job)->num_parameters(loaded_settings(experiment, jobs).settings);
 }
 
 }  // namespace
@@ -52,6 +60,9 @@ std::string show_text(const ResolvedExperiment& experiment, const std::vector<co
                       experiment.on_gpus() ? "GPU" : "CPU rank", experiment.preset,
                       experiment.scale == Scale::kTiny ? ", scale tiny" : "");
   if (const std::string steps = steps_text(experiment, jobs); !steps.empty()) text += steps + "\n";
+  if (const auto size = parameters_of(experiment, jobs)) {
+    text += fmt::format("{} parameters, if the tokenizer has no more tokens than --vocab_size\n", grouped(*size));
+  }
   text += "\n";
   text += values_text("settings of tessera train", experiment.settings);
   text += values_text("environment", experiment.environment);

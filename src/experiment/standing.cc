@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/failure.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -67,6 +68,17 @@ std::string progress_of(const StoredRun& run) {
     const RunRecord record = read_run_record(file);
     return fmt::format(", step {} of {}", steps_done(record), record.total_steps);
   } catch (const std::exception&) {  // it is being written, or broken: `tessera runs show` says more
+    return "";
+  }
+}
+
+// What the first rank that failed said; empty: nothing, or all is well.
+std::string reason_of_first(const StoredRun& run) {
+  if (run.exit_status == 0) return "";
+  try {
+    const auto failure = read_failure(run.folder / "failure.json");
+    return failure ? printable(failure->message, 160) : "";
+  } catch (const std::exception&) {  // cut off while it was written
     return "";
   }
 }
@@ -138,6 +150,7 @@ RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {
     state.stage = *run.exit_status == 0 ? RunStage::kFinished : RunStage::kFailed;
     state.words = status_words(*run.exit_status);
     state.advice = status_advice(*run.exit_status);
+    if (const std::string reason = reason_of_first(run); !reason.empty()) state.words += ": " + reason;
     return state;
   }
   if (!run.job_id) {  // `experiment run`: no word of its end

@@ -76,9 +76,9 @@ void check_gpt(const Schema& schema, const DeclaredSettings& s, bool needs_data)
   require(s.train.model.tokenizer_name, "--tokenizer_name PATH");
 }
 
-Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
+GptConfig gpt_sizes(const ModelSettings& model, std::int64_t vocab_size) {
   GptConfig config;
-  config.vocab_size = std::max(model.vocab_size, tokenizer.vocab_size());
+  config.vocab_size = vocab_size;
   config.hidden_size = model.hidden_size;
   config.num_layers = model.num_layers;
   config.num_heads = model.num_heads;
@@ -86,7 +86,20 @@ Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
   config.seq_length = model.seq_length;
   config.learned_positions = model.learned_positions;
   config.dropout = model.dropout;
-  Json json = config.to_json();
+  return config;
+}
+
+std::optional<std::int64_t> num_gpt_parameters(const TrainSettings& settings) {
+  const Json config = gpt_sizes(settings.model, settings.model.vocab_size).to_json();
+  std::int64_t count = 0;
+  for (const at::Tensor& each : make_language_model(config, "the settings", at::device(at::kMeta))->parameters()) {
+    count += each.numel();
+  }
+  return count;
+}
+
+Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
+  Json json = gpt_sizes(model, std::max(model.vocab_size, tokenizer.vocab_size())).to_json();
   if (const auto id = tokenizer.bos_id()) json["bos_token_id"] = *id;
   if (const auto id = tokenizer.eos_id()) json["eos_token_id"] = *id;
   if (const auto id = tokenizer.pad_id()) json["pad_token_id"] = *id;
@@ -105,6 +118,7 @@ const JobTraits& gpt_qa_traits() {
     made.presets.output_dir = "./gpt-qa";
     made.declare_model = declare_gpt;
     made.resolve = resolve_sizes;
+    made.num_parameters = num_gpt_parameters;
     made.check = check_gpt;
     return made;
   }();

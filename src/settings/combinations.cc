@@ -118,8 +118,8 @@ void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector
 void check_steps(const Schema& schema, const char* strategy, const char* steps, Interval interval, double value,
                  std::vector<std::string>& notes) {
   if (interval != Interval::kSteps && from_command_line(schema, steps)) {
-    const char* word = interval == Interval::kNo ? "no" : interval == Interval::kEpoch ? "epoch" : "best";
-    notes.push_back(fmt::format("{} changes nothing: {} is {}", shown(schema, steps), strategy, word));
+    notes.push_back(fmt::format("{} changes nothing: {} is {}", shown(schema, steps), strategy,
+                                kIntervalNames[static_cast<std::size_t>(interval)]));
   }
   if (interval != Interval::kSteps) return;
   if (value == 0) refuse(fmt::format("{}: needs --{} above 0", shown(schema, strategy), steps));

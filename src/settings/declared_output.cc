@@ -56,10 +56,10 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .preset(presets.output_dir)
       .group(group)
       .help("folder of the model, its checkpoints and the run's record");
-  schema.word("save_strategy", &s.train.flow.saving, {"no", "steps", "epoch", "best"})
+  schema.word("save_strategy", &s.train.flow.saving, kIntervalNames)
       .preset(presets.save_strategy)
       .group(group)
-      .help("when to write a checkpoint");
+      .help("when to write a checkpoint; on_stop: only if a signal stops the run, to resume it later");
   schema.real("save_steps", &s.train.flow.save_steps)
       .preset("500")
       .at_least(0)

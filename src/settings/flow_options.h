@@ -2,10 +2,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace tessera {
 
-enum class Interval { kNo, kSteps, kEpoch, kBest };  // kBest: saving only, whenever the metric is the best yet
+// Of saving alone: kBest, whenever the metric is the best yet; kOnStop, only where a signal stops the run.
+enum class Interval { kNo, kSteps, kEpoch, kBest, kOnStop };
+inline const std::vector<std::string> kIntervalNames = {"no", "steps", "epoch", "best", "on_stop"};
 
 // A number of steps below 1 is a fraction of the whole run.
 struct FlowOptions {

@@ -1,7 +1,9 @@
 // What a job adds to the settings: names, presets, settings of its own. jobs/ has one of these per job. (no torch)
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,10 @@ struct JobTraits {
   // Derives open values from the job's own settings.
   std::function<void(Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>& notes)> resolve =
       [](Schema&, DeclaredSettings&, const Resolution&, std::vector<std::string>&) {};
+  // How large the model is, as far as the settings alone tell; none: its files do.
+  std::function<std::optional<std::int64_t>(const TrainSettings&)> num_parameters = [](const TrainSettings&) {
+    return std::nullopt;
+  };
   // Refuses what makes no sense for this job and, if `needs_data`, what is missing.
   std::function<void(const Schema&, const DeclaredSettings&, bool needs_data)> check =
       [](const Schema&, const DeclaredSettings&, bool) {};

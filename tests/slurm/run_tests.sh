@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tessera on a real four-node Slurm (see ./lab). ctest calls this once per scenario:
 #   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
-#     launchers_node_killed | down
+#     launchers_node_killed | experiments | experiment_faults | down
+# By hand, in a lab of eight nodes (./x soak): families
 # TESSERA_BINARY is the program under test; TESSERA_SLURM_LAB is a file with the lab's location.
 # Exit status 77: skipped; the reason is printed.
 set -euo pipefail
@@ -15,7 +16,8 @@ export OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
 main() {
   case ${1:-} in
     up | down) "$1" ;;
-    nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed)
+    nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed | \
+      experiments | experiment_faults | families)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
       JOBS=$STATE/jobs/$1
@@ -160,6 +162,94 @@ srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nn
   in_room 20 scancel "$job" || true  # srun is still waiting for node4
   wait_for 90 'the job ends' job_has_ended "$job"
   bring_back node4
+}
+
+# Experiments of each family, submitted, tabled, reported and collected without a hand on them.
+experiments() {
+  cd "$JOBS"
+  submit deepspeed/multi_node/2_nodes ddp/multi_node/2_nodes fsdp/bloom/multi_node/2_nodes \
+    fsdp/custom_model/weak_scaling/2_gpus --num_train_epochs 1
+  expect submitted '^job [0-9]+  deepspeed/multi_node/2_nodes  /.*/runs/deepspeed/multi_node/2_nodes/001$'
+  wait_for 150 'all runs have ended' none_is_open
+  expect status '^0 waiting, 0 running, 4 finished, 0 failed$'
+  holds_the_logs_loss deepspeed/multi_node deepspeed/multi_node/2_nodes
+  holds_the_logs_loss fsdp/custom_model/weak_scaling fsdp/custom_model/weak_scaling/2_gpus
+  grep -q '"gate_GBps"' runs/fsdp/bloom/multi_node/2_nodes/001/output/run.json || fail 'run.json lacks the gate'
+  in_room 30 "$TESSERA_BINARY" experiment report -o page.html
+  grep -q 'deepspeed/multi_node/2_nodes' page.html || fail 'the page lacks a run'
+  in_room 30 "$TESSERA_BINARY" experiment collect ddp -o home
+  [ -s home/ddp/multi_node/2_nodes/001/output/run.json ] || fail 'collect left the record out'
+}
+
+# A gate that fails ends a job before training; a lost node is named, and rerun fills the row; a time limit is an
+# interruption.
+experiment_faults() {
+  cd "$JOBS"
+  submit fsdp/bloom/multi_node/2_nodes --min_busbw 100000 --num_train_epochs 1
+  wait_for 90 'the gate has failed' none_is_open
+  expect status 'fsdp/bloom/multi_node/2_nodes .* failed .*bandwidth gate: below the threshold \(46\)'
+  [ ! -e runs/fsdp/bloom/multi_node/2_nodes/001/output/run.json ] || fail 'it was trained below the threshold'
+
+  echo '{"tessera_site": 1, "sbatch": ["--no-requeue", "--nodelist=node3,node4"]}' >site.json
+  submit deepspeed/multi_node/2_nodes --num_train_epochs 400 --eval_strategy no --logging_steps 1 --site site.json
+  wait_for 60 'training has begun' grep -qs "'loss'" runs/deepspeed/multi_node/2_nodes/001/log/*.out
+  "$HERE/lab" kill "$STATE" node4
+  wait_for 90 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*node failure'
+  bring_back node4
+  sed -i 's/"value": "400"/"value": "1"/' runs/deepspeed/multi_node/2_nodes/001/experiment.json
+  in_room 60 "$TESSERA_BINARY" experiment rerun --failed deepspeed
+  wait_for 90 'the second run has ended' none_is_open
+  expect status 'deepspeed/multi_node/2_nodes  002 .* finished'
+  in_room 30 "$TESSERA_BINARY" experiment table deepspeed/multi_node >table
+  expect table '^2 nodes x 2 GPUs +[0-9.]+ +[0-9.]+'
+
+  # As at a time limit: the job saves, requeues itself and resumes; it is one run.
+  submit deepspeed/multi_node/3_nodes --num_train_epochs 20 --eval_strategy no --logging_steps 1
+  local log=runs/deepspeed/multi_node/3_nodes/001/log job
+  wait_for 60 'training has begun' grep -qsr "'loss'" $log
+  job=$(sed -n 's/.*"job_id":"\([0-9]*\)".*/\1/p' runs/deepspeed/multi_node/3_nodes/001/submitted.json)
+  in_room 20 scancel --signal=USR1 "$job"
+  wait_for 60 'the run has resumed' grep -qsr 'resuming after step' $log
+  wait_for 120 'the run has ended' none_is_open
+  expect status 'deepspeed/multi_node/3_nodes  001 .* finished'
+}
+
+# Whole families at tiny scale; takes minutes and eight nodes.
+families() {
+  cd "$JOBS"
+  submit ddp/multi_node fsdp/custom_model/weak_scaling deepspeed/multi_node \
+    deepspeed/multi_gpu/2_gpus_stages_comparison --max_parallel 3
+  wait_for 1500 'all runs have ended' none_is_open
+  expect status '^0 waiting, 0 running, 18 finished, 0 failed$'
+  local table
+  for table in ddp/multi_node fsdp/custom_model/weak_scaling deepspeed/multi_node \
+    deepspeed/multi_gpu/2_gpus_stages_comparison; do
+    in_room 30 "$TESSERA_BINARY" experiment table "$table"
+  done
+  holds_the_logs_loss deepspeed/multi_node deepspeed/multi_node/8_nodes
+  holds_the_logs_loss fsdp/custom_model/weak_scaling fsdp/custom_model/weak_scaling/16_gpus
+  in_room 60 "$TESSERA_BINARY" experiment report -o page.html
+}
+
+submit() { in_room 90 "$TESSERA_BINARY" experiment submit "$@" --scale tiny >submitted; }
+
+none_is_open() {
+  status_says '^0 waiting, 0 running,'
+}
+
+# The kept answer of Slurm may be 30 s old.
+status_says() {
+  rm -f runs/.queue.json
+  in_room 30 "$TESSERA_BINARY" experiment status >status
+  grep -qE "$1" status
+}
+
+# holds_the_logs_loss TABLE EXPERIMENT: the row has the loss that the run printed.
+holds_the_logs_loss() {
+  local loss
+  loss=$(sed -n "s/.*'train_loss': \([0-9.]*\).*/\1/p" runs/"$2"/001/log*/*.out)
+  in_room 30 "$TESSERA_BINARY" experiment table "$1" --format csv >table.csv
+  grep -q "$(printf '%.8s' "$loss")" table.csv || fail "the table of $1 lacks the loss $loss of $2"
 }
 
 all_ranks_work() { [ "$(grep -cs 'works$' "$JOBS/out")" = 4 ]; }
