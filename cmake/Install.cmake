@@ -24,6 +24,8 @@ set_target_properties(tessera PROPERTIES
 
 install(TARGETS ${tessera_libraries} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tessera tessera_minder RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+# To read and to copy from; the program has its own copy inside.
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/experiments" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera" PATTERN tiny EXCLUDE)
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 
 configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/tesseraConfig.cmake.in" "${CMAKE_BINARY_DIR}/tesseraConfig.cmake"

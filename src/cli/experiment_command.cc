@@ -80,7 +80,8 @@ std::vector<std::string> take_settings(const std::vector<std::string>& args, con
   std::vector<std::string> own;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string name = is_option(args[i]) ? args[i].substr(2, args[i].find('=') - 2) : "";
-    const bool is_own = name.empty() || schema.has(name) || name == "help" || name == "no_json" || name == "no_dry_run";
+    const bool is_own = name.empty() || name == "help" || name == "print_config" || schema.has(name) ||
+                        (name.starts_with("no_") && schema.has(name.substr(3)));
     if (is_own) {
       own.push_back(args[i]);
       continue;
@@ -107,6 +108,10 @@ bool read_experiment_command(const std::vector<std::string>& args, ExperimentCom
   std::string gate, min_busbw;
   declare(schema, command, resources, gate, min_busbw);
   if (!schema.read_command_line(take_settings(args, schema, command.settings))) return false;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return false;
+  }
   for (const std::string& name : resource_names()) {
     if (schema.at(name).is_set()) command.resources.set(name, resources.at(name), kOrigin);
   }

@@ -2,6 +2,7 @@
 
 #include "cli/experiment_command.h"
 #include "core/output.h"
+#include "experiment/job_script.h"
 #include "experiment/show_text.h"
 #include "jobs/jobs.h"
 
@@ -32,10 +33,13 @@ int list_experiments(const ExperimentCommand& command) {
 
 int show_experiments(const ExperimentCommand& command) {
   const Catalogue catalogue = catalogue_of(command);
+  const Site site = site_of(command);
   std::string text;
   Json list = Json::array();
   for (const ResolvedExperiment& experiment : resolved_of(command, catalogue)) {
-    text += (text.empty() ? "" : "\n") + show_text(experiment, job_traits());
+    const std::filesystem::path folder = std::filesystem::absolute(command.runs) / experiment.name / "NNN";
+    text += (text.empty() ? "" : "\n") + show_text(experiment, job_traits()) + "\non Slurm:\n" +
+            job_script(experiment, site, this_program(), folder, {});
     list.push_back(experiment_json(experiment, this_program()));
   }
   print_out(command.as_json ? (list.size() == 1 ? list.front() : list).dump(2) + "\n" : text);

@@ -33,6 +33,19 @@ std::string user_name() {
   return entry == nullptr ? std::to_string(geteuid()) : entry->pw_name;
 }
 
+// Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
+std::string sort_key(const std::string& name) {
+  std::string key;
+  for (std::size_t i = 0; i < name.size();) {
+    std::size_t end = i;
+    while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+    if (end > i && end - i < 12) key.append(12 - (end - i), '0');
+    key += name.substr(i, std::max<std::size_t>(end - i, 1));
+    i = std::max(end, i + 1);
+  }
+  return key;
+}
+
 fs::path take_next_number(const fs::path& parent) {
   std::error_code reason;
   fs::create_directories(parent, reason);
@@ -153,7 +166,7 @@ std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::s
     }
   }
   std::sort(found.begin(), found.end(), [](const StoredRun& a, const StoredRun& b) {
-    return std::pair(a.experiment, a.number) < std::pair(b.experiment, b.number);
+    return std::pair(sort_key(a.experiment), a.number) < std::pair(sort_key(b.experiment), b.number);
   });
   return found;
 }

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "comm/failure.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "report/run_record.h"
 #include "report/runs/figures.h"
+#include "report/runs/run_status.h"
 
 namespace tessera {
 namespace {
@@ -59,17 +61,31 @@ void remember(const StoredRun& run, const QueuedJob& job) {
   }
 }
 
-// "step 40 of 93": of a run that goes on.
-std::string progress_of(const StoredRun& run) {
+std::optional<RunRecord> record_of(const StoredRun& run) {
   std::error_code none;
   const fs::path file = output_of(run) / "run.json";
-  if (!fs::exists(file, none)) return "";
+  if (!fs::exists(file, none)) return std::nullopt;
   try {
-    const RunRecord record = read_run_record(file);
-    return fmt::format(", step {} of {}", steps_done(record), record.total_steps);
-  } catch (const std::exception&) {  // it is being written, or broken: `tessera runs show` says more
-    return "";
+    return read_run_record(file);
+  } catch (const std::exception&) {  // broken: `tessera runs show` says more
+    return std::nullopt;
   }
+}
+
+// ", step 40 of 93": of a run that goes on.
+std::string progress_of(const StoredRun& run) {
+  const auto record = record_of(run);
+  return record ? fmt::format(", step {} of {}", steps_done(*record), record->total_steps) : "";
+}
+
+// A run of `experiment run`, which has not come to its end: its record tells whether it still can.
+RunStanding local_standing(RunStanding standing) {
+  const auto record = record_of(standing.run);
+  const bool runs = !record || status_of(*record, wall_seconds()) == "running";
+  standing.stage = runs ? RunStage::kRunning : RunStage::kFailed;
+  standing.words = record ? status_with_reason(*record, wall_seconds()) + progress_of(standing.run)
+                          : "has not begun its steps, or was killed before";
+  return standing;
 }
 
 // What the first rank that failed said; empty: nothing, or all is well.
@@ -83,22 +99,22 @@ std::string reason_of_first(const StoredRun& run) {
   }
 }
 
-RunStanding ended_by_slurm(RunStanding state, const QueuedJob& job) {
-  state.stage = RunStage::kFailed;
+RunStanding ended_by_slurm(RunStanding standing, const QueuedJob& job) {
+  standing.stage = RunStage::kFailed;
   for (const EndedJob& known : kEndedJobs) {
     if (job.state != known.state) continue;
-    state.words =
+    standing.words =
         job.reason.empty() || job.state == "CANCELLED" ? known.words : fmt::format("{} ({})", known.words, job.reason);
-    state.advice = known.advice;
-    return state;
+    standing.advice = known.advice;
+    return standing;
   }
   if (job.exit_status && *job.exit_status != 0) {
-    state.words = status_words(*job.exit_status);
-    state.advice = status_advice(*job.exit_status);
+    standing.words = status_words(*job.exit_status);
+    standing.advice = status_advice(*job.exit_status);
   } else {
-    state.words = fmt::format("Slurm says {}, but the run left no exit status; its log says more", job.state);
+    standing.words = fmt::format("Slurm says {}, but the run left no exit status; its log says more", job.state);
   }
-  return state;
+  return standing;
 }
 
 }  // namespace
@@ -145,31 +161,27 @@ std::string status_advice(int status) {
 }
 
 RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {
-  RunStanding state{run, RunStage::kFailed, "", ""};
+  RunStanding standing{run, RunStage::kFailed, "", ""};
   if (run.exit_status) {
-    state.stage = *run.exit_status == 0 ? RunStage::kFinished : RunStage::kFailed;
-    state.words = status_words(*run.exit_status);
-    state.advice = status_advice(*run.exit_status);
-    if (const std::string reason = reason_of_first(run); !reason.empty()) state.words += ": " + reason;
-    return state;
+    standing.stage = *run.exit_status == 0 ? RunStage::kFinished : RunStage::kFailed;
+    standing.words = status_words(*run.exit_status);
+    standing.advice = status_advice(*run.exit_status);
+    if (const std::string reason = reason_of_first(run); !reason.empty()) standing.words += ": " + reason;
+    return standing;
   }
-  if (!run.job_id) {  // `experiment run`: no word of its end
-    state.words = "has not ended, or was killed" + progress_of(run);
-    state.stage = RunStage::kRunning;
-    return state;
-  }
-  if (const auto ended = read_ended(run)) return ended_by_slurm(state, *ended);
+  if (!run.job_id) return local_standing(standing);
+  if (const auto ended = read_ended(run)) return ended_by_slurm(standing, *ended);
   const auto job = jobs.find(*run.job_id);
   if (job == jobs.end()) {
-    state.words = "Slurm does not know the job any more, and the run left no exit status";
-    state.advice = "rerun it";
-    return state;
+    standing.words = "Slurm does not know the job any more, and the run left no exit status";
+    standing.advice = "rerun it";
+    return standing;
   }
-  if (is_over(job->second.state)) return ended_by_slurm(state, job->second);
+  if (is_over(job->second.state)) return ended_by_slurm(standing, job->second);
   const bool runs = job->second.state != "PENDING" && job->second.state != "REQUEUE_HOLD";
-  state.stage = runs ? RunStage::kRunning : RunStage::kWaiting;
-  state.words = fmt::format("{} ({}){}", lower_case(job->second.state), job->second.reason, progress_of(run));
-  return state;
+  standing.stage = runs ? RunStage::kRunning : RunStage::kWaiting;
+  standing.words = fmt::format("{} ({}){}", lower_case(job->second.state), job->second.reason, progress_of(run));
+  return standing;
 }
 
 std::vector<RunStanding> standings_of(const fs::path& runs, const std::vector<StoredRun>& stored) {
