@@ -9,6 +9,7 @@
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/output.h"
 #include "data/images/image_folder.h"
 #include "data/text/qa_sequence.h"
@@ -116,6 +117,8 @@ void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::
   Json json = {{"path", path.string()}, {"file", summary_json(file)}};
   if (!s.tokenizer.empty()) {
     const Tokenizer tokenizer = Tokenizer::load(find_model_folder(s.tokenizer, Environment::of_process()));
+    const std::string warning = warning_of(label_mode_of(s.label_mode));
+    if (!warning.empty()) log_warn("{}", warning);
     const auto start = std::chrono::steady_clock::now();
     const TextData data = load_text_data(text_settings(schema, s, path), tokenizer, bytes);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

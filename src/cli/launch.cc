@@ -29,7 +29,10 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const HostFacts host = examine_host(environment);
-  const LaunchPlan plan = make_plan(settings, host, environment, self, subcommands);
+  LaunchPlan plan = make_plan(settings, host, environment, self, subcommands);
+  if (!schema.at("nproc_per_node").is_set()) {
+    if (const std::string remark = remark_on_count(plan, host); !remark.empty()) plan.remarks.push_back(remark);
+  }
   const std::unique_ptr<MemorySampler> sampler = start_sampler_of_launcher(plan, self, environment);
   const int status = run_launcher(plan, host, environment, self);
   if (sampler) sampler->stop();

@@ -10,12 +10,15 @@
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "jobs/planned_models.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/spread_options.h"
 #include "report/plan_report.h"
+#include "settings/foreign_files.h"
+#include "settings/resolve.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 
@@ -30,10 +33,12 @@ struct PlanSettings {
   std::vector<std::string> words;
   std::string config_name, strategies, optim, device;
   int num_ranks = 1, ranks_per_node = 0;
+  ForeignFiles files;
   SpreadOptions spread;
   bool bf16 = false, fp16 = false, checkpoints = false;
   double momentum = 0;
-  std::int64_t num_micro_steps = 1, num_tokens = 0, batch_size = 0, length = 0, image_size = 0, num_classes = 0;
+  std::int64_t num_micro_steps = 1, num_tokens = 0, batch_size = 0, total_batch_size = 0, length = 0, image_size = 0,
+               num_classes = 0;
   std::int64_t memory_bytes = 0;
   bool as_json = false;
 };
@@ -56,6 +61,7 @@ void declare_run(Schema& schema, PlanSettings& s) {
       .group(group)
       .help("ranks per node, for strategies that split within a node; 0: all ranks are on one node");
   declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update"});
+  declare(schema, s.files, group);
   schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
   schema.bytes("memory", &s.memory_bytes)
       .group(group)
@@ -71,6 +77,7 @@ void declare_training(Schema& schema, PlanSettings& s) {
   shared::accumulation(schema, &s.num_micro_steps, group);
   shared::gradient_checkpointing(schema, &s.checkpoints, group);
   shared::train_batch_size(schema, &s.batch_size, group).preset("4");
+  shared::total_batch_size(schema, &s.total_batch_size, group);
   shared::max_length(schema, "max_seq_length", &s.length, group)
       .alias("length")
       .alias("max_length")
@@ -100,6 +107,7 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
     }
     for (const std::string& each : strategy_names()) {
       const Placement& row = placement_of(each);
+      if (!s.files.fsdp_config.empty() && row.family != StrategyFamily::kFsdp) continue;
       const bool is_possible =
           (!row.is_for_one_rank || s.num_ranks == 1) && (!s.spread.offload_parameters || row.parameters.is_split());
       (is_possible ? chosen : left_out).push_back(each);
@@ -202,11 +210,15 @@ int run_plan(const std::vector<std::string>& args) {
   declare_run(schema, s);
   shared::as_json(schema, &s.as_json).help("print one JSON object, in bytes");
   if (!schema.read_command_line(args)) return 0;
+  std::vector<std::string> notes;
+  read_foreign_files(s.files, schema, notes);
+  resolve_batch(schema, s.total_batch_size, s.batch_size, s.num_micro_steps, s.num_ranks, notes);
   if (schema.wants_print_config()) {
     print_out(schema.config_text());
     return 0;
   }
   check(schema, s);
+  for (const std::string& note : notes) log_info("{}", note);
   const bool is_text = s.words != std::vector<std::string>{kResNet};
   PlanReport report;
   report.request = request_of(schema, s, is_text);

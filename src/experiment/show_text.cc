@@ -26,11 +26,24 @@ std::string values_text(const std::string& title, const Values& values) {
   return text + "\n";
 }
 
+// Of an epoch, on each rank.
+std::int64_t num_batches_of(const TrainSettings& settings, const JobTraits& job, std::int64_t rows, int num_ranks) {
+  const DataSettings& data = settings.data;
+  const auto divided = [](std::int64_t value, std::int64_t by, bool drops_rest) {
+    return drops_rest ? value / by : (value + by - 1) / by;
+  };
+  const std::int64_t batch = settings.loop.batch_size;
+  if (!job.deals_rows) return divided(rows, batch * num_ranks, data.drop_last);
+  return divided(divided(rows, num_ranks, data.sampler_drop_last), batch, data.drop_last);
+}
+
+const JobTraits& traits_of(const std::string& name, const std::vector<const JobTraits*>& jobs) {
+  return **std::find_if(jobs.begin(), jobs.end(), [&](const JobTraits* job) { return job->name == name; });
+}
+
 std::optional<std::int64_t> parameters_of(const ResolvedExperiment& experiment,
                                           const std::vector<const JobTraits*>& jobs) {
-  const auto job =
-      std::find_if(jobs.begin(), jobs.end(), [&](const auto* each) { return each->name == experiment.job; });
-  return job == jobs.end() ? std::nullopt : (*job)->num_parameters(loaded_settings(experiment, jobs).settings);
+  return traits_of(experiment.job, jobs).num_parameters(loaded_settings(experiment, jobs).settings);
 }
 
 }  // namespace
@@ -42,7 +55,7 @@ std::string steps_text(const ResolvedExperiment& experiment, const std::vector<c
   if (rows == 0) return "";
   const std::int64_t per_pass = settings.loop.batch_size * experiment.num_ranks();
   StepPlanOptions options;
-  options.num_batches = settings.data.drop_last ? rows / per_pass : (rows + per_pass - 1) / per_pass;
+  options.num_batches = num_batches_of(settings, traits_of(settings.job, jobs), rows, experiment.num_ranks());
   options.accumulation = settings.loop.accumulation;
   options.num_train_epochs = settings.loop.num_epochs;
   if (settings.loop.max_steps > 0) options.max_steps = settings.loop.max_steps;

@@ -22,7 +22,6 @@ void declare_bloom(Schema& schema, DeclaredSettings& s) {
 void check_bloom(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
   if (!needs_data) return;
   const ModelSettings& model = s.train.model;
-  check_qa_files(s.train);
   if (model.name_or_path.empty()) {
     require(model.config_name, "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch,");
     require(model.tokenizer_name, "--tokenizer_name PATH, which a model from scratch needs,");

@@ -44,12 +44,10 @@ void declare_gpt(Schema& schema, DeclaredSettings& s) {
       .help("whether the model has position embeddings");
 }
 
-void resolve_sizes(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+void resolve_gpt(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  resolve_qa_files(schema, s, how, notes);
   if (s.layers_per_rank > 0) {
-    if (schema.at("num_layers").is_set()) {
-      throw UsageError(
-          fmt::format("{} and {}: give one", shown(schema, "layers_per_rank"), shown(schema, "num_layers")));
-    }
+    overrule(schema, "layers_per_rank", "num_layers", notes);
     if (how.num_ranks) {
       const double layers = s.layers_per_rank * *how.num_ranks;
       if (layers != std::floor(layers) || layers > 1e9) {
@@ -72,7 +70,6 @@ void check_gpt(const Schema& schema, const DeclaredSettings& s, bool needs_data)
     throw UsageError(fmt::format("{} is more than {}", shown(schema, "max_length"), shown(schema, "seq_length")));
   }
   if (!needs_data) return;
-  check_qa_files(s.train);
   require(s.train.model.tokenizer_name, "--tokenizer_name PATH");
 }
 
@@ -117,7 +114,7 @@ const JobTraits& gpt_qa_traits() {
     made.presets.logging_steps = "10";
     made.presets.output_dir = "./gpt-qa";
     made.declare_model = declare_gpt;
-    made.resolve = resolve_sizes;
+    made.resolve = resolve_gpt;
     made.num_parameters = num_gpt_parameters;
     made.check = check_gpt;
     return made;

@@ -24,7 +24,7 @@ SamplerOptions training_order(const ImageTaskOptions& options, std::int64_t num_
           .num_ranks = options.num_ranks,
           .order = options.shuffles ? Order::kShuffled : Order::kSequential,
           .seed = options.data_seed,
-          .tail = options.drops_last ? Tail::kDrop : Tail::kRepeat};
+          .tail = options.drops_tail ? Tail::kDrop : Tail::kRepeat};
 }
 
 SamplerOptions evaluation_order(const ImageTaskOptions& options, std::int64_t num_images, int rank) {
@@ -45,6 +45,16 @@ void check_labels(const ImageDataset& images, std::int64_t num_classes) {
                                  folder.classes.at(static_cast<std::size_t>(label)), label, num_classes,
                                  num_classes - 1));
   }
+}
+
+// The last blocks see 1/32 of the side: of one image of 32 pixels that is one value per channel, of which batch norm
+// would compute a deviation of 0/0. torch refuses it, too.
+void check_last_batch(std::int64_t num_images, std::int64_t image_size) {
+  if (num_images > 1 || image_size > 32) return;
+  throw UsageError(
+      fmt::format("the last batch of an epoch has one image per rank, too few for batch norm at --image_size {}: use "
+                  "another --batch_size, or --dataloader_drop_last",
+                  image_size));
 }
 
 at::Tensor no_sums(at::Device device) {
@@ -77,13 +87,15 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
       evaluation_(evaluation),
       options_(options),
       sums_(no_sums(options.device)) {
-  if (training_.size() < options_.num_ranks) {
+  if (training_.size() == 0 || (options_.drops_tail && training_.size() < options_.num_ranks)) {
     throw UsageError(fmt::format("{} training images for {} ranks: every rank needs at least one; start fewer ranks",
                                  training_.size(), options_.num_ranks));
   }
   check_labels(training_, model_->num_classes());
   if (evaluation_ != nullptr) check_labels(*evaluation_, model_->num_classes());
-  num_batches_ = std::ssize(batches_of(0));
+  const Batches first_epoch = batches_of(0);
+  num_batches_ = std::ssize(first_epoch);
+  if (num_batches_ > 0) check_last_batch(std::ssize(first_epoch.back()), training_.settings().crop.crop_size);
   if (num_batches_ == 0) {
     throw UsageError(
         fmt::format("{} training images do not fill a batch of {} on each of {} rank{}, and --dataloader_drop_last "
@@ -97,7 +109,7 @@ ImageTask::Batches ImageTask::batches_of(std::int64_t epoch) const {
   sampler.start_epoch(epoch);
   Batches batches = sampler.batches(options_.batch_size);
   const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < options_.batch_size;
-  if (options_.drops_last && last_is_short) batches.pop_back();
+  if (options_.drops_short_batch && last_is_short) batches.pop_back();
   return batches;
 }
 

@@ -1,8 +1,8 @@
 // resnet-tinyimagenet: an image classifier.
 //
 // The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
-// of which a rank gets every num_ranks-th. A remainder is dropped, or filled up with the first images. Evaluation sees
-// every image once, on one rank.
+// of which a rank gets every num_ranks-th. A remainder between the ranks is dropped, or filled up with the first
+// images; the last batch may be short. Evaluation sees every image once, on one rank.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,9 @@ struct ImageTaskOptions {
   at::Device device = at::kCPU;
   at::ScalarType compute = at::kFloat;               // of the images and so of the model; parameters are float32
   std::int64_t batch_size = 1, eval_batch_size = 1;  // images per rank and micro-step
-  bool shuffles = true, drops_last = true;
+  bool shuffles = true;
+  bool drops_tail = true;          // what does not divide evenly between the ranks
+  bool drops_short_batch = false;  // an epoch's last, on every rank
   std::uint64_t data_seed = 0;
   int num_workers = 0;
   std::int64_t num_ahead = 1;  // batches that workers prepare ahead
@@ -41,8 +43,8 @@ at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::
 
 class ImageTask : public TrainTask {
  public:
-  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if there are fewer images than
-  // ranks, no full batch, or a label outside the model's classes.
+  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if a rank would have no batch, if
+  // batch norm cannot use the last one, or if a label is outside the model's classes.
   ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
             const ImageTaskOptions& options);
 

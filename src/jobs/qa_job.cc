@@ -11,6 +11,7 @@
 #include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
+#include "jobs/squad_search.h"
 #include "report/log_line.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
@@ -127,20 +128,36 @@ JobTraits qa_traits() {
     const std::string group = "Data";
     schema.text("train_file", &s.train.data.train_file)
         .group(group)
-        .help("SQuAD questions with answers to train on, .json or .jsonl");
+        .help("SQuAD questions with answers to train on, .json or .jsonl; none: looked for in --data_dir, data, squad");
     shared::validation_file(schema, s.train.data, group);
+    schema.text("data_dir", &s.train.data.data_dir)
+        .environment("DATA_DIR")
+        .group(group)
+        .help("folder with SQuAD's train-v1.1.json, for runs without --train_file");
     shared::text_rows(schema, s.train.data, &s.subset_seed, label_mode_names(), group);
   };
   traits.declare_evaluation = [](Schema& schema, DeclaredSettings& s) {
     shared::generation(schema, s.train.evaluation, "Evaluation");
   };
+  traits.resolve = resolve_qa_files;
   traits.evaluation_setting = "--validation_file";
   traits.has_evaluation_data = [](const TrainSettings& settings) { return !settings.data.validation_file.empty(); };
   return traits;
 }
 
-void check_qa_files(const TrainSettings& settings) {
-  require(settings.data.train_file, "--train_file FILE");
+void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  if (schema.at("train_file").is_set() || !how.needs_data) return;
+  const FoundSquad found = find_squad(s.train.data.data_dir, how.environment);
+  const auto use = [&](const char* name, const std::filesystem::path& file) {
+    schema.read_json(Json{{name, file.string()}}, "found in a usual place");
+    notes.push_back(fmt::format("--{} is not given: using {}", name, file.string()));
+  };
+  use("train_file", found.training);
+  // Only if evaluations are asked for: 10,570 answers take long.
+  const bool wants_evaluation = schema.at("max_eval_samples").is_set() || schema.at("eval_strategy").is_set();
+  if (wants_evaluation && !schema.at("validation_file").is_set() && !found.validation.empty()) {
+    use("validation_file", found.validation);
+  }
 }
 
 std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,

@@ -8,8 +8,8 @@ namespace tessera {
 
 // Without name, summary, model and the presets that differ.
 JobTraits qa_traits();
-// Throws UsageError if a file that all of them need is missing.
-void check_qa_files(const TrainSettings& settings);
+// Their JobTraits::resolve: looks for SQuAD if no file is given. Throws UsageError if it is not found.
+void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
 
 std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,
                                      const std::optional<std::filesystem::path>& checkpoint);

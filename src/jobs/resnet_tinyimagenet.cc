@@ -38,6 +38,10 @@ void declare_images(Schema& schema, DeclaredSettings& s) {
       .group(group)
       .help("folder with train/ and val/: TinyImageNet's own, or one folder per class");
   shared::image_size(schema, &s.train.data.image_size, group);
+  schema.boolean("sampler_drop_last", &s.train.data.sampler_drop_last)
+      .preset("true")
+      .group(group)
+      .help("drop images that do not divide evenly between the ranks; false: repeat the first ones, as torch does");
 }
 
 void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
@@ -71,7 +75,8 @@ ImageTaskOptions image_task_options(const TrainSettings& settings, const World& 
   options.batch_size = settings.loop.batch_size;
   options.eval_batch_size = settings.loop.eval_batch_size;
   options.shuffles = data.shuffle;
-  options.drops_last = data.drop_last;
+  options.drops_tail = data.sampler_drop_last;
+  options.drops_short_batch = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
   options.num_workers = data.num_workers;
   options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
@@ -131,7 +136,7 @@ class EpochReporter {
     result.images_per_second = num_images / (now - std::exchange(begin_, now));
     add_validation(result);
     if (world_.rank() == 0) console_.print_line(format_epoch_line(result));
-    listeners_.on_metrics(trainer_.now(), epoch_metrics(result));
+    listeners_.on_epoch_metrics(trainer_.now(), result.epoch, epoch_metrics(result));
     first_step_ = trainer_.state().step;
   }
 
@@ -245,11 +250,11 @@ const JobTraits& resnet_tinyimagenet_traits() {
                   .momentum = "0.9",
                   .scheduler = "StepLR",
                   .save_strategy = "no",
-                  .output_dir = "./resnet-tinyimagenet",
-                  .drop_last = "true"},
+                  .output_dir = "./resnet-tinyimagenet"},
       .is_amp = true,
       .decays_all = true,
       .has_buffers = true,
+      .deals_rows = true,
       .metrics = {"loss", "accuracy"},
       .declare_model = declare_resnet,
       .declare_data = declare_images,

@@ -42,6 +42,18 @@ LogRecord planned_memory_of(OpenJob& job) {
   }
 }
 
+// By the names of the settings that leave the choice to the run.
+LogRecord decided_settings(const World& world, const TrainSettings& settings) {
+  const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
+  LogRecord decided = {{"strategy", settings.spread.strategy},
+                       {"merge_accumulation", std::string(merges ? "on" : "off")},
+                       {"device", std::string(world.device().is_cuda() ? "cuda" : "cpu")},
+                       {"backend", std::string(world.backend_name())},
+                       {"per_device_eval_batch_size", settings.loop.eval_batch_size}};
+  if (settings.precision.half_on_gpu) decided.set("fp16", settings.precision.compute == NumberType::kFloat16);
+  return decided;
+}
+
 }  // namespace
 
 RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
@@ -80,6 +92,7 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("updates_per_epoch", steps.updates_per_epoch());
   if (first_step > 0) facts.set("first_step", first_step);
   made.planned_memory = planned_memory_of(job);
+  made.decided = decided_settings(world, settings);
   return made;
 }
 

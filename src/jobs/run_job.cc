@@ -15,6 +15,7 @@
 #include "jobs/run_plan.h"
 #include "report/rank_log.h"
 #include "report/run_reports.h"
+#include "settings/resolve.h"
 #include "state/checkpoints.h"
 #include "train/numerics.h"
 #include "train/stop_signals.h"
@@ -34,6 +35,10 @@ void start(World& world, const LoadedTrainSettings& run) {
     }
   }
   open_rank_log(run, world);
+  if (world.rank() == 0 && world.device().is_cpu() && run.settings.precision.compute == NumberType::kFloat16) {
+    log_warn("{}: float16 is tens of times slower than float32 on a CPU; use --bf16, or float32 (--no_fp16)",
+             shown(*run.schema, "fp16"));
+  }
   for (const std::string& note : set_numerics(run.settings, world.device())) log_info("{}", note);
   prepare_output_folder(world, run.settings.output.output_dir);
 }

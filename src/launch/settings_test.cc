@@ -46,6 +46,13 @@ TEST(LaunchSettings, CountsRanksByTheHost) {
   EXPECT_EQ(plan_of({"--nproc-per-node", "3"}).num_local_ranks, 3);
 }
 
+TEST(LaunchSettings, SaysHowManyRanksStartWhereTorchrunStartsOne) {
+  EXPECT_EQ(remark_on_count(plan_of({}, host_with(8, 2)), host_with(8, 2)),
+            "starting 2 ranks on this node, one per GPU, where torchrun starts one; --nproc_per_node says how many");
+  EXPECT_TRUE(contains(remark_on_count(plan_of({}, host_with(8)), host_with(8)), "4 ranks on this node, one per two "));
+  EXPECT_EQ(remark_on_count(plan_of({}, host_with(8, 1)), host_with(8, 1)), "");
+}
+
 TEST(LaunchSettings, RefusesNumbersOfRanksThatMeanNothing) {
   EXPECT_TRUE(contains(refusal({"--nproc_per_node", "0"}), "at least 1"));
   EXPECT_TRUE(contains(refusal({"--nproc_per_node", "two"}), "'two'"));

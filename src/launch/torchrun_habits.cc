@@ -76,6 +76,13 @@ std::vector<std::string> remarks_on(const LaunchSettings& s) {
   return {fmt::format("{} {} nothing here", join(names, ", "), names.size() == 1 ? "changes" : "change")};
 }
 
+std::string remark_on_count(const LaunchPlan& plan, const HostFacts& host) {
+  if (plan.num_local_ranks == 1) return "";
+  return fmt::format(
+      "starting {} ranks on this node, one per {}, where torchrun starts one; --nproc_per_node says how many",
+      plan.num_local_ranks, host.num_gpus > 0 ? "GPU" : "two cores");
+}
+
 std::optional<std::vector<std::string>> with_plain_tee(const std::vector<std::string>& arguments,
                                                        const LaunchSettings& settings) {
   const auto& command = settings.command;

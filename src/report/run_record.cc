@@ -70,6 +70,13 @@ std::vector<double> series_of(const Json& rank, const char* name) {
   return values;
 }
 
+// As a user writes it. Files of older versions have texts only.
+std::string setting_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+  return value.is_null() ? "" : value.dump();
+}
+
 RankRecord rank_of(const Json& json, const std::string& origin) {
   RankRecord rank;
   rank.rank = json.value("rank", 0);
@@ -115,7 +122,8 @@ RunRecord record_of(const Reader& reader, const std::filesystem::path& file) {
   run.updated = reader.get<std::string>("updated");
   run.commit = reader.get<std::string>("commit");
   for (const auto& [name, setting] : reader.at("settings").items()) {
-    run.settings.push_back({name, setting.value("value", ""), setting.value("origin", "")});
+    run.settings.push_back(
+        {name, setting_text(setting.contains("value") ? setting.at("value") : Json()), setting.value("origin", "")});
   }
   run.versions = reader.record("versions");
   run.summary = reader.record("summary");

@@ -1,12 +1,13 @@
 // run.json: everything that tables, comparisons and the page need to know about a run. (no torch)
 //
 // {"format": 2, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
-//  "settings": {"learning_rate": {"value": "5e-05", "origin": "command line"}, ...}, "facts": {"strategy": "zero2",
+//  "settings": {"learning_rate": {"value": 5e-05, "origin": "command line"}, ...}, "facts": {"strategy": "zero2",
 //  ...}, "versions": {...}, "hosts": [...], "devices": [...], "commit": "...", "command": [...], "total_steps": 93,
 //  "metrics": [{"step": 10, ...}, ...], "summary": {...}, "planned_memory": {...}, "ranks": [...], "collectives":
 //  [...], "memory_logs": {"gpu": [...], "cpu": [...]}, "traces": [...]}
 //
-// A status 'running' with an old 'updated' means that the run was killed. Format 1 has no facts, planned_memory, ranks,
+// Settings that leave a choice to the run (strategy auto) have what was decided. A status 'running' with an old
+// 'updated' means that the run was killed. Format 1 has no facts, planned_memory, ranks,
 // collectives, memory_logs and traces: they are then empty.
 #pragma once
 
@@ -23,6 +24,7 @@ namespace tessera {
 
 struct RecordedSetting {
   std::string name, value, origin;
+  LogValue typed{};  // the value as the file has it: 5e-05, true, "zero2"; none: as text
 };
 
 // A part of a step: data wait, forward, ... in the order in which pages show them.

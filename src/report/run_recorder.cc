@@ -85,7 +85,9 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
   Json settings = Json::object();
   for (const RecordedSetting& setting : description.settings) {
     const bool hidden = is_secret_name(setting.name) && !setting.value.empty();
-    settings[setting.name] = {{"value", hidden ? kHidden : setting.value}, {"origin", setting.origin}};
+    const bool has_type = !std::holds_alternative<std::monostate>(setting.typed);
+    const Json value = hidden ? Json(kHidden) : has_type ? json_of(setting.typed) : Json(setting.value);
+    settings[setting.name] = {{"value", value}, {"origin", setting.origin}};
   }
   Json metrics = Json::array();
   for (const LogRecord& record : metrics_before) metrics.push_back(json_of(record));

@@ -15,9 +15,10 @@
 
 namespace tessera {
 
-// What the job knows of the run before it starts (RunRecord::facts, RunRecord::planned_memory).
+// What the job knows of the run before it starts (RunRecord::facts, RunRecord::planned_memory), and the settings that
+// it decided where they left the choice to it: strategy, device, ...
 struct RunFacts {
-  LogRecord facts, planned_memory;
+  LogRecord facts, planned_memory, decided;
 };
 
 struct RunDescription {

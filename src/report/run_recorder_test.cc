@@ -55,6 +55,23 @@ TEST_F(RecordedRun, HoldsWhatTheRunWasAndDid) {
   EXPECT_TRUE(std::isnan(*log_record_of(run.at("metrics")[0], "run").number("grad_norm")));
 }
 
+TEST_F(RecordedRun, ValuesOfSettingsHaveTheirTypes) {
+  RunDescription typed = description();
+  typed.settings = {{"learning_rate", "5e-05", "command line", 5e-5},
+                    {"num_train_epochs", "3", "default", 3.0},
+                    {"fp16", "true", "default", true},
+                    {"max_steps", "-1", "default", std::int64_t{-1}},
+                    {"strategy", "zero2", "decided by the run, auto (default)", std::string("zero2")}};
+  RunRecorder(folder_ / "run.json", typed).on_train_begin({});
+  const Json settings = read_json_file(folder_ / "run.json").at("settings");
+  EXPECT_EQ(settings.at("learning_rate").at("value"), Json(5e-5));
+  EXPECT_EQ(settings.at("fp16").at("value"), Json(true));
+  EXPECT_EQ(settings.at("max_steps").at("value"), Json(-1));
+  EXPECT_EQ(settings.at("strategy").at("value"), Json("zero2"));
+  const RunRecord run = read_run_record(folder_);  // texts, whatever the file has
+  for (const RecordedSetting& setting : typed.settings) EXPECT_EQ(run.setting(setting.name)->value, setting.value);
+}
+
 TEST_F(RecordedRun, HoldsNoSecrets) {
   const auto file = folder_ / "run.json";
   RunRecorder recorder(file, description());

@@ -21,6 +21,7 @@
 #include "report/end_summary.h"
 #include "report/rank_log.h"
 #include "report/rank_records.h"
+#include "report/recorded_settings.h"
 #include "report/runs_page.h"
 #include "report/step_trace.h"
 #include "report/tensorboard.h"
@@ -78,9 +79,7 @@ RunDescription description_of(const LoadedTrainSettings& run, const World& world
                               const std::vector<std::string>& devices, const RunFacts& facts) {
   RunDescription description;
   description.facts = facts;
-  for (const Setting* setting : run.schema->shown()) {
-    description.settings.push_back({setting->name(), setting->shown_text(), setting->origin()});
-  }
+  description.settings = recorded_settings(*run.schema, facts.decided);
   description.versions = versions_of(world);
   description.commit = run.request.commit;
   description.hosts = world.hosts();
@@ -91,7 +90,7 @@ RunDescription description_of(const LoadedTrainSettings& run, const World& world
   return description;
 }
 
-void add_reports(const LoadedTrainSettings& run, const World& world, Listeners& listeners) {
+void add_reports(const LoadedTrainSettings& run, const World& world, const LogRecord& decided, Listeners& listeners) {
   const TrainSettings& settings = run.settings;
   const ReportSettings& reports = settings.reports;
   const fs::path output_dir = settings.output.output_dir;
@@ -107,7 +106,7 @@ void add_reports(const LoadedTrainSettings& run, const World& world, Listeners& 
   options.run_id = reports.wandb_run_id;
   if (!reports.wandb_project.empty()) options.project = reports.wandb_project;
   options.name = reports.wandb_name.empty() ? settings.output.output_dir : reports.wandb_name;
-  listeners.add(std::make_unique<WandbListener>(options, run.schema->to_json(), host));
+  listeners.add(std::make_unique<WandbListener>(options, wandb_config(recorded_settings(*run.schema, decided)), host));
 }
 
 }  // namespace
@@ -140,7 +139,7 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
   if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   listeners.add(std::move(recorder));
   listeners.add(std::make_unique<CsvHistory>(output_dir_ / "metrics.csv", history.step_in_folder));
-  add_reports(run, world, listeners);
+  add_reports(run, world, facts.decided, listeners);
   if (run.settings.output.shows_progress) listeners.add(std::make_unique<ProgressShower>(console));
   listeners.add(std::make_unique<LogLinePrinter>(console));
   auto summary = std::make_unique<EndSummary>(console, facts);

@@ -104,28 +104,32 @@ void TensorBoardListener::on_train_begin(const RunMoment& at) {
 }
 
 void TensorBoardListener::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at, record, [](const std::string& key) { return metric_name(key); });
+  add(at.step, at, record, [](const std::string& key) { return metric_name(key); });
 }
 
 void TensorBoardListener::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record, as_is);
+  add(at.step, at, record, as_is);
+}
+
+void TensorBoardListener::on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) {
+  add(epoch, at, record, as_is);
 }
 
 void TensorBoardListener::on_system_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record, as_system);
+  add(at.step, at, record, as_system);
 }
 
 void TensorBoardListener::on_summary(const RunMoment& at, const LogRecord& record) {
-  add(at, record, as_is);
+  add(at.step, at, record, as_is);
 }
 
-void TensorBoardListener::add(const RunMoment& at, const LogRecord& record, Naming naming) {
+void TensorBoardListener::add(std::int64_t place, const RunMoment& at, const LogRecord& record, Naming naming) {
   if (!file_) return;  // it could not be opened, which was reported
   std::vector<EventFile::Scalar> scalars;
   for (const auto& [key, unused] : record.entries()) {
     if (const auto number = record.number(key)) scalars.push_back({naming(key), *number});
   }
-  file_->add_scalars(at.step, at.wall_seconds, scalars);
+  file_->add_scalars(place, at.wall_seconds, scalars);
 }
 
 }  // namespace tessera

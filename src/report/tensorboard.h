@@ -44,12 +44,14 @@ class TensorBoardListener : public TrainListener {
   void on_train_begin(const RunMoment& at) override;
   void on_log(const RunMoment& at, const LogRecord& record) override;
   void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  // Against the epoch, so that curves of runs on different numbers of GPUs align.
+  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) override;
   void on_system_metrics(const RunMoment& at, const LogRecord& record) override;
   void on_summary(const RunMoment& at, const LogRecord& record) override;
 
  private:
   using Naming = std::string (*)(const std::string&);
-  void add(const RunMoment& at, const LogRecord& record, Naming naming);
+  void add(std::int64_t place, const RunMoment& at, const LogRecord& record, Naming naming);
 
   std::filesystem::path folder_;
   std::string host_, settings_;

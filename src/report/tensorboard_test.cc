@@ -1,5 +1,7 @@
 #include "report/tensorboard.h"
 
+#include <functional>
+
 #include "core/crc32.h"
 #include "core/file.h"
 #include "report/checksum.h"
@@ -18,6 +20,21 @@ TEST_F(TensorBoard, AFileIsByteForByteWhatTensorBoardsWriterMakes) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_TRUE(files[0].filename().string().starts_with("events.out.tfevents.1700000000.node1.")) << files[0];
   EXPECT_EQ(read_file(files[0]), bytes_of(train_reference("events.json", "tensorboard")));
+}
+
+TEST_F(TensorBoard, MetricsOfEpochsStandAtTheirEpoch) {
+  const auto bytes_with = [&](const std::string& name, const std::function<void(Listeners&)>& tell) {
+    Listeners listeners;
+    listeners.add(std::make_unique<TensorBoardListener>(folder_ / name, "node1", ""));
+    listeners.on_train_begin({0, 392, 0, 1700000000});
+    tell(listeners);
+    return read_file(std::filesystem::directory_iterator(folder_ / name)->path());
+  };
+  const LogRecord record = {{"Loss/val", 5.5}};
+  const std::string epoch = bytes_with("epoch", [&](Listeners& all) {
+    all.on_epoch_metrics({392, 392, 2, 1}, 2, record);
+  });
+  EXPECT_EQ(epoch, bytes_with("step", [&](Listeners& all) { all.on_metrics({2, 392, 2, 1}, record); }));
 }
 
 TEST_F(TensorBoard, AFolderThatCannotBeMadeIsAnErrorWithItsPath) {

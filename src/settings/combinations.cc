@@ -35,7 +35,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
   const SpreadOptions& spread = s.train.spread;
   const Placement& row = placement_of(spread.strategy);
   const bool splits_parameters = row.parameters.is_split();
-  if (!s.fsdp_config.empty() && row.family != StrategyFamily::kFsdp) {
+  if (!s.files.fsdp_config.empty() && row.family != StrategyFamily::kFsdp) {
     refuse(fmt::format("--fsdp_config: needs --fsdp \"full_shard auto_wrap\" or another of its strategies, found {}",
                        shown(schema, "strategy")));
   }

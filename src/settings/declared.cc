@@ -11,13 +11,7 @@ namespace {
 
 void declare_files(Schema& schema, DeclaredSettings& s) {
   const std::string group = "Settings files of other programs";
-  schema.text("deepspeed", &s.deepspeed)
-      .group(group)
-      .help("DeepSpeed's ds_config.json: how the run is distributed, and more");
-  schema.text("fsdp", &s.fsdp)
-      .group(group)
-      .help("\"full_shard auto_wrap offload\": a strategy and its options; offload covers parameters and optimizer");
-  schema.text("fsdp_config", &s.fsdp_config).group(group).help("JSON file with the details of --fsdp");
+  declare(schema, s.files, group);
   schema.text("env_file", &s.env_file)
       .group(group)
       .help("env_vars.sh: plain `export NAME=value` lines, read and never executed");
@@ -65,9 +59,9 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .help("weak scaling: max_train_samples is this times the number of ranks; 0: use --max_train_samples");
   schema.boolean("no_shuffle", &s.no_shuffle).group(group).help("keep the rows in the order of the file");
   schema.boolean("dataloader_drop_last", &data.drop_last)
-      .preset(job.presets.drop_last)
+      .preset("false")
       .group(group)
-      .help("drop the last batch if it is not full");
+      .help("drop the last batch of an epoch if it is not full");
   schema.integer("dataloader_num_workers", &data.num_workers)
       .alias("num_workers")
       .preset("0")

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/schema.h"
+#include "settings/foreign_files.h"
 #include "settings/job_traits.h"
 #include "settings/train_settings.h"
 
@@ -17,7 +18,8 @@ struct DeclaredSettings {
   TrainSettings train;
 
   // Other programs' files and words.
-  std::string deepspeed, fsdp, fsdp_config, env_file;
+  ForeignFiles files;
+  std::string env_file;
   std::string wrap_classes, lr_scheduler_kwargs, report_to, resume, profile_steps;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
   bool greater_is_better = false;

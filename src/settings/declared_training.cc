@@ -26,11 +26,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .environment("GRAD_ACC")
       .environment("GRAD_ACC_STEPS")
       .preset(presets.accumulation);
-  schema.integer("train_batch_size", &s.train_batch_size)
-      .preset("0")
-      .at_least(0)
-      .group(group)
-      .help("samples per update over all ranks; batch size and accumulation follow from it if not given; 0: unset");
+  shared::total_batch_size(schema, &s.train_batch_size, group);
   schema.word("merge_accumulation", &loop.merge_accumulation, {"auto", "on", "off"})
       .preset("auto")
       .group(group)

@@ -270,15 +270,19 @@ std::vector<EnvFileEntry> parse_env_file(std::string_view text, const std::strin
   return Parser(text, origin, environment).run();
 }
 
-void read_env_file(const std::string& path, const Environment& environment, const std::vector<std::string>& elsewhere,
-                   Schema& schema, std::vector<std::string>& notes) {
+void read_env_file(const std::string& path, const Environment& environment,
+                   const std::map<std::string, std::string>& elsewhere, Schema& schema,
+                   std::vector<std::string>& notes) {
   const std::vector<std::string> names = schema.environment_names();
   std::map<std::string, EnvFileEntry> last;
   std::set<std::string> ignored;
+  std::map<std::string, std::set<std::string>> of_jobs;
   for (EnvFileEntry& entry : parse_env_file(read_file(path), path, environment)) {
     if (has(names, entry.name)) {
       last[entry.name] = std::move(entry);
-    } else if (!is_for_others(entry.name) && !has(elsewhere, entry.name)) {
+    } else if (const auto job = elsewhere.find(entry.name); job != elsewhere.end()) {
+      of_jobs[job->second].insert(entry.name);
+    } else if (!is_for_others(entry.name)) {
       const auto meant = nearest(entry.name, names);
       ignored.insert(entry.name + (meant ? fmt::format(" (did you mean {}?)", *meant) : ""));
     }
@@ -291,6 +295,10 @@ void read_env_file(const std::string& path, const Environment& environment, cons
     variables.set(name, entry.value);
   }
   schema.read_env_file(variables, path);
+  for (const auto& [job, variables_of_job] : of_jobs) {
+    notes.push_back(fmt::format("{}: ignored, settings of {}: {}", path, job,
+                                join({variables_of_job.begin(), variables_of_job.end()}, ", ")));
+  }
   if (!ignored.empty()) {
     notes.push_back(fmt::format("{}: ignored, not settings: {}", path, join({ignored.begin(), ignored.end()}, ", ")));
   }

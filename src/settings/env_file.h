@@ -6,6 +6,7 @@
 // refused only if a setting needs that name.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,10 @@ std::vector<EnvFileEntry> parse_env_file(std::string_view text, const std::strin
                                          const Environment& environment);
 
 // Gives the schema the values of its own names; if a name repeats, the last value counts. Values of other names are
-// dropped: they may be secrets. One note lists those names, except those that users set for other programs
-// (WANDB_API_KEY, CONDA_*). `elsewhere` holds names that other jobs have.
-void read_env_file(const std::string& path, const Environment& environment, const std::vector<std::string>& elsewhere,
-                   Schema& schema, std::vector<std::string>& notes);
+// dropped: they may be secrets. Notes list those names, except those that users set for other programs (WANDB_API_KEY,
+// CONDA_*): one for settings of other jobs, which `elsewhere` holds with the job, and one for names that nobody has.
+void read_env_file(const std::string& path, const Environment& environment,
+                   const std::map<std::string, std::string>& elsewhere, Schema& schema,
+                   std::vector<std::string>& notes);
 
 }  // namespace tessera

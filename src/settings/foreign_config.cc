@@ -253,6 +253,10 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
                                        ? "leave it out of the command line, or write \"auto\" or the same in the file"
                                        : "both mean the same setting; give one value"));
     }
+    if (setting.is_set() && setting.source() < Source::kJson && !setting.means_the_same(setting.text(), value.text)) {
+      notes.push_back(fmt::format("{0}={1} ({2}, {3}) overrides {0}={4} ({5})", setting.name(), value.text, value.place,
+                                  value.key, setting.text(), setting.origin()));
+    }
     schema.read_json(Json{{value.setting, value.text}}, fmt::format("{}: {}", config.origin, value.key));
   }
   if (!config.without_effect.empty()) {

@@ -157,7 +157,11 @@ class FsdpConfigReader {
     if (type != nullptr && !is_off) {
       const std::string key = "mixed_precision.param_dtype";
       const std::string word = number_word(key);
-      if (word != "fp32") give(word, "true", key);
+      if (word != "fp32") {
+        give(word, "true", key);
+        // The other type yields to the file, too, unless the command line asks for it: that is refused.
+        config_.values.push_back({word == "fp16" ? "bf16" : "fp16", "false", key, file_.place_of_value(key), true});
+      }
       if (word == "fp32") {
         for (const char* half : {"fp16", "bf16"}) give(half, "false", key);
       }
@@ -241,6 +245,7 @@ const std::vector<KeyRule>& fsdp_config_rules() {
       {"", "limit_all_gathers", F::kBool, T::kNoEffect, "at most two blocks are gathered at a time"},
       {"", "use_orig_params", F::kBool, T::kNoEffect, kOriginal},
       {"", "cpu_ram_efficient_loading", F::kBool, T::kNoEffect, "every rank reads only what it keeps"},
+      {"", "device_id", F::kAny, T::kNoEffect, "a rank's device follows from its place on the node"},
       {"", "state_dict_type", F::kText, T::kNoEffect, "the model's folder and checkpoints are whole files"},
       {"", "version", F::kCount, T::kNoEffect, "there is one engine for both"},
       {"", "xla", F::kBool, T::kOnly, kTpu, false, "false"},

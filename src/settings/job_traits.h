@@ -21,7 +21,6 @@ struct JobPresets {
   std::string accumulation = "1", learning_rate, weight_decay, max_grad_norm;
   std::string optim, momentum = "0", scheduler = "linear";
   std::string save_strategy, logging_steps = "500", output_dir;
-  std::string drop_last = "false";
 };
 
 struct JobTraits {
@@ -31,6 +30,7 @@ struct JobTraits {
   bool is_amp = false;               // PrecisionSettings::is_amp; float16 on a GPU unless the user chose a type
   bool decays_all = false;           // OptimizerSettings::decays_all
   bool has_buffers = false;          // batch norm's statistics, which stay float32
+  bool deals_rows = false;           // ranks take rows in turn, as torch's DistributedSampler does; else batches
   std::vector<std::string> metrics;  // of --metric_for_best_model
 
   // Each of the functions below may be left out.

@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "settings/declared.h"
-#include "settings/ds_config.h"
 #include "settings/env_file.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_files.h"
 #include "settings/hugging_face.h"
 #include "settings/resolve.h"
 
@@ -47,20 +46,14 @@ const JobTraits* find_job(const Jobs& jobs, const std::vector<std::string>& argu
                                meant ? fmt::format(", did you mean {}?", *meant) : "", join(names_of(jobs), ", ")));
 }
 
-// As transformers accepts them: a path, or the JSON itself.
-std::pair<std::string, std::string> origin_and_text(const char* option, const std::string& value) {
-  if (trim(value).starts_with('{')) return {option, value};
-  return {value, read_file(value)};
-}
-
-// The names that an env file may have for another job.
-std::vector<std::string> variables_of(const Jobs& jobs) {
-  std::vector<std::string> names;
+// The names that an env file may have for some job, and the first job that has them.
+std::map<std::string, std::string> variables_of(const Jobs& jobs) {
+  std::map<std::string, std::string> names;
   for (const JobTraits* job : jobs) {
     DeclaredSettings declared;
     Schema schema("", "");
     declare(schema, *job, declared);
-    for (std::string& variable : schema.environment_names()) names.push_back(std::move(variable));
+    for (const std::string& variable : schema.environment_names()) names.emplace(variable, job->name);
   }
   return names;
 }
@@ -69,18 +62,7 @@ void read_sources(const TrainRequest& request, const DeclaredSettings& s, Schema
                   std::vector<std::string>& notes) {
   schema.read_environment(request.environment);
   if (!s.env_file.empty()) read_env_file(s.env_file, request.environment, variables_of(request.jobs), schema, notes);
-  if (!s.deepspeed.empty() && (!s.fsdp.empty() || !s.fsdp_config.empty())) {
-    throw UsageError("--deepspeed and --fsdp exclude each other; give one");
-  }
-  if (!s.deepspeed.empty()) {
-    const auto [origin, text] = origin_and_text("--deepspeed", s.deepspeed);
-    apply(read_ds_config(origin, text), OnDifference::kRefuse, schema, notes);
-  }
-  apply(read_fsdp_words(s.fsdp), OnDifference::kRefuse, schema, notes);
-  if (!s.fsdp_config.empty()) {
-    const auto [origin, text] = origin_and_text("--fsdp_config", s.fsdp_config);
-    apply(read_fsdp_config(origin, text), OnDifference::kYield, schema, notes);
-  }
+  read_foreign_files(s.files, schema, notes);
 }
 
 }  // namespace
@@ -112,7 +94,8 @@ LoadedTrainSettings load_train_settings(const TrainRequest& request) {
   read_sources(request, declared, schema, loaded.notes);
   check_foreign(schema, loaded.notes);
   const bool needs_data = request.needs_data && !schema.wants_print_config();
-  resolve(schema, *job, declared, {.num_ranks = request.num_ranks, .needs_data = needs_data}, loaded.notes);
+  const Resolution how = {.num_ranks = request.num_ranks, .needs_data = needs_data, .environment = request.environment};
+  resolve(schema, *job, declared, how, loaded.notes);
   loaded.settings = declared.train;
   if (schema.wants_print_config()) {
     print_out(schema.config_text());

@@ -22,36 +22,52 @@ void follow(Schema& schema, const std::string& name, std::int64_t value, const s
   schema.read_json(Json{{name, value}}, "follows from " + from);
 }
 
+void overrule(const Schema& schema, const std::string& name, const std::string& other,
+              std::vector<std::string>& notes) {
+  if (!schema.at(other).is_set()) return;
+  const std::string both = fmt::format("{} and {}", shown(schema, name), shown(schema, other));
+  if (schema.at(other).source() >= schema.at(name).source()) throw UsageError(both + ": give one");
+  notes.push_back(fmt::format("{} overrides {}", shown(schema, name), shown(schema, other)));
+}
+
 void require(const std::string& value, const std::string& what) {
   if (value.empty()) throw UsageError(what + " is missing");
 }
 
-namespace {
-
-// Derives what train_batch_size leaves open, as DeepSpeed does: an accumulation of 1 if nothing else is given.
-void resolve_batch(Schema& schema, const DeclaredSettings& s, int num_ranks) {
-  const std::int64_t total = s.train_batch_size;
+void resolve_batch(Schema& schema, std::int64_t total, const std::int64_t& batch_size, const std::int64_t& accumulation,
+                   int num_ranks, std::vector<std::string>& notes) {
   if (total == 0) return;
   const std::string micro = "per_device_train_batch_size", steps = "gradient_accumulation_steps";
   const bool has_micro = schema.at(micro).is_set(), has_steps = schema.at(steps).is_set();
-  if (!has_steps) {
-    const std::int64_t of_a_step = (has_micro ? s.train.loop.batch_size : total / num_ranks) * num_ranks;
+  const auto product = [&] { return batch_size * accumulation * num_ranks; };
+  const std::string own = fmt::format("{} x {}", batch_size, accumulation);
+  const std::string ranks = fmt::format("{} rank{}", num_ranks, num_ranks == 1 ? "" : "s");
+  if (product() != total && !has_steps) {
+    const bool keeps_micro = has_micro || total % (batch_size * num_ranks) == 0;
+    const std::int64_t of_a_step = (keeps_micro ? batch_size : total / num_ranks) * num_ranks;
     if (of_a_step > 0 && total % of_a_step == 0) follow(schema, steps, total / of_a_step, "train_batch_size");
   }
-  if (!has_micro) {
-    const std::int64_t per_sample = s.train.loop.accumulation * num_ranks;
+  if (product() != total && !has_micro) {
+    const std::int64_t per_sample = accumulation * num_ranks;
     if (total % per_sample == 0) follow(schema, micro, total / per_sample, "train_batch_size");
   }
-  const std::int64_t product = s.train.loop.batch_size * s.train.loop.accumulation * num_ranks;
-  if (product == total) return;
-  throw UsageError(fmt::format("{} is not {} x {} x {} rank{}, which makes {}", shown(schema, "train_batch_size"),
-                               shown(schema, micro), shown(schema, steps), num_ranks, num_ranks == 1 ? "" : "s",
-                               product));
+  if (product() != total) {
+    throw UsageError(fmt::format("{} is not {} x {} x {}, which makes {}", shown(schema, "train_batch_size"),
+                                 shown(schema, micro), shown(schema, steps), ranks, product()));
+  }
+  const std::string chosen = fmt::format("{} x {}", batch_size, accumulation);
+  if (chosen == own) return;
+  notes.push_back(fmt::format("{} on {}: batch size x accumulation is {} instead of {}",
+                              shown(schema, "train_batch_size"), ranks, chosen, own));
 }
 
-void resolve_loop(Schema& schema, DeclaredSettings& s, const Resolution& how) {
+namespace {
+
+void resolve_loop(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
   LoopSettings& loop = s.train.loop;
-  if (how.num_ranks) resolve_batch(schema, s, *how.num_ranks);
+  if (how.num_ranks) {
+    resolve_batch(schema, s.train_batch_size, loop.batch_size, loop.accumulation, *how.num_ranks, notes);
+  }
   if (!schema.at("per_device_eval_batch_size").is_set() && loop.eval_batch_size == 0)
     loop.eval_batch_size = loop.batch_size;
   loop.max_steps = std::max<std::int64_t>(loop.max_steps, 0);
@@ -63,10 +79,7 @@ void resolve_data(Schema& schema, DeclaredSettings& s, const Resolution& how, st
   data.shuffle = !s.no_shuffle;
   if (s.subset_seed >= 0) data.subset_seed = s.subset_seed;
   if (s.samples_per_rank == 0) return;
-  if (schema.at("max_train_samples").is_set()) {
-    throw UsageError(
-        fmt::format("{} and {}: give one", shown(schema, "samples_per_rank"), shown(schema, "max_train_samples")));
-  }
+  overrule(schema, "samples_per_rank", "max_train_samples", notes);
   if (!how.num_ranks) return;
   const std::int64_t num_samples = s.samples_per_rank * *how.num_ranks;
   follow(schema, "max_train_samples", num_samples, "samples_per_rank");
@@ -112,7 +125,7 @@ void resolve_precision(const Schema& schema, const JobTraits& job, DeclaredSetti
   scale.initial = s.loss_scale > 0 ? s.loss_scale : std::ldexp(1.0, s.initial_scale_power);
   // Options that torch's rule does not have select DeepSpeed's.
   const bool is_deepspeeds =
-      !s.deepspeed.empty() || scale.hysteresis > 1 || scale.consecutive_hysteresis || scale.minimum > 0;
+      !s.files.deepspeed.empty() || scale.hysteresis > 1 || scale.consecutive_hysteresis || scale.minimum > 0;
   scale.rule = s.loss_scale > 0 ? LossScaleOptions::Rule::kFixed
                : is_deepspeeds  ? LossScaleOptions::Rule::kDeepSpeed
                                 : LossScaleOptions::Rule::kTorch;
@@ -220,7 +233,7 @@ void resolve_profile(const Schema& schema, DeclaredSettings& s) {
   s.train.reports.last_profiled = *last;
 }
 
-void resolve_reports(const Schema& schema, DeclaredSettings& s) {
+void resolve_reports(const Schema& schema, DeclaredSettings& s, std::vector<std::string>& notes) {
   ReportSettings& reports = s.train.reports;
   resolve_profile(schema, s);
   for (const std::string& part : split(s.report_to, ',')) {
@@ -232,8 +245,14 @@ void resolve_reports(const Schema& schema, DeclaredSettings& s) {
         fmt::format("{}: expected tensorboard, wandb, all or none, separated by commas", shown(schema, "report_to")));
   }
   if (reports.wandb_name.empty()) reports.wandb_name = reports.run_name;
-  if (!reports.wandb) return;
   const std::string mode = lower_case(reports.wandb_mode);
+  if (!reports.wandb && schema.at("wandb_mode").is_set() && !schema.at("report_to").is_set() && mode != "disabled") {
+    notes.push_back(fmt::format(
+        "{} changes nothing: there is no report to W&B; --report_to tensorboard,wandb writes an offline run, which "
+        "`wandb sync` uploads",
+        shown(schema, "wandb_mode")));
+  }
+  if (!reports.wandb) return;
   if (mode == "disabled") {
     reports.wandb = false;
   } else if (mode != "offline" && mode != "dryrun") {
@@ -254,13 +273,13 @@ void resolve(Schema& schema, const JobTraits& job, DeclaredSettings& s, const Re
   s.train.optimizer.decays_all = job.decays_all;
   resolve_wrap(schema, s);
   resolve_precision(schema, job, s);
-  resolve_loop(schema, s, how);
+  resolve_loop(schema, s, how, notes);
   job.resolve(schema, s, how, notes);
   resolve_data(schema, s, how, notes);
   resolve_schedule(schema, s);
   resolve_evaluation(schema, job, s, how, notes);
   resolve_output(s);
-  resolve_reports(schema, s);
+  resolve_reports(schema, s, notes);
   internal::check_combinations(schema, job, s, how, notes);
 }
 

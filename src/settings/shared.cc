@@ -89,6 +89,14 @@ Setting& accumulation(Schema& schema, std::int64_t* value, const std::string& gr
       .help("micro-steps per update");
 }
 
+Setting& total_batch_size(Schema& schema, std::int64_t* value, const std::string& group) {
+  return schema.integer("train_batch_size", value)
+      .preset("0")
+      .at_least(0)
+      .group(group)
+      .help("samples per update over all ranks; batch size and accumulation follow from it if not given; 0: unset");
+}
+
 Setting& gradient_checkpointing(Schema& schema, bool* value, const std::string& group) {
   return schema.boolean("gradient_checkpointing", value)
       .group(group)

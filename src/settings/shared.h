@@ -23,6 +23,7 @@ Setting& image_size(Schema& schema, std::int64_t* value, const std::string& grou
 
 Setting& train_batch_size(Schema& schema, std::int64_t* value, const std::string& group);
 Setting& eval_batch_size(Schema& schema, std::int64_t* value, const std::string& group);
+Setting& total_batch_size(Schema& schema, std::int64_t* value, const std::string& group);
 Setting& accumulation(Schema& schema, std::int64_t* value, const std::string& group);
 Setting& gradient_checkpointing(Schema& schema, bool* value, const std::string& group);
 void half_types(Schema& schema, bool* fp16, bool* bf16, const std::string& group);

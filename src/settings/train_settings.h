@@ -47,7 +47,8 @@ struct DataSettings {
   std::int64_t max_length = 0;
   std::string label_mode;  // a name that label_mode_of() takes
   bool shuffle = true;
-  bool drop_last = false;
+  bool drop_last = false;          // an epoch's last batch, if it is not full
+  bool sampler_drop_last = false;  // images: those that do not divide evenly between the ranks; else some repeat
   int num_workers = 0;
   int prefetch_factor = 0;  // batches prepared ahead per worker
 };

@@ -53,6 +53,9 @@ void Listeners::on_log(const RunMoment& at, const LogRecord& record) {
 void Listeners::on_metrics(const RunMoment& at, const LogRecord& record) {
   tell([&](TrainListener& each) { each.on_metrics(at, record); });
 }
+void Listeners::on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) {
+  tell([&](TrainListener& each) { each.on_epoch_metrics(at, epoch, record); });
+}
 void Listeners::on_system_metrics(const RunMoment& at, const LogRecord& record) {
   tell([&](TrainListener& each) { each.on_system_metrics(at, record); });
 }

@@ -42,6 +42,10 @@ class TrainListener {
   virtual void on_log(const RunMoment&, const LogRecord&) {}
   // Metrics under the names that reports show, not printed: Loss/train, train/samples_per_second.
   virtual void on_metrics(const RunMoment&, const LogRecord&) {}
+  // Those of a whole epoch, 1 for the first, which may be compared between runs of different steps per epoch.
+  virtual void on_epoch_metrics(const RunMoment& at, std::int64_t /*epoch*/, const LogRecord& record) {
+    on_metrics(at, record);
+  }
   // Measurements of the machine: gpu.0.memoryAllocatedBytes, gpu.0.gpu.
   virtual void on_system_metrics(const RunMoment&, const LogRecord&) {}
   // A batch of an evaluation has finished.
@@ -61,6 +65,7 @@ class Listeners {
   void on_step_end(const RunMoment& at);
   void on_log(const RunMoment& at, const LogRecord& record);
   void on_metrics(const RunMoment& at, const LogRecord& record);
+  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record);
   void on_system_metrics(const RunMoment& at, const LogRecord& record);
   void on_evaluation_step(const RunMoment& at, std::int64_t done, std::int64_t total);
   void on_evaluation_end(const RunMoment& at);

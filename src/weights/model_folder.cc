@@ -45,10 +45,41 @@ bool is_hub_name(const std::string& name) {
          std::count(name.begin(), name.end(), '/') <= 1 && std::all_of(name.begin(), name.end(), allowed);
 }
 
-fs::path hub_cache(const Environment& environment) {
-  if (const auto cache = environment.find("HF_HUB_CACHE")) return *cache;
-  if (const auto home = environment.find("HF_HOME")) return fs::path(*home) / "hub";
-  return fs::path(environment.find("HOME").value_or(".")) / ".cache/huggingface/hub";
+fs::path home_of_user(const Environment& environment) {
+  return environment.find("HOME").value_or(".");
+}
+
+// A variable with a path, whose ~ is the user's home, as Hugging Face reads it.
+std::optional<fs::path> path_in(const Environment& environment, const char* name) {
+  const auto value = environment.find(name);
+  if (!value) return std::nullopt;
+  if (*value == "~" || value->starts_with("~/"))
+    return home_of_user(environment) / fs::path(*value).lexically_relative("~");
+  return *value;
+}
+
+// transformers looks in its own folder alone if that is set; other programs may have filled the hub's.
+std::vector<fs::path> hub_caches(const Environment& environment) {
+  std::vector<fs::path> caches;
+  if (const auto own = path_in(environment, "TRANSFORMERS_CACHE")) caches.push_back(*own);
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const auto cache = path_in(environment, name)) {
+      caches.push_back(*cache);
+      return caches;
+    }
+  }
+  caches.push_back(hugging_face_home(environment) / "hub");
+  return caches;
+}
+
+// The folder of the revision that refs/main names; none if it is not there.
+std::optional<fs::path> snapshot_of(const fs::path& model) {
+  const fs::path main = model / "refs/main";
+  const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
+  // A file's text must never lead out of the cache.
+  const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
+  const fs::path snapshot = model / "snapshots" / revision;
+  return plain && is_there(snapshot / "config.json") ? std::optional(snapshot) : std::nullopt;
 }
 
 }  // namespace
@@ -119,21 +150,26 @@ bool ties_word_embeddings(const Json& config) {
   return !said_no && has_language_head(config);
 }
 
+fs::path hugging_face_home(const Environment& environment) {
+  if (const auto home = path_in(environment, "HF_HOME")) return *home;
+  return path_in(environment, "XDG_CACHE_HOME").value_or(home_of_user(environment) / ".cache") / "huggingface";
+}
+
 fs::path find_model_folder(const std::string& folder_or_name, const Environment& environment) {
   if (is_there(folder_or_name)) return folder_or_name;
   if (!is_hub_name(folder_or_name)) throw UsageError(fmt::format("there is no model folder {}", folder_or_name));
   std::string key = folder_or_name;
   if (const std::size_t slash = key.find('/'); slash != std::string::npos) key.replace(slash, 1, "--");
-  const fs::path model = hub_cache(environment) / ("models--" + key);
-  const fs::path main = model / "refs/main";
-  const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
-  // A file's text must never lead out of the cache.
-  const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
-  if (plain && is_there(model / "snapshots" / revision / "config.json")) return model / "snapshots" / revision;
+  std::vector<std::string> tried;
+  for (const fs::path& cache : hub_caches(environment)) {
+    const fs::path model = cache / ("models--" + key);
+    if (const auto found = snapshot_of(model)) return *found;
+    tried.push_back(model.string());
+  }
   throw UsageError(
       fmt::format("there is no model folder {0}, nor is {0} in Hugging Face's cache: fill {1} "
                   "(huggingface-cli download {0}), or name a folder that holds config.json and the weights",
-                  folder_or_name, model.string()));
+                  folder_or_name, join(tried, " or ")));
 }
 
 }  // namespace tessera

@@ -45,8 +45,12 @@ std::optional<Json> generation_config_of(const Json& config);
 // language head.
 bool ties_word_embeddings(const Json& config);
 
-// A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs store downloads
-// (HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub). Throws UsageError that says which folder to fill.
+// Where Hugging Face's programs keep their files: HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface.
+std::filesystem::path hugging_face_home(const Environment& environment);
+
+// A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs store downloads:
+// TRANSFORMERS_CACHE, then HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else hub/ of their home. Throws UsageError that
+// says where it looked and which folder to fill.
 std::filesystem::path find_model_folder(const std::string& folder_or_name, const Environment& environment);
 
 }  // namespace tessera

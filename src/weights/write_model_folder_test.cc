@@ -192,5 +192,35 @@ TEST(ModelFolder, HubNamesLeadIntoTheCache) {
   EXPECT_REFUSED(find_model_folder("/no/such/folder", environment), "there is no model folder /no/such/folder");
 }
 
+TEST(ModelFolder, HubNamesAreLookedUpWhereHuggingFaceLooks) {
+  const TemporaryFolder folder;
+  const std::string root = folder.path().string();
+  const auto fill = [&](const fs::path& cache) {
+    const fs::path model = folder.path() / cache / "models--bigscience--bloom-560m";
+    fs::create_directories(model / "refs");
+    fs::create_directories(model / "snapshots/abc123");
+    write_file_atomically(model / "refs/main", "abc123\n");
+    write_file_atomically(model / "snapshots/abc123/config.json", "{}");
+    return model / "snapshots/abc123";
+  };
+  const std::vector<std::pair<std::map<std::string, std::string>, fs::path>> places = {
+      {{{"TRANSFORMERS_CACHE", root + "/t"}, {"HF_HOME", root + "/h"}}, "t"},
+      {{{"HF_HUB_CACHE", root + "/c"}, {"HUGGINGFACE_HUB_CACHE", root + "/old"}}, "c"},
+      {{{"HUGGINGFACE_HUB_CACHE", root + "/old"}, {"HF_HOME", root + "/h"}}, "old"},
+      {{{"HF_HOME", "~/h"}, {"HOME", root}, {"XDG_CACHE_HOME", root + "/x"}}, "h/hub"},
+      {{{"XDG_CACHE_HOME", root + "/x"}, {"HOME", root}}, "x/huggingface/hub"},
+      {{{"HOME", root}}, ".cache/huggingface/hub"}};
+  for (const auto& [variables, cache] : places) {
+    EXPECT_REFUSED(find_model_folder("bigscience/bloom-560m", Environment(variables)),
+                   (folder.path() / cache).string());
+    const fs::path there = fill(cache);
+    EXPECT_EQ(find_model_folder("bigscience/bloom-560m", Environment(variables)), there) << cache;
+    fs::remove_all(folder.path() / cache);
+  }
+  // transformers' own folder does not hide the hub's.
+  const Environment both({{"TRANSFORMERS_CACHE", root + "/t"}, {"HF_HOME", root + "/h"}});
+  EXPECT_EQ(find_model_folder("bigscience/bloom-560m", both), fill("h/hub"));
+}
+
 }  // namespace
 }  // namespace tessera

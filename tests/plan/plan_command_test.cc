@@ -108,6 +108,27 @@ TEST(PlanCommand, KnowsOffloadOptimizersTypesAndHybrid) {
   expect_near(bytes(hybrid, "between_steps", "optimizer"), 12 * kNumParameters / 2, "split over a node");
 }
 
+TEST(PlanCommand, TakesFilesOfDeepSpeedAndFsdp) {
+  const std::string model = "--config_name tests/data/plan/bloom_560m.json --ranks 2 ";
+  const auto expect_same = [&](const std::string& file, const std::string& words) {
+    const Ended ended = plan(model + file + " 2>/dev/null");
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_EQ(ended.output, plan(model + words).output) << file;
+  };
+  expect_same(
+      R"(--deepspeed '{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, "train_batch_size": 32,
+      "bf16": {"enabled": true}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}}')",
+      "--strategy zero2 --offload_optimizer --bf16 --gradient_accumulation_steps 4");
+  expect_same(R"(--fsdp 'full_shard offload' --fsdp_config '{"mixed_precision": {"param_dtype": "bf16"}}')",
+              "--strategy full_shard --offload_param --offload_optimizer --bf16");
+  expect_same(R"(--fsdp_config '{"activation_checkpointing": true, "offload_to_cpu": true}')",
+              "--strategy full_shard,shard_grad_op,hybrid_shard,hybrid_shard_zero2 --gradient_checkpointing "
+              "--offload_param --offload_optimizer; echo left out, because these settings do not allow them: no_shard");
+  const Ended both = plan(model + R"(--strategy zero3 --deepspeed '{"zero_optimization": {"stage": 2}}')");
+  EXPECT_EQ(both.status, 2) << both.output;
+  EXPECT_TRUE(contains(both.output, "strategy is zero3 (command line) and zero2 (--deepspeed")) << both.output;
+}
+
 TEST(PlanCommand, CountsActivationsByTokens) {
   const auto activations = [](const std::string& more) {
     return bytes(row_of(planned(kBloom + "--strategy ddp " + more), "ddp"), "device", "activations");

@@ -307,9 +307,24 @@ TEST_F(DsConfig, TheTotalOfSamplesIsTheProductOrRefusedWithTheNumbers) {
   EXPECT_EQ(steps.settings.loop.accumulation, 3);
   EXPECT_EQ(origin(steps, "gradient_accumulation_steps"), "follows from train_batch_size");
   EXPECT_EQ(with(R"({"train_batch_size": 24, "gradient_accumulation_steps": 4})").settings.loop.batch_size, 3);
-  const TrainSettings alone = with(R"({"train_batch_size": 24})").settings;
-  EXPECT_EQ(alone.loop.batch_size, 12);
-  EXPECT_EQ(alone.loop.accumulation, 1);
+  // The job's own 4 x 4 where it fits, then its batch size alone, then an accumulation of 1.
+  for (const char* file : {R"({"train_batch_size": 32})",
+                           R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": "auto",
+                               "gradient_accumulation_steps": "auto"})"}) {
+    const LoadedTrainSettings own = with(file);
+    EXPECT_EQ(own.settings.loop.batch_size, 4);
+    EXPECT_EQ(own.settings.loop.accumulation, 4);
+    EXPECT_EQ(notes(own), "");
+  }
+  const LoadedTrainSettings alone = with(R"({"train_batch_size": 24})");
+  EXPECT_EQ(alone.settings.loop.batch_size, 4);
+  EXPECT_EQ(alone.settings.loop.accumulation, 3);
+  EXPECT_EQ(notes(alone),
+            "train_batch_size=24 (ds.json: train_batch_size) on 2 ranks: batch size x accumulation is 4 x 3 instead of "
+            "4 x 4\n");
+  const LoadedTrainSettings other = with(R"({"train_batch_size": 20})");
+  EXPECT_EQ(other.settings.loop.batch_size, 10);
+  EXPECT_EQ(other.settings.loop.accumulation, 1);
   EXPECT_EQ(refusal_with(R"({"train_batch_size": 25})").substr(0, 55),
             "train_batch_size=25 (ds.json: train_batch_size) is not ");
   EXPECT_EQ(refusal_with(R"({"train_batch_size": "auto"})", {"--per_device_train_batch_size=4"}), "accepted");

@@ -123,6 +123,22 @@ TEST_F(Fsdp, TheCommandLineOverrulesTheFileAndSaysSo) {
             "--forward_prefetch=false (command line) overrides forward_prefetch=true (fsdp.json:1:22)\n");
 }
 
+TEST_F(Fsdp, TheFileOverrulesAnEnvFileAndSaysSo) {
+  const std::string env = file("env.sh", "FP16=False\nBF16=True\n");
+  const LoadedTrainSettings loaded = with(R"({"mixed_precision": {"enabled": true, "param_dtype": "fp16"}})",
+                                          {"--fsdp=full_shard", "--env_file", env});
+  EXPECT_EQ(loaded.settings.precision.compute, NumberType::kFloat16);
+  EXPECT_EQ(notes(loaded),
+            "fp16=true (fsdp.json:1:54, mixed_precision.param_dtype) overrides fp16=false (FP16 in env.sh)\n"
+            "bf16=false (fsdp.json:1:54, mixed_precision.param_dtype) overrides bf16=true (BF16 in env.sh)\n");
+}
+
+TEST_F(Fsdp, ADeviceIsAcceptedWithoutEffect) {
+  EXPECT_EQ(notes(with(R"({"device_id": 0})")),
+            "fsdp.json: accepted, but without effect here: device_id (a rank's device follows from its place on the "
+            "node)\n");
+}
+
 TEST_F(Fsdp, WordsAndFileMustAgree) {
   EXPECT_EQ(refusal_with(R"({"offload_to_cpu": false})", {"--fsdp", "full_shard offload"}),
             "offload_param is true (--fsdp: offload) and false (fsdp.json:1:20, offload_to_cpu): both mean the same "

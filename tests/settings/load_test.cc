@@ -108,7 +108,8 @@ TEST_F(TrainSettingsOf, ResnetsDefaultsAreTheWorkshops) {
   EXPECT_EQ(s.schedule.step_size, 30);
   EXPECT_EQ(s.schedule.gamma, 0.1);
   EXPECT_EQ(s.optimizer.max_grad_norm, 0);
-  EXPECT_TRUE(s.data.drop_last);
+  EXPECT_TRUE(s.data.sampler_drop_last);  // the uneven tail between ranks goes, the short last batch stays
+  EXPECT_FALSE(s.data.drop_last);
   EXPECT_TRUE(s.precision.half_on_gpu);
   EXPECT_EQ(s.precision.compute, NumberType::kFloat32);
   EXPECT_FALSE(load_as_is({"resnet-tinyimagenet", "--no_fp16"}).settings.precision.half_on_gpu);
@@ -222,7 +223,8 @@ TEST_F(TrainSettingsOf, PrintConfigShowsEachValueWithItsOrigin) {
 }
 
 TEST_F(TrainSettingsOf, WhatTheJobNeedsIsAskedFor) {
-  EXPECT_EQ(refusal_as_is({"bloom-qa", "--model_name_or_path=m"}), "--train_file FILE is missing");
+  EXPECT_EQ(refusal_as_is({"bloom-qa", "--model_name_or_path=m"}).substr(0, 65),
+            "--train_file FILE is missing, and there is no SQuAD in data, data");
   EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t"}),
             "--model_name_or_path FOLDER, or --config_name FILE for a model from scratch, is missing");
   EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t", "--config_name=c"}),
@@ -271,6 +273,36 @@ TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
             "--samples_per_rank=2 (command line) and --max_train_samples=3 (command line): give one");
 }
 
+TEST_F(TrainSettingsOf, WeakScalingOnTheCommandLineOverridesAnEnvFile) {
+  num_ranks_ = 2;
+  const LoadedTrainSettings loaded =
+      load_as_is({"gpt-qa", "--tokenizer_name=t", "--train_file=t.json", "--layers_per_rank=1.5",
+                  "--samples_per_rank=250", "--env_file", file("env.sh", "TRAIN_SIZE=500\nNUM_LAYERS=12\n")});
+  EXPECT_EQ(loaded.settings.model.num_layers, 3);
+  EXPECT_EQ(loaded.settings.data.max_train_samples, 500);
+  EXPECT_EQ(notes(loaded),
+            "--layers_per_rank=1.5 (command line) overrides num_layers=12 (NUM_LAYERS in env.sh)\n"
+            "weak scaling: 3 layers, 1.5 for each of 2 ranks\n"
+            "--samples_per_rank=250 (command line) overrides max_train_samples=500 (TRAIN_SIZE in env.sh)\n"
+            "weak scaling: 500 samples, 250 for each of 2 ranks\n"
+            "no --validation_file: there will be no evaluation\n");
+}
+
+TEST_F(TrainSettingsOf, WithoutAFileSquadIsLookedFor) {
+  environment_ = {{"HF_DATASETS_CACHE", file("cache", "")}};
+  const std::string folder = std::filesystem::path(file("train-v1.1.json", "")).parent_path().string();
+  environment_["DATA_DIR"] = folder;
+  const Words words = {"bloom-qa", "--model_name_or_path=m"};
+  const LoadedTrainSettings loaded = load_as_is(words);
+  EXPECT_EQ(loaded.settings.data.train_file, folder + "/train-v1.1.json");
+  EXPECT_EQ(loaded.settings.data.validation_file, "");
+  EXPECT_EQ(notes(loaded),
+            "--train_file is not given: using train-v1.1.json\nno --validation_file: there will be no evaluation\n");
+  file("dev-v1.1.json", "");
+  environment_["EVAL_SIZE"] = "50";  // asks for an evaluation
+  EXPECT_EQ(load_as_is(words).settings.data.validation_file, folder + "/dev-v1.1.json");
+}
+
 TEST_F(TrainSettingsOf, GptsSequencesAreAtMostItsLength) {
   const Words gpt = {"gpt-qa", "--tokenizer_name=t", "--train_file=t.json", "--seq_length=256"};
   EXPECT_EQ(load_as_is(gpt).settings.data.max_length, 256);
@@ -297,6 +329,10 @@ TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
   EXPECT_EQ(load({}).settings.reports.wandb_project, "p");
   EXPECT_EQ(load({}).settings.reports.run_name, "e");
   EXPECT_EQ(load({}).settings.reports.wandb_name, "w");
+  EXPECT_EQ(notes(load({})),
+            "wandb_mode=online (WANDB_MODE in the environment) changes nothing: there is no report to W&B; --report_to "
+            "tensorboard,wandb writes an offline run, which `wandb sync` uploads\n");
+  EXPECT_EQ(notes(load({"--report_to=tensorboard"})), "");
   EXPECT_EQ(refusal({"--report_to=wandb"}),
             "wandb_mode=online (WANDB_MODE in the environment): Tessera writes offline runs; use offline, and `wandb "
             "sync` the folder afterwards");

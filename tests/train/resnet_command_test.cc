@@ -117,6 +117,23 @@ TEST_F(ResNetCommand, PrintsEpochsAndLeavesAModelFolderThatTrainsOn) {
   EXPECT_EQ(logged(again.output, "eval_loss").front(), eval[1]) << again.output;
 }
 
+TEST_F(ResNetCommand, KeepsTheShortLastBatchAndDropsTheTailBetweenRanks) {
+  struct Case {
+    const char* arguments;
+    int num_ranks, num_steps;
+  };
+  for (const Case& each : {Case{"--batch-size 4 --max_train_samples 10", 0, 3},    // 4 + 4 + 2
+                           Case{"--batch-size 512 --max_train_samples 10", 0, 1},  // more than there are
+                           Case{"--batch-size 4 --max_train_samples 17", 2, 2},    // 8 per rank
+                           Case{"--batch-size 4 --max_train_samples 15 --sampler_drop_last false "
+                                "--dataloader_drop_last",
+                                2, 2}}) {  // one repeats: 8 per rank
+    const Ended ended = train("steps", std::string(each.arguments) + " --epochs 1 --eval_strategy no", each.num_ranks);
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    EXPECT_EQ(std::ssize(logged(ended.output, "loss")), each.num_steps) << each.arguments << "\n" << ended.output;
+  }
+}
+
 // One update per reduction: all rows have the same bits.
 TEST_F(ResNetCommand, ComputesTheSameUnderEveryStrategy) {
   std::string numbers, first_weights;
@@ -274,7 +291,8 @@ TEST_F(ResNetCommand, EndsWithOneMessageAtBadInput) {
       {"empty", "", "holds no class folders"},
       {"nowhere", "", "there is no folder"},
       {"", "--max_train_samples 1", "1 training images for 2 ranks", 2},
-      {"", "", "do not fill a batch of 512"},
+      {"", "--dataloader_drop_last", "do not fill a batch of 512"},
+      {"", "--batch-size 4 --max_train_samples 9", "too few for batch norm at --image_size 32"},
       {"", "--batch-size 4 --gradient_accumulation_steps 2 --merge_accumulation on", "merge_accumulation"},
       {"", "--model_name_or_path " + kTestData + "/train_command/model", "no two-dimensional fc.weight"},
       {"", "--batch-size 4 --resume_from_checkpoint true", "has no checkpoint to resume from"},

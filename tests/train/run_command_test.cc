@@ -35,6 +35,14 @@ TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
   for (const char* name : {"tessera", "torch", "mpi"}) EXPECT_NE(run.at("versions").at(name), "") << name;
   const std::string commit = run.at("commit");
   EXPECT_TRUE(commit.empty() || std::regex_match(commit, std::regex("[0-9a-f]{40}(-dirty)?"))) << commit;
+  // What was decided, and typed.
+  const Json& settings = run.at("settings");
+  EXPECT_EQ(settings.at("strategy"), Json({{"value", "ddp"}, {"origin", "decided by the run, auto (default)"}}));
+  EXPECT_EQ(settings.at("merge_accumulation").at("value"), "off");
+  EXPECT_EQ(settings.at("backend").at("value"), "mpi");
+  EXPECT_EQ(settings.at("device"), Json({{"value", "cpu"}, {"origin", "command line"}}));
+  EXPECT_EQ(settings.at("learning_rate").at("value"), Json(5e-5));
+  EXPECT_EQ(settings.at("load_best_model_at_end").at("value"), Json(false));
   const Json& summary = run.at("summary");
   EXPECT_GT(summary.at("avg_cpu_mem_MB"), 10);
   EXPECT_GE(summary.at("max_cpu_mem_MB"), summary.at("avg_cpu_mem_MB"));
@@ -51,6 +59,12 @@ TEST_F(RunCommand, TheRecordSaysWhoRanWhatWhereAndHowItEnded) {
     }
     EXPECT_EQ(count_of(bytes, "proc.memory.rssMB"), 4) << folder;  // one per log
     EXPECT_TRUE(contains(bytes, "avg_cpu_mem_MB")) << folder;
+    if (folder != std::string("wandb")) continue;
+    // Items of its config: the key, then field 16, the value's length and JSON.
+    EXPECT_TRUE(contains(bytes, "strategy\x82\x01\x05\"ddp\""));
+    EXPECT_TRUE(contains(bytes,
+                         "learning_rate\x82\x01\x05"
+                         "5e-05"));
   }
 }
 
@@ -104,6 +118,15 @@ TEST_F(RunCommand, WhatSettingsAskForIsDoneOrSaid) {
     EXPECT_EQ(count_of(scaled.output, said), 1) << said << "\n" << scaled.output;
   }
   EXPECT_EQ(read_json_file(folder_ / "out" / "config.json").at("num_layers"), 3) << scaled.output;
+}
+
+TEST_F(RunCommand, WarningsArePrintedOnce) {
+  const Ended ended = gpt("out", fmt::format("--label_mode separate --fp16 --max_steps 1 --validation_file {} "
+                                             "--max_eval_samples 2 --predict_with_generate false",
+                                             kTestRows));
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "FSDP workshop"), 1) << ended.output;
+  EXPECT_EQ(count_of(ended.output, "--fp16=true (command line): float16 is tens of times slower"), 1) << ended.output;
 }
 
 // A run that gets a signal: starts `words`, and does `send` once two losses are logged.

@@ -159,7 +159,6 @@ TextData keep(std::string bytes, const fs::path& cache_file, const std::string& 
 }
 
 void say_what_is_special(const TextDataSettings& settings, const TokenStore& tokens) {
-  if (const std::string warning = warning_of(settings.label_mode); !warning.empty()) log_warn("{}", warning);
   const TokenCounts& counts = tokens.counts();
   if (settings.subset.max_rows > counts.num_rows) {
     log_warn("{} has {} rows, fewer than the {} requested: all are used", settings.file.string(), counts.num_rows,
