@@ -171,7 +171,8 @@ void RunReports::write_page(RunEnd end) {
   if (recorder_ == nullptr) return;
   try {
     const fs::path file = output_dir_ / "report.html";
-    const RunsPage page = make_runs_page({output_dir_ / "run.json"}, output_dir_.string(), file);
+    const RunsPage page =
+        make_runs_page({output_dir_ / "run.json"}, output_dir_.string(), file, {});  // one run fills no table
     write_file_atomically(file, page.html);
     if (end != RunEnd::kFailed) console_.print_line(fmt::format("  {:<10}{}", "page", file.string()));
   } catch (const std::exception& error) {

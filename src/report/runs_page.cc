@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -14,6 +15,7 @@
 #include "report/page/page.h"
 #include "report/questions.h"
 #include "report/tables/fill_table.h"
+#include "report/tables/general_table.h"
 
 namespace tessera {
 namespace {
@@ -33,24 +35,41 @@ void read_shown_runs(std::vector<RunRecord>& runs) {
   if (whole.runs.size() == files.size()) std::move(whole.runs.begin(), whole.runs.end(), runs.begin());
 }
 
-// The tables that at least two of the runs fill.
-std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, double now) {
-  std::vector<PageTable> tables;
-  for (const TableDeclaration& declaration : declared_tables()) {
-    const ChosenRows chosen = choose_rows(declaration, runs, {}, now);
-    const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
-                                          [](const ChosenRow& row) { return row.record.has_value(); });
-    if (num_filled < 2) continue;
-    const Table table = fill_table(declaration, chosen);
-    PageTable& shown = tables.emplace_back();
-    shown.title = table.title;
-    for (const TableColumn& column : table.columns) shown.columns.push_back(column_heading(column));
-    for (const auto& row : table.rows) {
-      std::vector<std::string>& texts = shown.rows.emplace_back();
-      for (const TableCell& cell : row) texts.push_back(cell.text.empty() ? "-" : cell.text);
+PageTable page_table(const Table& table) {
+  PageTable shown;
+  shown.title = table.title;
+  for (const TableColumn& column : table.columns) shown.columns.push_back(column_heading(column));
+  for (const auto& row : table.rows) {
+    std::vector<std::string>& texts = shown.rows.emplace_back();
+    for (const TableCell& cell : row) texts.push_back(cell.text.empty() ? "-" : cell.text);
+  }
+  shown.notes = reasons_below(table);
+  shown.notes.insert(shown.notes.end(), table.notes.begin(), table.notes.end());
+  return shown;
+}
+
+// The declared tables, and one for each family that they leave out.
+std::vector<TableDeclaration> tables_for(const std::vector<Experiment>& experiments) {
+  std::vector<TableDeclaration> tables = declared_tables();
+  std::set<std::string> families;
+  for (const Experiment& experiment : experiments) {
+    if (is_in_declared_table(experiment) || !families.insert(experiment.family).second) continue;
+    if (std::optional<TableDeclaration> general = general_table(experiment.family, experiments)) {
+      tables.push_back(*std::move(general));
     }
-    shown.notes = reasons_below(table);
-    shown.notes.insert(shown.notes.end(), table.notes.begin(), table.notes.end());
+  }
+  return tables;
+}
+
+// The tables that at least two of the runs fill.
+std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, const std::vector<Experiment>& known, double now) {
+  const std::vector<Experiment> experiments = with_experiments_of(runs, known);
+  std::vector<PageTable> tables;
+  for (const TableDeclaration& declaration : tables_for(experiments)) {
+    const ChosenRows chosen = choose_rows(declaration, experiments, runs, {}, now);
+    const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
+                                          [](const ChosenRow& row) { return !row.records.empty(); });
+    if (num_filled >= 2) tables.push_back(page_table(fill_table(declaration, chosen)));
   }
   return tables;
 }
@@ -120,7 +139,7 @@ void add_logs(PageInput& page) {
 }  // namespace
 
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file) {
+                        const std::filesystem::path& file, const std::vector<Experiment>& experiments) {
   const bool are_many = records.size() > kMostRunSections;
   FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
   sort_for_page(found.runs);
@@ -132,7 +151,7 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.folder = std::filesystem::absolute(file).parent_path();
   page.runs = std::move(found.runs);
   page.passed_over = found.problems;
-  page.tables = tables_of(page.runs, page.now);
+  page.tables = tables_of(page.runs, experiments, page.now);
   page.questions = questions_of(page.runs);
   add_logs(page);
   const auto num_finished =

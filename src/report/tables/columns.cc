@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "report/runs/figures.h"
+#include "report/tables/setup_text.h"
 
 namespace tessera::columns {
 namespace {
@@ -35,12 +36,14 @@ ColumnDeclaration of_metric(const std::string& name, const std::string& unit, in
   return of_record(name, unit, digits, metric, [metric](const RunRecord& run) { return run.last(metric); });
 }
 
-const std::string kNoBaseline = "the baseline has no finished run";
+std::string no_baseline_reason(const RowRun& run) {
+  return run.baseline.empty() ? "its experiment names no baseline" : "the baseline has no finished run";
+}
 
 // Current over baseline of a number.
 ColumnDeclaration scale(const std::string& name, const std::string& what, RecordFormula formula) {
   return {name, "x", 2, [what, formula = std::move(formula)](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
             const std::optional<double> now = formula(run.record), before = formula(baseline->record);
             if (!now || !before || *before == 0) {
               return found_or(std::nullopt, fmt::format("{} recorded no {}", now ? "the baseline" : "the run", what));
@@ -58,7 +61,7 @@ std::optional<double> rows_seen(const RunRecord& run) {
 
 // Baseline's runtime over the run's, as if both had seen equally many rows.
 Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
-  if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
   for (const RunRecord* each : {&run.record, &baseline->record}) {
     const double first_step = each->facts.number("first_step").value_or(0);
     if (first_step == 0) continue;
@@ -81,6 +84,31 @@ Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
         "their plain ratio, {:.2f}, would be false",
         *rows, *rows_before, *now / *rows, *before / *rows_before, factor * *before / *now);
   }
+  return found;
+}
+
+double num_gpus_of(const RowRun& run) {
+  const int ranks = num_ranks(run.record);
+  return ranks > 0 ? ranks : run.experiment->num_gpus();
+}
+
+// 100 %: nothing is lost by using more GPUs.
+Found efficiency_by_study(const RowRun& run, const RowRun* baseline) {
+  const StudyKind kind = run.experiment->study.kind;
+  if (kind == StudyKind::kNone) return found_or(std::nullopt, "its experiment belongs to no scaling study");
+  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
+  const double gpus_ratio = num_gpus_of(run) / num_gpus_of(*baseline);
+  if (kind == StudyKind::kWeakByLayers) return runtime_ratio(run, baseline, 100);
+  if (kind == StudyKind::kThroughput) {
+    const auto now = samples_per_second(run.record), before = samples_per_second(baseline->record);
+    if (!now || !before || *before == 0) {
+      return found_or(std::nullopt, fmt::format("{} recorded no samples/s", now ? "the baseline" : "the run"));
+    }
+    return found_or(100 * *now / *before / gpus_ratio, "");
+  }
+  // Equally many rows, or rows that grow with the GPUs: runtime_ratio() compares runtimes per row in both cases.
+  Found found = runtime_ratio(run, baseline, 100 / gpus_ratio);
+  if (kind == StudyKind::kWeakByData) found.remark.clear();  // rows are meant to differ
   return found;
 }
 
@@ -141,11 +169,18 @@ ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
 
 }  // namespace
 
+ColumnDeclaration setup() {
+  ColumnDeclaration column{"Setup", "", 0, [](const RowRun& run, const RowRun*) {
+                             Found found;
+                             found.text = setup_text(*run.experiment, &run.record);
+                             return found;
+                           }};
+  column.is_text = true;
+  return column;
+}
+
 ColumnDeclaration total_gpus() {
-  return {"Total GPUs", "", 0, [](const RowRun& run, const RowRun*) {
-            const int ranks = num_ranks(run.record);
-            return found_or(ranks > 0 ? ranks : run.experiment->num_gpus(), "");
-          }};
+  return {"Total GPUs", "", 0, [](const RowRun& run, const RowRun*) { return found_or(num_gpus_of(run), ""); }};
 }
 
 ColumnDeclaration offload() {
@@ -223,6 +258,10 @@ ColumnDeclaration efficiency() {
           [](const RowRun& run, const RowRun* baseline) { return runtime_ratio(run, baseline, 100); }};
 }
 
+ColumnDeclaration study_efficiency() {
+  return {"Efficiency", "%", 1, efficiency_by_study};
+}
+
 ColumnDeclaration throughput() {
   return of_metric("Throughput", "img/s", 1, "Throughput/images_per_sec");
 }
@@ -234,6 +273,13 @@ ColumnDeclaration throughput_scale() {
 
 ColumnDeclaration train_loss(const std::string& name) {
   return of_metric(name, "", 4, "train_loss");
+}
+
+ColumnDeclaration any_train_loss() {
+  return of_record("Loss", "", 4, "train_loss", [](const RunRecord& run) {
+    const std::optional<double> loss = run.last("train_loss");
+    return loss ? loss : run.last("Loss/train");
+  });
 }
 
 ColumnDeclaration eval_loss(int epoch) {
@@ -294,6 +340,12 @@ ColumnDeclaration callback_memory_GB() {
                    [](const RunRecord& run) { return in_GB(run.summary.number("avg_mem_alloc_MB")); });
 }
 
+ColumnDeclaration peak_memory_MB() {
+  return of_record("Peak Memory", "MB", 0, "peak of memory", [](const RunRecord& run) {
+    return run.text("device") == "cpu" ? resident_peak_MB(run) : allocated_peak_MB(run);
+  });
+}
+
 ColumnDeclaration gpu_percent() {
   return of_record("GPU mean", "%", 1, "GPU utilisation", [](const RunRecord& run) {
     return run.text("device") == "cpu" ? std::nullopt : busy_mean_percent(run);
@@ -320,7 +372,7 @@ ColumnDeclaration gpu_mode() {
 
 ColumnDeclaration gpu_average_scale() {
   return {"Memory Avg Scaling", "x", 2, [](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
             if (run.memory.gpus.empty() || baseline->memory.gpus.empty()) {
               return found_or(std::nullopt, fmt::format("{} has no GPU memory log",
                                                         run.memory.gpus.empty() ? "the run" : "the baseline"));
