@@ -10,10 +10,10 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "experiment/table_experiments.h"
-#include "report/page/html.h"
 #include "report/questions.h"
 #include "report/runs/find_runs.h"
 #include "report/tables/fill_table.h"
+#include "report/tables/table_page.h"
 
 namespace tessera {
 namespace {
@@ -89,23 +89,9 @@ std::vector<RunRecord> family_of(const ChosenRows& chosen, const std::vector<Run
   return members;
 }
 
-std::string page_of(const Table& table, const std::vector<Answer>& answers) {
-  std::string list;
-  for (const Answer& answer : answers) {
-    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
-    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question), html_text(said),
-                        html_text(answer.arithmetic));
-  }
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
-      "<style>body{{font-family:sans-serif}}table{{border-collapse:collapse}}th,td{{border:1px solid #999;"
-      "padding:.2em .6em;text-align:left}}td.number{{text-align:right}}</style></head>\n<body>\n{}{}</body></html>\n",
-      html_text(table.title), table_html(table), list.empty() ? "" : "<dl>\n" + list + "</dl>\n");
-}
-
 std::string rendered(const std::string& format, const Table& table, const std::vector<Answer>& answers) {
   if (format == "csv") return table_csv(table);
-  if (format == "html") return page_of(table, answers);
+  if (format == "html") return table_page(table, answers);
   const std::string below = answers.empty() ? "" : "\n" + answers_text(answers, format == "md");
   return (format == "md" ? table_markdown(table) : table_text(table)) + below;
 }

@@ -1,9 +1,12 @@
 #include "report/runs_page.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <ctime>
 #include <set>
 
 #include "core/clock.h"
@@ -14,6 +17,7 @@
 #include "monitor/gpu_memory_log.h"
 #include "report/page/page.h"
 #include "report/questions.h"
+#include "report/runs/run_status.h"
 #include "report/tables/fill_table.h"
 #include "report/tables/general_table.h"
 
@@ -88,11 +92,19 @@ std::string host_of(const std::filesystem::path& log, const std::string& start) 
   return stem.size() > start.size() && stem.starts_with(start) ? stem.substr(start.size()) : "";
 }
 
+// GPU logs hold local times, read as if they were UTC: as nvidia-smi writes them, they name no zone.
+double utc_of_local(double seconds) {
+  const double whole = std::floor(seconds);
+  std::tm time = fmt::gmtime(static_cast<std::time_t>(whole));
+  time.tm_isdst = -1;
+  return static_cast<double>(std::mktime(&time)) + (seconds - whole);
+}
+
 void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& page) {
   const GpuMemoryLog log = read_gpu_memory_log(file);
   if (log.samples.empty()) return;
   const std::string host = host_of(file, "gpu_memory_log_");
-  const double begin = log.samples.front().seconds;
+  const double begin = seconds_of_utc(page.runs[run].started).value_or(utc_of_local(log.samples.front().seconds));
   std::vector<GpuLog> by_index;
   for (const GpuMemorySample& sample : log.samples) {
     if (!sample.used_MiB) continue;
@@ -102,7 +114,7 @@ void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& 
       by_index.push_back({run, name, sample.total_MiB.value_or(0), {}, {}});
       found = by_index.end() - 1;
     }
-    found->seconds.push_back(sample.seconds - begin);
+    found->seconds.push_back(utc_of_local(sample.seconds) - begin);
     found->used_MB.push_back(*sample.used_MiB);
   }
   page.gpu_logs.insert(page.gpu_logs.end(), by_index.begin(), by_index.end());
@@ -112,7 +124,7 @@ void add_host_log(const std::filesystem::path& file, std::size_t run, PageInput&
   const std::string host = host_of(file, "cpu_memory_log_");
   HostLog log{run, host.empty() ? "all processes" : host, {}, {}, {}};
   for (const CpuMemorySample& sample : read_cpu_memory_log(file).samples) {
-    log.seconds.push_back(sample.elapsed_seconds);
+    log.seconds.push_back(page.runs[run].host_logs_start_seconds + sample.elapsed_seconds);
     log.real_MB.push_back(sample.real_MB);
     log.cpu_percent.push_back(sample.cpu_percent);
   }
@@ -152,6 +164,7 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.runs = std::move(found.runs);
   page.passed_over = found.problems;
   page.tables = tables_of(page.runs, experiments, page.now);
+  for (const Experiment& experiment : experiments) page.baselines[experiment.name] = experiment.study.baseline;
   page.questions = questions_of(page.runs);
   add_logs(page);
   const auto num_finished =

@@ -117,10 +117,12 @@ std::optional<double> in_GB(std::optional<double> MB) {
   return MB;
 }
 
+// The workshops' headings say 'allocated' for what NVML calls used; the unit names the figure.
+const std::string kUsedMB = "MB used, NVML", kUsedGB = "GB used, NVML";
 const std::string kNoNvml = "NVML figure of used GPU memory";
 const std::string kNoSamples = "the driver does not say how much GPU memory is used";
 
-// Of the first GPU of the first GPU log.
+// Of the first GPU that the job used, in the head node's log.
 ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, int digits,
                              std::function<double(const MemoryStatistics&)> formula) {
   const double divisor = unit == "GiB" ? 1024 : 1;
@@ -129,8 +131,8 @@ ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, i
               return found_or(std::nullopt, run.record.gpu_logs.empty() ? "the run has no GPU memory log"
                                                                         : join(run.memory.problems, "; "));
             }
-            if (run.memory.gpus.front().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
-            return found_or(formula(run.memory.gpus.front().MiB) / divisor, "");
+            if (run.memory.first_gpu().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
+            return found_or(formula(run.memory.first_gpu().MiB) / divisor, "");
           }};
 }
 
@@ -161,7 +163,7 @@ double first_mode_of(const MemoryStatistics& figures) {
 ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
   column.formula = [first = std::move(column.formula), is_gpu](const RowRun& run, const RowRun* baseline) {
     Found found = first(run, baseline);
-    if (found.value) found.text = modes_text(is_gpu ? run.memory.gpus.front().MiB : run.memory.hosts.front().MiB);
+    if (found.value) found.text = modes_text(is_gpu ? run.memory.first_gpu().MiB : run.memory.hosts.front().MiB);
     return found;
   };
   return column;
@@ -318,25 +320,25 @@ ColumnDeclaration f1() {
 }
 
 ColumnDeclaration device_memory_mean_MB() {
-  return of_record("Memory Allocated mean", "MB", 0, kNoNvml, used_mean_MB);
+  return of_record("Memory Allocated mean", kUsedMB, 0, kNoNvml, used_mean_MB);
 }
 
 ColumnDeclaration device_memory_peak_MB() {
-  return of_record("Memory Allocated peak", "MB", 0, kNoNvml,
+  return of_record("Memory Allocated peak", kUsedMB, 0, kNoNvml,
                    [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); });
 }
 
 ColumnDeclaration device_memory_mean_GB(const std::string& name) {
-  return of_record(name, "GB", 2, kNoNvml, [](const RunRecord& run) { return in_GB(used_mean_MB(run)); });
+  return of_record(name, kUsedGB, 2, kNoNvml, [](const RunRecord& run) { return in_GB(used_mean_MB(run)); });
 }
 
 ColumnDeclaration device_memory_peak_GB(const std::string& name) {
-  return of_record(name, "GB", 2, kNoNvml,
+  return of_record(name, kUsedGB, 2, kNoNvml,
                    [](const RunRecord& run) { return in_GB(largest_of_ranks(run, "used_peak_MB")); });
 }
 
 ColumnDeclaration callback_memory_GB() {
-  return of_record("Memory Callback", "GB", 2, "avg_mem_alloc_MB",
+  return of_record("Memory Callback", "GB allocated", 2, "avg_mem_alloc_MB",
                    [](const RunRecord& run) { return in_GB(run.summary.number("avg_mem_alloc_MB")); });
 }
 
@@ -377,7 +379,7 @@ ColumnDeclaration gpu_average_scale() {
               return found_or(std::nullopt, fmt::format("{} has no GPU memory log",
                                                         run.memory.gpus.empty() ? "the run" : "the baseline"));
             }
-            const double now = run.memory.gpus.front().MiB.average, before = baseline->memory.gpus.front().MiB.average;
+            const double now = run.memory.first_gpu().MiB.average, before = baseline->memory.first_gpu().MiB.average;
             if (now <= 0 || before <= 0) return found_or(std::nullopt, kNoSamples);
             return found_or(now / before, "");
           }};

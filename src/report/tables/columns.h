@@ -48,7 +48,7 @@ ColumnDeclaration peak_memory_MB();  // the allocator's on a GPU, else of the pr
 ColumnDeclaration gpu_percent();
 ColumnDeclaration gpu_percent_peak();
 
-// Of the memory logs: GPU 0 of the head node, and the head node's processes.
+// Of the memory logs: 'GPU 0' is the first GPU of the head node that the job used; CPU is the head node's processes.
 ColumnDeclaration gpu_peak(const std::string& unit = "MiB");  // or "GiB"
 ColumnDeclaration gpu_average(const std::string& unit = "MiB");
 ColumnDeclaration gpu_mode();

@@ -18,8 +18,8 @@ const std::string kUsedNote =
     "Memory is what NVML says all processes use on a rank's GPU (W&B's 'GPU Memory Allocated'), not the allocator's "
     "figure; mean: over time and ranks; peak: the largest rank's; 1 GB = 2^30, 1 MB = 2^20 bytes.";
 const std::string kLogNote =
-    "GPU 0: the first GPU of the head node, used by all processes, from the GPU memory log; CPU: all processes of the "
-    "job on the head node, from the CPU memory log; 1 MB = 1 MiB = 2^20 bytes.";
+    "GPU 0: the first GPU of the head node that the job used; memory used by all processes, from the GPU memory log; "
+    "CPU: all processes of the job on the head node, from the CPU memory log; 1 MB = 1 MiB = 2^20 bytes.";
 const std::string kScaleNote =
     "Samples/s Scale = current / baseline; Runtime Scale = baseline / current: both are above 1 if faster.";
 

@@ -52,7 +52,7 @@ TEST(Tables, FsdpBaseline) {
   EXPECT_EQ(headings_of_table(table),
             (Texts{"Setup", "Train Loss", "Eval Loss Epoch 1", "Eval Loss Epoch 2", "Eval Loss Last",
                    "Training Speed (samples/s)", "Evaluation Speed (samples/s)", "Steps per Epoch", "Total Steps",
-                   "Memory Allocated mean (MB)", "Memory Allocated peak (MB)", "GPU mean (%)", "GPU peak (%)"}));
+                   "Memory Allocated mean (MB used, NVML)", "Memory Allocated peak (MB used, NVML)", "GPU mean (%)", "GPU peak (%)"}));
   ASSERT_EQ(table.rows.size(), 1u);
   // 3.9869 is the final train_loss; 11.0402 the eval loss of the last of five epochs.
   EXPECT_EQ(texts_of(table.rows[0]), (Texts{"1 node x 1 GPU", "3.9869", "9.5000", "9.0000", "11.0402", "6.250",
@@ -72,7 +72,7 @@ TEST(Tables, DeepspeedBaseline) {
 TEST(Tables, BloomOnSeveralGpus) {
   const Table table = filled("fsdp/bloom/multi_gpu");
   EXPECT_EQ(headings_of_table(table), (Texts{"Setup", "Total GPUs", "Samples/s", "Samples/s Scale (x)", "Runtime (s)",
-                                             "Runtime Scale (x)", "Loss", "GPU Memory Allocated (GB)"}));
+                                             "Runtime Scale (x)", "Loss", "GPU Memory Allocated (GB used, NVML)"}));
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_EQ(texts_of(table.rows[0]),
             (Texts{"1 node x 1 GPU", "1", "6.250", "1.00", "400.00", "1.00", "3.9869", "24.00"}));
@@ -129,8 +129,8 @@ TEST(Tables, StrategiesOnOneGpu) {
 TEST(Tables, CustomModel) {
   const Table table = filled("fsdp/custom_model/multi_gpu");
   EXPECT_EQ(headings_of_table(table),
-            (Texts{"Setup", "Total GPUs", "Samples/s Default", "Samples/s Callback", "Memory Default (GB)",
-                   "Memory Callback (GB)", "GPU mean (%)", "Loss", "Runtime (s)"}));
+            (Texts{"Setup", "Total GPUs", "Samples/s Default", "Samples/s Callback", "Memory Default (GB used, NVML)",
+                   "Memory Callback (GB allocated)", "GPU mean (%)", "Loss", "Runtime (s)"}));
   // Default: 8192 MB used / 1024; callback: 6144 MB allocated / 1024
   EXPECT_EQ(texts_of(table.rows[1]),
             (Texts{"1 node x 2 GPUs", "2", "20.000", "21.000", "8.00", "6.00", "85.0", "7.2500", "125.00"}));
@@ -221,6 +221,19 @@ TEST(Tables, Ddp) {
 TEST(Tables, CellsKeepUnroundedValues) {
   EXPECT_DOUBLE_EQ(*filled("fsdp/bloom/multi_gpu").rows[1][3].value, 1.6);
   EXPECT_DOUBLE_EQ(*filled("deepspeed/single_gpu").rows[1][3].value, 74000.0 / 3);
+}
+
+// Records that the program itself wrote: `tessera experiment run fsdp/bloom/baseline fsdp/bloom/multi_gpu/2_gpus --scale
+// tiny`, with fewer settings, metrics and readings.
+TEST(Tables, AreFilledFromWhatTheProgramWrites) {
+  const FoundRuns found = find_runs({std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/program"}, RunDetail::kWhole);
+  ASSERT_EQ(found.runs.size(), 2u);
+  const Table table = filled("fsdp/bloom/multi_gpu", found.runs);
+  EXPECT_EQ(texts_of(table.rows[0]), (Texts{"1 node x 1 GPU", "1", "1.546", "1.00", "161.74", "1.00", "7.5089", "-"}));
+  // 2.362 / 1.546; (161.7369 / 105.8237) x (4.32 / 4.64 epochs)
+  EXPECT_EQ(texts_of(table.rows[1]), (Texts{"1 node x 2 GPUs", "2", "2.362", "1.53", "105.82", "1.42", "7.5956", "-"}));
+  EXPECT_FALSE(contains(below(table), "merge_accumulation"));  // off in both, as decided
+  EXPECT_TRUE(contains(below(table), "1 node x 2 GPUs, GPU Memory Allocated: the run recorded no NVML figure"));
 }
 
 TEST(TableRows, TheNewestFinishedRunFillsARow) {

@@ -78,7 +78,9 @@ void check_named_rows(const TableDeclaration& table, const std::vector<Experimen
                       const ChosenRows& chosen, const std::vector<NamedRun>& named) {
   std::vector<std::string> names;
   for (const ChosenRow& row : chosen.rows) names.push_back(row.name);
-  for (const ChosenRow& row : chosen.baselines) names.push_back(row.name);
+  for (const ChosenRow& row : chosen.baselines) {
+    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+  }
   for (const NamedRun& each : named) {
     const bool is_full_name =
         each.row.find('/') != std::string::npos && find_experiment(experiments, each.row) != nullptr;
