@@ -87,6 +87,14 @@ std::vector<std::string> rank_commands() {
   return names;
 }
 
+// Commands that are never one of several ranks: their log lines name none.
+bool is_without_ranks(const std::string& name) {
+  for (const char* each : {"analyze-memory", "analyze_memory", "experiment", "monitor", "report", "runs", "table"}) {
+    if (name == each) return true;
+  }
+  return false;
+}
+
 std::string usage() {
   std::string text = "usage: tessera COMMAND [options]\n\n";
   for (const Command& command : commands()) {
@@ -118,7 +126,8 @@ int main(int argc, char** argv) {
     const Arguments arguments(argv + 1, argv + argc);
     // `tessera env` reports a wrong TESSERA_LOG; everything else refuses it.
     if (arguments.empty() || arguments.front() != "env") {
-      configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), 0);
+      const bool has_rank = arguments.empty() || !is_without_ranks(arguments.front());
+      configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), has_rank ? 0 : -1);
     }
     const std::string first = arguments.empty() ? "--help" : arguments.front();
     if (first == "--help" || first == "-h" || first == "help") {

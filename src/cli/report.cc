@@ -8,6 +8,7 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "experiment/table_experiments.h"
 #include "report/runs_page.h"
 
 namespace tessera {
@@ -33,7 +34,8 @@ int run_report(const std::vector<std::string>& args) {
   }
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
   const std::string title = settings.title.empty() ? "Runs in " + join(settings.folders, ", ") : settings.title;
-  const RunsPage page = make_runs_page(find_run_files(settings.folders), title, settings.output);
+  const RunsPage page = make_runs_page(find_run_files(settings.folders), title, settings.output,
+                                       table_experiments(Catalogue(CatalogueOptions())));
   if (page.num_runs == 0) {
     std::string message = "no run found: looked for run.json in and below " + join(settings.folders, ", ");
     for (const std::string& problem : page.problems) message += "\npassed over: " + problem;

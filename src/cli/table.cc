@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/schema.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -11,23 +9,27 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "report/page/html.h"
+#include "experiment/table_experiments.h"
 #include "report/questions.h"
 #include "report/runs/find_runs.h"
 #include "report/tables/fill_table.h"
+#include "report/tables/table_page.h"
 
 namespace tessera {
 namespace {
 
 struct TableSettings {
   std::vector<std::string> words;
-  std::string runs, format, output;
+  std::string runs, catalogue, format, output;
 };
 
 void declare(Schema& schema, TableSettings& s) {
-  schema.positionals("NAME [ROW=DIR...]: a folder of experiments, such as deepspeed/multi_gpu, and runs for its rows",
-                     &s.words);
+  schema.positionals(
+      "NAME [ROW=DIR...]: a folder of experiments, such as deepspeed/multi_gpu, or a family of your own, and runs for "
+      "its rows",
+      &s.words);
   schema.text("runs", &s.runs).list().help("folders with runs, or above them; not given: only those of ROW=DIR");
+  schema.text("catalogue", &s.catalogue).list().help("folders with more experiments, besides ./experiments");
   schema.text("format", &s.format).preset("text").choices({"text", "md", "csv", "html"}).help("what to write");
   schema.text("output", &s.output).short_name('o').help("a file to write instead of standard output");
 }
@@ -57,48 +59,39 @@ std::vector<NamedRun> named_runs(const TableSettings& s) {
   return named;
 }
 
+std::vector<Experiment> known_experiments(const TableSettings& s) {
+  CatalogueOptions options;
+  if (!s.catalogue.empty()) {
+    for (const std::string& folder : split(s.catalogue, ',')) options.folders.emplace_back(folder);
+  }
+  return table_experiments(Catalogue(options));
+}
+
 // Cells look into the history, which brief records do not have.
-void read_whole(ChosenRow& row) {
-  if (row.record) row.record = read_run_record(row.record->file);
+void read_whole(std::vector<ChosenRow>& rows) {
+  for (ChosenRow& row : rows) {
+    for (RunRecord& run : row.records) run = read_run_record(run.file);
+  }
 }
 
 std::vector<RunRecord> records_of(const ChosenRows& chosen) {
   std::vector<RunRecord> records;
-  for (const ChosenRow& row : chosen.rows) {
-    if (row.record) records.push_back(*row.record);
-  }
+  for (const ChosenRow& row : chosen.rows) records.insert(records.end(), row.records.begin(), row.records.end());
   return records;
 }
 
-// Of the same family of experiments: fsdp/bloom, fsdp/custom_model, deepspeed, ddp.
-std::vector<RunRecord> family_of(const TableDeclaration& table, const std::vector<RunRecord>& runs) {
-  const std::size_t first = table.name.find('/');
-  const std::string family = table.name.starts_with("fsdp/") ? table.name.substr(0, table.name.find('/', first + 1) + 1)
-                                                             : table.name.substr(0, first + 1);
+// Those of the family of experiments that the table's last row is of: fsdp/bloom, fsdp/custom_model, deepspeed, ddp.
+std::vector<RunRecord> family_of(const ChosenRows& chosen, const std::vector<RunRecord>& runs) {
   std::vector<RunRecord> members;
   for (const RunRecord& run : runs) {
-    if (run.text("experiment").starts_with(family)) members.push_back(run);
+    if (run.text("experiment").starts_with(chosen.rows.back().experiment->family + "/")) members.push_back(run);
   }
   return members;
 }
 
-std::string page_of(const Table& table, const std::vector<Answer>& answers) {
-  std::string list;
-  for (const Answer& answer : answers) {
-    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
-    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question), html_text(said),
-                        html_text(answer.arithmetic));
-  }
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
-      "<style>body{{font-family:sans-serif}}table{{border-collapse:collapse}}th,td{{border:1px solid #999;"
-      "padding:.2em .6em;text-align:left}}td.number{{text-align:right}}</style></head>\n<body>\n{}{}</body></html>\n",
-      html_text(table.title), table_html(table), list.empty() ? "" : "<dl>\n" + list + "</dl>\n");
-}
-
 std::string rendered(const std::string& format, const Table& table, const std::vector<Answer>& answers) {
   if (format == "csv") return table_csv(table);
-  if (format == "html") return page_of(table, answers);
+  if (format == "html") return table_page(table, answers);
   const std::string below = answers.empty() ? "" : "\n" + answers_text(answers, format == "md");
   return (format == "md" ? table_markdown(table) : table_text(table)) + below;
 }
@@ -119,20 +112,20 @@ int run_table(const std::vector<std::string>& args) {
     for (const TableDeclaration& table : declared_tables()) names.push_back(table.name);
     throw UsageError("expected: tessera table NAME --runs DIR; tables: " + join(names, ", "));
   }
-  const TableDeclaration& declaration = find_table(settings.words.front());
   if (settings.runs.empty() && settings.words.size() == 1) {
+    find_table(settings.words.front(), known_experiments(settings));  // a wrong name is the worse mistake
     throw UsageError("give --runs DIR, a folder above the runs, or ROW=DIR for each row");
   }
-  const std::vector<NamedRun> named = named_runs(settings);
   const std::vector<RunRecord> runs =
       settings.runs.empty() ? std::vector<RunRecord>() : read_below(split(settings.runs, ','));
-  ChosenRows chosen = choose_rows(declaration, runs, named, wall_seconds());
-  std::for_each(chosen.rows.begin(), chosen.rows.end(), read_whole);
-  if (chosen.baseline) read_whole(*chosen.baseline);
+  const std::vector<Experiment> experiments = with_experiments_of(runs, known_experiments(settings));
+  const TableDeclaration declaration = find_table(settings.words.front(), experiments);
+  ChosenRows chosen = choose_rows(declaration, experiments, runs, named_runs(settings), wall_seconds());
+  read_whole(chosen.rows);
+  read_whole(chosen.baselines);
   const Table table = fill_table(declaration, chosen);
-  const std::string text =
-      rendered(settings.format, table,
-               answer_table_questions(declaration.name, records_of(chosen), family_of(declaration, runs)));
+  const std::string text = rendered(
+      settings.format, table, answer_table_questions(declaration.name, records_of(chosen), family_of(chosen, runs)));
   if (settings.output.empty()) {
     print_out(text);
   } else {

@@ -23,24 +23,11 @@
 #include <vector>
 
 #include "experiment/values.h"
+#include "report/tables/experiments.h"
 
 namespace tessera {
 
 inline constexpr int kCatalogueFormat = 1;
-
-// What a scaling study holds constant, and so what its efficiency is.
-enum class StudyKind {
-  kNone,
-  kStrong,        // the same rows: runtime should shrink with GPUs
-  kWeakByData,    // rows per GPU: runtime should stay
-  kWeakByLayers,  // layers per GPU: runtime should stay
-  kThroughput,    // samples/s alone are compared
-};
-
-struct Study {
-  StudyKind kind = StudyKind::kNone;
-  std::string baseline;  // an experiment's full name
-};
 
 struct ExperimentSpec {
   std::string name;    // family/path

@@ -45,6 +45,7 @@ std::optional<CpuMemorySample> parse_cpu_row(const std::string& line, bool is_cs
   const std::size_t num_wanted = is_csv ? 5 : 4;
   if (!numbers || (numbers->size() != num_wanted && numbers->size() != num_wanted + 4)) return std::nullopt;
   const std::size_t cpu = num_wanted - 3;  // csv has the number of processes before it
+  if ((*numbers)[cpu + 1] < 0 || (*numbers)[cpu + 2] < 0) return std::nullopt;
   return CpuMemorySample{numbers->front(), (*numbers)[cpu], (*numbers)[cpu + 1], (*numbers)[cpu + 2]};
 }
 
@@ -112,7 +113,7 @@ CgroupMemoryLog parse_cgroup_memory_log(std::string_view text, const std::string
   if (!is_cgroup_memory_log(text)) refuse_log(origin, "cgroup", kCgroupHeader, "tessera", text, lines);
   for (const std::string& line : lines) {
     const auto numbers = numbers_of(line, ' ');
-    if (numbers && numbers->size() == 2) {
+    if (numbers && numbers->size() == 2 && numbers->back() >= 0) {
       log.samples.push_back({numbers->front(), numbers->back()});
     } else if (!is_cgroup_header(line)) {
       ++log.num_unreadable;

@@ -82,5 +82,15 @@ TEST(CgroupMemoryLog, HasTwoColumns) {
   EXPECT_EQ(log.samples[0].used_MB, 1234.568);
 }
 
+TEST(CpuMemoryLog, NegativeMemoryIsNoSample) {
+  const CpuMemoryLog log = parse_cpu_memory_log(
+      cpu_memory_log_header() + cpu_memory_log_row({0, 1, 100, 200}) + cpu_memory_log_row({1, 1, -100, 200}), "log");
+  EXPECT_EQ(log.samples.size(), 1u);
+  EXPECT_EQ(log.num_unreadable, 1);
+  const CgroupMemoryLog cgroup =
+      parse_cgroup_memory_log(cgroup_memory_log_header() + cgroup_memory_log_row({0, -5}), "log");
+  EXPECT_EQ(cgroup.num_unreadable, 1);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -16,18 +16,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads one file by `read`; what goes wrong is a line of `trouble`, and the others are still read.
+using Of = MemoryTrouble::Of;
+
+// Reads one file by `read`; what goes wrong is added to the troubles, and the others are still read.
 template <typename Read>
-void add_file(const fs::path& file, std::vector<std::string>& trouble, const Read& read) {
+void add_file(const fs::path& file, Of of, MemoryAnalysis& analysis, const Read& read) {
   try {
-    const int num_unreadable = read();
+    const int num_unreadable = read(file, analysis);
     if (num_unreadable > 0) {
-      trouble.push_back(fmt::format("[!] {}: {} line{} could not be read and {} left out", file.string(),
-                                    num_unreadable, num_unreadable == 1 ? "" : "s",
-                                    num_unreadable == 1 ? "is" : "are"));
+      analysis.troubles.push_back({of, false,
+                                   fmt::format("[!] {}: {} line{} could not be read and {} left out", file.string(),
+                                               num_unreadable, num_unreadable == 1 ? "" : "s",
+                                               num_unreadable == 1 ? "is" : "are")});
     }
   } catch (const UsageError& error) {
-    trouble.push_back(fmt::format("[!] Failed to read {}", error.what()));
+    analysis.troubles.push_back({of, false, fmt::format("[!] Failed to read {}", error.what())});
   }
 }
 
@@ -47,7 +50,9 @@ int add_gpus(const fs::path& file, MemoryAnalysis& analysis) {
     gpu.used_MiB = memory_statistics(used[index]);
     analysis.gpus.push_back(std::move(gpu));
   }
-  if (log.samples.empty()) analysis.gpu_file_trouble.push_back(fmt::format("[!] No samples in {}", file.string()));
+  if (log.samples.empty()) {
+    analysis.troubles.push_back({Of::kGpu, false, fmt::format("[!] No samples in {}", file.string())});
+  }
   return log.num_unreadable;
 }
 
@@ -62,7 +67,7 @@ int add_host(const fs::path& file, MemoryAnalysis& analysis) {
   }
   host.used_MB = memory_statistics(real);
   if (real.empty()) {
-    analysis.cpu_file_trouble.push_back(fmt::format("[!] No samples in {}", file.string()));
+    analysis.troubles.push_back({Of::kCpu, false, fmt::format("[!] No samples in {}", file.string())});
   } else {
     analysis.hosts.push_back(std::move(host));
   }
@@ -77,8 +82,12 @@ int add_cgroup(const fs::path& file, MemoryAnalysis& analysis) {
   return log.num_unreadable;
 }
 
-std::string lines_of(const std::vector<std::string>& lines) {
-  return lines.empty() ? "" : join(lines, "\n") + "\n";
+std::string trouble_lines(const MemoryAnalysis& analysis, Of of, bool is_missing) {
+  std::string text;
+  for (const MemoryTrouble& trouble : analysis.troubles) {
+    if (trouble.of == of && trouble.is_missing == is_missing) text += trouble.line + "\n";
+  }
+  return text;
 }
 
 std::string gpu_line(const GpuMemoryUse& gpu) {
@@ -147,15 +156,9 @@ std::string modes_text(const MemoryStatistics& statistics) {
 
 MemoryAnalysis analyze_memory_logs(const MemoryLogs& logs) {
   MemoryAnalysis analysis;
-  for (const fs::path& file : logs.gpu) {
-    add_file(file, analysis.gpu_file_trouble, [&] { return add_gpus(file, analysis); });
-  }
-  for (const fs::path& file : logs.cpu) {
-    add_file(file, analysis.cpu_file_trouble, [&] { return add_host(file, analysis); });
-  }
-  for (const fs::path& file : logs.cgroup) {
-    add_file(file, analysis.cpu_file_trouble, [&] { return add_cgroup(file, analysis); });
-  }
+  for (const fs::path& file : logs.gpu) add_file(file, Of::kGpu, analysis, add_gpus);
+  for (const fs::path& file : logs.cpu) add_file(file, Of::kCpu, analysis, add_host);
+  for (const fs::path& file : logs.cgroup) add_file(file, Of::kCpu, analysis, add_cgroup);
   return analysis;
 }
 
@@ -168,26 +171,32 @@ MemoryAnalysis analyze_memory_of_job(const fs::path& folder, const std::string& 
   std::error_code ignored;
   if (kinds != MemoryKinds::kCpu && logs.gpu.empty()) {
     const bool has_folder = fs::is_directory(gpu_folder, ignored);
-    analysis.gpu_trouble.push_back(fmt::format(
-        "[!] {} {}", has_folder ? "No GPU logs found in" : "GPU log directory not found:", gpu_folder.string()));
+    // Before those of CPU logs.
+    analysis.troubles.insert(
+        analysis.troubles.begin(),
+        {Of::kGpu, true,
+         fmt::format("[!] {} {}", has_folder ? "No GPU logs found in" : "GPU log directory not found:",
+                     gpu_folder.string())});
   }
   if (kinds != MemoryKinds::kGpu && logs.cpu.empty()) {
-    analysis.cpu_trouble.push_back(
-        fmt::format("[!] CPU log not found: {}", memory_logs_of_host(folder, job, "").cpu.front().string()));
+    analysis.troubles.push_back(
+        {Of::kCpu, true,
+         fmt::format("[!] CPU log not found: {}", memory_logs_of_host(folder, job, "").cpu.front().string())});
   }
   return analysis;
 }
 
 std::string memory_text(const MemoryAnalysis& analysis) {
-  std::string text = lines_of(analysis.gpu_trouble);
-  if (!analysis.gpus.empty() || !analysis.gpu_file_trouble.empty()) {
+  const std::string gpu_file_lines = trouble_lines(analysis, Of::kGpu, false);
+  std::string text = trouble_lines(analysis, Of::kGpu, true);
+  if (!analysis.gpus.empty() || !gpu_file_lines.empty()) {
     text += "\nGPU Memory Usage\n";
     for (const GpuMemoryUse& gpu : analysis.gpus) text += gpu_line(gpu);
-    text += lines_of(analysis.gpu_file_trouble);
+    text += gpu_file_lines;
   }
-  text += lines_of(analysis.cpu_trouble);
+  text += trouble_lines(analysis, Of::kCpu, true);
   if (!analysis.hosts.empty()) text += "\nCPU Memory Usage\n" + host_lines(analysis.hosts);
-  text += lines_of(analysis.cpu_file_trouble);
+  text += trouble_lines(analysis, Of::kCpu, false);
   if (!analysis.cgroups.empty()) text += "\nCgroup Memory Usage (without page cache)\n" + host_lines(analysis.cgroups);
   return text;
 }
@@ -203,10 +212,7 @@ Json memory_json(const MemoryAnalysis& analysis) {
   json["cpu"] = hosts_json(analysis.hosts, true);
   json["cgroup"] = hosts_json(analysis.cgroups, false);
   json["trouble"] = Json::array();
-  for (const auto* lines :
-       {&analysis.gpu_trouble, &analysis.gpu_file_trouble, &analysis.cpu_trouble, &analysis.cpu_file_trouble}) {
-    for (const std::string& line : *lines) json["trouble"].push_back(line);
-  }
+  for (const MemoryTrouble& trouble : analysis.troubles) json["trouble"].push_back(trouble.line);
   return json;
 }
 

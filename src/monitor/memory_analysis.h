@@ -36,13 +36,17 @@ struct HostMemoryUse {
   double mean_cpu_percent = 0, peak_cpu_percent = 0;  // 0 for a cgroup
 };
 
+// Something wrong with the logs, as a line for users.
+struct MemoryTrouble {
+  enum class Of { kGpu, kCpu } of;
+  bool is_missing = false;  // no log at all; else a file that cannot be read, in whole or in part
+  std::string line;
+};
+
 struct MemoryAnalysis {
   std::vector<GpuMemoryUse> gpus;             // by file, then by index
   std::vector<HostMemoryUse> hosts, cgroups;  // by file
-  std::vector<std::string> gpu_trouble;       // one line each: missing logs
-  std::vector<std::string> cpu_trouble;       //
-  std::vector<std::string> gpu_file_trouble;  // files that cannot be read, in whole or in part
-  std::vector<std::string> cpu_file_trouble;  //
+  std::vector<MemoryTrouble> troubles;        // of GPU logs, then of CPU logs
 
   bool is_empty() const { return gpus.empty() && hosts.empty() && cgroups.empty(); }
 };

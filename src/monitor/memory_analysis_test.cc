@@ -103,7 +103,7 @@ TEST_F(MemoryAnalysisOf, MissingLogsAreNamed) {
             "[!] No GPU logs found in " + folder + "/gpu_memory/7\n");
   put("cpu_memory/7/cpu_memory_log.txt", cpu_rows({1}));
   const MemoryAnalysis cpu = analyze_memory_of_job(folder_, "7", MemoryKinds::kCpu);
-  EXPECT_TRUE(cpu.gpu_trouble.empty());
+  for (const MemoryTrouble& trouble : cpu.troubles) EXPECT_EQ(trouble.of, MemoryTrouble::Of::kCpu) << trouble.line;
   EXPECT_EQ(cpu.hosts.size(), 1u);
 }
 
@@ -151,6 +151,11 @@ TEST_F(MemoryAnalysisOf, JobsWithoutANumberAreNamedByTheTime) {
   fs::create_directories(folder_ / "cpu_memory" / first);
   EXPECT_NE(new_memory_job(folder_, Environment()), first);
   EXPECT_EQ(job_as_folder_name("a/b"), "a_b");
+  EXPECT_EQ(job_as_folder_name(".."), "_");
+}
+
+TEST(MemoryLogs, JobsMayHaveAnyName) {
+  EXPECT_EQ(job_as_folder_name("a/b\nc"), "a_b_c");
   EXPECT_EQ(job_as_folder_name(".."), "_");
 }
 

@@ -62,7 +62,8 @@ std::string new_memory_job(const fs::path& folder, const Environment& environmen
 }
 
 std::string job_as_folder_name(std::string job) {
-  std::replace(job.begin(), job.end(), '/', '_');
+  const auto is_unfit = [](unsigned char letter) { return letter == '/' || letter < ' ' || letter == 0x7f; };
+  std::replace_if(job.begin(), job.end(), is_unfit, '_');
   return job.empty() || job == "." || job == ".." ? "_" : job;
 }
 

@@ -31,7 +31,7 @@ MemoryLogs find_memory_logs(const std::filesystem::path& folder, const std::stri
 std::string new_memory_job(const std::filesystem::path& folder, const Environment& environment);
 // This host's name where Slurm or Open MPI tell of several nodes, for the files' names; else empty.
 std::string host_in_log_names(const Environment& environment);
-// `job` as a folder's name: no slashes, not empty, not . or ..
+// `job` as a folder's name: no slashes or control characters, not empty, not . or ..
 std::string job_as_folder_name(std::string job);
 
 }  // namespace tessera

@@ -46,7 +46,10 @@ MemorySamplerOptions sampler_options(const Environment& environment) {
   MemorySamplerOptions options;
   options.processes.mark = job_mark(environment);
   options.slurm_job = environment.find("SLURM_JOB_ID").value_or("");
-  options.slurm_job_gpus = environment.find("SLURM_JOB_GPUS").value_or("");
+  // SLURM_JOB_GPUS has the first node's GPUs, wherever it is read; a step has those of its own node.
+  const bool is_other_node = environment.find("SLURM_NODEID").value_or("0") != "0";
+  const auto of_step = is_other_node ? environment.find("SLURM_STEP_GPUS") : std::nullopt;
+  options.slurm_job_gpus = of_step ? *of_step : environment.find("SLURM_JOB_GPUS").value_or("");
   options.warn = [](const std::string& message) { log_warn("{}", message); };
   return options;
 }

@@ -162,5 +162,11 @@ TEST_F(MemorySamplerOf, ItTakesNoSignals) {
   EXPECT_GE(num_new, 1);
 }
 
+TEST(SamplerOptions, TakeTheGpusOfTheirOwnNode) {
+  EXPECT_EQ(sampler_options(Environment({{"SLURM_JOB_GPUS", "0,1"}, {"SLURM_STEP_GPUS", "0"}})).slurm_job_gpus, "0,1");
+  const Environment second({{"SLURM_JOB_GPUS", "0,1"}, {"SLURM_STEP_GPUS", "2,3"}, {"SLURM_NODEID", "1"}});
+  EXPECT_EQ(sampler_options(second).slurm_job_gpus, "2,3");
+}
+
 }  // namespace
 }  // namespace tessera

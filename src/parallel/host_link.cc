@@ -12,6 +12,10 @@ void Transfer::wait() const {
   if (done_) done_->synchronize();
 }
 
+bool Transfer::is_done() const {
+  return !done_ || done_->query();
+}
+
 void Transfer::order_after() const {
   if (!done_) return;
   const VirtualGuardImpl guard(done_->device_type());

@@ -23,6 +23,7 @@ class Transfer {
   void wait() const;         // blocks the calling thread
   void order_after() const;  // later work on the current stream waits
   bool is_pending() const { return done_ != nullptr; }
+  bool is_done() const;  // a question to the driver, if it is pending
 
  private:
   std::shared_ptr<c10::Event> done_;

@@ -7,6 +7,7 @@
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 #include "core/error.h"
@@ -223,17 +224,20 @@ void UnitValues::replace(const at::Tensor& values) {
 }
 
 void UnitValues::wait_for_update() {
-  if (download_.is_pending()) {
+  if (!download_.is_done()) {
     const auto timed = context_->clock->enter(StepPart::kTransfer);
-    std::exchange(download_, {}).wait();
+    download_.wait();
   }
+  download_ = {};
   if (!pending_.valid()) return;
+  if (pending_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) return std::exchange(pending_, {}).get();
   const auto timed = context_->clock->enter(StepPart::kUpdate);
   std::exchange(pending_, {}).get();
 }
 
+// What is there already is not timed: with offload that would be every unit, several times per step.
 void UnitValues::order_after_upload(const Transfer& upload) {
-  if (!upload.is_pending()) return;
+  if (upload.is_done()) return;
   const auto timed = context_->clock->enter(StepPart::kTransfer);
   upload.order_after();
 }

@@ -34,7 +34,7 @@ std::optional<double> of_first_gpu(const RunRecord& run, double MemoryStatistics
   if (run.gpu_logs.empty()) return std::nullopt;
   const RunMemory memory = read_run_memory(run);
   if (memory.gpus.empty()) return std::nullopt;
-  return memory.gpus.front().MiB.*figure;
+  return memory.first_gpu().MiB.*figure;
 }
 
 }  // namespace
@@ -112,13 +112,13 @@ std::optional<CommonFigure> common_peak(const Runs& runs) {
   if (auto figure = figure_of_all(runs, "allocated", allocated_peak_MB)) return figure;
   const auto used = [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); };
   if (auto figure = figure_of_all(runs, "used, by NVML", used)) return figure;
-  return figure_of_all(runs, "used, by the memory log of GPU 0",
+  return figure_of_all(runs, "used, by the memory log of the first GPU",
                        [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::peak); });
 }
 
 std::optional<CommonFigure> common_average(const Runs& runs) {
   if (auto figure = figure_of_all(runs, "used, by NVML", used_mean_MB)) return figure;
-  return figure_of_all(runs, "used, by the memory log of GPU 0",
+  return figure_of_all(runs, "used, by the memory log of the first GPU",
                        [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::average); });
 }
 

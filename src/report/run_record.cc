@@ -88,6 +88,7 @@ RankRecord rank_of(const Json& json, const std::string& origin) {
   }
   const Json& series = object_at(json, "series");
   rank.series.period_seconds = series.value("period_seconds", 0.0);
+  rank.series.start_seconds = series.value("start_seconds", 0.0);
   rank.series.allocated_MB = series_of(series, "allocated_MB");
   rank.series.reserved_MB = series_of(series, "reserved_MB");
   rank.series.used_MB = series_of(series, "used_MB");
@@ -110,6 +111,8 @@ void read_measurements(const Reader& reader, RunRecord& run) {
   const Json& logs = object_at(json, "memory_logs");
   run.gpu_logs = logs.value("gpu", std::vector<std::string>());
   run.cpu_logs = logs.value("cpu", std::vector<std::string>());
+  run.cgroup_logs = logs.value("cgroup", std::vector<std::string>());
+  run.host_logs_start_seconds = logs.value("start_seconds", 0.0);
   run.traces = list_at(json, "traces").get<std::vector<std::string>>();
 }
 
@@ -148,8 +151,10 @@ RunRecord parse_run_record(std::string_view text, const std::filesystem::path& f
   const Reader reader(text, file);
   try {
     return record_of(reader, file);
-  } catch (const nlohmann::json::exception& error) {  // a value of another type, deep inside
-    throw UsageError(fmt::format("{}: {}", reader.origin(), error.what()));
+  } catch (const nlohmann::json::exception&) {  // deep inside; the library's message names no place
+    throw UsageError(fmt::format("{}: a value is of another kind than a run's record has there; the file was changed or "
+                                 "damaged",
+                                 reader.origin()));
   }
 }
 

@@ -33,12 +33,14 @@ struct PartTime {
   double mean_ms = 0, std_ms = 0;  // per step
 };
 
-// Readings at a fixed period, from the run's begin on; nan where there was none. MB are 2^20 bytes.
+// Readings at a fixed period, the first one period after `start_seconds`, which counts from the run's start; nan where
+// there was none. MB are 2^20 bytes.
 struct UsageSeries {
   double period_seconds = 0;
   std::vector<double> allocated_MB, reserved_MB, used_MB;  // of a GPU
   std::vector<double> resident_MB;                         // of a CPU rank's process
   std::vector<double> busy_percent;                        // of the GPU; on a CPU: 100 for one busy core
+  double start_seconds = 0;
 };
 
 // What one rank measured. `numbers`: allocated_mean_MB, allocated_peak_MB, reserved_..., used_... (GPU) or resident_...
@@ -76,7 +78,9 @@ struct RunRecord {
   std::vector<LogRecord> metrics;  // each with its step and time (seconds since 1970)
   std::vector<RankRecord> ranks;
   std::vector<CollectiveRecord> collectives;
-  std::vector<std::string> gpu_logs, cpu_logs, traces;  // files, relative to run.json's folder if below it
+  // Files, relative to run.json's folder if below it.
+  std::vector<std::string> gpu_logs, cpu_logs, cgroup_logs, traces;
+  double host_logs_start_seconds = 0;  // when CPU and cgroup logs began, from the run's start
 
   const RecordedSetting* setting(const std::string& name) const;  // null: the run had no such setting
   std::string text(const std::string& fact) const;                // empty: the run has no such fact, or it is a number

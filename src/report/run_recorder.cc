@@ -19,6 +19,7 @@ namespace {
 // A long run's file is large: writing it may take at most a twentieth of the time.
 constexpr double kSecondsBetweenWrites = 5;
 constexpr double kShareOfTime = 20;
+constexpr double kSecondsBetweenTouches = 120;  // a fifth of the silence after which a run counts as killed
 constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would hide half the file
 constexpr const char* kHidden = "(set)";
 
@@ -46,6 +47,7 @@ Json json_of_rank(const RankRecord& rank) {
           {"parts", std::move(parts)},
           {"series",
            {{"period_seconds", rank.series.period_seconds},
+            {"start_seconds", rank.series.start_seconds},
             {"allocated_MB", json_of_series(rank.series.allocated_MB)},
             {"reserved_MB", json_of_series(rank.series.reserved_MB)},
             {"used_MB", json_of_series(rank.series.used_MB)},
@@ -110,7 +112,7 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
            {"planned_memory", json_of(description.facts.planned_memory)},
            {"ranks", Json::array()},
            {"collectives", Json::array()},
-           {"memory_logs", {{"gpu", Json::array()}, {"cpu", Json::array()}}},
+           {"memory_logs", {{"gpu", Json::array()}, {"cpu", Json::array()}, {"cgroup", Json::array()}}},
            {"traces", Json::array()}};
   // The longest first, so that a secret that holds another is hidden whole.
   std::sort(secret_values_.begin(), secret_values_.end(),
@@ -118,6 +120,9 @@ RunRecorder::RunRecorder(std::filesystem::path file, const RunDescription& descr
 }
 
 void RunRecorder::on_train_begin(const RunMoment& at) {
+  const std::lock_guard lock(mutex_);
+  started_ = last_touched_ = at.wall_seconds;
+  is_running_ = true;
   json_["started"] = utc_time(at.wall_seconds);
   json_["total_steps"] = at.total_steps;
   Json kept = Json::array();
@@ -125,7 +130,7 @@ void RunRecorder::on_train_begin(const RunMoment& at) {
     if (record.value("step", std::int64_t{0}) <= at.step) kept.push_back(std::move(record));
   }
   json_["metrics"] = std::move(kept);
-  write(at);
+  write(at.wall_seconds);
 }
 
 void RunRecorder::on_log(const RunMoment& at, const LogRecord& record) {
@@ -137,28 +142,34 @@ void RunRecorder::on_metrics(const RunMoment& at, const LogRecord& record) {
 }
 
 void RunRecorder::on_save(const RunMoment&, const SavedCheckpoint& saved) {
+  const std::lock_guard lock(mutex_);
   Json folders = Json::array();
   for (const std::filesystem::path& folder : saved.kept) folders.push_back(folder.string());
   json_["checkpoints"] = std::move(folders);
 }
 
 void RunRecorder::on_summary(const RunMoment&, const LogRecord& record) {
+  const std::lock_guard lock(mutex_);
   for (const auto& [key, value] : record.entries()) json_["summary"][key] = json_of(value);
 }
 
 void RunRecorder::on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  is_running_ = false;
   json_["status"] = run_end_name(end);
   json_["exit_reason"] = reason;
-  write(at);
+  write(at.wall_seconds);
 }
 
 void RunRecorder::set_ranks(const std::vector<RankRecord>& ranks) {
+  const std::lock_guard lock(mutex_);
   Json all = Json::array();
   for (const RankRecord& rank : ranks) all.push_back(json_of_rank(rank));
   json_["ranks"] = std::move(all);
 }
 
 void RunRecorder::set_collectives(const std::vector<FlightTotals>& totals) {
+  const std::lock_guard lock(mutex_);
   Json all = Json::array();
   for (const FlightTotals& each : totals) {
     all.push_back({{"operation", each.operation},
@@ -171,6 +182,7 @@ void RunRecorder::set_collectives(const std::vector<FlightTotals>& totals) {
 }
 
 void RunRecorder::set_traces(int num_ranks) {
+  const std::lock_guard lock(mutex_);
   json_["traces"] = Json::array();
   for (int rank = 0; rank < num_ranks; ++rank) {
     const std::filesystem::path name = trace_path({}, rank);
@@ -178,25 +190,35 @@ void RunRecorder::set_traces(int num_ranks) {
   }
 }
 
-void RunRecorder::set_memory_logs(const MemoryLogs& logs) {
+void RunRecorder::set_memory_logs(const MemoryLogs& logs, double start) {
+  const std::lock_guard lock(mutex_);
   const auto names = [this](const std::vector<std::filesystem::path>& files) {
     Json all = Json::array();
     for (const auto& file : files) all.push_back(file.lexically_proximate(file_.parent_path()).string());
     return all;
   };
-  json_["memory_logs"] = {{"gpu", names(logs.gpu)}, {"cpu", names(logs.cpu)}};
+  json_["memory_logs"] = {{"gpu", names(logs.gpu)}, {"cpu", names(logs.cpu)}, {"cgroup", names(logs.cgroup)}};
+  if (start > 0 && started_ > 0) json_["memory_logs"]["start_seconds"] = start - started_;
+}
+
+void RunRecorder::touch(double wall_seconds) {
+  const std::lock_guard lock(mutex_);
+  if (!is_running_ || wall_seconds - last_touched_ < kSecondsBetweenTouches) return;
+  write(wall_seconds);
 }
 
 void RunRecorder::add(const RunMoment& at, const LogRecord& record) {
+  const std::lock_guard lock(mutex_);
   Json entry = {{"step", at.step}, {"time", at.wall_seconds}};
   for (const auto& [key, value] : record.entries()) entry[key] = json_of(value);
   json_["metrics"].push_back(std::move(entry));
   const double pause = std::max(kSecondsBetweenWrites, kShareOfTime * last_duration_);
-  if (steady_seconds() - last_written_ >= pause) write(at);
+  if (steady_seconds() - last_written_ >= pause) write(at.wall_seconds);
 }
 
-void RunRecorder::write(const RunMoment& at) {
-  json_["updated"] = utc_time(at.wall_seconds);
+void RunRecorder::write(double wall_seconds) {
+  json_["updated"] = utc_time(wall_seconds);
+  last_touched_ = wall_seconds;
   const double begin = steady_seconds();
   // Text that is not UTF-8 (a path, a host's message) must not prevent the record from being written.
   write_file_atomically(file_, without_secrets(json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));

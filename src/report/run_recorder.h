@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -53,17 +54,25 @@ class RunRecorder : public TrainListener {
   void set_ranks(const std::vector<RankRecord>& ranks);
   void set_collectives(const std::vector<FlightTotals>& totals);
   void set_traces(int num_ranks);  // one per rank, beside the record, if they exist
-  void set_memory_logs(const MemoryLogs& logs);
+  // `start`: when the logs of this host began, in seconds since 1970; 0: not known.
+  void set_memory_logs(const MemoryLogs& logs, double start = 0);
+  double started() const { return started_; }  // seconds since 1970; 0: the run has not begun
+
+  // Says that the run is alive where it has not logged for a while, so that a long step does not look killed. From any
+  // thread, while the others are called on the run's own.
+  void touch(double wall_seconds);
 
  private:
   void add(const RunMoment& at, const LogRecord& record);
-  void write(const RunMoment& at);
+  void write(double wall_seconds);
   std::string without_secrets(std::string text) const;
 
   std::filesystem::path file_;
   std::vector<std::string> secret_values_;
   Json json_;
-  double last_written_ = 0, last_duration_ = 0;
+  mutable std::mutex mutex_;  // of json_ and what follows
+  double started_ = 0, last_written_ = 0, last_duration_ = 0, last_touched_ = 0;
+  bool is_running_ = false;
 };
 
 // "2026-11-15T09:00:00Z"

@@ -165,5 +165,30 @@ TEST(SecretNames, AreThoseOfKeysAndTokens) {
   }
 }
 
+TEST_F(RecordedRun, SaysThatItIsAliveDuringALongStep) {
+  const auto file = folder_ / "run.json";
+  RunRecorder recorder(file, description());
+  recorder.touch(1700000000);  // before it has begun: nothing
+  recorder.on_train_begin({0, 93, 0, 1700000000});
+  recorder.touch(1700000030);
+  EXPECT_EQ(read_json_file(file).at("updated"), "2023-11-14T22:13:20Z");  // too soon
+  recorder.touch(1700000600);
+  EXPECT_EQ(read_json_file(file).at("updated"), "2023-11-14T22:23:20Z");
+  recorder.on_train_end({93, 93, 3, 1700000700}, RunEnd::kFinished, "");
+  recorder.touch(1700009999);
+  EXPECT_EQ(read_json_file(file).at("updated"), "2023-11-14T22:25:00Z");
+}
+
+TEST_F(RecordedRun, NamesItsMemoryLogsAndWhenTheyBegan) {
+  const auto file = folder_ / "run.json";
+  RunRecorder recorder(file, description());
+  recorder.on_train_begin({0, 93, 0, 1700000000});
+  recorder.set_memory_logs({{}, {folder_ / "cpu_memory/7/cpu.txt"}, {folder_ / "cpu_memory/7/cgroup.txt"}}, 1699999990);
+  recorder.on_train_end({93, 93, 3, 1700000700}, RunEnd::kFinished, "");
+  const RunRecord run = read_run_record(file);
+  EXPECT_EQ(run.cgroup_logs, std::vector<std::string>{"cpu_memory/7/cgroup.txt"});
+  EXPECT_EQ(run.host_logs_start_seconds, -10);
+}
+
 }  // namespace
 }  // namespace tessera

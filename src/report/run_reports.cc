@@ -4,6 +4,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -14,6 +15,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/version.h"
+#include "monitor/cpu_memory_log.h"
 #include "monitor/host_info.h"
 #include "report/breakdown_printer.h"
 #include "report/console_listeners.h"
@@ -51,6 +53,19 @@ LogRecord versions_of(const World& world) {
   if (world.backend_name() == "nccl") versions.set("nccl", gpus->nccl_version());
   if (world.backend_name() == "mpi") versions.set("mpi", mpi_library_version());
   return versions;
+}
+
+// A row is written as soon as it is measured, so the last one's age is the file's. 0: there is none.
+double start_of_cpu_log(const MemoryLogs& logs) {
+  if (logs.cpu.empty()) return 0;
+  try {
+    const CpuMemoryLog log = read_cpu_memory_log(logs.cpu.front());
+    const auto age = fs::file_time_type::clock::now() - fs::last_write_time(logs.cpu.front());
+    if (log.samples.empty()) return 0;
+    return wall_seconds() - std::chrono::duration<double>(age).count() - log.samples.back().elapsed_seconds;
+  } catch (const std::exception&) {
+    return 0;
+  }
 }
 
 bool names_a_secret(const std::string& word, const Schema& schema) {
@@ -116,7 +131,8 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
     : world_(world),
       utilisation_(std::make_shared<UtilisationMeter>(usage_reader(world), world.device().is_cuda())),
       devices_(gather_texts(world, device_name(world))),
-      timer_(usage_reader(world)),
+      timer_start_(wall_seconds()),
+      timer_([this, read = usage_reader(world)] { return read_and_touch(read); }),
       output_dir_(run.settings.output.output_dir),
       memory_job_(run.settings.monitor.job),
       shows_breakdown_(run.settings.reports.wall_clock_breakdown),
@@ -137,6 +153,7 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
                                                 history.records);
   recorder_ = recorder.get();
   if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
+  touched_ = recorder_;
   listeners.add(std::move(recorder));
   listeners.add(std::make_unique<CsvHistory>(output_dir_ / "metrics.csv", history.step_in_folder));
   add_reports(run, world, facts.decided, listeners);
@@ -147,6 +164,15 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
   listeners.add(std::move(summary));
 }
 
+Usage RunReports::read_and_touch(const UsageReader& read) {
+  try {
+    if (RunRecorder* recorder = touched_) recorder->touch(wall_seconds());
+  } catch (const std::exception& error) {
+    log_debug("run.json was not updated: {}", error.what());  // the next log tries again and reports it
+  }
+  return read();
+}
+
 void RunReports::watch(StepClock& clock) {
   clock_ = &clock;
   if (shows_breakdown_ && world_.rank() == 0) listeners_.add(std::make_unique<BreakdownPrinter>(console_, clock));
@@ -154,13 +180,18 @@ void RunReports::watch(StepClock& clock) {
 
 LogRecord RunReports::summary() {
   timer_.stop();
-  const std::vector<RankRecord> ranks =
+  std::vector<RankRecord> ranks =
       gather_rank_records(world_, clock_ == nullptr ? StepTimes() : clock_->times(), timer_.readings(), devices_);
   if (recorder_ != nullptr) {
+    // The timers of all ranks start at about the same time.
+    for (RankRecord& rank : ranks) rank.series.start_seconds = timer_start_ - recorder_->started();
     recorder_->set_ranks(ranks);
     recorder_->set_collectives(world_.recorder().totals());
     recorder_->set_traces(world_.size());
-    if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
+    if (!memory_job_.empty()) {
+      const MemoryLogs logs = find_memory_logs(output_dir_, memory_job_);
+      recorder_->set_memory_logs(logs, start_of_cpu_log(logs));
+    }
   }
   if (summary_ != nullptr) summary_->set_ranks(ranks);
   return utilisation_->summary(world_);
@@ -170,7 +201,8 @@ void RunReports::write_page(RunEnd end) {
   if (recorder_ == nullptr) return;
   try {
     const fs::path file = output_dir_ / "report.html";
-    const RunsPage page = make_runs_page({output_dir_ / "run.json"}, output_dir_.string(), file);
+    const RunsPage page =
+        make_runs_page({output_dir_ / "run.json"}, output_dir_.string(), file, {});  // one run fills no table
     write_file_atomically(file, page.html);
     if (end != RunEnd::kFailed) console_.print_line(fmt::format("  {:<10}{}", "page", file.string()));
   } catch (const std::exception& error) {

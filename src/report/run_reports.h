@@ -1,6 +1,7 @@
 // Everything that reports a run of `tessera train`: the listeners, and what every rank measures.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -42,9 +43,14 @@ class RunReports {
   void write_page(RunEnd end);
 
  private:
+  Usage read_and_touch(const UsageReader& read);
+
   World& world_;
   std::shared_ptr<UtilisationMeter> utilisation_;
   std::vector<std::string> devices_;  // by rank
+  // Touched by the timer's thread, which starts before there is a recorder.
+  std::atomic<RunRecorder*> touched_ = nullptr;
+  double timer_start_;  // seconds since 1970
   UsageTimer timer_;
   StepClock* clock_ = nullptr;
   std::filesystem::path output_dir_;

@@ -1,9 +1,13 @@
 #include "report/runs_page.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <ctime>
+#include <set>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -13,7 +17,9 @@
 #include "monitor/gpu_memory_log.h"
 #include "report/page/page.h"
 #include "report/questions.h"
+#include "report/runs/run_status.h"
 #include "report/tables/fill_table.h"
+#include "report/tables/general_table.h"
 
 namespace tessera {
 namespace {
@@ -33,24 +39,41 @@ void read_shown_runs(std::vector<RunRecord>& runs) {
   if (whole.runs.size() == files.size()) std::move(whole.runs.begin(), whole.runs.end(), runs.begin());
 }
 
-// The tables that at least two of the runs fill.
-std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, double now) {
-  std::vector<PageTable> tables;
-  for (const TableDeclaration& declaration : declared_tables()) {
-    const ChosenRows chosen = choose_rows(declaration, runs, {}, now);
-    const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
-                                          [](const ChosenRow& row) { return row.record.has_value(); });
-    if (num_filled < 2) continue;
-    const Table table = fill_table(declaration, chosen);
-    PageTable& shown = tables.emplace_back();
-    shown.title = table.title;
-    for (const TableColumn& column : table.columns) shown.columns.push_back(column_heading(column));
-    for (const auto& row : table.rows) {
-      std::vector<std::string>& texts = shown.rows.emplace_back();
-      for (const TableCell& cell : row) texts.push_back(cell.text.empty() ? "-" : cell.text);
+PageTable page_table(const Table& table) {
+  PageTable shown;
+  shown.title = table.title;
+  for (const TableColumn& column : table.columns) shown.columns.push_back(column_heading(column));
+  for (const auto& row : table.rows) {
+    std::vector<std::string>& texts = shown.rows.emplace_back();
+    for (const TableCell& cell : row) texts.push_back(cell.text.empty() ? "-" : cell.text);
+  }
+  shown.notes = reasons_below(table);
+  shown.notes.insert(shown.notes.end(), table.notes.begin(), table.notes.end());
+  return shown;
+}
+
+// The declared tables, and one for each family that they leave out.
+std::vector<TableDeclaration> tables_for(const std::vector<Experiment>& experiments) {
+  std::vector<TableDeclaration> tables = declared_tables();
+  std::set<std::string> families;
+  for (const Experiment& experiment : experiments) {
+    if (is_in_declared_table(experiment) || !families.insert(experiment.family).second) continue;
+    if (std::optional<TableDeclaration> general = general_table(experiment.family, experiments)) {
+      tables.push_back(*std::move(general));
     }
-    shown.notes = reasons_below(table);
-    shown.notes.insert(shown.notes.end(), table.notes.begin(), table.notes.end());
+  }
+  return tables;
+}
+
+// The tables that at least two of the runs fill.
+std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, const std::vector<Experiment>& known, double now) {
+  const std::vector<Experiment> experiments = with_experiments_of(runs, known);
+  std::vector<PageTable> tables;
+  for (const TableDeclaration& declaration : tables_for(experiments)) {
+    const ChosenRows chosen = choose_rows(declaration, experiments, runs, {}, now);
+    const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
+                                          [](const ChosenRow& row) { return !row.records.empty(); });
+    if (num_filled >= 2) tables.push_back(page_table(fill_table(declaration, chosen)));
   }
   return tables;
 }
@@ -69,11 +92,19 @@ std::string host_of(const std::filesystem::path& log, const std::string& start) 
   return stem.size() > start.size() && stem.starts_with(start) ? stem.substr(start.size()) : "";
 }
 
+// GPU logs hold local times, read as if they were UTC: as nvidia-smi writes them, they name no zone.
+double utc_of_local(double seconds) {
+  const double whole = std::floor(seconds);
+  std::tm time = fmt::gmtime(static_cast<std::time_t>(whole));
+  time.tm_isdst = -1;
+  return static_cast<double>(std::mktime(&time)) + (seconds - whole);
+}
+
 void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& page) {
   const GpuMemoryLog log = read_gpu_memory_log(file);
   if (log.samples.empty()) return;
   const std::string host = host_of(file, "gpu_memory_log_");
-  const double begin = log.samples.front().seconds;
+  const double begin = seconds_of_utc(page.runs[run].started).value_or(utc_of_local(log.samples.front().seconds));
   std::vector<GpuLog> by_index;
   for (const GpuMemorySample& sample : log.samples) {
     if (!sample.used_MiB) continue;
@@ -83,7 +114,7 @@ void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& 
       by_index.push_back({run, name, sample.total_MiB.value_or(0), {}, {}});
       found = by_index.end() - 1;
     }
-    found->seconds.push_back(sample.seconds - begin);
+    found->seconds.push_back(utc_of_local(sample.seconds) - begin);
     found->used_MB.push_back(*sample.used_MiB);
   }
   page.gpu_logs.insert(page.gpu_logs.end(), by_index.begin(), by_index.end());
@@ -93,7 +124,7 @@ void add_host_log(const std::filesystem::path& file, std::size_t run, PageInput&
   const std::string host = host_of(file, "cpu_memory_log_");
   HostLog log{run, host.empty() ? "all processes" : host, {}, {}, {}};
   for (const CpuMemorySample& sample : read_cpu_memory_log(file).samples) {
-    log.seconds.push_back(sample.elapsed_seconds);
+    log.seconds.push_back(page.runs[run].host_logs_start_seconds + sample.elapsed_seconds);
     log.real_MB.push_back(sample.real_MB);
     log.cpu_percent.push_back(sample.cpu_percent);
   }
@@ -120,7 +151,7 @@ void add_logs(PageInput& page) {
 }  // namespace
 
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file) {
+                        const std::filesystem::path& file, const std::vector<Experiment>& experiments) {
   const bool are_many = records.size() > kMostRunSections;
   FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
   sort_for_page(found.runs);
@@ -132,7 +163,8 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.folder = std::filesystem::absolute(file).parent_path();
   page.runs = std::move(found.runs);
   page.passed_over = found.problems;
-  page.tables = tables_of(page.runs, page.now);
+  page.tables = tables_of(page.runs, experiments, page.now);
+  for (const Experiment& experiment : experiments) page.baselines[experiment.name] = experiment.study.baseline;
   page.questions = questions_of(page.runs);
   add_logs(page);
   const auto num_finished =

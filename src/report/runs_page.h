@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/runs/find_runs.h"
+#include "report/tables/experiments.h"
 
 namespace tessera {
 
@@ -15,9 +16,10 @@ struct RunsPage {
   std::vector<std::string> problems;  // records that cannot be read: passed over
 };
 
-// Of these run.json files. `file`: where the page will lie; links start there. Where there are more runs than have a
-// section of their own, the others are read in brief.
+// Of these run.json files. `file`: where the page will lie; links start there. `experiments`: the rows of tables,
+// besides those that the runs name. Where there are more runs than have a section of their own, the others are read in
+// brief.
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file);
+                        const std::filesystem::path& file, const std::vector<Experiment>& experiments);
 
 }  // namespace tessera

@@ -42,6 +42,20 @@ Answer speed_answer(const std::string& question, const RunRecord& now, const Run
   return answer;
 }
 
+// What else differs from the fewest GPUs to the most: "; from 1 GPU to 4 the global batch goes from 4 to 16, updates from
+// 625 to 157".
+std::string change_of_steps(const RunRecord& fewest, const RunRecord& most) {
+  const std::string batch = fact_text(fewest, "global_batch"), batch_of_most = fact_text(most, "global_batch");
+  std::vector<std::string> changes;
+  if (batch != batch_of_most) changes.push_back(fmt::format("the global batch goes from {} to {}", batch, batch_of_most));
+  if (fewest.total_steps != most.total_steps) {
+    changes.push_back(fmt::format("updates go from {} to {}", fewest.total_steps, most.total_steps));
+  }
+  if (changes.empty()) return "; global batch and updates are the same";
+  return fmt::format("; from {} GPU{} to {} {}", num_ranks(fewest), num_ranks(fewest) == 1 ? "" : "s", num_ranks(most),
+                     join(changes, ", "));
+}
+
 std::string memory_change(const RunRecord& now, const RunRecord& before) {
   const std::optional<CommonFigure> peak = common_peak({&now, &before});
   if (!peak) return "";
@@ -118,10 +132,12 @@ std::vector<Answer> loss_across_gpu_counts(const Runs& runs) {
     const Runs sorted = by_number(group, "ranks");
     std::vector<std::string> all;
     std::vector<double> losses;
+    Runs with_loss;
     for (const RunRecord* run : sorted) {
       const std::optional<double> loss = train_loss(*run);
       if (!loss) continue;
       losses.push_back(*loss);
+      with_loss.push_back(run);
       all.push_back(fmt::format("{} GPU{} {:.4f} (global batch {}, {} updates)", num_ranks(*run),
                                 num_ranks(*run) == 1 ? "" : "s", *loss, fact_text(*run, "global_batch"),
                                 run->total_steps));
@@ -130,8 +146,8 @@ std::vector<Answer> loss_across_gpu_counts(const Runs& runs) {
     const auto [low, high] = std::minmax_element(losses.begin(), losses.end());
     const double spread = 100 * (*high - *low) / losses.front();
     answers.push_back({fmt::format("Is the loss alike across GPU counts? ({})", model_text(*sorted.front())),
-                       fmt::format("{}: it differs by {:.1f} %; more GPUs mean larger batches and fewer updates",
-                                   spread <= 5 ? "Yes" : "No", spread),
+                       fmt::format("{}: it differs by {:.1f} %{}", spread <= 5 ? "Yes" : "No", spread,
+                                   change_of_steps(*with_loss.front(), *with_loss.back())),
                        fmt::format("({:.4f} - {:.4f}) / {:.4f}; {}", *high, *low, losses.front(), join(all, ", ")),
                        ""});
   }
@@ -141,12 +157,15 @@ std::vector<Answer> loss_across_gpu_counts(const Runs& runs) {
 std::vector<Answer> trainer_against_callback(const Runs& runs) {
   std::vector<std::string> all;
   double largest = 0;
+  int num_runs = 0, num_higher = 0;
   for (const RunRecord* run : runs) {
     const std::optional<double> trainer = run->last("train_samples_per_second");
     const std::optional<double> callback = run->summary.number("train/samples_per_second_mean");
     if (!trainer || !callback || *trainer == 0) continue;
     const double difference = 100 * (*callback - *trainer) / *trainer;
     if (std::abs(difference) > std::abs(largest)) largest = difference;
+    ++num_runs;
+    num_higher += difference > 0 ? 1 : 0;
     constexpr std::size_t kMaxShown = 8;
     if (all.size() < kMaxShown) {
       all.push_back(fmt::format("{}, {}: {:.3f} against {:.3f}: {:+.1f} %", strategy_text(*run), ranks_text(*run),
@@ -155,7 +174,9 @@ std::vector<Answer> trainer_against_callback(const Runs& runs) {
   }
   if (all.empty()) return {};
   return {{"How do the callback's samples/s differ from the trainer's?",
-           fmt::format("by at most {:+.1f} %: the trainer's include evaluation, checkpoints and start-up", largest),
+           fmt::format("by at most {:+.1f} %; the callback's are higher in {} of {} run{}{}", largest, num_higher,
+                       num_runs, num_runs == 1 ? "" : "s",
+                       num_higher == num_runs ? ": the trainer's runtime also counts what is between updates" : ""),
            "callback against trainer: " + join(all, "; "), ""}};
 }
 

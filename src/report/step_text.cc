@@ -5,17 +5,29 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "parallel/step_clock.h"
 
 namespace tessera {
 namespace {
 
-constexpr const char* kWaiting = "communication";  // step_part_names() of parallel/step_clock.h
 constexpr double kSlow = 0.05;
+
+// Time that a rank spends waiting for others is not its own.
+bool is_waiting(const std::string& part) {
+  return part == step_part_names()[static_cast<std::size_t>(StepPart::kCommunication)];
+}
+
+// 0: the rank has no such part.
+double mean_ms_of(const RankRecord& rank, const std::string& part) {
+  const auto found =
+      std::find_if(rank.parts.begin(), rank.parts.end(), [&](const PartTime& each) { return each.name == part; });
+  return found == rank.parts.end() ? 0 : found->mean_ms;
+}
 
 double own_ms(const RankRecord& rank) {
   double sum = 0;
   for (const PartTime& part : rank.parts) {
-    if (part.name != kWaiting) sum += part.mean_ms;
+    if (!is_waiting(part.name)) sum += part.mean_ms;
   }
   return sum;
 }
@@ -30,14 +42,14 @@ double median(std::vector<double> values) {
 std::string slowest_part(const std::vector<RankRecord>& ranks, const RankRecord& slow) {
   std::string name;
   double most = 0;
-  for (std::size_t i = 0; i < slow.parts.size(); ++i) {
-    if (slow.parts[i].name == kWaiting) continue;
+  for (const PartTime& part : slow.parts) {
+    if (is_waiting(part.name)) continue;
     std::vector<double> of_ranks;
-    for (const RankRecord& rank : ranks) of_ranks.push_back(rank.parts.at(i).mean_ms);
-    const double excess = slow.parts[i].mean_ms - median(std::move(of_ranks));
+    for (const RankRecord& rank : ranks) of_ranks.push_back(mean_ms_of(rank, part.name));
+    const double excess = part.mean_ms - median(std::move(of_ranks));
     if (excess <= most) continue;
     most = excess;
-    name = slow.parts[i].name;
+    name = part.name;
   }
   return name;
 }
@@ -48,11 +60,10 @@ std::string step_text(const std::vector<RankRecord>& ranks) {
   if (ranks.empty() || ranks.front().parts.empty()) return {};
   std::vector<PartTime> parts = ranks.front().parts;
   double whole = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i].mean_ms = 0;
-    for (const RankRecord& rank : ranks)
-      parts[i].mean_ms += rank.parts.at(i).mean_ms / static_cast<double>(ranks.size());
-    whole += parts[i].mean_ms;
+  for (PartTime& part : parts) {
+    part.mean_ms = 0;
+    for (const RankRecord& rank : ranks) part.mean_ms += mean_ms_of(rank, part.name) / static_cast<double>(ranks.size());
+    whole += part.mean_ms;
   }
   if (whole <= 0) return {};
   std::vector<std::string> texts;

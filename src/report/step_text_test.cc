@@ -33,5 +33,13 @@ TEST(StepText, RanksThatAreAlikeAreNotNamed) {
   EXPECT_FALSE(slow_rank_text({RankRecord(), RankRecord()}).has_value());
 }
 
+TEST(StepText, RanksMayHaveDifferentParts) {
+  RankRecord few = rank_with(1, 10, 40, 50);
+  few.parts.pop_back();
+  EXPECT_EQ(step_text({rank_with(0, 10, 40, 50), few}),
+            "75.0 ms = data wait 13.3 %, forward 53.3 %, communication 33.3 %");
+  EXPECT_TRUE(slow_rank_text({rank_with(0, 10, 80, 10), few}).has_value());
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,9 +1,11 @@
 #include "report/step_trace.h"
 
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <set>
@@ -23,6 +25,16 @@ using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
 
 constexpr int kFirstLane = 1'000'000;  // thread numbers that no thread has
+
+// How large a trace becomes is known only at its end, so operators are counted. One takes some 20 bytes of the compressed
+// file; on a GPU its launch and its kernel come on top.
+constexpr std::int64_t kMostBytes = 50'000'000, kBytesPerOperator = 20, kBytesPerGpuOperator = 60;
+std::atomic<std::int64_t> num_traced_operators = 0;
+
+std::unique_ptr<at::ObserverContext> count_operator(const at::RecordFunction&) {
+  num_traced_operators.fetch_add(1, std::memory_order_relaxed);
+  return nullptr;
+}
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -50,7 +62,11 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
 }
 
 StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world)
-    : file_(std::move(file)), first_(first), last_(last), world_(world) {
+    : file_(std::move(file)),
+      first_(first),
+      last_(last),
+      most_operators_(kMostBytes / (world.device().is_cuda() ? kBytesPerGpuOperator : kBytesPerOperator)),
+      world_(world) {
   // Else Kineto reports as an error that a machine has no GPU.
   if (world_.device().is_cpu()) ::setenv("KINETO_LOG_LEVEL", "99", /*overwrite=*/0);
 }
@@ -58,17 +74,20 @@ StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_
 StepTrace::~StepTrace() {
   if (!is_running_) return;
   world_.recorder().observe({});
+  at::removeCallback(counter_);
   profiler::disableProfiler();
 }
 
 void StepTrace::start_before(std::int64_t step) {
-  if (step < first_ || step > last_ || is_running_) return;
+  if (step < first_ || step > last_ || is_running_ || is_full_) return;
   first_traced_ = step;
   std::set<ActivityType> activities = {ActivityType::CPU};
   if (world_.device().is_cuda()) activities.insert(ActivityType::CUDA);
   const ProfilerConfig config(ProfilerState::KINETO);
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities, {});
+  num_traced_operators = 0;
+  counter_ = at::addGlobalCallback(at::RecordFunctionCallback(count_operator));
   world_.recorder().observe([this](const FlightEntry& entry) { add(entry); });
   is_running_ = true;
   step_begin_us_ = now_us();
@@ -82,7 +101,8 @@ void StepTrace::on_step_end(const RunMoment& at) {
     // The name by which analysers know an iteration.
     spans_.push_back({"steps", fmt::format("ProfilerStep#{}", at.step), begin, step_begin_us_});
   }
-  if (is_running_ && at.step >= last_) stop();
+  is_full_ |= is_running_ && num_traced_operators >= most_operators_;
+  if (is_running_ && (at.step >= last_ || is_full_)) stop();
   start_before(at.step + 1);
 }
 
@@ -100,6 +120,7 @@ void StepTrace::add(const FlightEntry& entry) {
 void StepTrace::stop() {
   is_running_ = false;
   world_.recorder().observe({});
+  at::removeCallback(counter_);
   const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
   const std::filesystem::path raw = file_.string() + ".tmp.json";
   result->save(raw.string());
@@ -107,6 +128,10 @@ void StepTrace::stop() {
   std::filesystem::remove(raw);
   write_gzip_file(file_, with_spans(trace));
   log_info("trace of steps {} to {}: {}", first_traced_, last_traced_, file_.string());
+  if (last_traced_ < last_ && is_full_) {
+    log_warn("the trace has reached about {} MB and ends after step {}; trace steps {} to {} in a run of their own",
+             kMostBytes / 1'000'000, last_traced_, last_traced_ + 1, last_);
+  }
 }
 
 std::string StepTrace::with_spans(const std::string& trace) {

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "report/page/html.h"
 #include "report/page/sections.h"
+#include "report/runs/figures.h"
 
 namespace tessera {
 namespace {
@@ -61,22 +62,6 @@ struct Machine {
     return hosts == other.hosts && devices == other.devices && versions == other.versions && commit == other.commit;
   }
 };
-
-// {"a", "a", "b"} as "2 x a, b".
-std::string with_counts(const std::vector<std::string>& all) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const std::string& one : all) {
-    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == one; });
-    if (same == counts.end()) {
-      counts.emplace_back(one, 1);
-    } else {
-      ++same->second;
-    }
-  }
-  std::vector<std::string> words;
-  for (const auto& [one, count] : counts) words.push_back(count == 1 ? one : fmt::format("{} x {}", count, one));
-  return join(words, ", ");
-}
 
 Machine machine_of(const RunRecord& run) {
   std::vector<std::string> hosts = run.hosts, versions;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct PageQuestion {
 };
 
 // Memory logs of a run: one GPU as nvidia-smi reports it (used: all processes), or one host's processes as psrecord
-// does. Seconds count from the run's begin; MB are 2^20 bytes.
+// does. Seconds count from the run's start, as in all plots; MB are 2^20 bytes.
 struct GpuLog {
   std::size_t run = 0;  // place in PageInput::runs
   std::string name;     // "node1 GPU 0"
@@ -39,6 +40,7 @@ struct HostLog {
 struct PageInput {
   std::string title, generated_by;  // "tessera 0.1.0"
   std::vector<RunRecord> runs;      // in the order in which they are shown
+  std::map<std::string, std::string> baselines;  // of experiments: their study's; may be empty
   std::vector<PageTable> tables;
   std::vector<PageQuestion> questions;
   std::vector<GpuLog> gpu_logs;

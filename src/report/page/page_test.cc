@@ -63,7 +63,7 @@ TEST(Page, ShowsTheNumbersOfRunJson) {
     "planned_memory": {"parameters": 1118429184}, "facts": {"global_batch": 16, "ranks": 1, "device": "cuda"},
     "ranks": [{"rank": 0, "numbers": {"allocated_peak_MB": 11380.25, "used_peak_MB": 13987.125},
       "parts": [{"name": "forward", "mean_ms": 61.703125, "std_ms": 1}],
-      "series": {"period_seconds": 5, "allocated_MB": [100.5, null, 11000.25, 11001]}}]})");
+      "series": {"period_seconds": 5, "start_seconds": -1, "allocated_MB": [100.5, null, 11000.25, 11001]}}]})");
   const std::string page = page_of({read_run_record(folder)});
   for (const char* number : {"75.197", "33.1915", "1.5763489217", "1.4142135623730951", "11380.25", "13987.125",
                              "1118429184", "16", "61.703125"}) {
@@ -72,8 +72,8 @@ TEST(Page, ShowsTheNumbersOfRunJson) {
   EXPECT_TRUE(has(page, "points=\"10,2.8125 20,1.3371\""));      // loss by step
   EXPECT_TRUE(has(page, "points=\"6.5,2.8125 12.25,1.3371\""));  // loss by time, from 09:00:00 on
   EXPECT_TRUE(has(page, "data-v=\"10,4.838709677419355e-05 20,1e-05\""));
-  EXPECT_TRUE(has(page, "points=\"0,100.5 0,100.5\""));       // before the gap
-  EXPECT_TRUE(has(page, "points=\"10,11000.25 15,11001\""));  // every 5 s
+  EXPECT_TRUE(has(page, "points=\"4,100.5 4,100.5\""));       // before the gap; the timer began 1 s before the run
+  EXPECT_TRUE(has(page, "points=\"14,11000.25 19,11001\""));  // every 5 s
 }
 
 TEST(Page, TakesUserTextForTextEverywhere) {
@@ -159,6 +159,36 @@ TEST(Page, ShowsHowRunsScale) {
   EXPECT_TRUE(has(page, "data-v=\"1,1 2,1.9 4,3.6\""));  // speed-up
   EXPECT_TRUE(has(page, "data-v=\"1,1 2,2 4,4\""));
   EXPECT_FALSE(has(page, "weak scaling"));
+}
+
+TEST(Page, SpeedUpIsAgainstTheBaseline) {
+  RunRecord single = finished_run("single", 1, 8, 500), sharded = finished_run("1", 1, 6, 600);
+  RunRecord two = finished_run("2", 2, 12, 300), four = finished_run("4", 4, 20, 200), apart = finished_run("2x2", 4, 16, 250);
+  single.facts.set("strategy", "single");
+  apart.facts.set("nodes", std::int64_t{2});
+  const std::vector<RunRecord> runs = {single, sharded, two, four, apart};
+  const std::string page = page_of(runs);
+  EXPECT_TRUE(has(page, "data-v=\"1,1 2,1.5 4,2.5\""));  // 12 / 8, 20 / 8: not against 6 samples/s
+  EXPECT_TRUE(has(page, "data-v=\"1,1 4,2\""));          // across nodes: a series of its own
+  PageInput input;
+  input.runs = runs;
+  input.baselines = {{"mine/2", "mine/1"}};
+  input.runs[2].facts.set("experiment", "mine/2");
+  input.runs[1].facts.set("experiment", "mine/1");
+  EXPECT_TRUE(has(make_page(input), "data-v=\"1,1 2,2 "));  // the named one: 12 / 6
+}
+
+TEST(Page, ShowsBytesAgainstTheMinimum) {
+  RunRecord run = finished_run("a", 2, 10, 100);
+  run.facts.set("strategy", "full_shard");
+  run.facts.set("accumulation", std::int64_t{4});
+  // 20 updates of 4 micro-steps: 8 gathers each, and 10 by an evaluation; the last unit is kept: 4.
+  run.collectives = {{"all_gather", "h.0", 170, 170 << 20, 0}, {"all_gather", "h.1", 90, 90 << 20, 0},
+                     {"all_gather", "gradient norm", 20, 20, 0}};
+  const std::string page = page_of({run});
+  EXPECT_TRUE(has(page, "Collectives of rank 0, the largest first"));  // NCCL's have no seconds
+  EXPECT_TRUE(has(page, "<td>h.0</td><td>170</td><td>170</td><td>160</td><td>-</td>")) << page.substr(page.find("h.0") - 200, 500);
+  EXPECT_TRUE(has(page, "<td>h.1</td><td>90</td><td>90</td><td>80</td><td>-</td>"));
 }
 
 TEST(Page, ShowsEfficiencyUnderWeakScaling) {

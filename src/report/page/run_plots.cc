@@ -150,7 +150,8 @@ class RunPlots {
       Series line{fmt::format("rank {}", rank.rank), {}, 0};
       const std::vector<double>& readings = rank.series.*values;
       for (std::size_t i = 0; i < readings.size(); ++i) {
-        line.points.push_back({static_cast<double>(i) * rank.series.period_seconds, readings[i]});
+        const double seconds = rank.series.start_seconds + static_cast<double>(i + 1) * rank.series.period_seconds;
+        line.points.push_back({seconds, readings[i]});
       }
       if (!line.points.empty()) lines.push_back(std::move(line));
     }

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "report/page/html.h"
+#include "report/page/least_bytes.h"
 #include "report/page/sections.h"
 
 namespace tessera {
@@ -54,28 +55,44 @@ std::string planned_list(const RunFigures& run) {
   return out + "</dl></div>";
 }
 
+std::string MiB_text(double bytes) {
+  return readable(bytes / (1 << 20));
+}
+
 std::string collectives_table(const RunRecord& run) {
   if (run.collectives.empty()) return "";
   std::vector<CollectiveRecord> sorted = run.collectives;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  const bool has_seconds = std::any_of(sorted.begin(), sorted.end(),
+                                       [](const CollectiveRecord& each) { return each.bytes > 0 && each.seconds > 0; });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+    return has_seconds ? a.seconds > b.seconds : a.bytes > b.bytes;
+  });
   PageTable table;
-  table.title = "Collectives of rank 0, the slowest first";
-  table.columns = {"Operation", "Unit", "Calls", "MiB", "Seconds"};
+  table.title = has_seconds ? "Collectives of rank 0, the slowest first" : "Collectives of rank 0, the largest first";
+  table.columns = {"Operation", "Unit", "Calls", "MiB", "MiB, minimum", "Seconds"};
   CollectiveRecord all;
-  for (const CollectiveRecord& each : sorted) {
-    all.calls += each.calls;
-    all.bytes += each.bytes;
-    all.seconds += each.seconds;
-  }
-  const auto add = [&](const std::string& operation, const CollectiveRecord& each) {
-    table.rows.push_back(
-        {operation, each.unit, grouped(each.calls), readable(double(each.bytes) / (1 << 20)), readable(each.seconds)});
+  double minimum_of_all = 0;
+  const auto add = [&](const CollectiveRecord& each, const std::optional<double>& minimum) {
+    // An operation on a GPU's stream is not timed: see a trace.
+    table.rows.push_back({each.operation, each.unit, grouped(each.calls), MiB_text(double(each.bytes)),
+                          minimum ? MiB_text(*minimum) : "-", each.seconds > 0 ? readable(each.seconds) : "-"});
   };
-  for (std::size_t i = 0; i < std::min(sorted.size(), kMostCollectives); ++i) add(sorted[i].operation, sorted[i]);
-  add("all", all);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const std::optional<double> minimum = least_bytes(run, sorted[i]);
+    if (i < kMostCollectives) add(sorted[i], minimum);
+    all.calls += sorted[i].calls;
+    all.bytes += sorted[i].bytes;
+    all.seconds += sorted[i].seconds;
+    minimum_of_all += minimum.value_or(0);
+  }
+  all.operation = "all";
+  add(all, minimum_of_all > 0 ? std::optional(minimum_of_all) : std::nullopt);
   if (sorted.size() > kMostCollectives) {
     table.notes = {fmt::format("{} of {} are shown.", kMostCollectives, sorted.size())};
   }
+  table.notes.push_back(
+      "Minimum: what the updates of this strategy need, as docs/collectives.md lists it. What is above it was sent by "
+      "evaluations, checkpoints and the start.");
   return page_table(table);
 }
 
@@ -101,6 +118,8 @@ std::string links(const PageContent& page, const RunRecord& run) {
     add("GPU memory log " + std::filesystem::path(file).filename().string(), file);
   for (const std::string& file : run.cpu_logs)
     add("CPU memory log " + std::filesystem::path(file).filename().string(), file);
+  for (const std::string& file : run.cgroup_logs)
+    add("cgroup memory log " + std::filesystem::path(file).filename().string(), file);
   for (const std::string& file : run.traces) add("trace " + std::filesystem::path(file).filename().string(), file);
   for (const char* file : {"metrics.csv", "log"}) {
     std::error_code error;

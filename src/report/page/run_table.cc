@@ -4,6 +4,7 @@
 
 #include "report/page/html.h"
 #include "report/page/sections.h"
+#include "report/runs/figures.h"
 
 namespace tessera {
 namespace {
@@ -34,14 +35,6 @@ RunCell text_run_cell(const std::string& text) {
   return {text.empty() ? "-" : html_text(text), std::nullopt, text};
 }
 
-std::optional<double> last_of(const RunRecord& run, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (const auto value = run.last(name)) return value;
-    if (const auto value = run.summary.number(name)) return value;
-  }
-  return std::nullopt;
-}
-
 const std::vector<RunColumn>& run_columns() {
   static const std::vector<RunColumn> columns = {
       {"Strategy", "", [](const RunFigures& run) { return text_run_cell(run.strategy); }},
@@ -56,14 +49,10 @@ const std::vector<RunColumn>& run_columns() {
       {"Train loss", "", [](const RunFigures& run) { return number_run_cell(run.train_loss); }},
       {"Eval loss", "last", [](const RunFigures& run) { return number_run_cell(run.eval_loss); }},
       {"Exact match", "0 to 1",
-       [](const RunFigures& run) {
-         return number_run_cell(last_of(*run.record, {"eval_exact_match", "exact_match"}));
-       }},
+       [](const RunFigures& run) { return number_run_cell(answer_score(*run.record, "exact_match")); }},
       {"F1", "0 to 1",
-       [](const RunFigures& run) {
-         return number_run_cell(last_of(*run.record, {"eval_f1", "f1"}));
-       }},
-      {"Accuracy", "%", [](const RunFigures& run) { return number_run_cell(last_of(*run.record, {"Accuracy/val"})); }},
+       [](const RunFigures& run) { return number_run_cell(answer_score(*run.record, "f1")); }},
+      {"Accuracy", "%", [](const RunFigures& run) { return number_run_cell(run.record->last("Accuracy/val")); }},
       {"Busy", "% mean", [](const RunFigures& run) { return number_run_cell(run.busy_mean_percent); }},
       {"Peak memory", "reserved", [](const RunFigures& run) { return memory_run_cell(run.reserved_peak_MB); }},
       {"Peak memory", "used (NVML)", [](const RunFigures& run) { return memory_run_cell(run.used_peak_MB); }},

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "report/page/plot.h"
+#include "report/runs/figures.h"
+#include "report/tables/experiments.h"
 
 namespace tessera {
 namespace {
@@ -15,11 +17,12 @@ bool is_weak(const RunRecord& run) {
   return run.text("experiment").find("weak_scaling") != std::string::npos;
 }
 
-// By number of ranks, the newest of each.
+// By number of ranks and of nodes, the newest of each.
 std::vector<std::size_t> newest_by_ranks(const PageContent& page, const std::vector<std::size_t>& runs) {
-  std::map<double, std::size_t> by_ranks;
+  std::map<std::pair<double, int>, std::size_t> by_ranks;
   for (const std::size_t run : runs) {
-    const auto [found, is_new] = by_ranks.try_emplace(*page.runs[run].num_ranks, run);
+    const std::pair key(*page.runs[run].num_ranks, num_nodes(*page.runs[run].record));
+    const auto [found, is_new] = by_ranks.try_emplace(key, run);
     if (!is_new && page.runs[run].record->started > page.runs[found->second].record->started) found->second = run;
   }
   std::vector<std::size_t> sorted;
@@ -30,6 +33,45 @@ std::vector<std::size_t> newest_by_ranks(const PageContent& page, const std::vec
 bool is_measured(const RunFigures& run) {
   return run.is_finished() && run.num_ranks && *run.num_ranks > 0 && run.samples_per_second &&
          *run.samples_per_second > 0 && run.runtime_seconds && *run.runtime_seconds > 0;
+}
+
+std::string model_key(const RunRecord& run) {
+  std::string key;
+  const std::string precision = run.text("precision");
+  if (!precision.empty()) key += ", " + precision;
+  if (const auto parameters = run.facts.number("num_parameters")) {
+    key += fmt::format(", {:.3g} M parameters", *parameters / 1e6);
+  }
+  return key;
+}
+
+// The newest measured run of the job that `is_meant` accepts.
+template <typename Predicate>
+std::optional<std::size_t> newest_of(const PageContent& page, const std::vector<std::size_t>& job,
+                                     const Predicate& is_meant) {
+  std::optional<std::size_t> newest;
+  for (const std::size_t run : job) {
+    if (!is_measured(page.runs[run]) || !is_meant(*page.runs[run].record)) continue;
+    if (!newest || page.runs[run].record->started > page.runs[*newest].record->started) newest = run;
+  }
+  return newest;
+}
+
+// What the runs of a series are compared with: the baseline that their experiments name, else the run of 'single' with
+// the same model and precision. None: their own first.
+std::optional<std::size_t> baseline_of_series(const PageContent& page, const std::vector<std::size_t>& job,
+                                              const std::vector<std::size_t>& series) {
+  for (const std::size_t run : series) {
+    const auto named = page.input.baselines.find(without_repeat(page.runs[run].record->text("experiment")));
+    if (named == page.input.baselines.end() || named->second.empty()) continue;
+    const auto found = newest_of(page, job, [&](const RunRecord& each) {
+      return without_repeat(each.text("experiment")) == named->second;
+    });
+    if (found) return found;
+  }
+  const std::string model = model_key(*page.runs[series.front()].record);
+  return newest_of(page, job,
+                   [&](const RunRecord& each) { return strategy_text(each) == "single" && model_key(each) == model; });
 }
 
 class ScalingPlot {
@@ -75,17 +117,23 @@ std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::ve
     const RunFigures& figures = page.runs[run];
     if (!is_measured(figures) || is_weak(*figures.record)) continue;
     std::string key = figures.strategy.empty() ? "all runs" : figures.strategy;
-    const std::string precision = figures.record->text("precision");
-    if (!precision.empty()) key += ", " + precision;
-    if (const auto parameters = figures.record->facts.number("num_parameters")) {
-      key += fmt::format(", {:.3g} M parameters", *parameters / 1e6);
-    }
-    groups[key].push_back(run);
+    if (num_nodes(*figures.record) > 1) key += ", several nodes";
+    groups[key + model_key(*figures.record)].push_back(run);
   }
   std::vector<ScalingSeries> all;
   for (const auto& [name, runs] : groups) {
     std::vector<std::size_t> sorted = newest_by_ranks(page, runs);
-    if (sorted.size() > 1) all.push_back({name, std::move(sorted)});
+    const std::optional<std::size_t> baseline = baseline_of_series(page, job, sorted);
+    if (baseline) {
+      // The first point, also where runs of the series have as few ranks.
+      std::erase_if(sorted, [&](std::size_t run) {
+        return run == *baseline || *page.runs[run].num_ranks <= *page.runs[*baseline].num_ranks;
+      });
+      sorted.insert(sorted.begin(), *baseline);
+    }
+    if (*page.runs[sorted.front()].num_ranks < *page.runs[sorted.back()].num_ranks) {
+      all.push_back({name, std::move(sorted)});
+    }
   }
   return all;
 }

@@ -8,9 +8,11 @@
 
 namespace tessera {
 
-// Runs that differ only in their number of ranks, fewest ranks first: of each number the newest finished one.
+// Runs that differ only in their numbers of ranks and nodes, fewest ranks first: of each setup the newest finished one.
+// The first is what speed-ups are against: the baseline that the experiments name, else the run of 'single', else the
+// run on the fewest ranks.
 struct ScalingSeries {
-  std::string name;               // the strategy
+  std::string name;               // the strategy; runs within a node and across nodes are series of their own
   std::vector<std::size_t> runs;  // places in PageContent::runs
 };
 

@@ -1,5 +1,7 @@
 #include "report/runs/figures.h"
 
+#include "core/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -198,6 +200,21 @@ std::int64_t steps_done(const RunRecord& run) {
     if (const std::optional<double> step = record->number("step")) return static_cast<std::int64_t>(*step);
   }
   return 0;
+}
+
+std::string with_counts(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& word : words) {
+    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == word; });
+    if (same == counts.end()) {
+      counts.emplace_back(word, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [word, count] : counts) parts.push_back(count == 1 ? word : fmt::format("{} x {}", count, word));
+  return join(parts, ", ");
 }
 
 }  // namespace tessera

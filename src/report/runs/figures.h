@@ -55,4 +55,7 @@ std::int64_t steps_done(const RunRecord& run);
 std::string fact_text(const RunRecord& run, const std::string& name);
 bool fact_is_true(const RunRecord& run, const std::string& name);
 
+// {"node1", "node1", "node2"} as "2 x node1, node2".
+std::string with_counts(const std::vector<std::string>& words);
+
 }  // namespace tessera

@@ -142,5 +142,17 @@ TEST(RunList, ShowsNewestLastWithUnits) {
   EXPECT_EQ(killed.at("train_loss"), 6.5);
 }
 
+TEST(RunRecords, AValueOfAnotherKindIsRefusedInOurWords) {
+  Json record = read_json_file(kRecordedRuns + "other/base/1/run.json");
+  record["ranks"] = {{{"rank", "zero"}}};
+  try {
+    parse_run_record(record.dump(), "run.json");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "run.json: a value is of another kind than a run's record has there; the file was changed or damaged");
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -19,6 +19,18 @@ std::vector<fs::path> sorted_logs(const RunRecord& run, const std::vector<std::s
   return files;
 }
 
+// A job may use only some of a host's GPUs, and not the first. One that it used held at its peak at least half of what
+// rank 0 saw on its own; without that figure, its memory changed while the job ran.
+std::size_t first_used_gpu(const RunRecord& run, const std::vector<GpuMemory>& gpus) {
+  const std::optional<double> peak =
+      run.ranks.empty() ? std::nullopt : run.ranks.front().numbers.number("used_peak_MB");
+  for (std::size_t i = 0; i < gpus.size() && gpus[i].log == gpus.front().log; ++i) {
+    const MemoryStatistics& used = gpus[i].MiB;
+    if (peak ? used.peak >= *peak / 2 : used.peak > used.average) return i;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<fs::path> gpu_logs_of(const RunRecord& run) {
@@ -39,10 +51,8 @@ RunMemory read_run_memory(const RunRecord& run) {
     memory.gpus.push_back({gpu.file.stem().string(), gpu.index, gpu.used_MiB});
   }
   for (const HostMemoryUse& host : analysis.hosts) memory.hosts.push_back({host.file.stem().string(), host.used_MB});
-  for (const auto* trouble :
-       {&analysis.gpu_trouble, &analysis.gpu_file_trouble, &analysis.cpu_trouble, &analysis.cpu_file_trouble}) {
-    memory.problems.insert(memory.problems.end(), trouble->begin(), trouble->end());
-  }
+  memory.first_used = first_used_gpu(run, memory.gpus);
+  for (const MemoryTrouble& trouble : analysis.troubles) memory.problems.push_back(trouble.line);
   return memory;
 }
 

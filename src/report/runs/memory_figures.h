@@ -21,9 +21,12 @@ struct HostMemory {
 };
 
 struct RunMemory {
-  std::vector<GpuMemory> gpus;  // files by name, then by index: the first is GPU 0 of the head node
+  std::vector<GpuMemory> gpus;  // files by name, the head node's first, then by index; unused GPUs too
+  std::size_t first_used = 0;   // of the head node's GPUs the first that the job used
   std::vector<HostMemory> hosts;
   std::vector<std::string> problems;  // logs that the record names and that cannot be read
+
+  const GpuMemory& first_gpu() const { return gpus.at(first_used); }
 };
 
 RunMemory read_run_memory(const RunRecord& run);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file.h"
+#include "monitor/gpu_memory_log.h"
+
 namespace tessera {
 namespace {
 
@@ -40,6 +43,22 @@ TEST(RunMemory, NamesLogsThatAreGone) {
   EXPECT_TRUE(memory.gpus.empty());
   ASSERT_EQ(memory.problems.size(), 1u);
   EXPECT_NE(memory.problems[0].find("none.csv"), std::string::npos);
+}
+
+// A host of two GPUs, of which the job used the second.
+TEST(RunMemory, TheFirstGpuIsOneThatTheJobUsed) {
+  RunRecord run = deepspeed_run("baseline");
+  const std::filesystem::path log = std::filesystem::path(testing::TempDir()) / "two_gpus.csv";
+  std::string text = gpu_memory_log_header();
+  for (const double used : {1000.0, 9000.0}) {
+    text += gpu_memory_log_row({}, {0, 0, "H200", 4, 81920}) + gpu_memory_log_row({}, {0, 1, "H200", used, 81920});
+  }
+  write_file_atomically(log, text);
+  run.gpu_logs = {log.string()};
+  EXPECT_EQ(read_run_memory(run).first_gpu().index, 1);
+  run.ranks = {{0, "node1", "H200", {{"used_peak_MB", 9100.0}}, {}, {}}};
+  EXPECT_EQ(read_run_memory(run).first_gpu().index, 1);
+  EXPECT_EQ(read_run_memory(run).gpus.size(), 2u);
 }
 
 }  // namespace

@@ -20,24 +20,6 @@ std::string summary_line(const std::string& name, const std::string& text) {
   return text.empty() ? "" : fmt::format("{:<14} {}\n", name, text);
 }
 
-// {"node1", "node1", "node2"} as "2 x node1, node2".
-std::string counted(const std::vector<std::string>& words) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const std::string& word : words) {
-    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == word; });
-    if (same == counts.end()) {
-      counts.push_back({word, 1});
-    } else {
-      ++same->second;
-    }
-  }
-  std::vector<std::string> parts;
-  for (const auto& [word, count] : counts) {
-    parts.push_back(count == 1 ? printable(word) : fmt::format("{} x {}", count, printable(word)));
-  }
-  return printable(join(parts, ", "), 300);
-}
-
 std::string named_facts(const RunRecord& run, const std::vector<std::pair<const char*, const char*>>& names) {
   std::vector<std::string> parts;
   for (const auto& [fact, label] : names) {
@@ -60,7 +42,7 @@ std::string strategy_line(const RunRecord& run) {
                                               {"merge_accumulation", "merge_accumulation"}});
   return fmt::format("{} on {} rank{}, {} node{}{}{}", printable(strategy_text(run)), num_ranks(run),
                      num_ranks(run) == 1 ? "" : "s", num_nodes(run), num_nodes(run) == 1 ? "" : "s",
-                     precision_text(run).empty() ? "" : ", " + precision_text(run), facts.empty() ? "" : ", " + facts);
+                     precision_text(run).empty() ? "" : ", " + printable(precision_text(run)), facts.empty() ? "" : ", " + facts);
 }
 
 std::string figure_lines(const RunRecord& run) {
@@ -138,8 +120,8 @@ std::string run_summary_text(const RunRecord& run, double now) {
                                                  {"accumulation", "accumulation"},
                                                  {"global_batch", "global batch"},
                                                  {"updates_per_epoch", "updates per epoch"}}));
-  text += summary_line("devices", counted(run.devices));
-  text += summary_line("hosts", counted(run.hosts));
+  text += summary_line("devices", printable(with_counts(run.devices), 300));
+  text += summary_line("hosts", printable(with_counts(run.hosts), 300));
   text += summary_line("commit", printable(run.commit));
   text += summary_line("command", printable(join(run.command, " "), 600));
   text += figure_lines(run);

@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "report/runs/figures.h"
+#include "report/tables/setup_text.h"
 
 namespace tessera::columns {
 namespace {
@@ -35,12 +36,14 @@ ColumnDeclaration of_metric(const std::string& name, const std::string& unit, in
   return of_record(name, unit, digits, metric, [metric](const RunRecord& run) { return run.last(metric); });
 }
 
-const std::string kNoBaseline = "the baseline has no finished run";
+std::string no_baseline_reason(const RowRun& run) {
+  return run.baseline.empty() ? "its experiment names no baseline" : "the baseline has no finished run";
+}
 
 // Current over baseline of a number.
 ColumnDeclaration scale(const std::string& name, const std::string& what, RecordFormula formula) {
   return {name, "x", 2, [what, formula = std::move(formula)](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
             const std::optional<double> now = formula(run.record), before = formula(baseline->record);
             if (!now || !before || *before == 0) {
               return found_or(std::nullopt, fmt::format("{} recorded no {}", now ? "the baseline" : "the run", what));
@@ -58,7 +61,7 @@ std::optional<double> rows_seen(const RunRecord& run) {
 
 // Baseline's runtime over the run's, as if both had seen equally many rows.
 Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
-  if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
   for (const RunRecord* each : {&run.record, &baseline->record}) {
     const double first_step = each->facts.number("first_step").value_or(0);
     if (first_step == 0) continue;
@@ -84,15 +87,42 @@ Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
   return found;
 }
 
+double num_gpus_of(const RowRun& run) {
+  const int ranks = num_ranks(run.record);
+  return ranks > 0 ? ranks : run.experiment->num_gpus();
+}
+
+// 100 %: nothing is lost by using more GPUs.
+Found efficiency_by_study(const RowRun& run, const RowRun* baseline) {
+  const StudyKind kind = run.experiment->study.kind;
+  if (kind == StudyKind::kNone) return found_or(std::nullopt, "its experiment belongs to no scaling study");
+  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
+  const double gpus_ratio = num_gpus_of(run) / num_gpus_of(*baseline);
+  if (kind == StudyKind::kWeakByLayers) return runtime_ratio(run, baseline, 100);
+  if (kind == StudyKind::kThroughput) {
+    const auto now = samples_per_second(run.record), before = samples_per_second(baseline->record);
+    if (!now || !before || *before == 0) {
+      return found_or(std::nullopt, fmt::format("{} recorded no samples/s", now ? "the baseline" : "the run"));
+    }
+    return found_or(100 * *now / *before / gpus_ratio, "");
+  }
+  // Equally many rows, or rows that grow with the GPUs: runtime_ratio() compares runtimes per row in both cases.
+  Found found = runtime_ratio(run, baseline, 100 / gpus_ratio);
+  if (kind == StudyKind::kWeakByData) found.remark.clear();  // rows are meant to differ
+  return found;
+}
+
 std::optional<double> in_GB(std::optional<double> MB) {
   if (MB) *MB /= 1024;
   return MB;
 }
 
+// The workshops' headings say 'allocated' for what NVML calls used; the unit names the figure.
+const std::string kUsedMB = "MB used, NVML", kUsedGB = "GB used, NVML";
 const std::string kNoNvml = "NVML figure of used GPU memory";
 const std::string kNoSamples = "the driver does not say how much GPU memory is used";
 
-// Of the first GPU of the first GPU log.
+// Of the first GPU that the job used, in the head node's log.
 ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, int digits,
                              std::function<double(const MemoryStatistics&)> formula) {
   const double divisor = unit == "GiB" ? 1024 : 1;
@@ -101,8 +131,8 @@ ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, i
               return found_or(std::nullopt, run.record.gpu_logs.empty() ? "the run has no GPU memory log"
                                                                         : join(run.memory.problems, "; "));
             }
-            if (run.memory.gpus.front().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
-            return found_or(formula(run.memory.gpus.front().MiB) / divisor, "");
+            if (run.memory.first_gpu().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
+            return found_or(formula(run.memory.first_gpu().MiB) / divisor, "");
           }};
 }
 
@@ -133,7 +163,7 @@ double first_mode_of(const MemoryStatistics& figures) {
 ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
   column.formula = [first = std::move(column.formula), is_gpu](const RowRun& run, const RowRun* baseline) {
     Found found = first(run, baseline);
-    if (found.value) found.text = modes_text(is_gpu ? run.memory.gpus.front().MiB : run.memory.hosts.front().MiB);
+    if (found.value) found.text = modes_text(is_gpu ? run.memory.first_gpu().MiB : run.memory.hosts.front().MiB);
     return found;
   };
   return column;
@@ -141,11 +171,18 @@ ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
 
 }  // namespace
 
+ColumnDeclaration setup() {
+  ColumnDeclaration column{"Setup", "", 0, [](const RowRun& run, const RowRun*) {
+                             Found found;
+                             found.text = setup_text(*run.experiment, &run.record);
+                             return found;
+                           }};
+  column.is_text = true;
+  return column;
+}
+
 ColumnDeclaration total_gpus() {
-  return {"Total GPUs", "", 0, [](const RowRun& run, const RowRun*) {
-            const int ranks = num_ranks(run.record);
-            return found_or(ranks > 0 ? ranks : run.experiment->num_gpus(), "");
-          }};
+  return {"Total GPUs", "", 0, [](const RowRun& run, const RowRun*) { return found_or(num_gpus_of(run), ""); }};
 }
 
 ColumnDeclaration offload() {
@@ -223,6 +260,10 @@ ColumnDeclaration efficiency() {
           [](const RowRun& run, const RowRun* baseline) { return runtime_ratio(run, baseline, 100); }};
 }
 
+ColumnDeclaration study_efficiency() {
+  return {"Efficiency", "%", 1, efficiency_by_study};
+}
+
 ColumnDeclaration throughput() {
   return of_metric("Throughput", "img/s", 1, "Throughput/images_per_sec");
 }
@@ -234,6 +275,13 @@ ColumnDeclaration throughput_scale() {
 
 ColumnDeclaration train_loss(const std::string& name) {
   return of_metric(name, "", 4, "train_loss");
+}
+
+ColumnDeclaration any_train_loss() {
+  return of_record("Loss", "", 4, "train_loss", [](const RunRecord& run) {
+    const std::optional<double> loss = run.last("train_loss");
+    return loss ? loss : run.last("Loss/train");
+  });
 }
 
 ColumnDeclaration eval_loss(int epoch) {
@@ -272,26 +320,32 @@ ColumnDeclaration f1() {
 }
 
 ColumnDeclaration device_memory_mean_MB() {
-  return of_record("Memory Allocated mean", "MB", 0, kNoNvml, used_mean_MB);
+  return of_record("Memory Allocated mean", kUsedMB, 0, kNoNvml, used_mean_MB);
 }
 
 ColumnDeclaration device_memory_peak_MB() {
-  return of_record("Memory Allocated peak", "MB", 0, kNoNvml,
+  return of_record("Memory Allocated peak", kUsedMB, 0, kNoNvml,
                    [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); });
 }
 
 ColumnDeclaration device_memory_mean_GB(const std::string& name) {
-  return of_record(name, "GB", 2, kNoNvml, [](const RunRecord& run) { return in_GB(used_mean_MB(run)); });
+  return of_record(name, kUsedGB, 2, kNoNvml, [](const RunRecord& run) { return in_GB(used_mean_MB(run)); });
 }
 
 ColumnDeclaration device_memory_peak_GB(const std::string& name) {
-  return of_record(name, "GB", 2, kNoNvml,
+  return of_record(name, kUsedGB, 2, kNoNvml,
                    [](const RunRecord& run) { return in_GB(largest_of_ranks(run, "used_peak_MB")); });
 }
 
 ColumnDeclaration callback_memory_GB() {
-  return of_record("Memory Callback", "GB", 2, "avg_mem_alloc_MB",
+  return of_record("Memory Callback", "GB allocated", 2, "avg_mem_alloc_MB",
                    [](const RunRecord& run) { return in_GB(run.summary.number("avg_mem_alloc_MB")); });
+}
+
+ColumnDeclaration peak_memory_MB() {
+  return of_record("Peak Memory", "MB", 0, "peak of memory", [](const RunRecord& run) {
+    return run.text("device") == "cpu" ? resident_peak_MB(run) : allocated_peak_MB(run);
+  });
 }
 
 ColumnDeclaration gpu_percent() {
@@ -320,12 +374,12 @@ ColumnDeclaration gpu_mode() {
 
 ColumnDeclaration gpu_average_scale() {
   return {"Memory Avg Scaling", "x", 2, [](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, kNoBaseline);
+            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
             if (run.memory.gpus.empty() || baseline->memory.gpus.empty()) {
               return found_or(std::nullopt, fmt::format("{} has no GPU memory log",
                                                         run.memory.gpus.empty() ? "the run" : "the baseline"));
             }
-            const double now = run.memory.gpus.front().MiB.average, before = baseline->memory.gpus.front().MiB.average;
+            const double now = run.memory.first_gpu().MiB.average, before = baseline->memory.first_gpu().MiB.average;
             if (now <= 0 || before <= 0) return found_or(std::nullopt, kNoSamples);
             return found_or(now / before, "");
           }};

@@ -1,6 +1,7 @@
 // How a table is declared: which experiments are its rows, and a formula per column. (no torch)
 //
-// A new table is one entry in declared_tables.cc, made of the columns in columns.h.
+// A new table is one entry in declared_tables.cc, made of the columns in columns.h. Experiments for which no table is
+// declared share one form (general_table.h).
 #pragma once
 
 #include <functional>
@@ -14,11 +15,12 @@
 
 namespace tessera {
 
-// The run that fills a row.
+// A run that fills a row, alone or with its repeats.
 struct RowRun {
   RunRecord record;
   RunMemory memory;
   const Experiment* experiment = nullptr;
+  std::string baseline = "";  // the experiment that the row is compared with; empty: none
 };
 
 // What a formula found: a number, or a text, or why there is none. A remark is shown below the table.
@@ -46,7 +48,7 @@ struct TableDeclaration {
   std::string name;  // the experiments' folder
   std::string title;
   std::vector<std::string> folders;  // their direct children are the rows
-  std::string baseline;              // what scale factors compare with; empty: nothing does
+  std::string baseline;              // what scale factors compare with; empty: what the study of each row says
   bool shows_baseline = false;       // as the first row
   std::string first_column;          // "Setup": nodes and GPUs; anything else: the row's name
   std::vector<ColumnDeclaration> columns;
@@ -57,7 +59,10 @@ struct TableDeclaration {
 };
 
 const std::vector<TableDeclaration>& declared_tables();
-// Throws UsageError with the names that there are.
-const TableDeclaration& find_table(const std::string& name);
+// Whether one of them has this row.
+bool is_in_declared_table(const Experiment& experiment);
+// A declared table, or else the general one of the experiments at and below that folder. Throws UsageError with the
+// names that there are.
+TableDeclaration find_table(const std::string& name, const std::vector<Experiment>& experiments);
 
 }  // namespace tessera

@@ -1,10 +1,13 @@
 // Every table, each one declaration.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "report/tables/columns.h"
 #include "report/tables/declaration.h"
+#include "report/tables/general_table.h"
 
 namespace tessera {
 namespace {
@@ -15,8 +18,8 @@ const std::string kUsedNote =
     "Memory is what NVML says all processes use on a rank's GPU (W&B's 'GPU Memory Allocated'), not the allocator's "
     "figure; mean: over time and ranks; peak: the largest rank's; 1 GB = 2^30, 1 MB = 2^20 bytes.";
 const std::string kLogNote =
-    "GPU 0: the first GPU of the head node, used by all processes, from the GPU memory log; CPU: all processes of the "
-    "job on the head node, from the CPU memory log; 1 MB = 1 MiB = 2^20 bytes.";
+    "GPU 0: the first GPU of the head node that the job used; memory used by all processes, from the GPU memory log; "
+    "CPU: all processes of the job on the head node, from the CPU memory log; 1 MB = 1 MiB = 2^20 bytes.";
 const std::string kScaleNote =
     "Samples/s Scale = current / baseline; Runtime Scale = baseline / current: both are above 1 if faster.";
 
@@ -205,11 +208,26 @@ const std::vector<TableDeclaration>& declared_tables() {
   return all;
 }
 
-const TableDeclaration& find_table(const std::string& name) {
+bool is_in_declared_table(const Experiment& experiment) {
+  const std::vector<TableDeclaration>& all = declared_tables();
+  return std::any_of(all.begin(), all.end(), [&](const TableDeclaration& table) {
+    const auto names_it = [&](const std::string& folder) {
+      return folder == experiment.name || folder == experiment.folder();
+    };
+    return table.baseline == experiment.name || std::any_of(table.folders.begin(), table.folders.end(), names_it);
+  });
+}
+
+TableDeclaration find_table(const std::string& name, const std::vector<Experiment>& experiments) {
   std::vector<std::string> names;
   for (const TableDeclaration& table : declared_tables()) {
     if (table.name == name || table.name + "/" == name) return table;
     names.push_back(table.name);
+  }
+  if (std::optional<TableDeclaration> general = general_table(name, experiments)) return *std::move(general);
+  for (const Experiment& experiment : experiments) {
+    if (!is_in_declared_table(experiment) && std::find(names.begin(), names.end(), experiment.family) == names.end())
+      names.push_back(experiment.family);
   }
   const std::optional<std::string> meant = nearest(name, names);
   throw UsageError(fmt::format("no table '{}'{}; tables: {}", name,

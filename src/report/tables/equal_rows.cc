@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -18,6 +19,12 @@ std::string fact_or_setting(const RunRecord& run, const std::string& name) {
   return setting == nullptr ? "" : setting->value;
 }
 
+// The fact is what was decided; a record of format 1 has only the setting, which may be auto.
+std::string merge_text(const RunRecord& run) {
+  const std::string merged = fact_or_setting(run, "merge_accumulation");
+  return merged == "true" ? "on" : merged == "false" ? "off" : merged;
+}
+
 std::string batch_text(const RunRecord& run, BatchRule rule) {
   if (rule == BatchRule::kGlobal) return fact_text(run, "global_batch");
   const std::string batch = fact_text(run, "batch_size"), accumulation = fact_text(run, "accumulation");
@@ -32,7 +39,7 @@ struct EqualTrait {
 std::vector<EqualTrait> traits_to_check(BatchRule rule) {
   return {{"label mode", [](const RunRecord& run) { return fact_or_setting(run, "label_mode"); }},
           {"precision", precision_text},
-          {"merge_accumulation", [](const RunRecord& run) { return fact_or_setting(run, "merge_accumulation"); }},
+          {"merge_accumulation", merge_text},
           {rule == BatchRule::kGlobal ? "global batch" : "batch x accumulation per GPU",
            [rule](const RunRecord& run) { return batch_text(run, rule); }},
           {"commit", [](const RunRecord& run) { return run.commit; }}};
@@ -41,7 +48,10 @@ std::vector<EqualTrait> traits_to_check(BatchRule rule) {
 std::string difference(const EqualTrait& trait, const ChosenRows& chosen) {
   std::map<std::string, std::vector<std::string>> rows_by_value;
   for (const ChosenRow& row : chosen.rows) {
-    if (row.record) rows_by_value[trait.of(*row.record)].push_back(row.name);
+    for (const RunRecord& run : row.records) {
+      std::vector<std::string>& names = rows_by_value[trait.of(run)];
+      if (names.empty() || names.back() != row.name) names.push_back(row.name);
+    }
   }
   if (rows_by_value.size() < 2) return "";
   std::vector<std::string> parts;
@@ -52,9 +62,8 @@ std::string difference(const EqualTrait& trait, const ChosenRows& chosen) {
 }
 
 // What a row's name promises and its run does not keep.
-std::vector<std::string> broken_promises(const ChosenRow& row) {
+std::vector<std::string> broken_promises(const ChosenRow& row, const RunRecord& run) {
   std::vector<std::string> notes;
-  const RunRecord& run = *row.record;
   const Experiment& experiment = *row.experiment;
   if (num_ranks(run) > 0 && (num_ranks(run) != experiment.num_gpus() || num_nodes(run) != experiment.nodes)) {
     notes.push_back(fmt::format("{}: the run has {} ranks on {} nodes; the experiment is meant for {} on {}", row.name,
@@ -83,12 +92,11 @@ std::vector<std::string> unequal_row_notes(const TableDeclaration& table, const 
     if (const std::string note = difference(trait, chosen); !note.empty()) notes.push_back(note);
   }
   for (const ChosenRow& row : chosen.rows) {
-    if (!row.record) continue;
-    if (fact_or_setting(*row.record, "merge_accumulation") == "auto") {
-      notes.push_back(fmt::format("{}: merge_accumulation was auto; fix it to on or off for tables", row.name));
+    for (const RunRecord& run : row.records) {
+      for (const std::string& note : broken_promises(row, run)) {
+        if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+      }
     }
-    const std::vector<std::string> broken = broken_promises(row);
-    notes.insert(notes.end(), broken.begin(), broken.end());
   }
   return notes;
 }

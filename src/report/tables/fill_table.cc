@@ -3,38 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/text.h"
-#include "report/runs/figures.h"
 #include "report/tables/equal_rows.h"
+#include "report/tables/repeats.h"
+#include "report/tables/setup_text.h"
 
 namespace tessera {
 namespace {
 
-std::string count_of(int number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
+const std::string kRepeatsNote =
+    "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
+    "compared with the baseline's repeat of median runtime.";
 
-// "1 node x 2 GPUs": of the run where there is one, since GPUs per node are a setting.
-std::string setup_text(const ChosenRow& row) {
-  int nodes = row.experiment->nodes, gpus = row.experiment->num_gpus();
-  if (row.record && num_ranks(*row.record) > 0) {
-    nodes = std::max(1, num_nodes(*row.record));
-    gpus = num_ranks(*row.record);
-  }
-  if (gpus % nodes != 0) return fmt::format("{}, {}", count_of(nodes, "node"), count_of(gpus, "GPU"));
-  return fmt::format("{} x {}", count_of(nodes, "node"), count_of(gpus / nodes, "GPU"));
-}
-
-RowRun row_run_of(const ChosenRow& row) {
-  return {*row.record, read_run_memory(*row.record), row.experiment};
+RowRun row_run_of(const RunRecord& run, const Experiment* experiment, const std::string& baseline) {
+  return {run, read_run_memory(run), experiment, baseline};
 }
 
 class TableFiller {
  public:
   TableFiller(const TableDeclaration& declaration, const ChosenRows& chosen)
       : declaration_(declaration), chosen_(chosen) {
-    if (chosen.baseline && chosen.baseline->record) baseline_ = row_run_of(*chosen.baseline);
+    for (const ChosenRow& row : chosen.baselines) {
+      if (row.records.empty()) continue;
+      baselines_.emplace(row.experiment->name, row_run_of(row.records[median_repeat(row.records)], row.experiment, ""));
+    }
   }
 
   Table fill() {
@@ -51,26 +45,37 @@ class TableFiller {
     table_.notes = std::move(remarks_);
     table_.notes.insert(table_.notes.end(), host_lines_.begin(), host_lines_.end());
     table_.notes.insert(table_.notes.end(), declaration_.notes.begin(), declaration_.notes.end());
+    const auto is_repeated = [](const ChosenRow& row) { return row.records.size() > 1; };
+    if (std::any_of(chosen_.rows.begin(), chosen_.rows.end(), is_repeated)) table_.notes.push_back(kRepeatsNote);
     return declaration_.is_transposed ? transposed(table_) : table_;
   }
 
  private:
   void add_row(const ChosenRow& row) {
+    const RunRecord* first = row.records.empty() ? nullptr : &row.records.front();
     const bool is_setup = declaration_.first_column == "Setup";
-    std::vector<TableCell> cells = {text_cell(is_setup ? setup_text(row) : row.name)};
+    std::vector<TableCell> cells = {text_cell(is_setup ? setup_text(*row.experiment, first) : row.name)};
     if (!row.remark.empty()) remarks_.push_back(fmt::format("{}: {}", row.name, row.remark));
-    if (!row.record) {
+    if (row.records.empty()) {
       cells.resize(declaration_.columns.size() + 1, missing_cell(row.reason));
       table_.rows.push_back(std::move(cells));
       return;
     }
-    const RowRun run = row_run_of(row);
+    if (row.records.size() > 1) remarks_.push_back(fmt::format("{}: {} repeats", row.name, row.records.size()));
+    const std::string baseline_name = baseline_of(declaration_, *row.experiment);
+    const auto baseline = baselines_.find(baseline_name);
+    std::vector<RowRun> runs;
+    for (const RunRecord& run : row.records) runs.push_back(row_run_of(run, row.experiment, baseline_name));
     for (const ColumnDeclaration& column : declaration_.columns) {
-      const Found found = column.formula(run, baseline_ ? &*baseline_ : nullptr);
+      std::vector<Found> repeats;
+      for (const RowRun& run : runs) {
+        repeats.push_back(column.formula(run, baseline == baselines_.end() ? nullptr : &baseline->second));
+      }
+      const Found found = found_of_repeats(repeats, column.digits);
       if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.name, found.remark));
       cells.push_back(cell_of(found, column.digits));
     }
-    if (declaration_.lists_hosts) add_hosts(row, run);
+    if (declaration_.lists_hosts) add_hosts(row, runs.front());
     table_.rows.push_back(std::move(cells));
   }
 
@@ -89,22 +94,22 @@ class TableFiller {
 
   // Runs that nobody said which row they are.
   void add_unassigned() {
-    const bool is_incomplete = std::any_of(chosen_.rows.begin(), chosen_.rows.end(),
-                                           [](const ChosenRow& row) { return !row.record.has_value(); });
+    const bool is_incomplete =
+        std::any_of(chosen_.rows.begin(), chosen_.rows.end(), [](const ChosenRow& row) { return row.records.empty(); });
     if (chosen_.unassigned.empty() || !is_incomplete) return;
     constexpr std::size_t kMaxNamed = 3;
     std::vector<std::string> some(
         chosen_.unassigned.begin(),
         chosen_.unassigned.begin() + static_cast<std::ptrdiff_t>(std::min(kMaxNamed, chosen_.unassigned.size())));
     if (chosen_.unassigned.size() > kMaxNamed) some.push_back("...");
-    remarks_.push_back(fmt::format("{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
-                                   count_of(static_cast<int>(chosen_.unassigned.size()), "run"), join(some, ", "),
-                                   chosen_.rows.back().name, some.front()));
+    remarks_.push_back(fmt::format("{} run{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
+                                   chosen_.unassigned.size(), chosen_.unassigned.size() == 1 ? "" : "s",
+                                   join(some, ", "), chosen_.rows.back().name, some.front()));
   }
 
   const TableDeclaration& declaration_;
   const ChosenRows& chosen_;
-  std::optional<RowRun> baseline_;
+  std::map<std::string, RowRun> baselines_;  // by the experiment's name
   Table table_;
   std::vector<std::string> remarks_, host_lines_;
 };

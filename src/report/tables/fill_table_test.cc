@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "report/runs/find_runs.h"
 #include "report/runs/run_status.h"
+#include "support/catalogue_experiments.h"
 #include "support/contains.h"
 
 namespace tessera {
@@ -23,8 +24,8 @@ const std::vector<RunRecord>& recorded_experiments() {
 
 Table filled(const std::string& name, const std::vector<RunRecord>& runs = recorded_experiments(),
              const std::vector<NamedRun>& named = {}) {
-  const TableDeclaration& declaration = find_table(name);
-  return fill_table(declaration, choose_rows(declaration, runs, named, kAfterwards));
+  const TableDeclaration declaration = find_table(name, catalogue_experiments());
+  return fill_table(declaration, choose_rows(declaration, catalogue_experiments(), runs, named, kAfterwards));
 }
 
 Texts texts_of(const std::vector<TableCell>& cells) {
@@ -51,7 +52,7 @@ TEST(Tables, FsdpBaseline) {
   EXPECT_EQ(headings_of_table(table),
             (Texts{"Setup", "Train Loss", "Eval Loss Epoch 1", "Eval Loss Epoch 2", "Eval Loss Last",
                    "Training Speed (samples/s)", "Evaluation Speed (samples/s)", "Steps per Epoch", "Total Steps",
-                   "Memory Allocated mean (MB)", "Memory Allocated peak (MB)", "GPU mean (%)", "GPU peak (%)"}));
+                   "Memory Allocated mean (MB used, NVML)", "Memory Allocated peak (MB used, NVML)", "GPU mean (%)", "GPU peak (%)"}));
   ASSERT_EQ(table.rows.size(), 1u);
   // 3.9869 is the final train_loss; 11.0402 the eval loss of the last of five epochs.
   EXPECT_EQ(texts_of(table.rows[0]), (Texts{"1 node x 1 GPU", "3.9869", "9.5000", "9.0000", "11.0402", "6.250",
@@ -71,7 +72,7 @@ TEST(Tables, DeepspeedBaseline) {
 TEST(Tables, BloomOnSeveralGpus) {
   const Table table = filled("fsdp/bloom/multi_gpu");
   EXPECT_EQ(headings_of_table(table), (Texts{"Setup", "Total GPUs", "Samples/s", "Samples/s Scale (x)", "Runtime (s)",
-                                             "Runtime Scale (x)", "Loss", "GPU Memory Allocated (GB)"}));
+                                             "Runtime Scale (x)", "Loss", "GPU Memory Allocated (GB used, NVML)"}));
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_EQ(texts_of(table.rows[0]),
             (Texts{"1 node x 1 GPU", "1", "6.250", "1.00", "400.00", "1.00", "3.9869", "24.00"}));
@@ -128,8 +129,8 @@ TEST(Tables, StrategiesOnOneGpu) {
 TEST(Tables, CustomModel) {
   const Table table = filled("fsdp/custom_model/multi_gpu");
   EXPECT_EQ(headings_of_table(table),
-            (Texts{"Setup", "Total GPUs", "Samples/s Default", "Samples/s Callback", "Memory Default (GB)",
-                   "Memory Callback (GB)", "GPU mean (%)", "Loss", "Runtime (s)"}));
+            (Texts{"Setup", "Total GPUs", "Samples/s Default", "Samples/s Callback", "Memory Default (GB used, NVML)",
+                   "Memory Callback (GB allocated)", "GPU mean (%)", "Loss", "Runtime (s)"}));
   // Default: 8192 MB used / 1024; callback: 6144 MB allocated / 1024
   EXPECT_EQ(texts_of(table.rows[1]),
             (Texts{"1 node x 2 GPUs", "2", "20.000", "21.000", "8.00", "6.00", "85.0", "7.2500", "125.00"}));
@@ -222,6 +223,19 @@ TEST(Tables, CellsKeepUnroundedValues) {
   EXPECT_DOUBLE_EQ(*filled("deepspeed/single_gpu").rows[1][3].value, 74000.0 / 3);
 }
 
+// Records that the program itself wrote: `tessera experiment run fsdp/bloom/baseline fsdp/bloom/multi_gpu/2_gpus --scale
+// tiny`, with fewer settings, metrics and readings.
+TEST(Tables, AreFilledFromWhatTheProgramWrites) {
+  const FoundRuns found = find_runs({std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/program"}, RunDetail::kWhole);
+  ASSERT_EQ(found.runs.size(), 2u);
+  const Table table = filled("fsdp/bloom/multi_gpu", found.runs);
+  EXPECT_EQ(texts_of(table.rows[0]), (Texts{"1 node x 1 GPU", "1", "1.546", "1.00", "161.74", "1.00", "7.5089", "-"}));
+  // 2.362 / 1.546; (161.7369 / 105.8237) x (4.32 / 4.64 epochs)
+  EXPECT_EQ(texts_of(table.rows[1]), (Texts{"1 node x 2 GPUs", "2", "2.362", "1.53", "105.82", "1.42", "7.5956", "-"}));
+  EXPECT_FALSE(contains(below(table), "merge_accumulation"));  // off in both, as decided
+  EXPECT_TRUE(contains(below(table), "1 node x 2 GPUs, GPU Memory Allocated: the run recorded no NVML figure"));
+}
+
 TEST(TableRows, TheNewestFinishedRunFillsARow) {
   std::vector<RunRecord> runs = recorded_experiments();
   const auto add = [&](const char* started, const char* status, double loss) {
@@ -265,7 +279,7 @@ TEST(TableRows, DifferencesArePrintedBelow) {
     if (run.text("experiment") == "deepspeed/single_gpu/zero_1") {
       run.facts.set("label_mode", "answer");
       run.facts.set("precision", "bf16");
-      run.facts.set("merge_accumulation", "auto");
+      run.facts.set("merge_accumulation", true);
       run.facts.set("batch_size", std::int64_t{8});
       run.facts.set("offload_optimizer", true);
     }
@@ -275,7 +289,8 @@ TEST(TableRows, DifferencesArePrintedBelow) {
   const std::string others = "zero_0, zero_2, zero_3, cpu_offloading/zero_2, cpu_offloading/pinned_memory/zero_2";
   EXPECT_TRUE(contains(notes, "the label mode differs between rows: answer in zero_1; padded in " + others + "\n"));
   EXPECT_TRUE(contains(notes, "the precision differs between rows: bf16 in zero_1; fp16 in " + others + "\n"));
-  EXPECT_TRUE(contains(notes, "zero_1: merge_accumulation was auto"));
+  EXPECT_TRUE(contains(notes, "the merge_accumulation differs between rows: off in " + others + "; on in zero_1\n"))
+      << notes;
   EXPECT_TRUE(contains(
       notes, "the batch x accumulation per GPU differs between rows: 4 x 4 in " + others + "; 8 x 4 in zero_1\n"));
   EXPECT_TRUE(contains(notes, "zero_1: the run was with offload\n"));
@@ -283,15 +298,86 @@ TEST(TableRows, DifferencesArePrintedBelow) {
 }
 
 TEST(TableNames, AreFoldersOfExperimentsWithTheirDirectChildren) {
-  EXPECT_EQ(experiments_in("deepspeed/multi_gpu").size(), 4u);  // not those of 2_gpus_stages_comparison
-  EXPECT_EQ(experiments_in("fsdp/bloom/baseline").size(), 1u);
-  EXPECT_EQ(experiments().size(), 7u + 11u + 11u + 26u);  // ddp, fsdp/bloom, fsdp/custom_model, deepspeed
-  for (const TableDeclaration& table : declared_tables()) {
-    for (const std::string& folder : table.folders) EXPECT_FALSE(experiments_in(folder).empty()) << folder;
-    EXPECT_TRUE(table.baseline.empty() || find_experiment(table.baseline) != nullptr) << table.baseline;
-  }
-  EXPECT_EQ(find_table("ddp/multi_gpu/").name, "ddp/multi_gpu");
-  EXPECT_THROW(find_table("ddp/multi_gpus"), UsageError);
+  const std::vector<Experiment> all = {
+      {"ddp/baseline", 1, 1}, {"ddp/multi_gpu/2_gpus", 1, 2}, {"ddp/multi_gpu/more/4", 1, 4}};
+  EXPECT_EQ(experiments_in(all, "ddp/multi_gpu").size(), 1u);
+  EXPECT_EQ(experiments_in(all, "ddp/baseline").size(), 1u);
+  EXPECT_EQ(find_table("ddp/multi_gpu/", all).title, "DDP on several GPUs");
+  EXPECT_THROW(find_table("ddp/multi_gpus", all), UsageError);
+}
+
+// A run on this many ranks that saw 100 rows per rank and epoch.
+RunRecord run_of_family(const std::string& experiment, int ranks, double rows, double runtime) {
+  RunRecord run;
+  run.status = "finished";
+  run.started = "2026-11-15T10:00:00Z";
+  run.facts = {{"experiment", experiment},
+               {"nodes", std::int64_t{1}},
+               {"ranks", std::int64_t{ranks}},
+               {"train_rows", rows},
+               {"device", "cpu"}};
+  run.metrics = {
+      {{"epoch", 1.0}, {"train_runtime", runtime}, {"train_samples_per_second", rows / runtime}, {"train_loss", 2.5}}};
+  run.summary = {{"max_cpu_mem_MB", 300.0}};
+  return run;
+}
+
+TEST(GeneralTable, HasTheRowsOfAFamilyAndItsStudysEfficiency) {
+  const auto table_of = [](StudyKind kind, const std::vector<RunRecord>& runs) {
+    const std::vector<Experiment> all = {{"mine/one", 1, 1, "mine", {kind, "mine/one"}},
+                                         {"mine/wide/four", 1, 4, "mine", {kind, "mine/one"}}};
+    const TableDeclaration declaration = find_table("mine", all);
+    return fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+  };
+  const Table strong = table_of(StudyKind::kStrong,
+                                {run_of_family("mine/one", 1, 400, 100), run_of_family("mine/wide/four", 4, 400, 40)});
+  EXPECT_EQ(headings_of_table(strong), (Texts{"Experiment", "Setup", "Total GPUs", "Samples/s", "Samples/s Scale (x)",
+                                              "Runtime (s)", "Efficiency (%)", "Loss", "Peak Memory (MB)"}));
+  EXPECT_EQ(texts_of(strong.rows[0]),
+            (Texts{"one", "1 node x 1 GPU", "1", "4.000", "1.00", "100.00", "100.0", "2.5000", "300"}));
+  // (100 / 40) / 4
+  EXPECT_EQ(texts_of(strong.rows[1]),
+            (Texts{"wide/four", "1 node x 4 GPUs", "4", "10.000", "2.50", "40.00", "62.5", "2.5000", "300"}));
+  const std::vector<RunRecord> weak = {run_of_family("mine/one", 1, 100, 100),
+                                       run_of_family("mine/wide/four", 4, 400, 125)};
+  EXPECT_EQ(texts_of(table_of(StudyKind::kWeakByData, weak).rows[1])[6], "80.0");  // 100 / 125
+  EXPECT_EQ(texts_of(table_of(StudyKind::kThroughput, weak).rows[1])[6], "80.0");  // (3.2 / 1) / 4
+  EXPECT_EQ(
+      texts_of(table_of(StudyKind::kWeakByLayers, {weak[0], run_of_family("mine/wide/four", 4, 100, 125)}).rows[1])[6],
+      "80.0");
+  const Table none = table_of(StudyKind::kNone, weak);
+  EXPECT_EQ(texts_of(none.rows[1])[6], "-");
+  EXPECT_TRUE(contains(below(none), "wide/four, Efficiency: its experiment belongs to no scaling study\n"));
+}
+
+TEST(GeneralTable, TakesFamiliesThatOnlyRunsName) {
+  const std::vector<RunRecord> runs = {run_of_family("mine/b", 2, 100, 10), run_of_family("other/a", 1, 100, 10)};
+  const std::vector<Experiment> all = with_experiments_of(runs, {});
+  const TableDeclaration declaration = find_table("mine", all);
+  const Table table = fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(texts_of(table.rows[0])[1], "1 node x 2 GPUs");
+  EXPECT_TRUE(contains(below(table), "b, Samples/s Scale: its experiment names no baseline\n")) << below(table);
+  EXPECT_THROW(find_table("nobodys", all), UsageError);
+}
+
+TEST(TableRows, RepeatsAreOneRowWithMedianAndSpread) {
+  std::vector<RunRecord> runs = {run_of_family("mine/a/repeat_1", 1, 100, 10),
+                                 run_of_family("mine/a/repeat_2", 1, 100, 8),
+                                 run_of_family("mine/a/repeat_3", 1, 100, 20)};
+  runs.push_back(run_of_family("mine/a/repeat_3", 1, 100, 12.5));  // run again: this one counts
+  runs.back().started = "2026-11-15T11:00:00Z";
+  const std::vector<Experiment> all = {{"mine/a", 1, 1, "mine", {StudyKind::kStrong, "mine/a"}}};
+  const TableDeclaration declaration = find_table("mine", all);
+  const Table table = fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(texts_of(table.rows[0]),
+            (Texts{"a", "1 node x 1 GPU", "1", "10.000 (8.000 to 12.500)", "1.00 (0.80 to 1.25)",
+                   "10.00 (8.00 to 12.50)", "100.0 (80.0 to 125.0)", "2.5000", "300"}));
+  EXPECT_DOUBLE_EQ(*table.rows[0][5].value, 10);
+  EXPECT_TRUE(contains(below(table), "a: 3 repeats\n"));
+  EXPECT_EQ(without_repeat("mine/a/repeat_12"), "mine/a");
+  EXPECT_EQ(without_repeat("mine/repeat_it"), "mine/repeat_it");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -22,43 +24,66 @@ std::string last_part(const std::string& name) {
   return name.substr(name.rfind('/') + 1);
 }
 
-ChosenRow choose_row(const TableDeclaration& table, const Experiment& experiment, const std::vector<RunRecord>& runs,
-                     const std::vector<NamedRun>& named, double now) {
-  ChosenRow row{&experiment, row_name(table, experiment), std::nullopt, "", ""};
-  std::vector<const RunRecord*> candidates;
+using Candidates = std::vector<const RunRecord*>;
+
+// Those that a user named for the row, or else by their experiment's name. Repeats are told apart by that name.
+std::map<std::string, Candidates> candidates_of(const ChosenRow& row, const std::vector<RunRecord>& runs,
+                                                const std::vector<NamedRun>& named) {
+  std::map<std::string, Candidates> by_name;
   for (const NamedRun& each : named) {
-    if (each.row == row.name || each.row == experiment.name) candidates.push_back(&each.record);
+    if (each.row == row.name || each.row == row.experiment->name) by_name[row.name].push_back(&each.record);
   }
-  if (candidates.empty()) {
-    for (const RunRecord& run : runs) {
-      if (run.text("experiment") == experiment.name) candidates.push_back(&run);
-    }
+  if (!by_name.empty()) return by_name;
+  for (const RunRecord& run : runs) {
+    const std::string name = run.text("experiment");
+    if (without_repeat(name) == row.experiment->name) by_name[name].push_back(&run);
   }
+  return by_name;
+}
+
+// The newest finished run, with what is to be said about newer ones; or why there is none.
+void add_newest(Candidates candidates, double now, ChosenRow& row) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const RunRecord* a, const RunRecord* b) { return a->started > b->started; });
   const auto finished =
       std::find_if(candidates.begin(), candidates.end(), [](const RunRecord* run) { return has_finished(*run); });
-  if (candidates.empty()) {
-    row.reason = fmt::format("no run of {} was found", experiment.name);
-  } else if (finished == candidates.end()) {
+  if (finished == candidates.end()) {
     row.reason = unfinished_reason(*candidates.front(), now);
-  } else {
-    row.record = **finished;
-    if (finished != candidates.begin()) {
-      row.remark = "a newer run has not finished: " + unfinished_reason(*candidates.front(), now);
-    } else if ((*finished)->status == "stopped_early") {
-      row.remark = status_with_reason(**finished, now);
-    }
+    return;
+  }
+  row.records.push_back(**finished);
+  std::string remark;
+  if (finished != candidates.begin()) {
+    remark = "a newer run has not finished: " + unfinished_reason(*candidates.front(), now);
+  } else if ((*finished)->status == "stopped_early") {
+    remark = status_with_reason(**finished, now);
+  }
+  if (!remark.empty()) row.remark += (row.remark.empty() ? "" : "; ") + remark;
+}
+
+ChosenRow choose_row(const TableDeclaration& table, const Experiment& experiment, const std::vector<RunRecord>& runs,
+                     const std::vector<NamedRun>& named, double now) {
+  ChosenRow row{&experiment, row_name(table, experiment), {}, "", ""};
+  const std::map<std::string, Candidates> by_name = candidates_of(row, runs, named);
+  if (by_name.empty()) row.reason = fmt::format("no run of {} was found", experiment.name);
+  for (const auto& [name, candidates] : by_name) add_newest(candidates, now, row);
+  if (by_name.size() > 1 && row.records.size() < by_name.size() && !row.records.empty()) {
+    row.remark +=
+        fmt::format("{}{} of {} repeats finished", row.remark.empty() ? "" : "; ", row.records.size(), by_name.size());
   }
   return row;
 }
 
-void check_named_rows(const TableDeclaration& table, const ChosenRows& chosen, const std::vector<NamedRun>& named) {
+void check_named_rows(const TableDeclaration& table, const std::vector<Experiment>& experiments,
+                      const ChosenRows& chosen, const std::vector<NamedRun>& named) {
   std::vector<std::string> names;
   for (const ChosenRow& row : chosen.rows) names.push_back(row.name);
-  if (chosen.baseline) names.push_back(chosen.baseline->name);
+  for (const ChosenRow& row : chosen.baselines) {
+    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+  }
   for (const NamedRun& each : named) {
-    const bool is_full_name = each.row.find('/') != std::string::npos && find_experiment(each.row) != nullptr;
+    const bool is_full_name =
+        each.row.find('/') != std::string::npos && find_experiment(experiments, each.row) != nullptr;
     if (is_full_name || std::find(names.begin(), names.end(), each.row) != names.end()) continue;
     const std::optional<std::string> meant = nearest(each.row, names);
     throw UsageError(fmt::format("{} has no row '{}'{}; rows: {}", table.name, each.row,
@@ -73,19 +98,29 @@ std::string row_name(const TableDeclaration& table, const Experiment& experiment
   return last_part(experiment.name);
 }
 
-ChosenRows choose_rows(const TableDeclaration& table, const std::vector<RunRecord>& runs,
-                       const std::vector<NamedRun>& named, double now) {
+std::string baseline_of(const TableDeclaration& table, const Experiment& experiment) {
+  return table.baseline.empty() ? experiment.study.baseline : table.baseline;
+}
+
+ChosenRows choose_rows(const TableDeclaration& table, const std::vector<Experiment>& experiments,
+                       const std::vector<RunRecord>& runs, const std::vector<NamedRun>& named, double now) {
   ChosenRows chosen;
-  if (const Experiment* baseline = find_experiment(table.baseline)) {
-    chosen.baseline = choose_row(table, *baseline, runs, named, now);
-    if (table.shows_baseline) chosen.rows.push_back(*chosen.baseline);
+  std::vector<const Experiment*> of_rows;
+  if (const Experiment* shown = table.shows_baseline ? find_experiment(experiments, table.baseline) : nullptr) {
+    of_rows.push_back(shown);
   }
   for (const std::string& folder : table.folders) {
-    for (const Experiment* experiment : experiments_in(folder)) {
-      chosen.rows.push_back(choose_row(table, *experiment, runs, named, now));
-    }
+    const std::vector<const Experiment*> children = experiments_in(experiments, folder);
+    of_rows.insert(of_rows.end(), children.begin(), children.end());
   }
-  check_named_rows(table, chosen, named);
+  std::set<std::string> baselines;
+  for (const Experiment* experiment : of_rows) {
+    chosen.rows.push_back(choose_row(table, *experiment, runs, named, now));
+    const Experiment* baseline = find_experiment(experiments, baseline_of(table, *experiment));
+    if (baseline == nullptr || !baselines.insert(baseline->name).second) continue;
+    chosen.baselines.push_back(choose_row(table, *baseline, runs, named, now));
+  }
+  check_named_rows(table, experiments, chosen, named);
   for (const RunRecord& run : runs) {
     if (run.text("experiment").empty()) chosen.unassigned.push_back(folder_text(run));
   }
