@@ -24,10 +24,10 @@ void add_file(const fs::path& file, Of of, MemoryAnalysis& analysis, const Read&
   try {
     const int num_unreadable = read(file, analysis);
     if (num_unreadable > 0) {
-      analysis.troubles.push_back({of, false,
-                                   fmt::format("[!] {}: {} line{} could not be read and {} left out", file.string(),
-                                               num_unreadable, num_unreadable == 1 ? "" : "s",
-                                               num_unreadable == 1 ? "is" : "are")});
+      analysis.troubles.push_back(
+          {of, false,
+           fmt::format("[!] {}: {} line{} could not be read and {} left out", file.string(), num_unreadable,
+                       num_unreadable == 1 ? "" : "s", num_unreadable == 1 ? "is" : "are")});
     }
   } catch (const UsageError& error) {
     analysis.troubles.push_back({of, false, fmt::format("[!] Failed to read {}", error.what())});
@@ -175,8 +175,8 @@ MemoryAnalysis analyze_memory_of_job(const fs::path& folder, const std::string& 
     analysis.troubles.insert(
         analysis.troubles.begin(),
         {Of::kGpu, true,
-         fmt::format("[!] {} {}", has_folder ? "No GPU logs found in" : "GPU log directory not found:",
-                     gpu_folder.string())});
+         fmt::format("[!] {} {}",
+                     has_folder ? "No GPU logs found in" : "GPU log directory not found:", gpu_folder.string())});
   }
   if (kinds != MemoryKinds::kGpu && logs.cpu.empty()) {
     analysis.troubles.push_back(

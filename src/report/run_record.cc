@@ -152,9 +152,10 @@ RunRecord parse_run_record(std::string_view text, const std::filesystem::path& f
   try {
     return record_of(reader, file);
   } catch (const nlohmann::json::exception&) {  // deep inside; the library's message names no place
-    throw UsageError(fmt::format("{}: a value is of another kind than a run's record has there; the file was changed or "
-                                 "damaged",
-                                 reader.origin()));
+    throw UsageError(
+        fmt::format("{}: a value is of another kind than a run's record has there; the file was changed or "
+                    "damaged",
+                    reader.origin()));
   }
 }
 

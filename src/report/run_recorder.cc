@@ -20,7 +20,7 @@ namespace {
 constexpr double kSecondsBetweenWrites = 5;
 constexpr double kShareOfTime = 20;
 constexpr double kSecondsBetweenTouches = 120;  // a fifth of the silence after which a run counts as killed
-constexpr std::size_t kShortestSecret = 6;  // 'true' or '1' would hide half the file
+constexpr std::size_t kShortestSecret = 6;      // 'true' or '1' would hide half the file
 constexpr const char* kHidden = "(set)";
 
 std::string json_escaped(const std::string& text) {

@@ -42,12 +42,13 @@ Answer speed_answer(const std::string& question, const RunRecord& now, const Run
   return answer;
 }
 
-// What else differs from the fewest GPUs to the most: "; from 1 GPU to 4 the global batch goes from 4 to 16, updates from
-// 625 to 157".
+// What else differs from the fewest GPUs to the most: "; from 1 GPU to 4 the global batch goes from 4 to 16, updates
+// from 625 to 157".
 std::string change_of_steps(const RunRecord& fewest, const RunRecord& most) {
   const std::string batch = fact_text(fewest, "global_batch"), batch_of_most = fact_text(most, "global_batch");
   std::vector<std::string> changes;
-  if (batch != batch_of_most) changes.push_back(fmt::format("the global batch goes from {} to {}", batch, batch_of_most));
+  if (batch != batch_of_most)
+    changes.push_back(fmt::format("the global batch goes from {} to {}", batch, batch_of_most));
   if (fewest.total_steps != most.total_steps) {
     changes.push_back(fmt::format("updates go from {} to {}", fewest.total_steps, most.total_steps));
   }

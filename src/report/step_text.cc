@@ -62,7 +62,8 @@ std::string step_text(const std::vector<RankRecord>& ranks) {
   double whole = 0;
   for (PartTime& part : parts) {
     part.mean_ms = 0;
-    for (const RankRecord& rank : ranks) part.mean_ms += mean_ms_of(rank, part.name) / static_cast<double>(ranks.size());
+    for (const RankRecord& rank : ranks)
+      part.mean_ms += mean_ms_of(rank, part.name) / static_cast<double>(ranks.size());
     whole += part.mean_ms;
   }
   if (whole <= 0) return {};

@@ -26,8 +26,8 @@ using torch::profiler::impl::ProfilerState;
 
 constexpr int kFirstLane = 1'000'000;  // thread numbers that no thread has
 
-// How large a trace becomes is known only at its end, so operators are counted. One takes some 20 bytes of the compressed
-// file; on a GPU its launch and its kernel come on top.
+// How large a trace becomes is known only at its end, so operators are counted. One takes some 20 bytes of the
+// compressed file; on a GPU its launch and its kernel come on top.
 constexpr std::int64_t kMostBytes = 50'000'000, kBytesPerOperator = 20, kBytesPerGpuOperator = 60;
 std::atomic<std::int64_t> num_traced_operators = 0;
 

@@ -44,8 +44,8 @@ class StepTrace : public TrainListener {
   std::filesystem::path file_;
   std::int64_t first_, last_;
   std::int64_t most_operators_;
-  std::uint64_t counter_ = 0;  // the callback that counts operators
-  bool is_full_ = false;       // the file would become too large
+  std::uint64_t counter_ = 0;                        // the callback that counts operators
+  bool is_full_ = false;                             // the file would become too large
   std::int64_t first_traced_ = 0, last_traced_ = 0;  // fewer, if the run was resumed within them or ended early
   const World& world_;
   bool is_running_ = false;

@@ -1,6 +1,7 @@
 #include "report/page/least_bytes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text.h"
 #include "report/runs/figures.h"
@@ -31,24 +32,32 @@ long long number_of_unit(const std::string& unit) {
 }
 
 bool is_last_unit(const RunRecord& run, const std::string& unit) {
-  return std::all_of(run.collectives.begin(), run.collectives.end(), [&](const CollectiveRecord& each) {
-    return number_of_unit(each.unit) <= number_of_unit(unit);
-  });
+  return std::all_of(run.collectives.begin(), run.collectives.end(),
+                     [&](const CollectiveRecord& each) { return number_of_unit(each.unit) <= number_of_unit(unit); });
 }
 
-std::optional<double> calls_per_update(const RunRecord& run, const CollectiveRecord& collective) {
+// The last update of an epoch may have fewer micro-steps than the others.
+double num_micro_steps(const RunRecord& run, double updates) {
+  if (fact_is_true(run, "merge_accumulation")) return updates;
+  const double most = updates * run.facts.number("accumulation").value_or(1);
+  const auto rows = run.facts.number("train_rows"), batch = run.facts.number("batch_size"), epochs = run.last("epoch");
+  if (!rows || !batch || !epochs || *batch <= 0 || num_ranks(run) < 1) return most;
+  const double batches = std::round(*epochs * std::ceil(*rows / (*batch * num_ranks(run))));
+  return std::min(most, batches * updates / static_cast<double>(steps_done(run)));  // without those before it resumed
+}
+
+std::optional<double> least_calls(const RunRecord& run, const CollectiveRecord& collective, double updates) {
   const std::optional<Split> split = split_of(strategy_text(run));
   const bool is_root = collective.unit == "root";
   if (!split || (!is_root && number_of_unit(collective.unit) < 0)) return std::nullopt;
-  const bool is_merged = fact_is_true(run, "merge_accumulation");
-  const double micro_steps = is_merged ? 1 : run.facts.number("accumulation").value_or(1);
+  const double micro_steps = num_micro_steps(run, updates);
   if (collective.operation == "all_gather") {
-    if (is_root || *split < Split::kKeptParameters) return 1;
+    if (is_root || *split < Split::kKeptParameters) return updates;
     // In forward and in backward; the last unit is kept between them.
     const bool is_kept = *split == Split::kKeptParameters || is_last_unit(run, collective.unit);
     return is_kept ? micro_steps : 2 * micro_steps;
   }
-  if (collective.operation == "reduce_scatter") return *split < Split::kGradients ? 1 : micro_steps;
+  if (collective.operation == "reduce_scatter") return *split < Split::kGradients ? updates : micro_steps;
   if (collective.operation == "all_reduce" && *split >= Split::kKeptParameters) return micro_steps;
   return std::nullopt;
 }
@@ -56,10 +65,11 @@ std::optional<double> calls_per_update(const RunRecord& run, const CollectiveRec
 }  // namespace
 
 std::optional<double> least_bytes(const RunRecord& run, const CollectiveRecord& collective) {
-  const std::optional<double> calls = calls_per_update(run, collective);
   const double updates = static_cast<double>(steps_done(run)) - run.facts.number("first_step").value_or(0);
-  if (!calls || collective.calls == 0 || updates <= 0) return std::nullopt;
-  return *calls * updates * static_cast<double>(collective.bytes) / static_cast<double>(collective.calls);
+  if (collective.calls == 0 || updates <= 0) return std::nullopt;
+  const std::optional<double> calls = least_calls(run, collective, updates);
+  if (!calls) return std::nullopt;
+  return *calls * static_cast<double>(collective.bytes) / static_cast<double>(collective.calls);
 }
 
 }  // namespace tessera

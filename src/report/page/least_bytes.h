@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Bytes that the run's updates need for this operation and unit: calls per update of the strategy x updates x bytes of
-// a call. None: the page says nothing about it, as of the gradient norm and of groups.
+// Bytes that the run's updates need for this operation and unit: the strategy's calls x bytes of a call. None: that
+// page says nothing about it, as of the gradient norm.
 std::optional<double> least_bytes(const RunRecord& run, const CollectiveRecord& collective);
 
 }  // namespace tessera

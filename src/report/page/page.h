@@ -38,8 +38,8 @@ struct HostLog {
 };
 
 struct PageInput {
-  std::string title, generated_by;  // "tessera 0.1.0"
-  std::vector<RunRecord> runs;      // in the order in which they are shown
+  std::string title, generated_by;               // "tessera 0.1.0"
+  std::vector<RunRecord> runs;                   // in the order in which they are shown
   std::map<std::string, std::string> baselines;  // of experiments: their study's; may be empty
   std::vector<PageTable> tables;
   std::vector<PageQuestion> questions;

@@ -64,9 +64,8 @@ std::optional<std::size_t> baseline_of_series(const PageContent& page, const std
   for (const std::size_t run : series) {
     const auto named = page.input.baselines.find(without_repeat(page.runs[run].record->text("experiment")));
     if (named == page.input.baselines.end() || named->second.empty()) continue;
-    const auto found = newest_of(page, job, [&](const RunRecord& each) {
-      return without_repeat(each.text("experiment")) == named->second;
-    });
+    const auto found = newest_of(
+        page, job, [&](const RunRecord& each) { return without_repeat(each.text("experiment")) == named->second; });
     if (found) return found;
   }
   const std::string model = model_key(*page.runs[series.front()].record);

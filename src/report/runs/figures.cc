@@ -1,13 +1,12 @@
 #include "report/runs/figures.h"
 
-#include "core/text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "core/python_text.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {

@@ -42,7 +42,8 @@ std::string strategy_line(const RunRecord& run) {
                                               {"merge_accumulation", "merge_accumulation"}});
   return fmt::format("{} on {} rank{}, {} node{}{}{}", printable(strategy_text(run)), num_ranks(run),
                      num_ranks(run) == 1 ? "" : "s", num_nodes(run), num_nodes(run) == 1 ? "" : "s",
-                     precision_text(run).empty() ? "" : ", " + printable(precision_text(run)), facts.empty() ? "" : ", " + facts);
+                     precision_text(run).empty() ? "" : ", " + printable(precision_text(run)),
+                     facts.empty() ? "" : ", " + facts);
 }
 
 std::string figure_lines(const RunRecord& run) {

@@ -52,7 +52,8 @@ TEST(Tables, FsdpBaseline) {
   EXPECT_EQ(headings_of_table(table),
             (Texts{"Setup", "Train Loss", "Eval Loss Epoch 1", "Eval Loss Epoch 2", "Eval Loss Last",
                    "Training Speed (samples/s)", "Evaluation Speed (samples/s)", "Steps per Epoch", "Total Steps",
-                   "Memory Allocated mean (MB used, NVML)", "Memory Allocated peak (MB used, NVML)", "GPU mean (%)", "GPU peak (%)"}));
+                   "Memory Allocated mean (MB used, NVML)", "Memory Allocated peak (MB used, NVML)", "GPU mean (%)",
+                   "GPU peak (%)"}));
   ASSERT_EQ(table.rows.size(), 1u);
   // 3.9869 is the final train_loss; 11.0402 the eval loss of the last of five epochs.
   EXPECT_EQ(texts_of(table.rows[0]), (Texts{"1 node x 1 GPU", "3.9869", "9.5000", "9.0000", "11.0402", "6.250",
@@ -223,8 +224,8 @@ TEST(Tables, CellsKeepUnroundedValues) {
   EXPECT_DOUBLE_EQ(*filled("deepspeed/single_gpu").rows[1][3].value, 74000.0 / 3);
 }
 
-// Records that the program itself wrote: `tessera experiment run fsdp/bloom/baseline fsdp/bloom/multi_gpu/2_gpus --scale
-// tiny`, with fewer settings, metrics and readings.
+// Records that the program itself wrote: `tessera experiment run fsdp/bloom/baseline fsdp/bloom/multi_gpu/2_gpus
+// --scale tiny`, with fewer settings, metrics and readings.
 TEST(Tables, AreFilledFromWhatTheProgramWrites) {
   const FoundRuns found = find_runs({std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/program"}, RunDetail::kWhole);
   ASSERT_EQ(found.runs.size(), 2u);
