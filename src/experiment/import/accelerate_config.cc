@@ -26,27 +26,50 @@ std::string yaml_value(std::string_view text) {
 
 const std::set<std::string>& deepspeed_names() {
   static const std::set<std::string> all = {"deepspeed_config_file",
-                                              "deepspeed_hostfile",
-                                              "deepspeed_multinode_launcher",
-                                              "gradient_accumulation_steps",
-                                              "gradient_clipping",
-                                              "offload_optimizer_device",
-                                              "offload_param_device",
-                                              "zero3_init_flag",
-                                              "zero3_save_16bit_model",
-                                              "zero_stage"};
+                                            "deepspeed_hostfile",
+                                            "deepspeed_multinode_launcher",
+                                            "gradient_accumulation_steps",
+                                            "gradient_clipping",
+                                            "offload_optimizer_device",
+                                            "offload_param_device",
+                                            "zero3_init_flag",
+                                            "zero3_save_16bit_model",
+                                            "zero_stage"};
   return all;
 }
 
 // Facts about machines, and defaults that change nothing.
 bool is_idle_key(const std::string& key) {
-  static const std::set<std::string> idle = {
-      "compute_environment", "machine_rank",   "main_process_ip",         "main_process_port",   "main_training_function",
-      "rdzv_backend",        "rdzv_conf",      "same_network",            "debug",               "gpu_ids",
-      "use_cpu",             "tpu_env",        "tpu_use_cluster",         "tpu_use_sudo",        "downcast_bf16",
-      "enable_cpu_affinity", "config_file",    "multi_gpu",               "use_fsdp",            "use_deepspeed",
-      "quiet",               "q",              "m",                       "module",              "max_restarts",
-      "monitor_interval",    "num_cpu_threads_per_process", "tee",        "role",                "dynamo_backend"};
+  static const std::set<std::string> idle = {"compute_environment",
+                                             "machine_rank",
+                                             "main_process_ip",
+                                             "main_process_port",
+                                             "main_training_function",
+                                             "rdzv_backend",
+                                             "rdzv_conf",
+                                             "same_network",
+                                             "debug",
+                                             "gpu_ids",
+                                             "use_cpu",
+                                             "tpu_env",
+                                             "tpu_use_cluster",
+                                             "tpu_use_sudo",
+                                             "downcast_bf16",
+                                             "enable_cpu_affinity",
+                                             "config_file",
+                                             "multi_gpu",
+                                             "use_fsdp",
+                                             "use_deepspeed",
+                                             "quiet",
+                                             "q",
+                                             "m",
+                                             "module",
+                                             "max_restarts",
+                                             "monitor_interval",
+                                             "num_cpu_threads_per_process",
+                                             "tee",
+                                             "role",
+                                             "dynamo_backend"};
   return idle.contains(key);
 }
 

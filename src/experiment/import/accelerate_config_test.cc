@@ -16,10 +16,12 @@ AccelerateConfig config_of(const std::string& yaml, Remarks* told = nullptr) {
 TEST(AccelerateYaml, ReadsKeysAndOneLevelOfSections) {
   std::vector<std::size_t> not_understood;
   const AccelerateKeys keys = read_accelerate_yaml(
-      "# made by accelerate config\ndistributed_type: FSDP  # or not\nfsdp_config:\n  fsdp_version: 1\nmixed_precision: 'bf16'\n"
+      "# made by accelerate config\ndistributed_type: FSDP  # or not\nfsdp_config:\n  fsdp_version: "
+      "1\nmixed_precision: 'bf16'\n"
       "gpu_ids: null\nlist:\n  - a\n",
       not_understood);
-  EXPECT_EQ(keys, (AccelerateKeys{{"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "1"}, {"mixed_precision", "bf16"}}));
+  EXPECT_EQ(keys, (AccelerateKeys{
+                      {"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "1"}, {"mixed_precision", "bf16"}}));
   EXPECT_EQ(not_understood, std::vector<std::size_t>{8});
 }
 
@@ -41,7 +43,9 @@ TEST(AccelerateConfig, DeepspeedBecomesAStageOrAFile) {
   EXPECT_EQ(stage.settings.text("strategy"), "zero3");
   EXPECT_EQ(stage.settings.text("offload_param"), "true");
   EXPECT_FALSE(stage.settings.has("offload_optimizer"));
-  EXPECT_EQ(config_of("distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n").deepspeed_file, "ds.json");
+  EXPECT_EQ(
+      config_of("distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n").deepspeed_file,
+      "ds.json");
 }
 
 TEST(AccelerateConfig, SaysWhatItDoesNotUnderstand) {

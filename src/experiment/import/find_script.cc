@@ -43,7 +43,8 @@ std::filesystem::path find_script(const std::filesystem::path& path) {
   std::sort(found.begin(), found.end());
   if (found.empty()) refuse_file(path.string(), "no file in this folder has #SBATCH lines; name the script itself");
   if (found.size() > 1) {
-    refuse_file(path.string(), fmt::format("{} files have #SBATCH lines, name one: {}", found.size(), join(found, ", ")));
+    refuse_file(path.string(),
+                fmt::format("{} files have #SBATCH lines, name one: {}", found.size(), join(found, ", ")));
   }
   return path / found.front();
 }

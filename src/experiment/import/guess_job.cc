@@ -59,7 +59,8 @@ std::string reason_for_bloom(const NamedValues& values) {
 
 std::string reason_for_resnet(const NamedValues& values, const LaunchLine& launch) {
   for (const char* word : {"resnet", "tinyimagenet", "tiny-imagenet", "tiny_imagenet"}) {
-    if (lower_case(launch.program).find(word) != std::string::npos) return "the program is " + printable(launch.program, 60);
+    if (lower_case(launch.program).find(word) != std::string::npos)
+      return "the program is " + printable(launch.program, 60);
     for (const auto& [name, value] : values) {
       if (name != "output_dir" && name != "log_dir" && lower_case(value.value).find(word) != std::string::npos) {
         return value.shown();
@@ -83,20 +84,23 @@ JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>
   const NamedValues values = named_values(launch);
   std::map<std::string, std::string> reasons;
   if (const std::string reason = reason_for_bloom(values); !reason.empty()) reasons["bloom-qa"] = reason;
-  if (const std::string reason = reason_for_resnet(values, launch); !reason.empty()) reasons["resnet-tinyimagenet"] = reason;
+  if (const std::string reason = reason_for_resnet(values, launch); !reason.empty())
+    reasons["resnet-tinyimagenet"] = reason;
   if (const std::string reason = reason_for_gpt(values); !reason.empty()) {
     reasons["gpt-qa"] = reason;
     reasons.erase("bloom-qa");  // the named model then only lends its tokenizer
   }
   if (reasons.empty()) {
-    throw UsageError(fmt::format("{}: nothing says what {} trains (no BLOOM model, no sizes of a GPT, no image data); "
-                                 "say it with --job: {}",
-                                 launch.place, printable(launch.program, 60), join(all, ", ")));
+    throw UsageError(
+        fmt::format("{}: nothing says what {} trains (no BLOOM model, no sizes of a GPT, no image data); "
+                    "say it with --job: {}",
+                    launch.place, printable(launch.program, 60), join(all, ", ")));
   }
   if (reasons.size() > 1) {
     std::vector<std::string> each;
     for (const auto& [job, reason] : reasons) each.push_back(fmt::format("{} ({})", job, reason));
-    throw UsageError(fmt::format("{}: {} could be {}; say which with --job", launch.place, printable(launch.program, 60), join(each, " or ")));
+    throw UsageError(fmt::format("{}: {} could be {}; say which with --job", launch.place,
+                                 printable(launch.program, 60), join(each, " or ")));
   }
   for (const JobTraits* job : jobs) {
     if (job->name == reasons.begin()->first) return {job, reasons.begin()->second};

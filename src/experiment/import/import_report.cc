@@ -26,10 +26,10 @@ std::string remark_section(const Remarks& remarks, Remark::Kind kind, const std:
 
 std::string import_report(const Import& imported) {
   const ResolvedExperiment& experiment = imported.resolved;
-  std::string text = fmt::format("{} is {}: {}, {} node{} x {} GPU{}\n  job {}: {}\n", imported.script, imported.name,
-                                 imported.job, experiment.nodes(), experiment.nodes() == 1 ? "" : "s",
-                                 experiment.gpus_per_node(), experiment.gpus_per_node() == 1 ? "" : "s", imported.job,
-                                 imported.job_reason);
+  std::string text =
+      fmt::format("{} is {}: {}, {} node{} x {} GPU{}\n  job {}: {}\n", imported.script, imported.name, imported.job,
+                  experiment.nodes(), experiment.nodes() == 1 ? "" : "s", experiment.gpus_per_node(),
+                  experiment.gpus_per_node() == 1 ? "" : "s", imported.job, imported.job_reason);
   text += remark_section(imported.remarks, Remark::Kind::kTaken, "Understood");
   text += remark_section(imported.remarks, Remark::Kind::kSite, "Belongs to the site file");
   text += remark_section(imported.remarks, Remark::Kind::kNotNeeded, "Not needed");
@@ -40,7 +40,8 @@ std::string import_report(const Import& imported) {
     for (const std::string& note : experiment.notes) text += fmt::format("  {}\n", note);
   }
   if (!imported.missing.empty()) {
-    text += fmt::format("\nBefore it can run, give the settings that the Python program had in its code:\n  {}\n", imported.missing);
+    text += fmt::format("\nBefore it can run, give the settings that the Python program had in its code:\n  {}\n",
+                        imported.missing);
   }
   return text + fmt::format("\nThe same run without the catalogue:\n\n{}\n", imported.command);
 }

@@ -41,7 +41,8 @@ const LaunchLine& choose_launch(const ScriptFacts& script, int wanted) {
   if (wanted == 0 && all.size() == 1) return all.front();
   if (wanted >= 1 && static_cast<std::size_t>(wanted) <= all.size()) return all[static_cast<std::size_t>(wanted) - 1];
   std::string list;
-  for (std::size_t i = 0; i < all.size(); ++i) list += fmt::format("\n  {}  {}  {}", i + 1, all[i].place, all[i].shown());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    list += fmt::format("\n  {}  {}  {}", i + 1, all[i].place, all[i].shown());
   refuse_file(script.name, fmt::format("{}; choose one with --launch N:{}",
                                        wanted == 0 ? fmt::format("it starts {} trainings", all.size())
                                                    : fmt::format("--launch {}: there is no such line", wanted),
@@ -63,7 +64,8 @@ class Importer {
     made_.job_reason = guess.reason;
     const AccelerateConfig accelerate = read_accelerate();
     resources_ = imported_resources(script_, launch_, accelerate, script_.remarks);
-    if (!resources_.has("job_name")) resources_.set("job_name", made_.name.substr(made_.name.rfind('/') + 1), "its name");
+    if (!resources_.has("job_name"))
+      resources_.set("job_name", made_.name.substr(made_.name.rfind('/') + 1), "its name");
     settings_ = imported_settings(script_, launch_, *guess.job, accelerate, script_.remarks);
     complete_strategy(accelerate);
     made_.text = experiment_text();
@@ -77,14 +79,18 @@ class Importer {
   void choose_names() {
     const std::string& job_name = script_.allocation.job_name;
     made_.name = request_.name;
-    if (made_.name.empty()) made_.name = "imported/" + plain_name(job_name.empty() ? script_.path.stem().string() : job_name);
+    if (made_.name.empty())
+      made_.name = "imported/" + plain_name(job_name.empty() ? script_.path.stem().string() : job_name);
     const std::size_t slash = made_.name.rfind('/');
     if (slash == std::string::npos || slash == 0 || slash + 1 == made_.name.size()) {
-      throw UsageError(fmt::format("--name {}: expected FAMILY/NAME, such as mine/bloom_4_gpus", printable(made_.name, 60)));
+      throw UsageError(
+          fmt::format("--name {}: expected FAMILY/NAME, such as mine/bloom_4_gpus", printable(made_.name, 60)));
     }
-    made_.output = request_.output.empty() ? fs::path("experiments") / (made_.name.substr(slash + 1) + ".json") : request_.output;
+    made_.output =
+        request_.output.empty() ? fs::path("experiments") / (made_.name.substr(slash + 1) + ".json") : request_.output;
     if (made_.output.extension() != ".json") {
-      throw UsageError(fmt::format("-o {}: expected a file that ends in .json, as the catalogue's do", made_.output.string()));
+      throw UsageError(
+          fmt::format("-o {}: expected a file that ends in .json, as the catalogue's do", made_.output.string()));
     }
   }
 
@@ -93,7 +99,8 @@ class Importer {
     for (const fs::path& base : {fs::path(launch_.variables.find("PWD")->values[0].text), script_.path.parent_path()}) {
       if (fs::is_regular_file(base / text, none)) return (base / text).lexically_normal();
     }
-    throw UsageError(fmt::format("{}: {} {}: there is no such file beside the script", launch_.place, what, printable(text, 100)));
+    throw UsageError(
+        fmt::format("{}: {} {}: there is no such file beside the script", launch_.place, what, printable(text, 100)));
   }
 
   AccelerateConfig read_accelerate() {
@@ -108,7 +115,8 @@ class Importer {
       keys = read_accelerate_yaml(read_file(path), not_understood);
       script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, place, "read"});
       for (const std::size_t line : not_understood) {
-        script_.remarks.push_back({Remark::Kind::kLeftOut, fmt::format("{}:{}", place, line), "a line", "expected key: value"});
+        script_.remarks.push_back(
+            {Remark::Kind::kLeftOut, fmt::format("{}:{}", place, line), "a line", "expected key: value"});
       }
     }
     add_accelerate_options(launch_, keys, script_.remarks);
@@ -132,12 +140,14 @@ class Importer {
     if (!accelerate.fsdp_config.is_null() && !settings.has("fsdp_config")) {
       keep_file("fsdp_config", "fsdp.json", accelerate.fsdp_config.dump(2) + "\n");
     }
-    const bool is_spread = settings.has("deepspeed") || settings.has("fsdp") || settings.has("fsdp_config") || settings.has("strategy");
+    const bool is_spread =
+        settings.has("deepspeed") || settings.has("fsdp") || settings.has("fsdp_config") || settings.has("strategy");
     if (is_spread) return;
     const bool is_single = resources_.text("nodes") == "1" && resources_.text("gpus_per_node") == "1";
     settings.set("strategy", is_single ? "single" : "ddp", launch_.place);
     script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, launch_.shown(),
-                               is_single ? "--strategy single: one process" : "--strategy ddp: several processes without DeepSpeed or FSDP arguments"});
+                               is_single ? "--strategy single: one process"
+                                         : "--strategy ddp: several processes without DeepSpeed or FSDP arguments"});
   }
 
   // Here messages can name the file.
@@ -182,13 +192,15 @@ class Importer {
     const Catalogue catalogue{CatalogueOptions{}};
     const ExperimentSpec* other = catalogue.find(made_.name);
     if (other != nullptr && fs::path(other->file).lexically_normal() != made_.output.lexically_normal()) {
-      throw UsageError(fmt::format("{} is already an experiment of {}; choose another with --name FAMILY/NAME", made_.name, other->file));
+      throw UsageError(fmt::format("{} is already an experiment of {}; choose another with --name FAMILY/NAME",
+                                   made_.name, other->file));
     }
     // The files are not written yet: their texts stand in for them.
     ExperimentSpec spec = specs.at(0);
     for (const char* name : {"deepspeed", "fsdp_config"}) {
       const std::string text = spec.settings.text(name);
-      if (text.starts_with("catalogue:")) spec.settings.set(name, made_.files.at(text.substr(std::string("catalogue:").size())), origin);
+      if (text.starts_with("catalogue:"))
+        spec.settings.set(name, made_.files.at(text.substr(std::string("catalogue:").size())), origin);
     }
     ResolveOptions options;
     options.jobs = request_.jobs;

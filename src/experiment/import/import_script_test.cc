@@ -49,7 +49,9 @@ ExperimentSpec spec_of(const Import& imported) {
 // A script of one test.
 class ImportedText : public testing::Test {
  protected:
-  ImportedText() : folder_(std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  ImportedText()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(folder_);
   }
   ~ImportedText() override { std::filesystem::remove_all(folder_); }
@@ -161,10 +163,12 @@ TEST(ImportScript, RefusesBrokenScriptsWithPlaceAndAdvice) {
   EXPECT_EQ(broken_refusal("no_launch.sbatch"),
             "no_launch.sbatch: it starts no training: expected a line with python, torchrun, deepspeed or accelerate");
   EXPECT_EQ(broken_refusal("missing_env.sbatch"),
-            "missing_env.sbatch:3: source settings.sh: there is no such file; put it beside missing_env.sbatch, or remove the line");
+            "missing_env.sbatch:3: source settings.sh: there is no such file; put it beside missing_env.sbatch, or "
+            "remove the line");
   EXPECT_EQ(broken_refusal("missing_json.sbatch"),
             "missing_json.sbatch:3: --deepspeed none.json: there is no such file beside the script");
-  EXPECT_EQ(broken_refusal("wrong_time.sbatch"), "wrong_time.sbatch:2: --time=soon: expected minutes, HH:MM:SS or D-HH:MM:SS");
+  EXPECT_EQ(broken_refusal("wrong_time.sbatch"),
+            "wrong_time.sbatch:2: --time=soon: expected minutes, HH:MM:SS or D-HH:MM:SS");
   EXPECT_EQ(broken_refusal("wrong_value.sbatch"),
             "wrong_value.sbatch:3: --learning_rate=fast (command line): expected a number of at least 0");
   EXPECT_EQ(broken_refusal("refused.sbatch").find("refused.sbatch:3: --deepspeed: nvme.json:1:"), 0U);
@@ -191,8 +195,10 @@ TEST(ImportScript, OfTwoTrainingsTheUserChoosesOne) {
 }
 
 TEST(ImportScript, AFolderHasOneScript) {
-  EXPECT_NE(import_refusal(import_request(kScripts / "broken")).find("files have #SBATCH lines, name one: "), std::string::npos);
-  EXPECT_NE(import_refusal(import_request(kScripts)).find("no file in this folder has #SBATCH lines"), std::string::npos);
+  EXPECT_NE(import_refusal(import_request(kScripts / "broken")).find("files have #SBATCH lines, name one: "),
+            std::string::npos);
+  EXPECT_NE(import_refusal(import_request(kScripts)).find("no file in this folder has #SBATCH lines"),
+            std::string::npos);
 }
 
 TEST(ImportScript, NamesAreChecked) {
@@ -221,7 +227,8 @@ TEST_F(ImportedText, ArgumentsWinOverVariables) {
 }
 
 TEST_F(ImportedText, TwoNamesOfOneSettingThatDifferAreRefused) {
-  const std::string told = import_refusal(request("export LR=1e-4 LEARNING_RATE=2e-4\npython train.py --model_name_or_path bloom\n"));
+  const std::string told =
+      import_refusal(request("export LR=1e-4 LEARNING_RATE=2e-4\npython train.py --model_name_or_path bloom\n"));
   EXPECT_NE(told.find("LEARNING_RATE in s.sbatch"), std::string::npos) << told;
 }
 
@@ -234,16 +241,20 @@ TEST_F(ImportedText, ConditionsChangeNoValueThatIsSet) {
 }
 
 TEST_F(ImportedText, ValuesOfALoopAreLeftToTheUser) {
-  const Import imported = import("for lr in 1e-5 2e-5; do\n  python train.py --model_name_or_path bloom --lr $lr\ndone\n");
+  const Import imported =
+      import("for lr in 1e-5 2e-5; do\n  python train.py --model_name_or_path bloom --lr $lr\ndone\n");
   EXPECT_EQ(told_about(imported, "--lr"), "computed: $lr changes within a loop");
 }
 
 TEST_F(ImportedText, ScriptsThatSrunStartsAreReadToo) {
   std::ofstream(folder_ / "node.sh") << "export NUM_EPOCHS=2\npython train.py --model_name_or_path bloom\n";
-  const ExperimentSpec spec = spec_of(import("#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4\nsrun bash node.sh\n"));
+  const ExperimentSpec spec =
+      spec_of(import("#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4\nsrun bash node.sh\n"));
   EXPECT_EQ(spec.resources.text("gpus_per_node"), "4");
   EXPECT_EQ(spec.settings.text("num_train_epochs"), "2");
-  const ExperimentSpec inner = spec_of(import("#SBATCH -N 2 --gpus-per-node=4\nsrun bash -c \"torchrun --nnodes 2 --nproc_per_node 4 train.py --model_name_or_path bloom\"\n"));
+  const ExperimentSpec inner =
+      spec_of(import("#SBATCH -N 2 --gpus-per-node=4\nsrun bash -c \"torchrun --nnodes 2 --nproc_per_node 4 train.py "
+                     "--model_name_or_path bloom\"\n"));
   EXPECT_EQ(inner.resources.text("gpus_per_node"), "4");
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 class ResourceReader {
  public:
-  ResourceReader(const ScriptFacts& script, const LaunchLine& launch, const AccelerateConfig& accelerate, Remarks& remarks)
+  ResourceReader(const ScriptFacts& script, const LaunchLine& launch, const AccelerateConfig& accelerate,
+                 Remarks& remarks)
       : script_(script), launch_(launch), accelerate_(accelerate), remarks_(remarks), allocation_(script.allocation) {}
 
   Values read() {
@@ -60,8 +61,8 @@ class ResourceReader {
     const int nodes = asked_nodes().value_or(reserved);
     if (nodes == reserved) return nodes;
     remark(Remark::Kind::kTaken, launch_.shown(),
-           fmt::format("it uses {} node{} and the script reserves {}: the experiment has {}", nodes, nodes == 1 ? "" : "s",
-                       reserved, nodes));
+           fmt::format("it uses {} node{} and the script reserves {}: the experiment has {}", nodes,
+                       nodes == 1 ? "" : "s", reserved, nodes));
     return nodes;
   }
 
@@ -92,7 +93,9 @@ class ResourceReader {
     if (launch_.command.wrapper == "mpirun") return mpirun_ranks(nodes, gpus);
     if (gpus > 1) {
       remark(Remark::Kind::kLeftOut, launch_.shown(),
-             fmt::format("one process for {} GPUs: the experiment runs one rank; start it with --gpus_per_node {} to use all", gpus, gpus));
+             fmt::format(
+                 "one process for {} GPUs: the experiment runs one rank; start it with --gpus_per_node {} to use all",
+                 gpus, gpus));
     }
     return 1;
   }
@@ -118,11 +121,14 @@ class ResourceReader {
   void compare_gpus(int ranks) {
     const auto reserved = script_.allocation.num_gpus_per_node();
     if (!reserved || *reserved == 0) {
-      remark(Remark::Kind::kLeftOut, "GPUs", fmt::format("the #SBATCH lines ask for none; the experiment asks for {} per node, one per rank", ranks));
+      remark(Remark::Kind::kLeftOut, "GPUs",
+             fmt::format("the #SBATCH lines ask for none; the experiment asks for {} per node, one per rank", ranks));
     } else if (*reserved > ranks) {
       made_.set("reserved_gpus_per_node", std::to_string(*reserved), script_.name);
     } else if (*reserved < ranks) {
-      remark(Remark::Kind::kLeftOut, "GPUs", fmt::format("{} ranks per node start but only {} GPUs are reserved; the experiment reserves one per rank", ranks, *reserved));
+      remark(Remark::Kind::kLeftOut, "GPUs",
+             fmt::format("{} ranks per node start but only {} GPUs are reserved; the experiment reserves one per rank",
+                         ranks, *reserved));
     }
   }
 

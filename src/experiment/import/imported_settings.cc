@@ -35,7 +35,12 @@ class SettingsReader {
  public:
   SettingsReader(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,
                  const AccelerateConfig& accelerate, Remarks& remarks)
-      : script_(script), launch_(launch), job_(job), accelerate_(accelerate), remarks_(remarks), schema_("tessera train " + job.name, job.summary) {
+      : script_(script),
+        launch_(launch),
+        job_(job),
+        accelerate_(accelerate),
+        remarks_(remarks),
+        schema_("tessera train " + job.name, job.summary) {
     declare(schema_, job, declared_);
     declare(schema_, world_);
   }
@@ -65,12 +70,14 @@ class SettingsReader {
     const std::string place = place_of(setting);
     if (is_of_own_folder(name)) {
       made_.own_folder.set(name, setting.text(), place);
-      remarks_.push_back({Remark::Kind::kNotNeeded, place, written(setting), "every run of an experiment has a folder of its own"});
+      remarks_.push_back(
+          {Remark::Kind::kNotNeeded, place, written(setting), "every run of an experiment has a folder of its own"});
       return;
     }
     const std::string text = may_name_a_file(name) ? whole_path(setting, place) : setting.text();
     made_.settings.set(name, text, place);
-    remarks_.push_back({Remark::Kind::kTaken, place, written(setting), fmt::format("--{} {}", name, printable(text, 80))});
+    remarks_.push_back(
+        {Remark::Kind::kTaken, place, written(setting), fmt::format("--{} {}", name, printable(text, 80))});
   }
 
   // "LR in train.sbatch" is where LR was set.
@@ -96,8 +103,10 @@ class SettingsReader {
     std::error_code none;
     if (fs::exists(path, none)) return path.string();
     if (names_a_file(setting.name())) {
-      remarks_.push_back({Remark::Kind::kLeftOut, place, printable(text, 80),
-                          fmt::format("it is not beside the script; give --{} with a full path when you run the experiment", setting.name())});
+      remarks_.push_back(
+          {Remark::Kind::kLeftOut, place, printable(text, 80),
+           fmt::format("it is not beside the script; give --{} with a full path when you run the experiment",
+                       setting.name())});
     }
     return text;
   }

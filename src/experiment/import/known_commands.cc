@@ -46,12 +46,12 @@ const std::vector<CommandRow>& command_rows() {
 
 const std::set<std::string>& silent_commands() {
   static const std::set<std::string> silent = {
-      "echo",   "printf", "date",  "hostname", "pwd",  "ls",    "cat",   "printenv", "tee",     "sleep",   "test",
-      "[",      "[[",     ":",     "true",     "false", "set",  "shopt", "mkdir",    "touch",   "chmod",   "exit",
-      "return", "ulimit", "umask", "free",     "df",   "which", "type",  "nvcc",     "lscpu",   "grep",    "awk",
-      "sed",    "bc",     "head",  "tail",     "sort", "cut",   "tr",    "wc",       "uniq",    "read",    "break",
-      "continue", "shift", "uname", "whoami",  "id",   "nproc", "find",  "local",   "hash",    "env",
-      "eval",   "]",      "]]",    "-f",       "-d",   "-z",    "-n",    "fi",       "done",    "esac",    "}"};
+      "echo",     "printf", "date",  "hostname", "pwd",   "ls",    "cat",   "printenv", "tee",   "sleep", "test",
+      "[",        "[[",     ":",     "true",     "false", "set",   "shopt", "mkdir",    "touch", "chmod", "exit",
+      "return",   "ulimit", "umask", "free",     "df",    "which", "type",  "nvcc",     "lscpu", "grep",  "awk",
+      "sed",      "bc",     "head",  "tail",     "sort",  "cut",   "tr",    "wc",       "uniq",  "read",  "break",
+      "continue", "shift",  "uname", "whoami",   "id",    "nproc", "find",  "local",    "hash",  "env",   "eval",
+      "]",        "]]",     "-f",    "-d",       "-z",    "-n",    "fi",    "done",     "esac",  "}"};
   return silent;
 }
 
@@ -61,8 +61,7 @@ bool is_verb(const std::string& word) {
 
 bool is_bandwidth_test(const BareCommand& command) {
   const std::string head = command.head();
-  return head.ends_with("_perf") ||
-         std::any_of(command.words.begin(), command.words.end(), [](const ShellValue& word) {
+  return head.ends_with("_perf") || std::any_of(command.words.begin(), command.words.end(), [](const ShellValue& word) {
            const std::string text = lower_case(word.text);
            return text.find("nccl-tests") != std::string::npos || text.find("nccl_tests") != std::string::npos;
          });
@@ -72,7 +71,8 @@ bool is_bandwidth_test(const BareCommand& command) {
 
 CommandFate fate_of(const BareCommand& command) {
   const std::string head = command.head();
-  if (is_bandwidth_test(command)) return {FateKind::kGate, RemarkKind::kTaken, head, "gate: `tessera comm-test` before the run"};
+  if (is_bandwidth_test(command))
+    return {FateKind::kGate, RemarkKind::kTaken, head, "gate: `tessera comm-test` before the run"};
   if (head == "nvidia-smi" || head == "psrecord" || head == "nvitop" || head == "gpustat") {
     return {FateKind::kMonitor, RemarkKind::kNotNeeded, head, "--monitor writes the same logs; experiments always do"};
   }
@@ -81,7 +81,8 @@ CommandFate fate_of(const BareCommand& command) {
     // Only a verb follows the program's name: other words may hold a key.
     const bool shows_all = head == "module" || head == "ml";
     std::string what = head;
-    for (std::size_t i = 1; i < command.words.size() && (shows_all || (i == 1 && is_verb(command.words[i].text))); ++i) {
+    for (std::size_t i = 1; i < command.words.size() && (shows_all || (i == 1 && is_verb(command.words[i].text)));
+         ++i) {
       what += " " + printable(command.words[i].text, 40);
     }
     return {FateKind::kRemark, row.kind, what, row.why};
@@ -92,17 +93,20 @@ CommandFate fate_of(const BareCommand& command) {
 }
 
 bool is_activation(const std::string& path) {
-  static const std::vector<std::string> hints = {"activate", "conda", "bashrc", "profile", "modules", "lmod", "/init/bash"};
+  static const std::vector<std::string> hints = {"activate", "conda", "bashrc",    "profile",
+                                                 "modules",  "lmod",  "/init/bash"};
   const std::string lower = lower_case(path);
-  return std::any_of(hints.begin(), hints.end(), [&](const auto& hint) { return lower.find(hint) != std::string::npos; });
+  return std::any_of(hints.begin(), hints.end(),
+                     [&](const auto& hint) { return lower.find(hint) != std::string::npos; });
 }
 
 bool is_helper_program(const std::string& program) {
-  static const std::vector<std::string> hints = {"analy",  "plot",  "download", "prepare", "preprocess", "tokeniz",
-                                                 "parse",  "monitor", "summar", "convert", "print",      "check_",
-                                                 "collect", "report", "inspect", "make_"};
+  static const std::vector<std::string> hints = {"analy",   "plot",    "download", "prepare", "preprocess", "tokeniz",
+                                                 "parse",   "monitor", "summar",   "convert", "print",      "check_",
+                                                 "collect", "report",  "inspect",  "make_"};
   const std::string name = lower_case(program.substr(program.rfind('/') + 1));
-  return std::any_of(hints.begin(), hints.end(), [&](const auto& hint) { return name.find(hint) != std::string::npos; });
+  return std::any_of(hints.begin(), hints.end(),
+                     [&](const auto& hint) { return name.find(hint) != std::string::npos; });
 }
 
 }  // namespace tessera

@@ -64,7 +64,8 @@ class WrapperReader {
     if (name == "srun") {
       ++at_;
       command_.wrapper = "srun";
-      for (SbatchOption& option : take_slurm_options(texts_, at_)) command_.wrapper_options.push_back(std::move(option));
+      for (SbatchOption& option : take_slurm_options(texts_, at_))
+        command_.wrapper_options.push_back(std::move(option));
       return true;
     }
     if (name == "mpirun" || name == "mpiexec" || name == "orterun") return pass_mpirun();
@@ -97,8 +98,9 @@ class WrapperReader {
         command_.wrapper_options.push_back({"ntasks", texts_[at_ + 1]});
       }
       const FlagNames alone = {"--allow-run-as-root", "--oversubscribe", "--tag-output", "--display-map", "-v", "-q"};
-      at_ += option == "--mca" || option == "-mca" ? 3
-             : alone.contains(option) || option.find('=') != std::string::npos ? 1 : 2;
+      at_ += option == "--mca" || option == "-mca"                             ? 3
+             : alone.contains(option) || option.find('=') != std::string::npos ? 1
+                                                                               : 2;
     }
     at_ = std::min(at_, texts_.size());
     return true;
@@ -185,8 +187,8 @@ class LaunchReader {
 
   bool read_accelerate() {
     line_.launcher = "accelerate";
-    take_options({"multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug",
-                  "m", "module", "no_python", "same_network", "use_xpu", "downcast_bf16", "main_training_function_off",
+    take_options({"multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug", "m",
+                  "module", "no_python", "same_network", "use_xpu", "downcast_bf16", "main_training_function_off",
                   "dynamo_use_dynamic", "dynamo_use_fullgraph", "use_parallelism_config"});
     return take_program();
   }

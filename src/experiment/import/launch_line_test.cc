@@ -10,7 +10,8 @@ namespace {
 std::optional<LaunchLine> launch_of(const std::string& text) {
   const ShellVariables none;
   ShellValues words;
-  for (const ShellWord& word : split_shell(text, "s").at(0).words) {
+  const ShellCommand command = split_shell(text, "s").at(0);
+  for (const ShellWord& word : command.words) {
     for (ShellValue& value : none.expand(word)) words.push_back(std::move(value));
   }
   return read_launch_line(without_wrappers(words));
@@ -36,7 +37,8 @@ TEST(LaunchLine, KnowsEveryLauncher) {
   expect_launch("torchrun --nnodes 2 --nproc-per-node=4 train.py --a 1", "torchrun train.py", "--a 1");
   expect_launch("python -m torch.distributed.run --standalone --nproc_per_node gpu train.py", "torchrun train.py", "");
   expect_launch("python -m torch.distributed.launch --use_env --nproc_per_node 2 train.py", "torchrun train.py", "");
-  expect_launch("deepspeed --num_gpus=4 --hostfile hosts train.py --deepspeed ds.json", "deepspeed train.py", "--deepspeed ds.json");
+  expect_launch("deepspeed --num_gpus=4 --hostfile hosts train.py --deepspeed ds.json", "deepspeed train.py",
+                "--deepspeed ds.json");
   expect_launch("accelerate launch --multi_gpu --num_processes 4 train.py --b", "accelerate train.py", "--b");
   expect_launch("mpirun -np 4 --bind-to none -x PATH --mca btl tcp,self python train.py", "mpirun python train.py", "");
 }
@@ -56,8 +58,8 @@ TEST(LaunchLine, CountsComeFromOptionsThatAreKnown) {
 }
 
 TEST(LaunchLine, OtherCommandsAreNoLaunch) {
-  for (const char* text : {"python -c 'print(1)'", "python", "echo python train.py", "pip install torch", "accelerate config",
-                           "python -m pip install x", "nvidia-smi", "torchrun --standalone"}) {
+  for (const char* text : {"python -c 'print(1)'", "python", "echo python train.py", "pip install torch",
+                           "accelerate config", "python -m pip install x", "nvidia-smi", "torchrun --standalone"}) {
     EXPECT_FALSE(launch_of(text)) << text;
   }
 }

@@ -12,7 +12,8 @@ std::string plain_command(const ImportedSettings& settings, const ResolvedExperi
   std::vector<std::string> words;
   const int ranks = experiment.gpus_per_node();
   if (experiment.nodes() > 1) {
-    words = {"srun", fmt::format("--nodes={}", experiment.nodes()), fmt::format("--ntasks-per-node={}", ranks), "tessera"};
+    words = {"srun", fmt::format("--nodes={}", experiment.nodes()), fmt::format("--ntasks-per-node={}", ranks),
+             "tessera"};
   } else if (ranks > 1) {
     words = {"tessera", "launch", "--nproc_per_node", std::to_string(ranks)};
   } else {

@@ -15,7 +15,7 @@ struct Remark {
     kLeftOut,    // not understood, or not in Tessera: the run may differ
   };
   Kind kind;
-  std::string place;  // "train.sbatch:12"; empty: the script as a whole
+  std::string place;      // "train.sbatch:12"; empty: the script as a whole
   std::string what, why;  // "--partition=gpu", "..."
 };
 

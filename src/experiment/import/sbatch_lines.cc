@@ -17,31 +17,60 @@ namespace {
 constexpr std::string_view kMark = "#SBATCH";
 
 std::string long_slurm_name(char letter) {
-  static const std::map<char, std::string> letters = {
-      {'A', "account"},     {'a', "array"},     {'b', "begin"},        {'c', "cpus-per-task"}, {'C', "constraint"},
-      {'D', "chdir"},       {'d', "dependency"}, {'e', "error"},       {'G', "gpus"},          {'i', "input"},
-      {'J', "job-name"},    {'k', "no-kill"},   {'L', "licenses"},     {'M', "clusters"},      {'m', "distribution"},
-      {'N', "nodes"},       {'n', "ntasks"},    {'o', "output"},       {'p', "partition"},     {'q', "qos"},
-      {'s', "oversubscribe"}, {'t', "time"},    {'w', "nodelist"},     {'x', "exclude"},       {'K', "kill-on-bad-exit"},
-      {'l', "label"},       {'u', "unbuffered"}, {'O', "overcommit"},  {'E', "preserve-env"},  {'v', "verbose"},
-      {'Q', "quiet"},       {'H', "hold"},      {'W', "wait"},         {'r', "relative"},      {'I', "immediate"}};
+  static const std::map<char, std::string> letters = {{'A', "account"},
+                                                      {'a', "array"},
+                                                      {'b', "begin"},
+                                                      {'c', "cpus-per-task"},
+                                                      {'C', "constraint"},
+                                                      {'D', "chdir"},
+                                                      {'d', "dependency"},
+                                                      {'e', "error"},
+                                                      {'G', "gpus"},
+                                                      {'i', "input"},
+                                                      {'J', "job-name"},
+                                                      {'k', "no-kill"},
+                                                      {'L', "licenses"},
+                                                      {'M', "clusters"},
+                                                      {'m', "distribution"},
+                                                      {'N', "nodes"},
+                                                      {'n', "ntasks"},
+                                                      {'o', "output"},
+                                                      {'p', "partition"},
+                                                      {'q', "qos"},
+                                                      {'s', "oversubscribe"},
+                                                      {'t', "time"},
+                                                      {'w', "nodelist"},
+                                                      {'x', "exclude"},
+                                                      {'K', "kill-on-bad-exit"},
+                                                      {'l', "label"},
+                                                      {'u', "unbuffered"},
+                                                      {'O', "overcommit"},
+                                                      {'E', "preserve-env"},
+                                                      {'v', "verbose"},
+                                                      {'Q', "quiet"},
+                                                      {'H', "hold"},
+                                                      {'W', "wait"},
+                                                      {'r', "relative"},
+                                                      {'I', "immediate"}};
   const auto found = letters.find(letter);
   return found == letters.end() ? std::string(1, letter) : found->second;
 }
 
 bool takes_slurm_value(const std::string& name) {
   static const std::set<std::string> flags = {
-      "exclusive", "requeue",  "no-requeue", "oversubscribe", "parsable",   "hold",        "contiguous", "overcommit",
-      "overlap",   "label",    "unbuffered", "verbose",       "quiet",      "no-kill",     "pty",        "spread-job",
-      "multi-prog", "preserve-env", "kill-on-bad-exit", "use-min-nodes", "get-user-env", "ignore-pbs", "reboot",
-      "disable-status", "no-allocate", "exact", "immediate"};
+      "exclusive",    "requeue",    "no-requeue",   "oversubscribe",    "parsable",
+      "hold",         "contiguous", "overcommit",   "overlap",          "label",
+      "unbuffered",   "verbose",    "quiet",        "no-kill",          "pty",
+      "spread-job",   "multi-prog", "preserve-env", "kill-on-bad-exit", "use-min-nodes",
+      "get-user-env", "ignore-pbs", "reboot",       "disable-status",   "no-allocate",
+      "exact",        "immediate"};
   return !flags.contains(name);
 }
 
 bool is_site_option(const std::string& name) {
-  static const std::set<std::string> site_names = {"partition", "account",  "constraint", "reservation", "qos",
-                                              "nodelist",  "exclude",  "clusters",   "licenses",    "prefer",
-                                              "switches",  "wckey"};
+  static const std::set<std::string> site_names = {"partition", "account",  "constraint", "reservation",
+                                                   "qos",       "nodelist", "exclude",    "clusters",
+                                                   "licenses",  "prefer",   "switches",   "wckey"};
   return site_names.contains(name);
 }
 
@@ -106,7 +135,8 @@ class AllocationReader {
 
   void take_gres() {
     const auto found = slurm_gres_gpus(option_->value);
-    if (!found) return remark(Remark::Kind::kSite, "not a number of GPUs: add it to the site file's free #SBATCH lines");
+    if (!found)
+      return remark(Remark::Kind::kSite, "not a number of GPUs: add it to the site file's free #SBATCH lines");
     allocation_.gpus_per_node = found;
     remark(Remark::Kind::kTaken, std::count(option_->value.begin(), option_->value.end(), ':') > 1
                                      ? "resources: the number; the type of GPU belongs to the site file"
@@ -167,7 +197,8 @@ std::string without_shell_meaning(std::string_view line) {
 }
 
 bool is_sbatch_line(std::string_view line) {
-  return line.starts_with(kMark) && (line.size() == kMark.size() || line[kMark.size()] == ' ' || line[kMark.size()] == '\t');
+  return line.starts_with(kMark) &&
+         (line.size() == kMark.size() || line[kMark.size()] == ' ' || line[kMark.size()] == '\t');
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ TEST(SlurmGpus, TakesNumbersWithAndWithoutTypes) {
 }
 
 TEST(SbatchLines, ShortAndLongFormsSayTheSame) {
-  for (const char* lines : {"#SBATCH -N 2 -n4 -c 8 -t 30 -J x\n", "#SBATCH --nodes=2 --ntasks 4\n#SBATCH --cpus-per-task=8  # each\n#SBATCH --time=30\n#SBATCH --job-name=x\n"}) {
+  for (const char* lines :
+       {"#SBATCH -N 2 -n4 -c 8 -t 30 -J x\n",
+        "#SBATCH --nodes=2 --ntasks 4\n#SBATCH --cpus-per-task=8  # each\n#SBATCH --time=30\n#SBATCH --job-name=x\n"}) {
     const Allocation allocation = allocation_of(lines);
     EXPECT_EQ(allocation.nodes, 2);
     EXPECT_EQ(allocation.num_tasks_per_node(), 2);
@@ -81,7 +83,8 @@ TEST(SbatchLines, FactsOfTheClusterBelongToTheSiteFile) {
 
 TEST(SbatchLines, LinesBehindTheFirstCommandAndDisabledOnesDoNotCount) {
   std::vector<std::size_t> ignored;
-  const auto options = read_sbatch_lines("#!/bin/bash\n##SBATCH -N 8\n#SBATCH -N 1\necho\n#SBATCH -N 4\n", "s", ignored);
+  const auto options =
+      read_sbatch_lines("#!/bin/bash\n##SBATCH -N 8\n#SBATCH -N 1\necho\n#SBATCH -N 4\n", "s", ignored);
   ASSERT_EQ(options.size(), 1U);
   EXPECT_EQ(options[0].value, "1");
   EXPECT_EQ(ignored, std::vector<std::size_t>{5});

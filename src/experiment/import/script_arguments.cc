@@ -13,27 +13,26 @@ namespace {
 
 // Names that training scripts give to settings; only used if the job has no setting of that name itself.
 const std::map<std::string, std::string>& usual_names() {
-  static const std::map<std::string, std::string> all = {
-      {"accumulation_steps", "gradient_accumulation_steps"},
-      {"checkpoint_dir", "output_dir"},
-      {"data_path", "data_dir"},
-      {"deepspeed_config", "deepspeed"},
-      {"ds_config", "deepspeed"},
-      {"eval_batch_size", "per_device_eval_batch_size"},
-      {"eval_size", "max_eval_samples"},
-      {"grad_acc", "gradient_accumulation_steps"},
-      {"grad_acc_steps", "gradient_accumulation_steps"},
-      {"max_seq_len", "max_length"},
-      {"max_seq_length", "max_length"},
-      {"model", "model_name_or_path"},
-      {"model_id", "model_name_or_path"},
-      {"model_name", "model_name_or_path"},
-      {"num_epochs", "num_train_epochs"},
-      {"per_device_batch_size", "per_device_train_batch_size"},
-      {"save_dir", "output_dir"},
-      {"train_size", "max_train_samples"},
-      {"wd", "weight_decay"},
-      {"workers", "dataloader_num_workers"}};
+  static const std::map<std::string, std::string> all = {{"accumulation_steps", "gradient_accumulation_steps"},
+                                                         {"checkpoint_dir", "output_dir"},
+                                                         {"data_path", "data_dir"},
+                                                         {"deepspeed_config", "deepspeed"},
+                                                         {"ds_config", "deepspeed"},
+                                                         {"eval_batch_size", "per_device_eval_batch_size"},
+                                                         {"eval_size", "max_eval_samples"},
+                                                         {"grad_acc", "gradient_accumulation_steps"},
+                                                         {"grad_acc_steps", "gradient_accumulation_steps"},
+                                                         {"max_seq_len", "max_length"},
+                                                         {"max_seq_length", "max_length"},
+                                                         {"model", "model_name_or_path"},
+                                                         {"model_id", "model_name_or_path"},
+                                                         {"model_name", "model_name_or_path"},
+                                                         {"num_epochs", "num_train_epochs"},
+                                                         {"per_device_batch_size", "per_device_train_batch_size"},
+                                                         {"save_dir", "output_dir"},
+                                                         {"train_size", "max_train_samples"},
+                                                         {"wd", "weight_decay"},
+                                                         {"workers", "dataloader_num_workers"}};
   return all;
 }
 
@@ -113,7 +112,8 @@ class ArgumentReader {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i == 0) word += "=" + values[i].text;
       if (i > 0 && is_list) word += "," + values[i].text;
-      if (i > 0 && !is_list) remark(Remark::Kind::kLeftOut, printable(values[i].text, 60), fmt::format("--{} takes one value", setting));
+      if (i > 0 && !is_list)
+        remark(Remark::Kind::kLeftOut, printable(values[i].text, 60), fmt::format("--{} takes one value", setting));
     }
     taken_.push_back(word);
   }

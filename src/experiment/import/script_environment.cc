@@ -22,9 +22,9 @@ bool is_secret_name(const std::string& name) {
 }
 
 bool is_about_ranks(const std::string& name) {
-  static const std::vector<std::string> all = {"MASTER_ADDR", "MASTER_PORT", "RANK",     "LOCAL_RANK", "WORLD_SIZE",
-                                               "NODE_RANK",   "NNODES",      "NODELIST", "NODES",      "HOSTNAMES",
-                                               "COUNT_NODE",  "RDZV_HOST",   "RDZV_PORT", "LOCAL_WORLD_SIZE"};
+  static const std::vector<std::string> all = {
+      "MASTER_ADDR", "MASTER_PORT", "RANK",      "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "NNODES",
+      "NODELIST",    "NODES",       "HOSTNAMES", "COUNT_NODE", "RDZV_HOST",  "RDZV_PORT", "LOCAL_WORLD_SIZE"};
   return std::find(all.begin(), all.end(), name) != all.end() || name.find("HEAD_NODE") != std::string::npos ||
          name.starts_with("SLURM_") || name.ends_with("_ENDPOINT");
 }
@@ -37,14 +37,16 @@ bool is_for_libraries(const std::string& name) {
 }
 
 bool is_for_python(const std::string& name) {
-  return begins_with_any(name, {"PYTHON", "CONDA_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "WANDB_", "TRITON_",
-                                "TORCH_HOME", "TORCH_EXTENSIONS", "TF_", "XDG_", "DS_", "ACCELERATE_", "PIP_", "VIRTUAL_ENV"}) ||
+  return begins_with_any(
+             name, {"PYTHON", "CONDA_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "WANDB_", "TRITON_",
+                    "TORCH_HOME", "TORCH_EXTENSIONS", "TF_", "XDG_", "DS_", "ACCELERATE_", "PIP_", "VIRTUAL_ENV"}) ||
          name == "PATH" || name == "LD_LIBRARY_PATH" || name == "TMPDIR";
 }
 
 class EnvironmentReader {
  public:
-  EnvironmentReader(const ScriptFacts& script, const LaunchLine& launch, const std::vector<std::string>& setting_names, Remarks& remarks)
+  EnvironmentReader(const ScriptFacts& script, const LaunchLine& launch, const std::vector<std::string>& setting_names,
+                    Remarks& remarks)
       : script_(script), launch_(launch), setting_names_(setting_names), remarks_(remarks) {}
 
   ScriptEnvironment read() {
@@ -72,9 +74,11 @@ class EnvironmentReader {
   void decide(const std::string& name, const ShellValue& value) {
     if (is_secret_name(name)) return remark(Remark::Kind::kNotNeeded, name, "a secret: it stays out of the file");
     if (is_about_ranks(name)) return remark(Remark::Kind::kNotNeeded, name, "ranks find each other by themselves");
-    if (name == "CUDA_VISIBLE_DEVICES") return remark(Remark::Kind::kNotNeeded, name, "the resources say how many GPUs are used");
+    if (name == "CUDA_VISIBLE_DEVICES")
+      return remark(Remark::Kind::kNotNeeded, name, "the resources say how many GPUs are used");
     if (name == "WANDB_MODE" && value.text == "online") {
-      return remark(Remark::Kind::kNotNeeded, "WANDB_MODE=online", "W&B runs are written offline; `wandb sync` uploads them");
+      return remark(Remark::Kind::kNotNeeded, "WANDB_MODE=online",
+                    "W&B runs are written offline; `wandb sync` uploads them");
     }
     const bool is_kept = is_setting(name) || is_for_libraries(name);
     if (is_kept && !value.is_known()) return remark(Remark::Kind::kComputed, name, value.unknown);

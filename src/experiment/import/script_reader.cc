@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepestSource = 8;
+constexpr int kDeepestSource = 8, kMostSourced = 200;
 
 // NAME and whether it is NAME+=; nothing if the word is no assignment.
 std::optional<std::pair<std::string, bool>> assignment_of(const ShellWord& word) {
@@ -42,7 +42,8 @@ ShellWord value_word(ShellWord word) {
 
 std::string text_of_script(const fs::path& path) {
   std::string text = read_file(path);
-  if (text.find('\0') != std::string::npos) refuse_file(path.filename().string(), "expected a script, found a binary file");
+  if (text.find('\0') != std::string::npos)
+    refuse_file(path.filename().string(), "expected a script, found a binary file");
   return text;
 }
 
@@ -186,7 +187,8 @@ class ScriptReader {
     const auto [name, appends] = *assignment_of(word);
     const ShellVariables::Variable* old = variables_.find(name);
     if (depth_ > 0 && old != nullptr && !appends) {
-      return remark(Remark::Kind::kLeftOut, name, fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
+      return remark(Remark::Kind::kLeftOut, name,
+                    fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
     }
     std::vector<ShellValue> values = word.is_array ? variables_.expand_elements(word)
                                                    : std::vector<ShellValue>{variables_.expand_whole(value_word(word))};
@@ -226,7 +228,8 @@ class ScriptReader {
       command.wrapper = around.wrapper;
       command.wrapper_options = around.wrapper_options;
     }
-    if (!command.container.empty()) remark(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
+    if (!command.container.empty())
+      remark(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
     if (!command.script.empty()) return walk_inner(command.script, command);
     const std::string head = command.head();
     if (head == "source" || head == ".") return read_sourced(command);
@@ -261,17 +264,21 @@ class ScriptReader {
   // all_reduce_perf -b 4G -e 4G -n 50 -w 20
   void read_gate(const BareCommand& command) {
     facts_.gate.set("enabled", "true", place_);
-    const std::map<std::string, std::string> by_option = {
-        {"-b", "size"}, {"--minbytes", "size"}, {"-n", "iterations"}, {"--iters", "iterations"},
-        {"-w", "warmup_iterations"}, {"--warmup_iters", "warmup_iterations"}};
+    const std::map<std::string, std::string> by_option = {{"-b", "size"},
+                                                          {"--minbytes", "size"},
+                                                          {"-n", "iterations"},
+                                                          {"--iters", "iterations"},
+                                                          {"-w", "warmup_iterations"},
+                                                          {"--warmup_iters", "warmup_iterations"}};
     for (std::size_t i = 0; i + 1 < command.words.size(); ++i) {
       const auto found = by_option.find(command.words[i].text);
       const ShellValue& value = command.words[i + 1];
       if (found != by_option.end() && value.is_known()) facts_.gate.set(found->second, value.text, place_);
     }
     for (const auto& [name, variable] : variables_.all()) {
-      const bool is_threshold = name.find("THRESHOLD") != std::string::npos || name.find("MIN_BW") != std::string::npos ||
-                                name.find("MIN_BUSBW") != std::string::npos || name.find("MIN_BANDWIDTH") != std::string::npos;
+      const bool is_threshold =
+          name.find("THRESHOLD") != std::string::npos || name.find("MIN_BW") != std::string::npos ||
+          name.find("MIN_BUSBW") != std::string::npos || name.find("MIN_BANDWIDTH") != std::string::npos;
       if (is_threshold && !variable.values.empty() && parse_real(variable.values[0].text)) {
         facts_.gate.set("min_busbw", variable.values[0].text, variable.place);
       }
@@ -294,7 +301,8 @@ class ScriptReader {
     const ShellValue& file = command.words[1];
     const fs::path base = fs::path(file.text).filename();
     if (is_activation(file.text)) {
-      return remark(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60), "Tessera needs no Python environment");
+      return remark(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60),
+                    "Tessera needs no Python environment");
     }
     // "$(dirname "$0")/env_vars.sh" lies beside the script.
     const fs::path found = find_file(file.is_known() ? file.text : base.string());
@@ -311,20 +319,31 @@ class ScriptReader {
   }
 
   void walk_file(const fs::path& path, const BareCommand& around) {
-    if (++num_sourced_ > kDeepestSource) throw UsageError(fmt::format("{}: more than {} files source each other", place_, kDeepestSource));
-    const std::string from = place_;
+    const std::string from = enter_inner();
     remark(Remark::Kind::kTaken, path.filename().string(), "read");
     walk(text_of_script(path), path.filename().string(), around);
-    place_ = from;
+    leave_inner(from);
   }
 
   void walk_inner(const std::string& text, const BareCommand& around) {
-    if (++num_sourced_ > kDeepestSource) throw UsageError(fmt::format("{}: too many scripts within scripts", place_));
-    const std::string from = place_;
+    const std::string from = enter_inner();
     for (const ShellCommand& command : split_shell(text, from)) {
       place_ = from;
       read_command(command, around);
     }
+    leave_inner(from);
+  }
+
+  std::string enter_inner() {
+    if (++source_depth_ > kDeepestSource || ++num_sourced_ > kMostSourced) {
+      throw UsageError(fmt::format("{}: scripts source each other more than {} deep or more than {} times", place_,
+                                   kDeepestSource, kMostSourced));
+    }
+    return place_;
+  }
+  void leave_inner(const std::string& from) {
+    --source_depth_;
+    place_ = from;
   }
 
   void change_folder(const BareCommand& command) {
@@ -333,8 +352,9 @@ class ScriptReader {
     const fs::path moved = (folder() / target.text).lexically_normal();
     std::error_code none;
     if (target.is_known() && fs::is_directory(moved, none)) return set_known("PWD", moved.string());
-    remark(target.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, "cd " + printable(target.text, 60),
-           target.is_known() ? "there is no such folder here; paths are taken from the script's folder" : target.unknown);
+    remark(
+        target.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, "cd " + printable(target.text, 60),
+        target.is_known() ? "there is no such folder here; paths are taken from the script's folder" : target.unknown);
   }
 
   void read_set(const BareCommand& command) {
@@ -356,9 +376,9 @@ class ScriptReader {
     if (trainings.empty()) std::swap(trainings, helpers);
     for (const LaunchLine& helper : helpers) {
       const bool analyses = helper.program.find("analy") != std::string::npos;
-      facts_.remarks.push_back({analyses ? Remark::Kind::kNotNeeded : Remark::Kind::kLeftOut, helper.place, helper.shown(),
-                                analyses ? "a run prints what `tessera analyze-memory` says about it"
-                                         : "not the training, by its name"});
+      facts_.remarks.push_back(
+          {analyses ? Remark::Kind::kNotNeeded : Remark::Kind::kLeftOut, helper.place, helper.shown(),
+           analyses ? "a run prints what `tessera analyze-memory` says about it" : "not the training, by its name"});
     }
     facts_.launches = std::move(trainings);
   }
@@ -367,7 +387,7 @@ class ScriptReader {
   ShellVariables variables_;
   std::set<std::string> functions_;
   std::string place_;
-  int depth_ = 0, num_sourced_ = 0;
+  int depth_ = 0, source_depth_ = 0, num_sourced_ = 0;
   bool exports_all_ = false;
 };
 

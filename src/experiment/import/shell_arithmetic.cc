@@ -96,8 +96,8 @@ class ArithmeticReader {
 
 }  // namespace
 
-std::optional<long long> shell_arithmetic(
-    std::string_view text, const std::function<std::optional<long long>(const std::string&)>& value_of) {
+std::optional<long long> shell_arithmetic(std::string_view text,
+                                          const std::function<std::optional<long long>(const std::string&)>& value_of) {
   return ArithmeticReader(text, value_of).read();
 }
 

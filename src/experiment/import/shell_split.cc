@@ -139,7 +139,7 @@ class ShellSplitter {
     ShellWord word;
     while (!at_end()) {
       const char c = peek();
-      if (c == '(' && is_array_name(word)) {
+      if (c == '(' && is_array_name(word) && !is_in_array_) {
         take_array(word);
       } else if ((c == '<' || c == '>') && peek(1) == '(' && word.parts.empty()) {
         const std::size_t begin = at_++;
@@ -172,7 +172,7 @@ class ShellSplitter {
 
   void take_array(ShellWord& word) {
     const std::size_t line = line_;
-    word.is_array = true;
+    word.is_array = is_in_array_ = true;
     for (++at_; peek() != ')';) {
       if (at_end()) refuse_open("(", line);
       if (is_shell_blank(peek()) || peek() == '\n') {
@@ -188,6 +188,7 @@ class ShellSplitter {
         word.elements.push_back(take_word());
       }
     }
+    is_in_array_ = false;
     ++at_;
   }
 
@@ -231,7 +232,8 @@ class ShellSplitter {
       pass();
       pass();
     } else {
-      if (peek() == '\\' && at_ + 1 < text_.size() && std::string_view("\"\\$`").find(peek(1)) != std::string::npos) ++at_;
+      if (peek() == '\\' && at_ + 1 < text_.size() && std::string_view("\"\\$`").find(peek(1)) != std::string::npos)
+        ++at_;
       add(word, true, pass());
     }
   }
@@ -261,7 +263,8 @@ class ShellSplitter {
     } else if (begins_shell_name(peek())) {
       while (is_in_shell_name(peek())) ++at_;
       put(word, WordPart::Kind::kVariable, text_.substr(begin + 1, at_ - begin - 1), is_quoted, begin);
-    } else if (is_in_shell_name(peek()) || (!at_end() && std::string_view("@*#?!$-").find(peek()) != std::string::npos)) {
+    } else if (is_in_shell_name(peek()) ||
+               (!at_end() && std::string_view("@*#?!$-").find(peek()) != std::string::npos)) {
       ++at_;
       put(word, WordPart::Kind::kOther, "", is_quoted, begin);
     } else {
@@ -336,6 +339,7 @@ class ShellSplitter {
 
   std::string text_, origin_;
   std::size_t at_ = 0, line_ = 1;
+  bool is_in_array_ = false;
   ShellCommand current_;
   std::vector<ShellCommand> commands_;
   std::vector<std::string> here_documents_;

@@ -18,10 +18,10 @@ struct WordPart {
     kOther,       // $?, $1, ${NAME%suffix}: not understood
   };
   Kind kind = Kind::kText;
-  std::string text;                               // the text, the name, or what is between the brackets
-  bool is_quoted = false;                         // its value stays in one word
-  std::optional<std::string> fallback = {};       // of ${NAME:-fallback}, as written
-  std::string source = {};                        // "$(hostname)", except of plain text
+  std::string text;                          // the text, the name, or what is between the brackets
+  bool is_quoted = false;                    // its value stays in one word
+  std::optional<std::string> fallback = {};  // of ${NAME:-fallback}, as written
+  std::string source = {};                   // "$(hostname)", except of plain text
 };
 
 struct ShellWord {

@@ -61,7 +61,8 @@ TEST(ShellSplit, CommentsBeginOnlyAtWords) {
 }
 
 TEST(ShellSplit, RedirectionsAndHereDocumentsAreNoWords) {
-  EXPECT_EQ(shell_shown("a > x.log 2>&1 b\nc &> y &\nd <<EOF\npython no.py\nEOF\ne <<< \"text\"\n"), "a|b\nc &\nd\ne\n");
+  EXPECT_EQ(shell_shown("a > x.log 2>&1 b\nc &> y &\nd <<EOF\npython no.py\nEOF\ne <<< \"text\"\n"),
+            "a|b\nc &\nd\ne\n");
 }
 
 TEST(ShellSplit, CountsTheLinesOfCommands) {
@@ -106,6 +107,18 @@ TEST(ShellVariables, AValueThatIsKnownInPartIsCutAtItsOwnBlanksOnly) {
   ShellVariables variables;
   variables.set("L", {variables.expand_whole(split_quoted("torchrun --id $(date +%s) --nodes 2", "t.sh"))}, "t.sh:1");
   EXPECT_EQ(shell_shown("$L train.py", variables), "torchrun|--id|<$(date +%s)>|--nodes|2|train.py\n");
+}
+
+TEST(ShellVariables, DeepNestingEndsWithAMessage) {
+  std::string arrays, fallbacks;
+  for (int i = 0; i < 100'000; ++i) {
+    arrays += "A=(";
+    fallbacks += "${A:-";
+  }
+  EXPECT_EQ(shell_refusal(arrays), "t.sh:1: '(' is not understood within an array");
+  EXPECT_EQ(shell_refusal(fallbacks), "t.sh:1: the { that opens here is not closed");
+  const ShellCommand closed = split_shell(fallbacks + std::string(100'000, '}'), "t.sh").at(0);
+  EXPECT_EQ(ShellVariables().expand(closed.words[0]).at(0).unknown, "its fallback is too long");
 }
 
 TEST(ShellVariables, RefusesValuesThatGrowWithoutBound) {

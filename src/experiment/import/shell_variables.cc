@@ -11,10 +11,12 @@ namespace {
 
 // Lines such as A=$A$A$A grow a value without bound: no setting is that long.
 constexpr std::size_t kMostBytes = 65536;
+constexpr std::size_t kMostFallbackBytes = 4096;  // a fallback may hold another one
 
 // ${NAME:-"a b"}: the quotes are not part of the value.
 std::string_view without_quotes(std::string_view text) {
-  const bool is_quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  const bool is_quoted =
+      text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
   return is_quoted ? text.substr(1, text.size() - 2) : text;
 }
 
@@ -154,6 +156,9 @@ std::vector<ShellValue> ShellVariables::values_of(const WordPart& part) const {
   const std::string name = wants_all ? part.text.substr(0, part.text.size() - 3) : part.text;
   const Variable* variable = find(name);
   const bool is_empty = variable == nullptr || (variable->values[0].is_known() && variable->values[0].text.empty());
+  if (part.fallback && part.fallback->size() > kMostFallbackBytes) {
+    return {{printable(part.source, 60), "its fallback is too long"}};
+  }
   if (part.fallback && is_empty) return {expand_whole(split_quoted(without_quotes(*part.fallback), "the script"))};
   if (variable == nullptr) {
     if (wants_all) return {};

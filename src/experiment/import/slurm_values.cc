@@ -41,8 +41,7 @@ std::optional<std::string> slurm_time(std::string_view text) {
   if (!has_days && numbers.size() < 3) numbers.insert(numbers.begin(), 0);
   numbers.resize(3);
   const long long seconds = ((*days * 24 + numbers[0]) * 60 + numbers[1]) * 60 + numbers[2];
-  const std::string clock =
-      fmt::format("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+  const std::string clock = fmt::format("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
   return seconds < 86400 ? clock : fmt::format("{}-{}", seconds / 86400, clock);
 }
 

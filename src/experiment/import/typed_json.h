@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-// "true" -> true, "500" -> 500, "5e-05" -> 5e-05; a text that is not exactly such a value stays a text: "0123", "1e400".
+// "true" -> true, "500" -> 500, "5e-05" -> 5e-05; a text that is not exactly such a value stays a text: "0123",
+// "1e400".
 Json typed_json(const std::string& text);
 
 }  // namespace tessera
