@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 export MODEL_NAME=bigscience/bloom-560m
 export VOCAB_SIZE=50000
 export HIDDEN_SIZE=2048

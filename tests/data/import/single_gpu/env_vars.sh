@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Settings of the fine-tuning.
 export WANDB_API_KEY=0123456789abcdef
 export EXPERIMENT_NAME="bloom-baseline"
