@@ -15,6 +15,7 @@
 #include "cli/experiment.h"
 #include "cli/experiment_command.h"
 #include "cli/generate.h"
+#include "cli/import.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
 #include "cli/monitor.h"
@@ -65,6 +66,7 @@ const std::vector<Command>& commands() {
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
       {"experiment", "the experiments of the catalogue: list, show, run, submit, table, ...", run_experiment},
       {"generate", "continue a text with a model folder", run_generate},
+      {"import", "turn an sbatch script with its files into an experiment", run_import},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
       {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},

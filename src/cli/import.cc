@@ -1,0 +1,111 @@
+#include "cli/import.h"
+
+#include <fmt/format.h>
+
+#include "config/schema.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "experiment/import/import_report.h"
+#include "experiment/import/import_script.h"
+#include "jobs/jobs.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImportSettings {
+  std::vector<std::string> words;
+  std::string output, name, job;
+  int launch = 0;
+  bool force = false, dry_run = false;
+};
+
+void declare(Schema& schema, ImportSettings& s) {
+  std::vector<std::string> job_names;
+  for (const JobTraits* job : job_traits()) job_names.push_back(job->name);
+  schema.positionals("SCRIPT|FOLDER: an sbatch script, or the folder that holds one; it is read, never executed",
+                     &s.words);
+  schema.text("output", &s.output).short_name('o').help("the experiment file to write; none: experiments/NAME.json");
+  schema.text("name", &s.name).help("FAMILY/NAME of the experiment; none: imported/ and the job's name");
+  schema.text("job", &s.job)
+      .help(fmt::format("what the script trains, if it cannot be guessed: {}", join(job_names, ", ")));
+  schema.integer("launch", &s.launch)
+      .preset("0")
+      .at_least(0)
+      .help("which of several training lines, from 1; 0: the only one");
+  schema.boolean("force", &s.force).help("replace files that exist");
+  schema.boolean("dry_run", &s.dry_run).help("write nothing: print the experiment file instead");
+}
+
+using FilesToWrite = std::vector<std::pair<fs::path, std::string>>;
+
+FilesToWrite files_of(const Import& imported) {
+  FilesToWrite all;
+  for (const auto& [path, content] : imported.files) all.emplace_back(imported.output.parent_path() / path, content);
+  all.emplace_back(imported.output, imported.text);
+  return all;
+}
+
+// All files or none: a second import must not leave half of a first one.
+void refuse_existing(const FilesToWrite& files) {
+  std::error_code none;
+  for (const auto& [path, content] : files) {
+    if (!fs::exists(path, none)) continue;
+    throw UsageError(
+        fmt::format("{}: it exists; choose another with -o or --name, or replace it with --force", path.string()));
+  }
+}
+
+void write_files(const FilesToWrite& files) {
+  for (const auto& [path, content] : files) {
+    if (path.has_parent_path()) fs::create_directories(path.parent_path());
+    write_file_atomically(path, content);
+    print_out(fmt::format("wrote {}\n", path.string()));
+  }
+}
+
+// In ./experiments an experiment is found by its name alone.
+std::string next_step(const Import& imported) {
+  const fs::path folder = imported.output.parent_path().lexically_normal();
+  const std::string option =
+      folder == "experiments" ? "" : fmt::format(" --catalogue {}", folder.empty() ? "." : folder.string());
+  return fmt::format("show it: tessera experiment show {}{}\nrun it:  tessera experiment run {}{}\n", imported.name,
+                     option, imported.name, option);
+}
+
+}  // namespace
+
+int run_import(const std::vector<std::string>& args) {
+  ImportSettings settings;
+  Schema schema("tessera import", "turn an sbatch script with its files into an experiment");
+  declare(schema, settings);
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  if (settings.words.size() != 1) throw UsageError("expected: tessera import SCRIPT.sbatch|FOLDER [-o FILE.json]");
+  const ImportRequest request{.path = settings.words.front(),
+                              .output = settings.output,
+                              .name = settings.name,
+                              .job = settings.job,
+                              .launch = settings.launch,
+                              .jobs = job_traits(),
+                              .environment = Environment::of_process()};
+  const Import imported = import_script(request);
+  const FilesToWrite files = files_of(imported);
+  if (!settings.force && !settings.dry_run) refuse_existing(files);
+  print_out(import_report(imported) + "\n");
+  if (settings.dry_run) {
+    print_out(fmt::format("{}, not written:\n\n{}", imported.output.string(), imported.text));
+    return 0;
+  }
+  write_files(files);
+  print_out(next_step(imported));
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,240 @@
+#include "experiment/import/accelerate_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+#include "settings/fsdp_config.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kFsdpSection = "fsdp_config.", kDeepspeedSection = "deepspeed_config.";
+
+std::string yaml_value(std::string_view text) {
+  text = trim(text);
+  if (!text.empty() && (text.front() == '"' || text.front() == '\'')) {
+    const std::size_t end = text.find(text.front(), 1);
+    return std::string(text.substr(1, end == std::string_view::npos ? end : end - 1));
+  }
+  const std::size_t comment = text.find(" #");
+  text = trim(text.substr(0, comment));
+  return text == "null" || text == "~" || text.starts_with('#') ? "" : std::string(text);
+}
+
+const std::set<std::string>& deepspeed_names() {
+  static const std::set<std::string> all = {"deepspeed_config_file",
+                                            "deepspeed_hostfile",
+                                            "deepspeed_multinode_launcher",
+                                            "gradient_accumulation_steps",
+                                            "gradient_clipping",
+                                            "offload_optimizer_device",
+                                            "offload_param_device",
+                                            "zero3_init_flag",
+                                            "zero3_save_16bit_model",
+                                            "zero_stage"};
+  return all;
+}
+
+// Facts about machines, and defaults that change nothing.
+bool is_idle_key(const std::string& key) {
+  static const std::set<std::string> idle = {"compute_environment",
+                                             "machine_rank",
+                                             "main_process_ip",
+                                             "main_process_port",
+                                             "main_training_function",
+                                             "rdzv_backend",
+                                             "rdzv_conf",
+                                             "same_network",
+                                             "debug",
+                                             "gpu_ids",
+                                             "use_cpu",
+                                             "tpu_env",
+                                             "tpu_use_cluster",
+                                             "tpu_use_sudo",
+                                             "downcast_bf16",
+                                             "enable_cpu_affinity",
+                                             "config_file",
+                                             "multi_gpu",
+                                             "use_fsdp",
+                                             "use_deepspeed",
+                                             "quiet",
+                                             "q",
+                                             "m",
+                                             "module",
+                                             "max_restarts",
+                                             "monitor_interval",
+                                             "num_cpu_threads_per_process",
+                                             "tee",
+                                             "role",
+                                             "dynamo_backend"};
+  return idle.contains(key);
+}
+
+const KeyRule* fsdp_rule(const std::string& key) {
+  for (const KeyRule& rule : fsdp_config_rules()) {
+    if (std::string_view(rule.section).empty() && key == rule.key) return &rule;
+  }
+  return nullptr;
+}
+
+class AccelerateInterpreter {
+ public:
+  AccelerateInterpreter(const AccelerateKeys& keys, const std::string& place, Remarks& remarks)
+      : keys_(keys), place_(place), remarks_(remarks) {}
+
+  AccelerateConfig run() {
+    made_.processes = count("num_processes");
+    made_.machines = count("num_machines");
+    read_type();
+    read_precision();
+    for (const auto& [key, value] : keys_) {
+      if (!used_.contains(key) && !is_idle_key(key)) remark(Remark::Kind::kLeftOut, key, "not understood");
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
+    remarks_.push_back({kind, place_, what, why});
+  }
+
+  std::string take(const std::string& key) {
+    used_.insert(key);
+    const auto found = keys_.find(key);
+    return found == keys_.end() ? "" : found->second;
+  }
+
+  std::optional<int> count(const std::string& key) {
+    const auto number = parse_integer(take(key));
+    return number && *number >= 1 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+  }
+
+  void give(const std::string& setting, const std::string& value) { made_.settings.set(setting, value, place_); }
+
+  void read_type() {
+    std::string type = lower_case(take("distributed_type"));
+    if (keys_.contains("use_fsdp")) type = "fsdp";
+    if (keys_.contains("use_deepspeed") || keys_.contains("deepspeed_config.deepspeed_config_file")) type = "deepspeed";
+    if (type == "fsdp") {
+      read_fsdp();
+    } else if (type == "deepspeed") {
+      read_deepspeed();
+    } else if (!type.empty() && type != "multi_gpu" && type != "no" && type != "multi_cpu") {
+      remark(Remark::Kind::kLeftOut, "distributed_type " + printable(type, 40), "Tessera has no such strategy");
+    }
+    // A section of a strategy that is not chosen says nothing.
+    for (const auto& [key, value] : keys_) {
+      if (key.starts_with(kFsdpSection) || key.starts_with(kDeepspeedSection)) used_.insert(key);
+    }
+  }
+
+  void read_fsdp() {
+    made_.fsdp_config = Json::object();
+    for (const auto& [key, value] : keys_) {
+      if (!key.starts_with(kFsdpSection)) continue;
+      std::string name = key.substr(kFsdpSection.size());
+      if (name.starts_with("fsdp_")) name.erase(0, 5);
+      if (name == "backward_prefetch_policy") name = "backward_prefetch";
+      const KeyRule* rule = fsdp_rule(name);
+      if (rule == nullptr) {
+        remark(Remark::Kind::kLeftOut, key, "not a key that Tessera knows");
+        continue;
+      }
+      made_.fsdp_config[name] = fsdp_value(*rule, value);
+    }
+    if (!made_.fsdp_config.contains("sharding_strategy") && !made_.fsdp_config.contains("reshard_after_forward")) {
+      made_.fsdp_config["sharding_strategy"] = "FULL_SHARD";  // accelerate's default
+    }
+    // An empty size is how accelerate's questionnaire says that classes are wrapped.
+    if (made_.fsdp_config.contains("transformer_layer_cls_to_wrap")) made_.fsdp_config.erase("min_num_params");
+    remark(Remark::Kind::kTaken, "fsdp_config", "--fsdp_config, as a file of its own");
+  }
+
+  static Json fsdp_value(const KeyRule& rule, const std::string& value) {
+    const std::string lower = lower_case(value);
+    if (rule.form == KeyRule::Form::kBool) return lower == "true" || lower == "yes" || lower == "1";
+    const auto number = parse_integer(value);
+    if (rule.form == KeyRule::Form::kCount && number) return *number;
+    if ((lower == "true" || lower == "false") && rule.form == KeyRule::Form::kAny) return lower == "true";
+    return value;
+  }
+
+  void read_deepspeed() {
+    const auto key = [](const char* name) { return std::string(kDeepspeedSection) + name; };
+    made_.deepspeed_file = take(key("deepspeed_config_file"));
+    if (!made_.deepspeed_file.empty()) return;
+    const std::string stage = take(key("zero_stage"));
+    give("strategy", "zero" + (stage.empty() ? "2" : stage));  // 2: accelerate's default
+    for (const char* part : {"optimizer", "param"}) {
+      const std::string device = take(key((std::string("offload_") + part + "_device").c_str()));
+      if (device == "cpu") give(std::string("offload_") + part, "true");
+      if (device == "nvme") remark(Remark::Kind::kLeftOut, "offload to nvme", "Tessera offloads to host memory only");
+    }
+    const std::string steps = take(key("gradient_accumulation_steps"));
+    if (parse_integer(steps)) give("gradient_accumulation_steps", steps);
+    const std::string clipping = take(key("gradient_clipping"));
+    if (parse_real(clipping)) give("max_grad_norm", clipping);
+  }
+
+  void read_precision() {
+    const std::string word = lower_case(take("mixed_precision"));
+    if (word == "fp16" || word == "bf16") give(word, "true");
+    if (word == "fp8") remark(Remark::Kind::kLeftOut, "mixed_precision fp8", "Tessera computes in fp32, fp16 or bf16");
+  }
+
+  const AccelerateKeys& keys_;
+  const std::string& place_;
+  Remarks& remarks_;
+  std::set<std::string> used_;
+  AccelerateConfig made_;
+};
+
+}  // namespace
+
+AccelerateKeys read_accelerate_yaml(std::string_view text, std::vector<std::size_t>& not_understood) {
+  AccelerateKeys keys;
+  std::string section;
+  std::size_t number = 0;
+  for (const std::string& raw : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trim(raw);
+    if (line.empty() || line[0] == '#' || line == "---" || line == "..." || line == "{}") continue;
+    const std::size_t colon = line.find(':');
+    if (line[0] == '-' || colon == std::string_view::npos || line[0] == '[' || line[0] == '{') {
+      not_understood.push_back(number);
+      continue;
+    }
+    const bool is_inner = raw[0] == ' ' || raw[0] == '\t';
+    const std::string key(trim(line.substr(0, colon)));
+    const std::string value = yaml_value(line.substr(colon + 1));
+    if (!is_inner) section = trim(line.substr(colon + 1)).empty() ? key + "." : "";
+    if (is_inner && section.empty()) {
+      not_understood.push_back(number);
+    } else if (!value.empty() && value != "{}" && value != "[]") {
+      keys[(is_inner ? section : "") + key] = value;
+    }
+  }
+  return keys;
+}
+
+void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Remarks& remarks) {
+  for (const auto& [name, value] : launch.options) {
+    if (is_idle_key(name) && name != "use_fsdp" && name != "use_deepspeed") continue;
+    if (!value.is_known()) {
+      remarks.push_back({Remark::Kind::kComputed, launch.place, "accelerate --" + name, value.unknown});
+      continue;
+    }
+    const bool is_fsdp = name.starts_with("fsdp_");
+    const std::string section(is_fsdp ? kFsdpSection : deepspeed_names().contains(name) ? kDeepspeedSection : "");
+    keys[section + name] = value.text;
+  }
+}
+
+AccelerateConfig interpret_accelerate(const AccelerateKeys& keys, const std::string& place, Remarks& remarks) {
+  return AccelerateInterpreter(keys, place, remarks).run();
+}
+
+}  // namespace tessera

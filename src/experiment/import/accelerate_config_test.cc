@@ -1,0 +1,59 @@
+#include "experiment/import/accelerate_config.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera {
+namespace {
+
+AccelerateConfig config_of(const std::string& yaml, Remarks* told = nullptr) {
+  std::vector<std::size_t> not_understood;
+  Remarks remarks;
+  const AccelerateConfig config = interpret_accelerate(read_accelerate_yaml(yaml, not_understood), "a.yaml", remarks);
+  if (told != nullptr) *told = remarks;
+  return config;
+}
+
+TEST(AccelerateYaml, ReadsKeysAndOneLevelOfSections) {
+  std::vector<std::size_t> not_understood;
+  const AccelerateKeys keys = read_accelerate_yaml(
+      "# made by accelerate config\ndistributed_type: FSDP  # or not\nfsdp_config:\n  fsdp_version: "
+      "1\nmixed_precision: 'bf16'\n"
+      "gpu_ids: null\nlist:\n  - a\n",
+      not_understood);
+  EXPECT_EQ(keys, (AccelerateKeys{
+                      {"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "1"}, {"mixed_precision", "bf16"}}));
+  EXPECT_EQ(not_understood, std::vector<std::size_t>{8});
+}
+
+TEST(AccelerateConfig, FsdpBecomesAnFsdpConfig) {
+  const AccelerateConfig config = config_of(
+      "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n  fsdp_offload_params: true\n"
+      "  fsdp_backward_prefetch_policy: BACKWARD_PRE\nmixed_precision: bf16\nnum_processes: 8\nnum_machines: 2\n");
+  EXPECT_EQ(config.fsdp_config, Json::parse(R"({"backward_prefetch": "BACKWARD_PRE", "offload_params": true,
+                                               "sharding_strategy": "SHARD_GRAD_OP"})"));
+  EXPECT_EQ(config.settings.text("bf16"), "true");
+  EXPECT_EQ(config.processes, 8);
+  EXPECT_EQ(config.machines, 2);
+}
+
+TEST(AccelerateConfig, DeepspeedBecomesAStageOrAFile) {
+  const AccelerateConfig stage = config_of(
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  offload_param_device: cpu\n"
+      "  offload_optimizer_device: none\n  gradient_clipping: 1.0\n");
+  EXPECT_EQ(stage.settings.text("strategy"), "zero3");
+  EXPECT_EQ(stage.settings.text("offload_param"), "true");
+  EXPECT_FALSE(stage.settings.has("offload_optimizer"));
+  EXPECT_EQ(
+      config_of("distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n").deepspeed_file,
+      "ds.json");
+}
+
+TEST(AccelerateConfig, SaysWhatItDoesNotUnderstand) {
+  Remarks told;
+  config_of("distributed_type: TPU\nnew_key: 1\nmixed_precision: fp8\nmachine_rank: 0\n", &told);
+  ASSERT_EQ(told.size(), 3U);
+  for (const Remark& remark : told) EXPECT_EQ(remark.kind, Remark::Kind::kLeftOut);
+}
+
+}  // namespace
+}  // namespace tessera

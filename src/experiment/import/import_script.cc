@@ -1,0 +1,243 @@
+#include "experiment/import/import_script.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "experiment/catalogue.h"
+#include "experiment/import/accelerate_config.h"
+#include "experiment/import/find_script.h"
+#include "experiment/import/guess_job.h"
+#include "experiment/import/imported_resources.h"
+#include "experiment/import/imported_settings.h"
+#include "experiment/import/plain_command.h"
+#include "experiment/import/script_reader.h"
+#include "experiment/import/typed_json.h"
+#include "settings/ds_config.h"
+#include "settings/fsdp_config.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Letters that names of experiments, folders and files can have.
+std::string plain_name(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                          ((c == '-' || c == '.') && !plain.empty());
+    plain += is_plain ? c : '_';
+  }
+  return plain.empty() ? "run" : plain;
+}
+
+const LaunchLine& choose_launch(const ScriptFacts& script, int wanted) {
+  const std::vector<LaunchLine>& all = script.launches;
+  if (all.empty()) {
+    refuse_file(script.name, "it starts no training: expected a line with python, torchrun, deepspeed or accelerate");
+  }
+  if (wanted == 0 && all.size() == 1) return all.front();
+  if (wanted >= 1 && static_cast<std::size_t>(wanted) <= all.size()) return all[static_cast<std::size_t>(wanted) - 1];
+  std::string list;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    list += fmt::format("\n  {}  {}  {}", i + 1, all[i].place, all[i].shown());
+  refuse_file(script.name, fmt::format("{}; choose one with --launch N:{}",
+                                       wanted == 0 ? fmt::format("it starts {} trainings", all.size())
+                                                   : fmt::format("--launch {}: there is no such line", wanted),
+                                       list));
+}
+
+class Importer {
+ public:
+  explicit Importer(const ImportRequest& request)
+      : request_(request),
+        script_(read_script(find_script(request.path), request.environment)),
+        launch_(choose_launch(script_, request.launch)) {}
+
+  Import run() {
+    made_.script = script_.name;
+    choose_names();
+    const JobGuess guess = guess_job(launch_, request_.jobs, request_.job);
+    made_.job = guess.job->name;
+    made_.job_reason = guess.reason;
+    const AccelerateConfig accelerate = read_accelerate();
+    resources_ = imported_resources(script_, launch_, accelerate, script_.remarks);
+    if (!resources_.has("job_name"))
+      resources_.set("job_name", made_.name.substr(made_.name.rfind('/') + 1), "its name");
+    settings_ = imported_settings(script_, launch_, *guess.job, accelerate, script_.remarks);
+    complete_strategy(accelerate);
+    made_.text = experiment_text();
+    check();
+    made_.command = plain_command(settings_, made_.resolved, made_.output.parent_path());
+    made_.remarks = std::move(script_.remarks);
+    return std::move(made_);
+  }
+
+ private:
+  void choose_names() {
+    const std::string& job_name = script_.allocation.job_name;
+    made_.name = request_.name;
+    if (made_.name.empty())
+      made_.name = "imported/" + plain_name(job_name.empty() ? script_.path.stem().string() : job_name);
+    const std::size_t slash = made_.name.rfind('/');
+    if (slash == std::string::npos || slash == 0 || slash + 1 == made_.name.size()) {
+      throw UsageError(
+          fmt::format("--name {}: expected FAMILY/NAME, such as mine/bloom_4_gpus", printable(made_.name, 60)));
+    }
+    made_.output =
+        request_.output.empty() ? fs::path("experiments") / (made_.name.substr(slash + 1) + ".json") : request_.output;
+    if (made_.output.extension() != ".json") {
+      throw UsageError(
+          fmt::format("-o {}: expected a file that ends in .json, as the catalogue's do", made_.output.string()));
+    }
+  }
+
+  fs::path file_of_script(const std::string& text, const std::string& what) const {
+    std::error_code none;
+    for (const fs::path& base : {fs::path(launch_.variables.find("PWD")->values[0].text), script_.path.parent_path()}) {
+      if (fs::is_regular_file(base / text, none)) return (base / text).lexically_normal();
+    }
+    throw UsageError(
+        fmt::format("{}: {} {}: there is no such file beside the script", launch_.place, what, printable(text, 100)));
+  }
+
+  AccelerateConfig read_accelerate() {
+    if (launch_.launcher != "accelerate") return {};
+    AccelerateKeys keys;
+    std::string place = launch_.place;
+    const auto file = launch_.options.find("config_file");
+    if (file != launch_.options.end()) {
+      const fs::path path = file_of_script(file->second.text, "--config_file");
+      place = path.filename().string();
+      std::vector<std::size_t> not_understood;
+      keys = read_accelerate_yaml(read_file(path), not_understood);
+      script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, place, "read"});
+      for (const std::size_t line : not_understood) {
+        script_.remarks.push_back(
+            {Remark::Kind::kLeftOut, fmt::format("{}:{}", place, line), "a line", "expected key: value"});
+      }
+    }
+    add_accelerate_options(launch_, keys, script_.remarks);
+    return interpret_accelerate(keys, place, script_.remarks);
+  }
+
+  // Files of other programs come to lie beside the experiment; a plain launch of several ranks is DDP.
+  void complete_strategy(const AccelerateConfig& accelerate) {
+    Values& settings = settings_.settings;
+    if (!accelerate.deepspeed_file.empty() && !settings.has("deepspeed")) {
+      settings.set("deepspeed", accelerate.deepspeed_file, launch_.place);
+    }
+    for (const char* name : {"deepspeed", "fsdp_config"}) {
+      const std::string text = settings.text(name);
+      if (text.empty() || trim(text).starts_with('{')) continue;
+      const fs::path path = file_of_script(text, std::string("--") + name);
+      std::string content = read_file(path);
+      check_file(name, path.filename().string(), content);
+      keep_file(name, path.filename().string(), std::move(content));
+    }
+    if (!accelerate.fsdp_config.is_null() && !settings.has("fsdp_config")) {
+      keep_file("fsdp_config", "fsdp.json", accelerate.fsdp_config.dump(2) + "\n");
+    }
+    const bool is_spread =
+        settings.has("deepspeed") || settings.has("fsdp") || settings.has("fsdp_config") || settings.has("strategy");
+    if (is_spread) return;
+    const bool is_single = resources_.text("nodes") == "1" && resources_.text("gpus_per_node") == "1";
+    settings.set("strategy", is_single ? "single" : "ddp", launch_.place);
+    script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, launch_.shown(),
+                               is_single ? "--strategy single: one process"
+                                         : "--strategy ddp: several processes without DeepSpeed or FSDP arguments"});
+  }
+
+  // Here messages can name the file.
+  void check_file(const std::string& setting, const std::string& base, const std::string& content) const {
+    try {
+      setting == "deepspeed" ? read_ds_config(base, content) : read_fsdp_config(base, content);
+    } catch (const Error& error) {
+      throw error.in_context(fmt::format("{}: --{}", launch_.place, setting));
+    }
+  }
+
+  void keep_file(const std::string& setting, const std::string& base, std::string content) {
+    const std::string path = plain_name(made_.output.stem().string()) + "/" + plain_name(base);
+    settings_.settings.set(setting, "catalogue:" + path, launch_.place);
+    made_.files[path] = std::move(content);
+  }
+
+  static Json section_of(const Values& values) {
+    Json section = Json::object();
+    for (const auto& [name, given] : values) section[name] = typed_json(given.text);
+    return section;
+  }
+
+  std::string experiment_text() const {
+    const std::size_t slash = made_.name.rfind('/');
+    Json experiment = Json::object();
+    experiment["settings"] = section_of(settings_.settings);
+    if (!settings_.environment.empty()) experiment["environment"] = section_of(settings_.environment);
+    experiment["resources"] = section_of(resources_);
+    if (!script_.gate.empty()) experiment["gate"] = section_of(script_.gate);
+    const Json file = {{"tessera_experiments", kCatalogueFormat},
+                       {"family", made_.name.substr(0, slash)},
+                       {"job", made_.job},
+                       {"experiments", Json{{made_.name.substr(slash + 1), experiment}}}};
+    return fmt::format("// Imported from {}.\n{}\n", script_.name, file.dump(2));
+  }
+
+  // As the catalogue reads the file and as `tessera experiment run` resolves it.
+  void check() {
+    const std::string origin = made_.output.string();
+    std::vector<ExperimentSpec> specs = read_catalogue_file(made_.text, origin, "guide");
+    const Catalogue catalogue{CatalogueOptions{}};
+    const ExperimentSpec* other = catalogue.find(made_.name);
+    if (other != nullptr && fs::path(other->file).lexically_normal() != made_.output.lexically_normal()) {
+      throw UsageError(fmt::format("{} is already an experiment of {}; choose another with --name FAMILY/NAME",
+                                   made_.name, other->file));
+    }
+    // The files are not written yet: their texts stand in for them.
+    ExperimentSpec spec = specs.at(0);
+    for (const char* name : {"deepspeed", "fsdp_config"}) {
+      const std::string text = spec.settings.text(name);
+      if (text.starts_with("catalogue:"))
+        spec.settings.set(name, made_.files.at(text.substr(std::string("catalogue:").size())), origin);
+    }
+    ResolveOptions options;
+    options.jobs = request_.jobs;
+    try {
+      made_.resolved = resolve(spec, catalogue, options);
+    } catch (const Error& error) {
+      throw error.in_context(fmt::format("nothing is written, because `tessera train` would refuse {}", script_.name));
+    }
+    made_.missing = missing_data();
+  }
+
+  // What `tessera train` would ask for besides: a site file or the command line can give it.
+  std::string missing_data() const {
+    TrainRequest request;
+    request.jobs = request_.jobs;
+    request.num_ranks = made_.resolved.num_ranks();
+    request.arguments = made_.resolved.train_words();
+    try {
+      load_train_settings(request);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  const ImportRequest& request_;
+  ScriptFacts script_;
+  const LaunchLine& launch_;
+  Import made_;
+  Values resources_;
+  ImportedSettings settings_;
+};
+
+}  // namespace
+
+Import import_script(const ImportRequest& request) {
+  return Importer(request).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,287 @@
+#include "experiment/import/sbatch_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "experiment/import/shell_split.h"
+#include "experiment/import/slurm_values.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kMark = "#SBATCH";
+
+std::string long_slurm_name(char letter) {
+  static const std::map<char, std::string> letters = {{'A', "account"},
+                                                      {'a', "array"},
+                                                      {'b', "begin"},
+                                                      {'c', "cpus-per-task"},
+                                                      {'C', "constraint"},
+                                                      {'D', "chdir"},
+                                                      {'d', "dependency"},
+                                                      {'e', "error"},
+                                                      {'G', "gpus"},
+                                                      {'i', "input"},
+                                                      {'J', "job-name"},
+                                                      {'k', "no-kill"},
+                                                      {'L', "licenses"},
+                                                      {'M', "clusters"},
+                                                      {'m', "distribution"},
+                                                      {'N', "nodes"},
+                                                      {'n', "ntasks"},
+                                                      {'o', "output"},
+                                                      {'p', "partition"},
+                                                      {'q', "qos"},
+                                                      {'s', "oversubscribe"},
+                                                      {'t', "time"},
+                                                      {'w', "nodelist"},
+                                                      {'x', "exclude"},
+                                                      {'K', "kill-on-bad-exit"},
+                                                      {'l', "label"},
+                                                      {'u', "unbuffered"},
+                                                      {'O', "overcommit"},
+                                                      {'E', "preserve-env"},
+                                                      {'v', "verbose"},
+                                                      {'Q', "quiet"},
+                                                      {'H', "hold"},
+                                                      {'W', "wait"},
+                                                      {'r', "relative"},
+                                                      {'I', "immediate"}};
+  const auto found = letters.find(letter);
+  return found == letters.end() ? std::string(1, letter) : found->second;
+}
+
+bool takes_slurm_value(const std::string& name) {
+  static const std::set<std::string> flags = {
+      "exclusive",    "requeue",    "no-requeue",   "oversubscribe",    "parsable",
+      "hold",         "contiguous", "overcommit",   "overlap",          "label",
+      "unbuffered",   "verbose",    "quiet",        "no-kill",          "pty",
+      "spread-job",   "multi-prog", "preserve-env", "kill-on-bad-exit", "use-min-nodes",
+      "get-user-env", "ignore-pbs", "reboot",       "disable-status",   "no-allocate",
+      "exact",        "immediate"};
+  return !flags.contains(name);
+}
+
+bool is_site_option(const std::string& name) {
+  static const std::set<std::string> site_names = {"partition", "account",  "constraint", "reservation",
+                                                   "qos",       "nodelist", "exclude",    "clusters",
+                                                   "licenses",  "prefer",   "switches",   "wckey"};
+  return site_names.contains(name);
+}
+
+const char* reason_not_needed(const std::string& name) {
+  static const std::map<std::string, const char*> reasons = {
+      {"error", "one log holds both streams"},
+      {"mail-type", "add it to the site file's free #SBATCH lines"},
+      {"mail-user", "add it to the site file's free #SBATCH lines"},
+      {"requeue", "submitted experiments are requeued on a signal"},
+      {"signal", "submitted experiments are requeued on a signal"},
+      {"export", "the experiment's environment is exported"},
+      {"open-mode", "every run has its own log"},
+      {"chdir", "a run starts in its own folder"}};
+  const auto found = reasons.find(name);
+  return found == reasons.end() ? nullptr : found->second;
+}
+
+class AllocationReader {
+ public:
+  AllocationReader(const std::string& origin, Allocation& allocation, Remarks& remarks)
+      : origin_(origin), allocation_(allocation), remarks_(remarks) {}
+
+  void read(const SbatchOption& option) {
+    option_ = &option;
+    const std::string& name = option.name;
+    Allocation& a = allocation_;
+    if (name == "nodes") return take(a.nodes, slurm_count, "a number of nodes");
+    if (name == "ntasks") return take(a.tasks, slurm_count, "a number of tasks");
+    if (name == "ntasks-per-node" || name == "tasks-per-node") return take(a.tasks_per_node, slurm_count, "a number");
+    if (name == "cpus-per-task") return take(a.cpus_per_task, slurm_count, "a number of CPUs");
+    if (name == "gpus-per-node") return take(a.gpus_per_node, slurm_gpus, "[type:]number");
+    if (name == "gpus-per-task") return take(a.gpus_per_task, slurm_gpus, "[type:]number");
+    if (name == "gpus") return take(a.gpus, slurm_gpus, "[type:]number");
+    if (name == "gres") return take_gres();
+    if (name == "mem") return take(a.megabytes, slurm_megabytes, "a size such as 64G");
+    if (name == "mem-per-cpu") return take(a.megabytes_per_cpu, slurm_megabytes, "a size such as 8G");
+    if (name == "mem-per-gpu") return take(a.megabytes_per_gpu, slurm_megabytes, "a size such as 64G");
+    if (name == "time") return take_time();
+    if (name == "job-name") return take_text(a.job_name, "job_name");
+    if (name == "output") return take_log();
+    leave(name);
+  }
+
+ private:
+  std::string shown() const {
+    return option_->value.empty() ? "--" + option_->name
+                                  : fmt::format("--{}={}", option_->name, printable(option_->value, 60));
+  }
+  void remark(Remark::Kind kind, const std::string& why) {
+    remarks_.push_back({kind, fmt::format("{}:{}", origin_, option_->line), shown(), why});
+  }
+  [[noreturn]] void refuse(const std::string& expected) const {
+    throw UsageError(fmt::format("{}:{}: {}: expected {}", origin_, option_->line, shown(), expected));
+  }
+
+  template <typename Number>
+  void take(std::optional<Number>& place, std::optional<Number> (*parse)(std::string_view), const char* expected) {
+    place = parse(option_->value);
+    if (!place) refuse(expected);
+    remark(Remark::Kind::kTaken, "resources");
+  }
+
+  void take_gres() {
+    const auto found = slurm_gres_gpus(option_->value);
+    if (!found)
+      return remark(Remark::Kind::kSite, "not a number of GPUs: add it to the site file's free #SBATCH lines");
+    allocation_.gpus_per_node = found;
+    remark(Remark::Kind::kTaken, std::count(option_->value.begin(), option_->value.end(), ':') > 1
+                                     ? "resources: the number; the type of GPU belongs to the site file"
+                                     : "resources");
+  }
+
+  void take_time() {
+    const std::string word = lower_case(option_->value);
+    if (word == "unlimited" || word == "infinite") {
+      return remark(Remark::Kind::kNotNeeded, "no limit is what the partition gives by itself");
+    }
+    const auto found = slurm_time(option_->value);
+    if (!found) refuse("minutes, HH:MM:SS or D-HH:MM:SS");
+    allocation_.time = *found;
+    remark(Remark::Kind::kTaken, "resources: time " + *found);
+  }
+
+  void take_text(std::string& place, const char* resource) {
+    if (option_->value.empty()) refuse("a value");
+    place = option_->value;
+    remark(Remark::Kind::kTaken, fmt::format("resources: {}", resource));
+  }
+
+  void take_log() {
+    const std::string& log = option_->value;
+    bool is_usable = !log.starts_with('/') && log.find("..") == std::string::npos;
+    for (std::size_t at = log.find('%'); at != std::string::npos; at = log.find('%', at + 1)) {
+      is_usable = is_usable && at + 1 < log.size() && (log[at + 1] == 'x' || log[at + 1] == 'j');
+    }
+    if (is_usable) return take_text(allocation_.log, "log");
+    remark(Remark::Kind::kNotNeeded, "the log lies in the run's folder, with %x and %j in its name");
+  }
+
+  void leave(const std::string& name) {
+    if (is_site_option(name)) return remark(Remark::Kind::kSite, "a fact of the cluster");
+    if (const char* reason = reason_not_needed(name)) return remark(Remark::Kind::kNotNeeded, reason);
+    remark(Remark::Kind::kSite, "not understood: add it to the site file's free #SBATCH lines if the job needs it");
+  }
+
+  const std::string& origin_;
+  Allocation& allocation_;
+  Remarks& remarks_;
+  const SbatchOption* option_ = nullptr;
+};
+
+// sbatch reads quotes and backslashes but knows nothing of a shell's other characters: --constraint=a100&nvlink
+std::string without_shell_meaning(std::string_view line) {
+  std::string escaped;
+  char quote = '\0';
+  for (const char c : line) {
+    const bool opens_or_closes = (c == '"' || c == '\'') && (quote == '\0' || quote == c);
+    if (opens_or_closes) quote = quote == '\0' ? c : '\0';
+    const std::string_view special = quote == '\0' ? "&|;()<>$`" : quote == '"' ? "$`" : "";
+    if (special.find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+bool is_sbatch_line(std::string_view line) {
+  return line.starts_with(kMark) &&
+         (line.size() == kMark.size() || line[kMark.size()] == ' ' || line[kMark.size()] == '\t');
+}
+
+}  // namespace
+
+bool has_sbatch_lines(std::string_view text) {
+  for (const std::string& line : split(text, '\n')) {
+    if (is_sbatch_line(line)) return true;
+  }
+  return false;
+}
+
+std::vector<SbatchOption> take_slurm_options(const std::vector<std::string>& words, std::size_t& at) {
+  std::vector<SbatchOption> options;
+  const auto next_value = [&]() -> std::string { return at < words.size() ? words[at++] : ""; };
+  while (at < words.size() && words[at].size() > 1 && words[at][0] == '-') {
+    const std::string word = words[at++];
+    SbatchOption option;
+    if (word == "--") break;
+    if (word.starts_with("--")) {
+      const std::size_t equals = word.find('=');
+      option.name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+      std::replace(option.name.begin(), option.name.end(), '_', '-');
+      if (equals != std::string::npos) option.value = word.substr(equals + 1);
+      if (equals == std::string::npos && takes_slurm_value(option.name)) option.value = next_value();
+    } else {
+      option.name = long_slurm_name(word[1]);
+      const std::size_t begin = word.size() > 2 && word[2] == '=' ? 3 : 2;
+      option.value = word.size() > 2 ? word.substr(begin) : takes_slurm_value(option.name) ? next_value() : "";
+    }
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
+                                            std::vector<std::size_t>& ignored) {
+  std::vector<SbatchOption> options;
+  bool has_commands = false;
+  std::size_t number = 0;
+  for (const std::string& raw : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trim(raw);
+    if (!is_sbatch_line(line)) {
+      has_commands = has_commands || (!line.empty() && line[0] != '#');
+      continue;
+    }
+    if (has_commands) {
+      ignored.push_back(number);
+      continue;
+    }
+    std::vector<std::string> words;
+    const std::string place = fmt::format("{}:{}", origin, number);
+    for (const ShellCommand& command : split_shell(without_shell_meaning(line.substr(kMark.size())), place)) {
+      for (const ShellWord& word : command.words) words.push_back(word.plain().value_or(""));
+    }
+    std::size_t at = 0;
+    for (SbatchOption& option : take_slurm_options(words, at)) {
+      option.line = number;
+      options.push_back(std::move(option));
+    }
+    if (at < words.size()) {
+      throw UsageError(fmt::format("{}: expected an option of sbatch, found '{}'", place, printable(words[at], 40)));
+    }
+  }
+  return options;
+}
+
+int Allocation::num_tasks_per_node() const {
+  if (tasks_per_node) return *tasks_per_node;
+  return tasks ? std::max(1, *tasks / num_nodes()) : 1;
+}
+
+std::optional<int> Allocation::num_gpus_per_node() const {
+  if (gpus_per_node) return gpus_per_node;
+  if (gpus_per_task) return *gpus_per_task * num_tasks_per_node();
+  if (gpus) return std::max(1, *gpus / num_nodes());
+  return std::nullopt;
+}
+
+void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
+                     Remarks& remarks) {
+  AllocationReader reader(origin, allocation, remarks);
+  for (const SbatchOption& option : options) reader.read(option);
+}
+
+}  // namespace tessera

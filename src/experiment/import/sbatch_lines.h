@@ -1,0 +1,44 @@
+// The #SBATCH lines of a script: what it asks Slurm for. (no torch)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiment/import/remark.h"
+
+namespace tessera {
+
+struct SbatchOption {
+  std::string name;   // the long one, with hyphens: "cpus-per-task"
+  std::string value;  // empty: an option without one
+  std::size_t line = 0;
+};
+
+// Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; `ignored` holds the
+// lines of those that come later. Throws UsageError for a line that holds no options.
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
+                                            std::vector<std::size_t>& ignored);
+bool has_sbatch_lines(std::string_view text);
+
+// Options in the words of srun and sbatch, from words[at] on, up to the first word that is none; `at` moves there.
+std::vector<SbatchOption> take_slurm_options(const std::vector<std::string>& words, std::size_t& at);
+
+// What a job gets, as far as the options say.
+struct Allocation {
+  std::optional<int> nodes, tasks, tasks_per_node, cpus_per_task, gpus_per_node, gpus_per_task, gpus;
+  std::optional<long long> megabytes, megabytes_per_cpu, megabytes_per_gpu;
+  std::string job_name, time, log;
+
+  int num_nodes() const { return nodes.value_or(1); }
+  int num_tasks_per_node() const;
+  std::optional<int> num_gpus_per_node() const;  // none: the options ask for no GPUs
+};
+
+// Adds the options to `allocation`, with a remark on each. Throws UsageError for a value that Slurm would refuse.
+void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
+                     Remarks& remarks);
+
+}  // namespace tessera

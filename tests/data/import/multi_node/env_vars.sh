@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+export MODEL_NAME=bigscience/bloom-560m
+export VOCAB_SIZE=50000
+export HIDDEN_SIZE=2048
+export NUM_LAYERS=3
+export NUM_HEADS=16
+export FF_DIM=8192
+export SEQ_LENGTH=512
+export TRAIN_SIZE=400
+export BATCH_SIZE=8
+export NUM_EPOCHS=3
