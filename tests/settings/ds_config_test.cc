@@ -84,11 +84,13 @@ TEST_F(DsConfig, TheExperimentsFilesAreTaken) {
   const Expected files[] = {{"zero0", "zero0", false, false, false},
                             {"zero1", "zero1", false, false, false},
                             {"zero1_cpu_offload", "zero1", true, false, false},
+                            {"zero1_cpu_offload_pinned_memory", "zero1", true, false, true},
                             {"zero2", "zero2", false, false, false},
                             {"zero2_cpu_offload", "zero2", true, false, false},
                             {"zero2_cpu_offload_pinned_memory", "zero2", true, false, true},
                             {"zero3", "zero3", false, false, false},
-                            {"zero3_cpu_offload", "zero3", true, true, false}};
+                            {"zero3_cpu_offload", "zero3", true, true, false},
+                            {"zero3_cpu_offload_pinned_memory", "zero3", true, true, true}};
   const std::filesystem::path folder = std::filesystem::path(TESSERA_SOURCE_FOLDER) / "experiments" / "ds_configs";
   std::size_t num_files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
