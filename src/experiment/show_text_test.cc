@@ -13,6 +13,7 @@ std::string steps_of(const std::string& job, int num_ranks, const std::string& r
   experiment.job = job;
   experiment.settings.set("max_train_samples", rows, "test");
   experiment.settings.set("per_device_train_batch_size", batch_size, "test");
+  experiment.resources.set("nodes", "1", "test");
   experiment.resources.set("gpus_per_node", std::to_string(num_ranks), "test");
   return steps_text(experiment, job_traits());
 }

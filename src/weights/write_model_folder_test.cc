@@ -219,7 +219,8 @@ TEST(ModelFolder, HubNamesAreLookedUpWhereHuggingFaceLooks) {
   }
   // transformers' own folder does not hide the hub's.
   const Environment both({{"TRANSFORMERS_CACHE", root + "/t"}, {"HF_HOME", root + "/h"}});
-  EXPECT_EQ(find_model_folder("bigscience/bloom-560m", both), fill("h/hub"));
+  const fs::path in_hub = fill("h/hub");
+  EXPECT_EQ(find_model_folder("bigscience/bloom-560m", both), in_hub);
 }
 
 }  // namespace
