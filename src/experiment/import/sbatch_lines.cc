@@ -214,7 +214,7 @@ std::vector<SbatchOption> take_slurm_options(const std::vector<std::string>& wor
   std::vector<SbatchOption> options;
   const auto next_value = [&]() -> std::string { return at < words.size() ? words[at++] : ""; };
   while (at < words.size() && words[at].size() > 1 && words[at][0] == '-') {
-    const std::string word = words[at++];
+    const std::string& word = words[at++];
     SbatchOption option;
     if (word == "--") break;
     if (word.starts_with("--")) {
