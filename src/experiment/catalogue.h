@@ -12,8 +12,8 @@ namespace tessera {
 
 struct CatalogueOptions {
   std::string preset = "guide";
-  std::vector<std::filesystem::path>
-      folders;  // of --catalogue; ./experiments is read without being named, if it exists
+  // Of --catalogue; ./experiments is read without being named, if it exists.
+  std::vector<std::filesystem::path> folders = {};
   bool has_builtin = true;
 };
 

@@ -6,7 +6,6 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "data/text/test_folder.h"
-#include "support/contains.h"
 
 namespace tessera {
 namespace {
