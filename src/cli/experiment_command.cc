@@ -100,6 +100,24 @@ std::vector<std::string> take_settings(const std::vector<std::string>& args, con
   return own;
 }
 
+// Options that the verb would not look at are refused.
+void check_options(const ExperimentCommand& command, const Schema& schema) {
+  const auto is_any = [&](std::initializer_list<const char*> verbs) {
+    return std::any_of(verbs.begin(), verbs.end(), [&](const char* verb) { return command.verb() == verb; });
+  };
+  if (!command.settings.empty() && !is_any({"run", "submit", "show", "rerun"})) {
+    const std::string name = command.settings.begin()->first;
+    std::vector<std::string> names;
+    for (const Setting* setting : schema.shown()) names.push_back(setting->name());
+    const auto meant = nearest(name, names);
+    throw UsageError(fmt::format("tessera experiment {}: unknown option --{}{}", printable(command.verb(), 40),
+                                 printable(name, 40), meant ? fmt::format(", did you mean --{}?", *meant) : ""));
+  }
+  if (command.dry_run && !is_any({"run", "submit", "rerun"})) {
+    throw UsageError(fmt::format("--dry_run is an option of run, submit and rerun, not of {}", command.verb()));
+  }
+}
+
 }  // namespace
 
 bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command) {
@@ -116,6 +134,8 @@ bool read_experiment_command(const std::vector<std::string>& args, ExperimentCom
     if (schema.at(name).is_set()) command.resources.set(name, resources.at(name), kOrigin);
   }
   if (schema.at("gate").is_set()) command.gate.set("enabled", gate == "on" ? "true" : "false", kOrigin);
+  command.chooses_variant = schema.at("preset").is_set() || schema.at("scale").is_set();
+  check_options(command, schema);
   if (schema.at("min_busbw").is_set()) command.gate.set("min_busbw", min_busbw, kOrigin);
   return true;
 }

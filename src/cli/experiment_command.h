@@ -23,6 +23,7 @@ struct ExperimentCommand {
   int max_parallel = 0;
   bool as_json = false, keep_going = false, dry_run = false, baseline_first = false, wandb_sync = false;
   bool failed = false, all = false;
+  bool chooses_variant = false;  // --preset or --scale was given
 
   std::string verb() const { return words.empty() ? "" : words.front(); }
   std::vector<std::string> names() const { return {words.begin() + (words.empty() ? 0 : 1), words.end()}; }

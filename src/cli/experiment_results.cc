@@ -34,6 +34,7 @@ std::string one_name(const ExperimentCommand& command) {
 
 int table_of_experiments(const ExperimentCommand& command) {
   std::vector<std::string> words = {one_name(command), "--runs", command.runs, "--format", command.format};
+  if (!command.catalogue.empty()) words.insert(words.end(), {"--catalogue", command.catalogue});
   if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
   const int status = run_table(words);
   const std::string failures = failures_text(command);

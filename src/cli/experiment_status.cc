@@ -65,12 +65,17 @@ int cancel_experiments(const ExperimentCommand& command) {
   if (command.names().empty()) throw UsageError("expected: tessera experiment cancel NAME...; '*' means all");
   std::vector<std::string> ids;
   std::string text;
-  for (const RunStanding& state : standings_of(command.runs, named_runs_of(command))) {
+  std::vector<StoredRun> own = stored_of(command);
+  std::erase_if(own, [](const StoredRun& run) { return run.user != current_user(); });
+  const std::filesystem::path answer = std::filesystem::path(command.runs) / ".queue.json";
+  std::filesystem::remove(answer);
+  for (const RunStanding& state : standings_of(command.runs, own)) {
     if (!state.run.job_id || (state.stage != RunStage::kWaiting && state.stage != RunStage::kRunning)) continue;
     ids.push_back(*state.run.job_id);
     text += fmt::format("job {}  {}\n", *state.run.job_id, state.run.experiment);
   }
   cancel_jobs(ids);
+  std::filesystem::remove(answer);  // it is no longer true
   print_out(ids.empty() ? "no job is waiting or running\n" : text + fmt::format("{} cancelled\n", ids.size()));
   return 0;
 }

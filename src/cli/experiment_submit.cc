@@ -27,6 +27,7 @@ SubmitOptions submit_options(const ExperimentCommand& command) {
 
 int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentCommand& command) {
   const SubmitOptions options = submit_options(command);
+  for (const ResolvedExperiment& experiment : experiments) check_fits(experiment, options.site);
   if (command.dry_run) {
     for (const ResolvedExperiment& experiment : experiments) {
       const fs::path folder = fs::absolute(options.runs / experiment.name / "NNN");
@@ -47,7 +48,7 @@ int submit_experiments(const ExperimentCommand& command) {
 }
 
 int rerun_experiments(const ExperimentCommand& command) {
-  if (!command.settings.empty() || !command.resources.empty()) {
+  if (!command.settings.empty() || !command.resources.empty() || command.chooses_variant) {
     throw UsageError("rerun repeats what was asked for; `tessera experiment submit` takes other settings");
   }
   if (command.names().empty() && !command.failed) {
@@ -56,11 +57,17 @@ int rerun_experiments(const ExperimentCommand& command) {
   std::vector<ResolvedExperiment> again;
   for (const RunStanding& state : standings_of(command.runs, newest_of(stored_of(command)))) {
     if (command.failed && state.stage != RunStage::kFailed) continue;
+    if (!state.run.job_id) {
+      log_warn("{} is left alone: it ran here, not on Slurm; `tessera experiment run` runs it again",
+               state.run.experiment);
+      continue;
+    }
     if (state.stage == RunStage::kWaiting || (state.stage == RunStage::kRunning && state.run.job_id)) {
       log_warn("{} is left alone: {}", state.run.experiment, state.words);
       continue;
     }
     again.push_back(asked_again(state.run));
+    for (const auto& [name, given] : command.gate) again.back().gate.set(name, given.text, given.origin);
   }
   if (again.empty()) {
     print_out(command.failed ? "no run has failed\n" : "there is nothing to run again\n");

@@ -232,8 +232,12 @@ std::string Schema::value_for_messages(const Mention& mention) {
   return mention.setting->secret_ ? "(secret)" : mention.text;
 }
 
+const Setting* Schema::look_up(const std::string& name) const {
+  return const_cast<Schema*>(this)->find(name);
+}
+
 bool Schema::has(const std::string& name) const {
-  return const_cast<Schema*>(this)->find(name) != nullptr;
+  return look_up(name) != nullptr;
 }
 
 Setting* Schema::find(const std::string& name) {

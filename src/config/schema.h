@@ -77,8 +77,9 @@ class Schema {
   // out hidden settings that nothing has set.
   Json to_json() const;
   const Setting& at(const std::string& name) const;
-  bool has(const std::string& name) const;    // also by another of its names
-  std::vector<const Setting*> shown() const;  // those of --print_config, in its order
+  bool has(const std::string& name) const;                // also by another of its names
+  const Setting* look_up(const std::string& name) const;  // the same; null: there is none
+  std::vector<const Setting*> shown() const;              // those of --print_config, in its order
 
  private:
   class CommandLine;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "experiment/builtin_files.h"
 
@@ -54,7 +55,13 @@ Catalogue::Catalogue(const CatalogueOptions& options)
     : folders_(options.folders), presets_{"guide"}, has_builtin_(options.has_builtin) {
   if (has_builtin_) read_builtin(options.preset);
   std::error_code none;
-  if (fs::is_directory("experiments", none)) folders_.push_back("experiments");
+  const auto is_own = [](const fs::path& folder) {
+    std::error_code unknown;
+    return fs::equivalent(folder, "experiments", unknown);
+  };
+  if (fs::is_directory("experiments", none) && std::none_of(folders_.begin(), folders_.end(), is_own)) {
+    folders_.push_back("experiments");
+  }
   for (const fs::path& folder : folders_) read_folder(folder, options.preset);
   if (std::find(presets_.begin(), presets_.end(), options.preset) == presets_.end()) {
     throw UsageError(fmt::format("--preset={}: no experiment has it; presets: {}", printable(options.preset, 40),
@@ -82,10 +89,18 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const std::string text = read_file(path);
     // The repository's own folder, where the program is built, says the same as the program.
     const std::string base = path.filename().string();
+    if (text.find("\"tessera_experiments\"") == std::string::npos) continue;  // other JSON: a ds_config, say
     const bool is_builtin =
         has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
                                     [&](const auto& f) { return f.path == base && f.content == text; });
     if (is_builtin) continue;
+    const bool has_builtin_name = has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
+                                                              [&](const auto& f) { return f.path == base; });
+    if (has_builtin_name) {
+      log_warn("{} differs from the program's own {} and is passed over: give it another name and family",
+               path.string(), base);
+      continue;
+    }
     for (const std::string& name : presets_of(text, path.string())) {
       if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
     }

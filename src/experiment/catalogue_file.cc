@@ -190,10 +190,23 @@ class Reader {
     if (level.contains("sweep")) made = swept(section(level, "sweep", path), spec, path);
     if (level.contains("repeats")) made = repeated(level.at("repeats"), made, path);
     for (ExperimentSpec& each : made) {
+      complete(each.resources, each.name);
       const bool is_known =
           std::any_of(all_.begin(), all_.end(), [&](const auto& other) { return other.name == each.name; });
       if (is_known) refuse(path, fmt::format("two experiments are called {}", each.name));
       all_.push_back(std::move(each));
+    }
+  }
+
+  static void complete(Values& resources, const std::string& name) {
+    const std::initializer_list<std::pair<const char*, std::string>> presets = {
+        {"job_name", name.substr(name.rfind('/') + 1)},
+        {"nodes", "1"},
+        {"gpus_per_node", "1"},
+        {"cpus_per_task", "4"},
+        {"log", "log/%x-%j.out"}};
+    for (const auto& [resource, text] : presets) {
+      if (!resources.has(resource)) resources.set(resource, text, "default");
     }
   }
 

@@ -69,16 +69,15 @@ class JobScript {
   }
 
   std::string head() const {
-    return fmt::format(
-        "#\n# {}, preset {}{}. Written by tessera {}; may be edited and given to sbatch.\n"
-        "set -uo pipefail\n\n",
-        experiment_.name, experiment_.preset, experiment_.scale == Scale::kTiny ? ", scale tiny" : "",
-        program_.version);
+    return fmt::format("#\n# {}, preset {}{}. Written by tessera {}; may be edited and given to sbatch.\n",
+                       experiment_.name, experiment_.preset, experiment_.scale == Scale::kTiny ? ", scale tiny" : "",
+                       program_.version);
   }
 
   std::string surroundings() const {
     std::string text;
     for (const std::string& module : site_.modules) text += fmt::format("module load {}\n", shell_word(module));
+    text += "set -uo pipefail\n\n";  // module's own functions are not written for it
     text += fmt::format("tessera={}\n", shell_word(program_.path));
     text += fmt::format("export TESSERA_EXPERIMENT={}\n", shell_word(experiment_.name));
     text += shell_exports(environment());
@@ -86,13 +85,14 @@ class JobScript {
                         shell_word(of("job_name")));
     text += "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
     if (experiment_.on_gpus() && reserved_gpus() > experiment_.gpus_per_node()) {
-      std::vector<std::string> used;
-      for (int gpu = 0; gpu < experiment_.gpus_per_node(); ++gpu) used.push_back(std::to_string(gpu));
-      text += fmt::format("export CUDA_VISIBLE_DEVICES={}  # of {} reserved\n", join(used, ","), reserved_gpus());
+      text += fmt::format(
+          "CUDA_VISIBLE_DEVICES=$(cut -d, -f1-{} <<<\"${{CUDA_VISIBLE_DEVICES:-{}}}\")  # of {} reserved\n"
+          "export CUDA_VISIBLE_DEVICES\n",
+          experiment_.gpus_per_node(), numbers_up_to(reserved_gpus()), reserved_gpus());
     }
     text +=
         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-        "MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n"
+        "MASTER_PORT=$((20000 + SLURM_JOB_ID % 12000))\n"
         "export MASTER_ADDR MASTER_PORT\n"
         "echo \"job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, started at $(date '+%F %T')\"\n\n";
     return text;
@@ -110,7 +110,7 @@ class JobScript {
     return fmt::format(
         "# The run's own status, where `tessera experiment status` finds it.\n"
         "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n"
-        "rm -f exit_status failure.json\n\n"
+        "rm -f exit_status ended.json failure.json\n\n"
         "# A job that waited in the queue runs what was submitted, or nothing.\n"
         "if [ \"$({}\"$tessera\" --version)\" != {} ]; then\n"
         "  echo \"$tessera has changed since this job was submitted: submit it again\" >&2\n"
@@ -131,16 +131,23 @@ class JobScript {
     const Values& gate = experiment_.gate;
     const std::string log = (fs::path(of("log")).parent_path() / "nccl_$SLURM_JOB_ID.log").string();
     return fmt::format(
-        "# The bandwidth gate: one rank a node; below {} GB/s (46) or without a figure (44) nothing is trained.\n"
+        "# The bandwidth gate: one rank per node, on one node all; below {} GB/s (46) or without a figure (44) nothing "
+        "is trained.\n"
         "(\n{}  {} comm-test -b {} -e {} -f 2 -g 1 -c 0 -n {} -w {}{} --min-busbw {}\n) 2>&1 | tee {}\n"
         "status=${{PIPESTATUS[0]}}\n"
         "[ \"$status\" = 0 ] || finish \"$status\"\n"
         "TESSERA_GATE_GBPS=$(sed -n 's/^Measured AllReduce BW: \\([0-9.]*\\) GB.*/\\1/p' {})  # for run.json\n"
         "export TESSERA_GATE_GBPS\n\n",
         gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
-        srun(" --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1"), gate.text("size"), gate.text("size"),
-        gate.text("iterations"), gate.text("warmup_iterations"), experiment_.on_gpus() ? "" : " --device cpu",
-        gate.text("min_busbw"), log, log);
+        srun(experiment_.nodes() > 1 ? " --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1" : ""),
+        gate.text("size"), gate.text("size"), gate.text("iterations"), gate.text("warmup_iterations"),
+        experiment_.on_gpus() ? "" : " --device cpu", gate.text("min_busbw"), log, log);
+  }
+
+  static std::string numbers_up_to(int count) {
+    std::vector<std::string> numbers;
+    for (int i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+    return join(numbers, ",");
   }
 
   static std::string indented(const std::string& lines) {
@@ -157,8 +164,10 @@ class JobScript {
     for (const std::string& word : words) command += (word.starts_with("--") ? " \\\n  " : " ") + shell_word(word);
     return fmt::format(
         "# Memory is logged by the run itself (--monitor), which also prints what came of it.\n"
+        "newest_checkpoint() {{ find output -maxdepth 1 -name 'checkpoint-*' 2>/dev/null | sort -V | tail -n 1; }}\n"
+        "saved_before=$(newest_checkpoint)\n"
         "resume=()\n"
-        "if compgen -G 'output/checkpoint-*' >/dev/null; then resume=(--resume_from_checkpoint true); fi\n"
+        "if [ -n \"$saved_before\" ]; then resume=(--resume_from_checkpoint true); fi\n"
         "export TESSERA_FAILURE_FILE=$PWD/failure.json  # the first rank that fails says why\n"
         "status=0\n"
         "{} train{} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n"
@@ -172,8 +181,10 @@ class JobScript {
   std::string end() const {
     const std::string sync = options_.syncs_wandb ? "wandb sync --include-offline --sync-all || true\n" : "";
     return sync +
-           "# 138: USR1 before the time limit; the run has saved, and goes on in its next turn.\n"
-           "if [ \"$status\" = 138 ] && scontrol requeue \"$SLURM_JOB_ID\"; then exit 138; fi\n"
+           "# 138: USR1 before the time limit. If the run has saved something new, it goes on in its next turn.\n"
+           "if [ \"$status\" = 138 ] && [ \"$(newest_checkpoint)\" != \"$saved_before\" ]; then\n"
+           "  scontrol requeue \"$SLURM_JOB_ID\" && exit 138\n"
+           "fi\n"
            "finish \"$status\"\n";
   }
 

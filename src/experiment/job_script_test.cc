@@ -90,7 +90,9 @@ TEST(JobScript, CarriesTheSite) {
        {"#SBATCH --partition=gpu\n", "#SBATCH --account=me\n", "#SBATCH --constraint=a100,8gpus\n",
         "#SBATCH --reservation=course\n", "#SBATCH --mail-type=END\n", "module load cuda/13.0\n",
         "export NCCL_SOCKET_IFNAME=ib1\n", "  export NCCL_ALGO=Tree\n", " apptainer exec --nv x.sif \"$tessera\" train",
-        "--gpus-per-node=8\n", "export CUDA_VISIBLE_DEVICES=0  # of 8 reserved\n", "wandb sync"}) {
+        "--gpus-per-node=8\n",
+        "CUDA_VISIBLE_DEVICES=$(cut -d, -f1-1 <<<\"${CUDA_VISIBLE_DEVICES:-0,1,2,3,4,5,6,7}\")  # of 8 reserved\n",
+        "wandb sync"}) {
     EXPECT_TRUE(contains(script, line)) << line << "\n" << script;
   }
 }

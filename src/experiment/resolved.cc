@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "comm/world_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "experiment/tiny_scale.h"
+#include "settings/declared.h"
 
 namespace tessera {
 namespace {
@@ -16,6 +18,53 @@ constexpr std::string_view kReference = "catalogue:";
 
 void overlay(Values& values, const Values& stronger) {
   for (const auto& [name, given] : stronger) values.set(name, given.text, given.origin);
+}
+
+// Settings that say the same thing in two ways: who gives one takes the weaker's other away.
+constexpr std::pair<const char*, const char*> kRivals[] = {
+    {"fp16", "bf16"}, {"max_train_samples", "samples_per_rank"}, {"num_layers", "layers_per_rank"}};
+
+// By the settings' own names, whichever of their names was given.
+void overlay_settings(Values& values, const Values& stronger, const Schema& schema) {
+  for (const auto& [written, given] : stronger) {
+    const Setting* setting = schema.look_up(written);
+    const std::string name = setting == nullptr ? written : setting->name();
+    for (const auto& [one, other] : kRivals) {
+      if (given.text == "false" || given.text == "0") continue;
+      if (name == one) values.unset(other);
+      if (name == other) values.unset(one);
+    }
+    values.set(name, given.text, given.origin);
+  }
+}
+
+// Runs start in their own folder: paths that lead somewhere from here stay right.
+void make_paths_absolute(Values& settings) {
+  const Values given = settings;
+  for (const char* name : {"train_file", "validation_file", "data_dir", "model_name_or_path", "tokenizer_name",
+                           "config_name", "deepspeed", "fsdp_config", "env_file"}) {
+    const Given* value = given.find(name);
+    std::error_code none;
+    if (value == nullptr || value->text.empty() || !std::filesystem::exists(value->text, none)) continue;
+    settings.set(name, std::filesystem::absolute(value->text).lexically_normal().string(), value->origin);
+  }
+}
+
+// They become words of a script.
+void check_resources(const ResolvedExperiment& experiment) {
+  for (const auto& [name, given] : experiment.resources) {
+    const bool is_plain = given.text.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "_-./%:+,@=") == std::string::npos;
+    if (!is_plain || given.text.empty()) {
+      throw UsageError(fmt::format("{}: {} = '{}': expected a word without blanks, quotes or $", given.origin, name,
+                                   printable(given.text, 60)));
+    }
+  }
+  for (const auto& [name, given] : experiment.environment) {
+    if (is_variable_name(name)) continue;
+    throw UsageError(fmt::format("{}: '{}' is no name of a variable", given.origin, printable(name, 40)));
+  }
 }
 
 // Files that settings name as catalogue:PATH come to lie in the run's folder.
@@ -46,6 +95,14 @@ void check_gate(const ResolvedExperiment& experiment) {
   const Given* enabled = experiment.gate.find("enabled");
   if (enabled != nullptr && !is_switch(enabled->text)) {
     throw UsageError(fmt::format("{}: gate: enabled = '{}': expected true or false", enabled->origin, enabled->text));
+  }
+  const Given& threshold = *experiment.gate.find("min_busbw");
+  if (const auto number = parse_real(threshold.text); !number || *number < 0) {
+    throw UsageError(
+        fmt::format("{}: min_busbw = '{}': expected GB/s, such as 5", threshold.origin, printable(threshold.text, 40)));
+  }
+  if (experiment.has_gate() && experiment.num_ranks() == 1) {
+    throw UsageError("the bandwidth gate needs at least two ranks; --gate off leaves it out");
   }
 }
 
@@ -93,19 +150,30 @@ ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogu
   made.environment = spec.environment;
   made.resources = spec.resources;
   made.gate = spec.gate;
-  overlay(made.settings, options.site_settings);
+  DeclaredSettings declared;
+  Schema schema("", "");
+  for (const JobTraits* job : options.jobs) {
+    if (job->name == spec.job) declare(schema, *job, declared);
+  }
+  overlay_settings(made.settings, options.site_settings, schema);
   overlay(made.environment, options.site_environment);
   if (options.scale == Scale::kTiny) scale_to_tiny(made);
   overlay(made.resources, options.resources);
   overlay(made.gate, options.gate);
   complete_gate(made.gate);
-  overlay(made.settings, options.settings);
+  overlay_settings(made.settings, options.settings, schema);
+  if (const Given* output = options.settings.find("output_dir")) {
+    throw UsageError(fmt::format("--output_dir={}: a run's output lies in its own folder; --runs says where that is",
+                                 printable(output->text, 60)));
+  }
+  make_paths_absolute(made.settings);
   // Where every run folder has them (run_folder.h).
   if (!made.settings.has("output_dir")) made.settings.set("output_dir", "output", "its place in the run's folder");
   if (!made.settings.has("monitor")) made.settings.set("monitor", "true", "experiments are monitored");
   try {
     bring_files(made, catalogue);
     if (options.scale == Scale::kTiny) scale_files_to_tiny(made);
+    check_resources(made);
     check_gate(made);
     made.notes = loaded_settings(made, options.jobs).notes;
   } catch (const Error& error) {

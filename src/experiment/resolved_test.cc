@@ -69,6 +69,27 @@ TEST(ResolvedExperiment, TakesTheStrongerValue) {
   EXPECT_TRUE(contains(experiment.files.at("zero2.json"), "\"stage\": 2"));
 }
 
+TEST(ResolvedExperiment, AStrongerValueTakesItsRivalAwayWhateverNameItHas) {
+  ResolveOptions options;
+  options.settings.set("bf16", "true", "command line");
+  options.settings.set("max-train-samples", "100", "command line");
+  options.settings.set("lr", "3", "command line");
+  const ResolvedExperiment experiment = resolved("deepspeed/multi_gpu/2_gpus", options);
+  EXPECT_FALSE(experiment.settings.has("fp16"));
+  EXPECT_FALSE(experiment.settings.has("samples_per_rank"));
+  EXPECT_EQ(experiment.settings.text("max_train_samples"), "100");
+  EXPECT_EQ(experiment.settings.text("learning_rate"), "3");
+}
+
+TEST(ResolvedExperiment, KeepsPathsRightForTheRunsFolder) {
+  ResolveOptions options;
+  options.settings.set("train_file", ".", "command line");  // exists from here
+  options.settings.set("validation_file", "there/is/none.json", "command line");
+  const ResolvedExperiment experiment = resolved("deepspeed/baseline", options);
+  EXPECT_TRUE(experiment.settings.text("train_file").starts_with('/'));
+  EXPECT_EQ(experiment.settings.text("validation_file"), "there/is/none.json");
+}
+
 TEST(ResolvedExperiment, IsScaledDownWithItsBatchKept) {
   ResolveOptions options;
   options.scale = Scale::kTiny;
@@ -88,6 +109,12 @@ TEST(ResolvedExperiment, RefusesWhatTrainRefuses) {
   options.settings.set("learning_rat", "2", "command line");
   EXPECT_TRUE(contains(message_of([&] { resolved("ddp/baseline", options); }), "ddp/baseline: ")) << "the name leads";
   EXPECT_TRUE(contains(message_of([&] { resolved("ddp/baseline", options); }), "learning_rate"));
+  ResolveOptions quoted;
+  quoted.resources.set("log", "my log/%x.out", "command line");
+  EXPECT_TRUE(contains(message_of([&] { resolved("ddp/baseline", quoted); }), "without blanks"));
+  ResolveOptions alone;
+  alone.gate.set("enabled", "true", "command line");
+  EXPECT_TRUE(contains(message_of([&] { resolved("ddp/baseline", alone); }), "at least two ranks"));
   ResolveOptions nodes;
   nodes.resources.set("nodes", "two", "command line");
   EXPECT_TRUE(contains(message_of([&] { resolved("ddp/baseline", nodes); }), "nodes = 'two'"));

@@ -28,11 +28,6 @@ Json values_json(const Values& values) {
   return json;
 }
 
-std::string user_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry == nullptr ? std::to_string(geteuid()) : entry->pw_name;
-}
-
 // Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
 std::string sort_key(const std::string& name) {
   std::string key;
@@ -50,7 +45,11 @@ fs::path take_next_number(const fs::path& parent) {
   std::error_code reason;
   fs::create_directories(parent, reason);
   if (reason) throw Error(fmt::format("{}: {}", parent.string(), reason.message()));
-  for (int number = 1; number < 1'000'000; ++number) {
+  long long last = 0;  // numbers are not used again, so that the highest is the newest
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, reason)) {
+    last = std::max(last, parse_integer(entry.path().filename().string()).value_or(0));
+  }
+  for (long long number = last + 1; number < last + 1'000'000; ++number) {
     fs::path folder = parent / fmt::format("{:03}", number);
     if (mkdir(folder.c_str(), 0777) == 0) return folder;
     if (errno != EEXIST) throw Error(fmt::format("{}: {}", folder.string(), std::strerror(errno)));
@@ -90,6 +89,11 @@ StoredRun read_stored(const fs::path& folder) {
 
 }  // namespace
 
+std::string current_user() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry == nullptr ? std::to_string(geteuid()) : entry->pw_name;
+}
+
 std::string Program::version_line() const {
   return commit.empty() ? "tessera " + version : fmt::format("tessera {} ({})", version, commit);
 }
@@ -118,6 +122,7 @@ ResolvedExperiment asked_again(const StoredRun& run) {
   const auto read = [&](const char* key, Values& values) {
     if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
     for (const auto& [name, given] : run.asked.at(key).items()) {
+      if (!given.is_object()) refuse_file(origin, fmt::format("{}: {}: expected a value and its origin", key, name));
       values.set(name, given.value("value", ""), given.value("from", ""));
     }
   };
@@ -145,7 +150,7 @@ fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experim
   }
   fs::create_directories((folder / experiment.resources.require_text("log")).parent_path());
   Json asked = experiment_json(experiment, program);
-  asked["user"] = user_name();
+  asked["user"] = current_user();
   asked["time"] = wall_seconds();
   write_file_atomically(folder / kAskedFile, asked.dump(2) + "\n");
   return folder;
@@ -156,7 +161,7 @@ std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::s
   std::error_code none;
   if (!fs::is_directory(runs, none)) return found;
   fs::recursive_directory_iterator place(runs, fs::directory_options::skip_permission_denied);
-  for (; place != fs::recursive_directory_iterator(); ++place) {
+  for (; place != fs::recursive_directory_iterator(); place.increment(none)) {
     if (!place->is_directory(none) || !fs::exists(place->path() / kAskedFile, none)) continue;
     place.disable_recursion_pending();  // the run's own files
     try {

@@ -36,6 +36,8 @@ std::filesystem::path make_run_folder(const std::filesystem::path& runs, const R
 // What experiment.json holds, as `show --json` prints it.
 Json experiment_json(const ResolvedExperiment& experiment, const Program& program);
 
+std::string current_user();
+
 struct StoredRun {
   std::filesystem::path folder;
   std::string experiment;             // its name

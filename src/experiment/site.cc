@@ -45,6 +45,9 @@ class SiteReader {
       *text->second = text_value(name, value);
     } else if (const auto list = lists.find(name); list != lists.end()) {
       *list->second = list_value(name, value);
+      for (std::string& line : site_.sbatch) {
+        if (line.starts_with("#SBATCH ")) line = trim(line.substr(8));
+      }
     } else if (const auto into = values.find(name); into != values.end()) {
       take_values(name, value, *into->second);
     } else if (name == "gpus_per_node") {
@@ -88,10 +91,8 @@ class SiteReader {
   void take_values(const std::string& name, const Json& value, Values& into) const {
     if (!value.is_object()) refuse(name, "expected an object: {\"NAME\": value}");
     for (const auto& [variable, each] : value.items()) {
-      const bool is_name = !variable.empty() && variable.find_first_not_of(
-                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
-                                                    "qrstuvwxyz0123456789_") == std::string::npos;
-      if (!is_name) refuse(name, fmt::format("'{}' is no name of a variable", printable(variable, 40)));
+      if (!is_variable_name(variable))
+        refuse(name, fmt::format("'{}' is no name of a variable", printable(variable, 40)));
       into.set(variable, text_of(each), origin_);
     }
   }

@@ -47,9 +47,15 @@ Json ended_json(const QueuedJob& job) {
 std::optional<QueuedJob> read_ended(const StoredRun& run) {
   std::error_code none;
   if (!fs::exists(run.folder / kEndedFile, none)) return std::nullopt;
-  const Json json = read_json_file(run.folder / kEndedFile);
+  Json json;
+  try {
+    json = read_json_file(run.folder / kEndedFile);
+  } catch (const Error&) {  // half written: Slurm is asked again
+    return std::nullopt;
+  }
+  if (!json.is_object() || !json.value("state", Json()).is_string()) return std::nullopt;
   QueuedJob job{json.value("state", ""), json.value("reason", ""), std::nullopt};
-  if (json.contains("exit_status")) job.exit_status = json.at("exit_status").get<int>();
+  if (json.value("exit_status", Json()).is_number_integer()) job.exit_status = json.at("exit_status").get<int>();
   return job;
 }
 
@@ -108,6 +114,11 @@ RunStanding ended_by_slurm(RunStanding standing, const QueuedJob& job) {
     standing.advice = known.advice;
     return standing;
   }
+  if (job.state == "COMPLETED" && job.exit_status == 0) {  // the file system lags behind
+    standing.stage = RunStage::kFinished;
+    standing.words = status_words(0);
+    return standing;
+  }
   if (job.exit_status && *job.exit_status != 0) {
     standing.words = status_words(*job.exit_status);
     standing.advice = status_advice(*job.exit_status);
@@ -155,6 +166,10 @@ std::string status_advice(int status) {
       return "another network interface or other nodes; --gate off trains all the same";
     case static_cast<int>(ExitStatus::kOutOfMemory):
       return "the log shows what would fit";
+    case 128 + 9:
+      return "often too little host memory: give more --memory";
+    case 138:
+      return "nothing was saved to resume from: give more --time, or --save_strategy on_stop";
     default:
       return "";
   }
@@ -189,12 +204,24 @@ std::vector<RunStanding> standings_of(const fs::path& runs, const std::vector<St
   for (const StoredRun& run : stored) {
     if (run.job_id && !run.exit_status && !read_ended(run)) open.push_back(*run.job_id);
   }
-  const Jobs jobs = ask_about(open, runs / ".queue.json");
+  Jobs jobs;
+  std::string silence;  // why Slurm could not be asked
+  try {
+    jobs = ask_about(open, runs / ".queue.json");
+  } catch (const Error& error) {
+    silence = error.what();
+  }
   std::vector<RunStanding> states;
   for (const StoredRun& run : stored) {
+    if (!silence.empty() && run.job_id && !run.exit_status && !read_ended(run)) {
+      states.push_back({run, RunStage::kWaiting, "open; Slurm cannot be asked: " + silence, ""});
+      continue;
+    }
     states.push_back(standing_of(run, jobs));
     const auto job = run.job_id ? jobs.find(*run.job_id) : jobs.end();
-    if (!run.exit_status && job != jobs.end() && is_over(job->second.state)) remember(run, job->second);
+    if (!run.exit_status && job != jobs.end() && is_over(job->second.state) && job->second.state != "COMPLETED") {
+      remember(run, job->second);
+    }
   }
   return states;
 }

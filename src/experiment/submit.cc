@@ -20,12 +20,6 @@ bool is_baseline(const ResolvedExperiment& experiment, const std::vector<Resolve
                      [&](const ResolvedExperiment& other) { return other.study.baseline == experiment.name; });
 }
 
-void check_site(const ResolvedExperiment& experiment, const Site& site) {
-  if (!experiment.on_gpus() || site.gpus_per_node == 0 || experiment.gpus_per_node() <= site.gpus_per_node) return;
-  throw UsageError(fmt::format("{} needs {} GPUs a node; {} says that a node has {}", experiment.name,
-                               experiment.gpus_per_node(), site.file, site.gpus_per_node));
-}
-
 class Submission {
  public:
   explicit Submission(const SubmitOptions& options) : options_(options) {}
@@ -69,9 +63,20 @@ class Submission {
 
 }  // namespace
 
+void check_fits(const ResolvedExperiment& experiment, const Site& site) {
+  if (!experiment.on_gpus() || site.gpus_per_node == 0) return;
+  const bool reserves = experiment.resources.has("reserved_gpus_per_node");
+  const int wanted =
+      std::max(experiment.gpus_per_node(), reserves ? experiment.resources.count("reserved_gpus_per_node", 1) : 0);
+  if (wanted <= site.gpus_per_node) return;
+  throw UsageError(fmt::format("{} needs {} GPUs per node{}; {} says that a node has {}", experiment.name, wanted,
+                               wanted > experiment.gpus_per_node() ? " (--reserved_gpus_per_node)" : "", site.file,
+                               site.gpus_per_node));
+}
+
 std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const SubmitOptions& options,
                               const std::function<void(const Submitted&)>& tell) {
-  for (const ResolvedExperiment& experiment : experiments) check_site(experiment, options.site);
+  for (const ResolvedExperiment& experiment : experiments) check_fits(experiment, options.site);
   const std::vector<ResolvedExperiment> all = experiments;
   std::stable_partition(experiments.begin(), experiments.end(),
                         [&](const ResolvedExperiment& each) { return is_baseline(each, all); });

@@ -9,6 +9,12 @@
 
 namespace tessera {
 
+bool is_variable_name(std::string_view name) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos &&
+         !(name.front() >= '0' && name.front() <= '9');
+}
+
 void Values::set(const std::string& name, std::string text, std::string origin) {
   for (Entry& entry : entries_) {
     if (entry.first != name) continue;
@@ -42,8 +48,8 @@ int Values::count(std::string_view name, int least) const {
   require_text(name);
   const Given& given = *find(name);
   const auto number = parse_integer(given.text);
-  if (!number || *number < least || *number > 1'000'000) {
-    throw UsageError(fmt::format("{}: {} = '{}': expected a whole number of at least {}", given.origin, name,
+  if (!number || *number < least || *number > 30'000) {
+    throw UsageError(fmt::format("{}: {} = '{}': expected a whole number from {} to 30000", given.origin, name,
                                  printable(given.text, 40), least));
   }
   return static_cast<int>(*number);

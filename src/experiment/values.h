@@ -13,6 +13,8 @@ struct Given {
   std::string origin;  // "ddp.json: multi_gpu/2_gpus", "preset code", "command line"
 };
 
+bool is_variable_name(std::string_view name);  // of a shell
+
 class Values {
  public:
   using Entry = std::pair<std::string, Given>;

@@ -38,7 +38,7 @@ TEST_F(ExperimentCommand, RunsOneOfEachFamilyAndFillsTheirTables) {
     EXPECT_EQ(facts.at("ranks"), 2);
     EXPECT_EQ(facts.at("merge_accumulation"), false);
   }
-  const double loss = record("deepspeed/multi_gpu/2_gpus").at("summary").at("train_loss").get<double>();
+  const double loss = record("deepspeed/multi_gpu/2_gpus").at("metrics").back().at("train_loss").get<double>();
   const Ended table = experiment("table deepspeed/multi_gpu");
   EXPECT_TRUE(contains(table.output, fmt::format("{:.4f}", loss))) << table.output;
   EXPECT_EQ(experiment("report -o page.html").status, 0);
@@ -68,8 +68,11 @@ TEST_F(ExperimentCommand, RefusesWithOneMessage) {
   EXPECT_TRUE(contains(refusal("run"), "expected: tessera experiment run NAME..."));
   EXPECT_TRUE(contains(refusal("show ddp/baseline --learning_rat 1"), "--learning_rate"));
   EXPECT_TRUE(contains(refusal("show ddp/baseline --preset cod"), "presets: guide, code"));
-  EXPECT_TRUE(contains(refusal("show ddp --nodes 0"), "nodes = '0': expected a whole number of at least 1"));
+  EXPECT_TRUE(contains(refusal("show ddp --nodes 0"), "nodes = '0': expected a whole number from 1 to 30000"));
   EXPECT_TRUE(contains(refusal("status nothing"), "no run of nothing is in runs"));
+  EXPECT_TRUE(contains(refusal("list --jsn"), "unknown option --jsn, did you mean --json?"));
+  EXPECT_TRUE(contains(refusal("cancel ddp --dry_run"), "--dry_run is an option of"));
+  EXPECT_TRUE(contains(refusal("show ddp/baseline --output_dir x"), "a run's output lies in its own folder"));
   EXPECT_TRUE(contains(refusal("rerun"), "expected: tessera experiment rerun NAME..."));
   EXPECT_TRUE(contains(refusal("show ddp/baseline --site none.json"), "none.json"));
 }

@@ -133,7 +133,7 @@ TEST(TableCommand, TakesAUsersOwnFamily) {
                                               (folder / "more").string(), (folder / "runs").string()));
   EXPECT_EQ(ended.status, 0) << ended.output;
   // (161.74 / 105.82) x (4.32 / 4.64) / 2
-  EXPECT_TRUE(contains(ended.output, "| two | 1 node x 2 GPUs | 2 | 2.362 | 1.53 | 105.82 | 71.2 | 7.5956 | "))
+  EXPECT_TRUE(contains(ended.output, "| two | 1 node x 2 GPUs | 2 | 2.362 | 1.53 | 105.82 | 71.1 | 7.5956 | "))
       << ended.output;
   EXPECT_TRUE(contains(ended.output, "two: 2 repeats")) << ended.output;
 }
