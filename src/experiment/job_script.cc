@@ -120,8 +120,9 @@ class JobScript {
 
   std::string prefix() const { return site_.prefix.empty() ? "" : site_.prefix + " "; }
 
-  std::string srun(const std::string& more) const {
-    std::string text = "srun --kill-on-bad-exit=1";
+  // The gate's ranks all end by themselves, with one status; a rank of a training that fails ends the others.
+  std::string srun(bool ends_together, const std::string& more) const {
+    std::string text = fmt::format("srun --kill-on-bad-exit={}", ends_together ? 0 : 1);
     for (const std::string& option : site_.srun) text += " " + option;
     return fmt::format("{}{} {}\"$tessera\"", text, more, prefix());
   }
@@ -139,7 +140,7 @@ class JobScript {
         "TESSERA_GATE_GBPS=$(sed -n 's/^Measured AllReduce BW: \\([0-9.]*\\) GB.*/\\1/p' {})  # for run.json\n"
         "export TESSERA_GATE_GBPS\n\n",
         gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
-        srun(experiment_.nodes() > 1 ? " --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1" : ""),
+        srun(true, experiment_.nodes() > 1 ? " --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1" : ""),
         gate.text("size"), gate.text("size"), gate.text("iterations"), gate.text("warmup_iterations"),
         experiment_.on_gpus() ? "" : " --device cpu", gate.text("min_busbw"), log, log);
   }
@@ -175,7 +176,7 @@ class JobScript {
         "if [ \"$status\" != 0 ] && grep -qs '\"is_consequence\":false' failure.json; then\n"
         "  status=$(sed -n 's/.*\"exit_status\":\\([0-9]*\\).*/\\1/p' failure.json)\n"
         "fi\n\n",
-        srun(""), command);
+        srun(false, ""), command);
   }
 
   std::string end() const {

@@ -192,7 +192,7 @@ experiment_faults() {
 
   echo '{"tessera_site": 1, "sbatch": ["--no-requeue", "--nodelist=node3,node4"]}' >site.json
   submit deepspeed/multi_node/2_nodes --num_train_epochs 400 --eval_strategy no --logging_steps 1 --site site.json
-  wait_for 60 'training has begun' grep -qs "'loss'" runs/deepspeed/multi_node/2_nodes/001/log/*.out
+  wait_for 60 'training has begun' grep -qsr "'loss'" runs/deepspeed/multi_node/2_nodes/001/log
   "$HERE/lab" kill "$STATE" node4
   wait_for 90 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*node failure'
   bring_back node4
