@@ -199,7 +199,7 @@ experiment_faults() {
   sed -i 's/"value": "400"/"value": "1"/' runs/deepspeed/multi_node/2_nodes/001/experiment.json
   in_room 60 "$TESSERA_BINARY" experiment rerun --failed deepspeed
   wait_for 90 'the second run has ended' none_is_open
-  expect status 'deepspeed/multi_node/2_nodes  002 .* finished'
+  expect status 'deepspeed/multi_node/2_nodes +002 .* finished'
   in_room 30 "$TESSERA_BINARY" experiment table deepspeed/multi_node >table
   expect table '^2 nodes x 2 GPUs +[0-9.]+ +[0-9.]+'
 
@@ -211,7 +211,7 @@ experiment_faults() {
   in_room 20 scancel --signal=USR1 "$job"
   wait_for 60 'the run has resumed' grep -qsr 'resuming after step' $log
   wait_for 120 'the run has ended' none_is_open
-  expect status 'deepspeed/multi_node/3_nodes  001 .* finished'
+  expect status 'deepspeed/multi_node/3_nodes +001 .* finished'
 }
 
 # Whole families at tiny scale; takes minutes and eight nodes.
