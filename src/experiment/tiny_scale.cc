@@ -1,5 +1,7 @@
 #include "experiment/tiny_scale.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -80,7 +82,8 @@ void scale_to_tiny(ResolvedExperiment& experiment) {
   for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG"}) experiment.environment.unset(name);
   Values& resources = experiment.resources;
   put(resources, "cpus_per_task", "1");
-  put(resources, "memory", "1G");
+  // Most of a rank's memory is libtorch's.
+  put(resources, "memory", fmt::format("{}M", std::max(1000, 450 * experiment.gpus_per_node())));
   put(resources, "time", "00:15:00");
   resources.unset("reserved_gpus_per_node");
   put(experiment.gate, "size", "1M");

@@ -171,7 +171,7 @@ experiments() {
     fsdp/custom_model/weak_scaling/2_gpus --num_train_epochs 1
   expect submitted '^job [0-9]+  deepspeed/multi_node/2_nodes  /.*/runs/deepspeed/multi_node/2_nodes/001$'
   wait_for 150 'all runs have ended' none_is_open
-  expect status '^0 waiting, 0 running, 4 finished, 0 failed$'
+  expect status.txt '^0 waiting, 0 running, 4 finished, 0 failed$'
   holds_the_logs_loss deepspeed/multi_node deepspeed/multi_node/2_nodes
   holds_the_logs_loss fsdp/custom_model/weak_scaling fsdp/custom_model/weak_scaling/2_gpus
   grep -q '"gate_GBps"' runs/fsdp/bloom/multi_node/2_nodes/001/output/run.json || fail 'run.json lacks the gate'
@@ -187,7 +187,7 @@ experiment_faults() {
   cd "$JOBS"
   submit fsdp/bloom/multi_node/2_nodes --min_busbw 100000 --num_train_epochs 1
   wait_for 90 'the gate has failed' none_is_open
-  expect status 'fsdp/bloom/multi_node/2_nodes .* failed .*bandwidth gate: below the threshold \(46\)'
+  expect status.txt 'fsdp/bloom/multi_node/2_nodes .* failed .*bandwidth gate: below the threshold \(46\)'
   [ ! -e runs/fsdp/bloom/multi_node/2_nodes/001/output/run.json ] || fail 'it was trained below the threshold'
 
   echo '{"tessera_site": 1, "sbatch": ["--no-requeue", "--nodelist=node3,node4"]}' >site.json
@@ -199,19 +199,19 @@ experiment_faults() {
   sed -i 's/"value": "400"/"value": "1"/' runs/deepspeed/multi_node/2_nodes/001/experiment.json
   in_room 60 "$TESSERA_BINARY" experiment rerun --failed deepspeed
   wait_for 90 'the second run has ended' none_is_open
-  expect status 'deepspeed/multi_node/2_nodes +002 .* finished'
-  in_room 30 "$TESSERA_BINARY" experiment table deepspeed/multi_node >table
-  expect table '^2 nodes x 2 GPUs +[0-9.]+ +[0-9.]+'
+  expect status.txt 'deepspeed/multi_node/2_nodes +002 .* finished'
+  in_room 30 "$TESSERA_BINARY" experiment table deepspeed/multi_node >table.txt
+  expect table.txt '^2 nodes x 2 GPUs +[0-9.]+ +[0-9.]+'
 
   # As at a time limit: the job saves, requeues itself and resumes; it is one run.
-  submit deepspeed/multi_node/3_nodes --num_train_epochs 20 --eval_strategy no --logging_steps 1
-  local log=runs/deepspeed/multi_node/3_nodes/001/log job
-  wait_for 60 'training has begun' grep -qsr "'loss'" $log
-  job=$(sed -n 's/.*"job_id":"\([0-9]*\)".*/\1/p' runs/deepspeed/multi_node/3_nodes/001/submitted.json)
+  local name=fsdp/custom_model/multi_node/2_nodes job
+  submit $name --gate off --num_train_epochs 20 --eval_strategy no --logging_steps 1
+  wait_for 60 'training has begun' grep -qsr "'loss'" runs/$name/001/logs
+  job=$(sed -n 's/.*"job_id":"\([0-9]*\)".*/\1/p' runs/$name/001/submitted.json)
   in_room 20 scancel --signal=USR1 "$job"
-  wait_for 60 'the run has resumed' grep -qsr 'resuming after step' $log
+  wait_for 60 'the run has resumed' grep -qsr 'resuming after step' runs/$name/001/logs
   wait_for 120 'the run has ended' none_is_open
-  expect status 'deepspeed/multi_node/3_nodes +001 .* finished'
+  expect status.txt "$name +001 .* finished"
 }
 
 # Whole families at tiny scale; takes minutes and eight nodes.
@@ -220,7 +220,7 @@ families() {
   submit ddp/multi_node fsdp/custom_model/weak_scaling deepspeed/multi_node \
     deepspeed/multi_gpu/2_gpus_stages_comparison --max_parallel 3
   wait_for 1500 'all runs have ended' none_is_open
-  expect status '^0 waiting, 0 running, 18 finished, 0 failed$'
+  expect status.txt '^0 waiting, 0 running, 18 finished, 0 failed$'
   local table
   for table in ddp/multi_node fsdp/custom_model/weak_scaling deepspeed/multi_node \
     deepspeed/multi_gpu/2_gpus_stages_comparison; do
@@ -240,8 +240,8 @@ none_is_open() {
 # The kept answer of Slurm may be 30 s old.
 status_says() {
   rm -f runs/.queue.json
-  in_room 30 "$TESSERA_BINARY" experiment status >status
-  grep -qE "$1" status
+  in_room 30 "$TESSERA_BINARY" experiment status >status.txt
+  grep -qE "$1" status.txt
 }
 
 # holds_the_logs_loss TABLE EXPERIMENT: the row has the loss that the run printed.

@@ -9,8 +9,6 @@ import json
 import pathlib
 import sys
 
-import tokenizers
-
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples" / "demo"
 NUM_TRAIN, NUM_HELD_OUT = 48, 32
 
@@ -28,7 +26,7 @@ def short_passages(data):
     return sorted(found, key=lambda pair: len(pair[1]["context"]))
 
 
-def write(name, passages, num_questions):
+def write(file, passages, num_questions, **layout):
     articles = {}
     for title, passage in passages:
         qas = passage["qas"][:num_questions]
@@ -37,10 +35,12 @@ def write(name, passages, num_questions):
             articles.setdefault(title, []).append({"context": passage["context"], "qas": qas})
     assert num_questions == 0
     data = [{"title": title, "paragraphs": paragraphs} for title, paragraphs in articles.items()]
-    (FOLDER / name).write_text(json.dumps({"data": data, "version": "1.1"}, indent=1) + "\n")
+    file.write_text(json.dumps({"data": data, "version": "1.1"}, **layout) + "\n")
 
 
 def write_tokenizer(data):
+    import tokenizers
+
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     split = tokenizers.Regex(r" ?[^(\s|[.,!?…。，、।۔،])]+")
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
@@ -66,9 +66,10 @@ def main():
     data = json.load(open(sys.argv[1], encoding="utf-8"))
     FOLDER.mkdir(parents=True, exist_ok=True)
     passages = short_passages(data)
-    write("train-v1.1.json", passages[0::2], NUM_TRAIN)
-    write("held_out-v1.1.json", passages[1::2], NUM_HELD_OUT)
+    write(FOLDER / "train-v1.1.json", passages[0::2], NUM_TRAIN, indent=1)
+    write(FOLDER / "held_out-v1.1.json", passages[1::2], NUM_HELD_OUT, indent=1)
     write_tokenizer(data)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,8 @@ import json
 import pathlib
 import sys
 
+from demo_sample import write
+
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "tiny"
 NUM_TRAIN, NUM_VALIDATION = 800, 40
 
@@ -24,24 +26,13 @@ def short_passages(data):
     return sorted(found, key=lambda pair: len(pair[1]["context"]))
 
 
-def write(name, passages, num_questions):
-    articles = {}
-    for title, passage in passages:
-        qas = passage["qas"][:num_questions]
-        num_questions -= len(qas)
-        if qas:
-            articles.setdefault(title, []).append({"context": passage["context"], "qas": qas})
-    assert num_questions == 0
-    data = [{"title": title, "paragraphs": paragraphs} for title, paragraphs in articles.items()]
-    (FOLDER / name).write_text(json.dumps({"data": data, "version": "1.1"}, separators=(",", ":")) + "\n")
-
-
 def main():
     passages = short_passages(json.load(open(sys.argv[1], encoding="utf-8")))
     FOLDER.mkdir(parents=True, exist_ok=True)
     held_out = passages[::20]
-    write("validation-v1.1.json", held_out, NUM_VALIDATION)
-    write("train-v1.1.json", [each for each in passages if each not in held_out], NUM_TRAIN)
+    rest = [each for each in passages if each not in held_out]
+    write(FOLDER / "validation-v1.1.json", held_out, NUM_VALIDATION, separators=(",", ":"))
+    write(FOLDER / "train-v1.1.json", rest, NUM_TRAIN, separators=(",", ":"))
 
 
 main()
