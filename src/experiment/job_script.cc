@@ -25,13 +25,6 @@ class JobScript {
  private:
   std::string of(const char* resource) const { return experiment_.resources.text(resource); }
 
-  int reserved_gpus() const {
-    const int used = experiment_.gpus_per_node();
-    return experiment_.resources.has("reserved_gpus_per_node")
-               ? std::max(used, experiment_.resources.count("reserved_gpus_per_node", 1))
-               : used;
-  }
-
   // A task is a rank, so that it gets its share of the CPUs that the experiment has per node.
   int cpus_per_rank() const {
     return std::max(1, experiment_.resources.count("cpus_per_task", 1) / experiment_.gpus_per_node());
@@ -52,8 +45,8 @@ class JobScript {
     add(fmt::format("--ntasks-per-node={}", experiment_.gpus_per_node()));
     add(fmt::format("--cpus-per-task={}", cpus_per_rank()));
     if (experiment_.on_gpus()) {
-      add(fmt::format("--gpus={}", reserved_gpus() * experiment_.nodes()));
-      add(fmt::format("--gpus-per-node={}", reserved_gpus()));
+      add(fmt::format("--gpus={}", experiment_.reserved_gpus_per_node() * experiment_.nodes()));
+      add(fmt::format("--gpus-per-node={}", experiment_.reserved_gpus_per_node()));
     }
     add_if("mem", of("memory"));
     add_if("time", of("time"));
@@ -84,11 +77,12 @@ class JobScript {
     text += fmt::format("export WANDB_DIR=$PWD WANDB_RUN_ID=${{SLURM_JOB_ID}} WANDB_NAME={}_${{SLURM_JOB_ID}}\n",
                         shell_word(of("job_name")));
     text += "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
-    if (experiment_.on_gpus() && reserved_gpus() > experiment_.gpus_per_node()) {
+    if (experiment_.on_gpus() && experiment_.reserved_gpus_per_node() > experiment_.gpus_per_node()) {
       text += fmt::format(
           "CUDA_VISIBLE_DEVICES=$(cut -d, -f1-{} <<<\"${{CUDA_VISIBLE_DEVICES:-{}}}\")  # of {} reserved\n"
           "export CUDA_VISIBLE_DEVICES\n",
-          experiment_.gpus_per_node(), numbers_up_to(reserved_gpus()), reserved_gpus());
+          experiment_.gpus_per_node(), numbers_up_to(experiment_.reserved_gpus_per_node()),
+          experiment_.reserved_gpus_per_node());
     }
     text +=
         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
@@ -129,20 +123,18 @@ class JobScript {
 
   std::string gate() const {
     if (!experiment_.has_gate()) return "";
-    const Values& gate = experiment_.gate;
     const std::string log = (fs::path(of("log")).parent_path() / "nccl_$SLURM_JOB_ID.log").string();
     return fmt::format(
         "# The bandwidth gate: one rank per node, on one node all; below {} GB/s (46) or without a figure (44) nothing "
         "is trained.\n"
-        "(\n{}  {} comm-test -b {} -e {} -f 2 -g 1 -c 0 -n {} -w {}{} --min-busbw {}\n) 2>&1 | tee {}\n"
+        "(\n{}  {} {}\n) 2>&1 | tee {}\n"
         "status=${{PIPESTATUS[0]}}\n"
         "[ \"$status\" = 0 ] || finish \"$status\"\n"
         "TESSERA_GATE_GBPS=$(sed -n 's/^Measured AllReduce BW: \\([0-9.]*\\) GB.*/\\1/p' {})  # for run.json\n"
         "export TESSERA_GATE_GBPS\n\n",
-        gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
+        experiment_.gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
         srun(true, experiment_.nodes() > 1 ? " --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1" : ""),
-        gate.text("size"), gate.text("size"), gate.text("iterations"), gate.text("warmup_iterations"),
-        experiment_.on_gpus() ? "" : " --device cpu", gate.text("min_busbw"), log, log);
+        join(experiment_.gate_words(), " "), log, log);
   }
 
   static std::string numbers_up_to(int count) {
@@ -161,8 +153,7 @@ class JobScript {
 
   std::string training() const {
     std::vector<std::string> words = experiment_.train_words();
-    std::string command;
-    for (const std::string& word : words) command += (word.starts_with("--") ? " \\\n  " : " ") + shell_word(word);
+    words.insert(words.begin(), "train");
     return fmt::format(
         "# Memory is logged by the run itself (--monitor), which also prints what came of it.\n"
         "newest_checkpoint() {{ find output -maxdepth 1 -name 'checkpoint-*' 2>/dev/null | sort -V | tail -n 1; }}\n"
@@ -171,12 +162,12 @@ class JobScript {
         "if [ -n \"$saved_before\" ]; then resume=(--resume_from_checkpoint true); fi\n"
         "export TESSERA_FAILURE_FILE=$PWD/failure.json  # the first rank that fails says why\n"
         "status=0\n"
-        "{} train{} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n"
+        "{} {} \\\n  ${{resume[@]+\"${{resume[@]}}\"}} || status=$?\n"
         "# srun ends the other ranks, and then gives their status: that of the first is the run's.\n"
         "if [ \"$status\" != 0 ] && grep -qs '\"is_consequence\":false' failure.json; then\n"
         "  status=$(sed -n 's/.*\"exit_status\":\\([0-9]*\\).*/\\1/p' failure.json)\n"
         "fi\n\n",
-        srun(false, ""), command);
+        srun(false, ""), shell_command(words));
   }
 
   std::string end() const {

@@ -32,29 +32,10 @@ std::string local_log(const ResolvedExperiment& experiment) {
 
 std::string local_gate(const ResolvedExperiment& experiment, const std::string& program) {
   if (!experiment.has_gate()) return "";
-  const Values& gate = experiment.gate;
-  std::vector<std::string> words = {"comm-test",
-                                    "-b",
-                                    gate.text("size"),
-                                    "-e",
-                                    gate.text("size"),
-                                    "-f",
-                                    "2",
-                                    "-g",
-                                    "1",
-                                    "-c",
-                                    "0",
-                                    "-n",
-                                    gate.text("iterations"),
-                                    "-w",
-                                    gate.text("warmup_iterations"),
-                                    "--min-busbw",
-                                    gate.text("min_busbw")};
-  if (!experiment.on_gpus()) words.insert(words.end(), {"--device", "cpu"});
   return fmt::format(
       "# The bandwidth gate: no training below {} GB/s.\n{} 2>&1 | tee {}\n"
       "status=${{PIPESTATUS[0]}}\n[ \"$status\" = 0 ] || finish \"$status\"\n\n",
-      gate.text("min_busbw"), shell_command(launched(experiment, program, words)),
+      experiment.gate.text("min_busbw"), shell_command(launched(experiment, program, experiment.gate_words())),
       shell_word((std::filesystem::path(local_log(experiment)).parent_path() / "comm_test.log").string()));
 }
 

@@ -39,15 +39,6 @@ void merge(Jobs& known, const Jobs& more) {
   for (const auto& [id, job] : more) known.emplace(id, job);  // what was asked first knows more of live jobs
 }
 
-Json as_json(const Jobs& jobs) {
-  Json json = Json::object();
-  for (const auto& [id, job] : jobs) {
-    json[id] = {{"state", job.state}, {"reason", job.reason}};
-    if (job.exit_status) json[id]["exit_status"] = *job.exit_status;
-  }
-  return json;
-}
-
 std::optional<Jobs> cached(const fs::path& cache) {
   std::error_code none;
   if (cache.empty() || !fs::exists(cache, none)) return std::nullopt;
@@ -56,9 +47,8 @@ std::optional<Jobs> cached(const fs::path& cache) {
     const double age = wall_seconds() - json.at("time").get<double>();
     if (age < 0 || age > kSecondsBetweenQuestions) return std::nullopt;
     Jobs jobs;
-    for (const auto& [id, job] : json.at("jobs").items()) {
-      jobs[id] = {job.at("state"), job.at("reason"), std::nullopt};
-      if (job.contains("exit_status")) jobs[id].exit_status = job.at("exit_status").get<int>();
+    for (const auto& [id, each] : json.at("jobs").items()) {
+      if (auto job = job_of(each)) jobs[id] = std::move(*job);
     }
     return jobs;
   } catch (const std::exception& error) {
@@ -84,6 +74,20 @@ Jobs ask_slurm(const std::vector<std::string>& ids) {
 }
 
 }  // namespace
+
+Json job_json(const QueuedJob& job) {
+  Json json = {{"state", job.state}, {"reason", job.reason}};
+  if (job.exit_status) json["exit_status"] = *job.exit_status;
+  return json;
+}
+
+std::optional<QueuedJob> job_of(const Json& json) {
+  if (!json.is_object() || !json.value("state", Json()).is_string()) return std::nullopt;
+  QueuedJob job{json.at("state"), "", std::nullopt};
+  if (json.value("reason", Json()).is_string()) job.reason = json.at("reason");
+  if (json.value("exit_status", Json()).is_number_integer()) job.exit_status = json.at("exit_status").get<int>();
+  return job;
+}
 
 bool is_over(const std::string& state) {
   static const std::vector<std::string> live = {"PENDING",     "RUNNING",   "SUSPENDED",    "COMPLETING",
@@ -118,7 +122,9 @@ Jobs ask_about(const std::vector<std::string>& ids, const fs::path& cache) {
   std::erase_if(jobs, [&](const auto& job) { return std::find(ids.begin(), ids.end(), job.first) == ids.end(); });
   if (!cache.empty()) {
     try {
-      write_file_atomically(cache, Json{{"time", wall_seconds()}, {"jobs", as_json(jobs)}}.dump() + "\n");
+      Json answer = {{"time", wall_seconds()}, {"jobs", Json::object()}};
+      for (const auto& [id, job] : jobs) answer["jobs"][id] = job_json(job);
+      write_file_atomically(cache, answer.dump() + "\n");
     } catch (const Error& error) {  // another user's folder: nothing is lost but time
       log_debug("{}", error.what());
     }

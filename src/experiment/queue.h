@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/json.h"
+
 namespace tessera {
 
 struct QueuedJob {
@@ -17,6 +19,9 @@ struct QueuedJob {
 };
 
 using Jobs = std::map<std::string, QueuedJob>;  // by id
+
+Json job_json(const QueuedJob& job);
+std::optional<QueuedJob> job_of(const Json& json);  // none: it is no such job
 
 bool is_over(const std::string& state);  // it will not run again
 

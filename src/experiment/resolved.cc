@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -107,6 +108,32 @@ void check_gate(const ResolvedExperiment& experiment) {
 }
 
 }  // namespace
+
+int ResolvedExperiment::reserved_gpus_per_node() const {
+  const int used = gpus_per_node();
+  return resources.has("reserved_gpus_per_node") ? std::max(used, resources.count("reserved_gpus_per_node", 1)) : used;
+}
+
+std::vector<std::string> ResolvedExperiment::gate_words() const {
+  std::vector<std::string> words = {"comm-test",
+                                    "-b",
+                                    gate.text("size"),
+                                    "-e",
+                                    gate.text("size"),
+                                    "-f",
+                                    "2",
+                                    "-g",
+                                    "1",
+                                    "-c",
+                                    "0",
+                                    "-n",
+                                    gate.text("iterations"),
+                                    "-w",
+                                    gate.text("warmup_iterations")};
+  if (!on_gpus()) words.insert(words.end(), {"--device", "cpu"});
+  words.insert(words.end(), {"--min-busbw", gate.text("min_busbw")});
+  return words;
+}
 
 std::vector<std::string> ResolvedExperiment::train_words() const {
   std::vector<std::string> words = {job};

@@ -38,6 +38,9 @@ struct ResolvedExperiment {
   int num_ranks() const { return nodes() * gpus_per_node(); }
   bool on_gpus() const { return settings.text("device") != "cpu"; }
   bool has_gate() const { return gate.text("enabled") == "true"; }
+  int reserved_gpus_per_node() const;  // at least those used
+  // What follows `tessera`: the bandwidth gate.
+  std::vector<std::string> gate_words() const;
   // What follows `tessera train`, to be run in the run's folder.
   std::vector<std::string> train_words() const;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/json.h"
 #include "core/text.h"
 #include "experiment/command_output.h"
 
@@ -20,12 +21,6 @@ void read_gres(const std::string& text, Partition& partition) {
     partition.gpus_per_node += static_cast<int>(parse_integer(parts.back()).value_or(0));
     if (parts.size() > 2) partition.gpu_type = parts[1];
   }
-}
-
-std::string quoted_json(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -67,7 +62,7 @@ std::string first_site_text(const std::vector<Partition>& partitions) {
       "// What this cluster needs that an experiment does not know. docs/slurm.md explains every name.\n{\n"
       "  \"tessera_site\": 1,\n";
   if (chosen != nullptr) {
-    text += fmt::format("  // sinfo shows: {}.\n  \"partition\": {},\n", join(names, ", "), quoted_json(chosen->name));
+    text += fmt::format("  // sinfo shows: {}.\n  \"partition\": {},\n", join(names, ", "), Json(chosen->name).dump());
     text += fmt::format(
         "  // GPUs of a node; an experiment that needs more is refused. 0: unknown.\n"
         "  \"gpus_per_node\": {},\n",
@@ -76,7 +71,7 @@ std::string first_site_text(const std::vector<Partition>& partitions) {
       text += fmt::format(
           "  // Nodes of one kind make runs comparable. This partition's features: {}.\n"
           "  // \"constraint\": {},\n",
-          join(chosen->features, ", "), quoted_json(chosen->features[0]));
+          join(chosen->features, ", "), Json(chosen->features[0]).dump());
     }
   }
   return text +

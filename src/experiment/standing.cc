@@ -38,30 +38,19 @@ constexpr EndedJob kEndedJobs[] = {
     {"DEADLINE", "deadline", ""},
 };
 
-Json ended_json(const QueuedJob& job) {
-  Json json = {{"state", job.state}, {"reason", job.reason}};
-  if (job.exit_status) json["exit_status"] = *job.exit_status;
-  return json;
-}
-
 std::optional<QueuedJob> read_ended(const StoredRun& run) {
   std::error_code none;
   if (!fs::exists(run.folder / kEndedFile, none)) return std::nullopt;
-  Json json;
   try {
-    json = read_json_file(run.folder / kEndedFile);
+    return job_of(read_json_file(run.folder / kEndedFile));
   } catch (const Error&) {  // half written: Slurm is asked again
     return std::nullopt;
   }
-  if (!json.is_object() || !json.value("state", Json()).is_string()) return std::nullopt;
-  QueuedJob job{json.value("state", ""), json.value("reason", ""), std::nullopt};
-  if (json.value("exit_status", Json()).is_number_integer()) job.exit_status = json.at("exit_status").get<int>();
-  return job;
 }
 
 void remember(const StoredRun& run, const QueuedJob& job) {
   try {
-    write_file_atomically(run.folder / kEndedFile, ended_json(job).dump() + "\n");
+    write_file_atomically(run.folder / kEndedFile, job_json(job).dump() + "\n");
   } catch (const Error& error) {  // another user's run: it stays to be asked for
     log_debug("{}", error.what());
   }
@@ -79,8 +68,7 @@ std::optional<RunRecord> record_of(const StoredRun& run) {
 }
 
 // ", step 40 of 93": of a run that goes on.
-std::string progress_of(const StoredRun& run) {
-  const auto record = record_of(run);
+std::string progress_of(const std::optional<RunRecord>& record) {
   return record ? fmt::format(", step {} of {}", steps_done(*record), record->total_steps) : "";
 }
 
@@ -89,7 +77,7 @@ RunStanding local_standing(RunStanding standing) {
   const auto record = record_of(standing.run);
   const bool runs = !record || status_of(*record, wall_seconds()) == "running";
   standing.stage = runs ? RunStage::kRunning : RunStage::kFailed;
-  standing.words = record ? status_with_reason(*record, wall_seconds()) + progress_of(standing.run)
+  standing.words = record ? status_with_reason(*record, wall_seconds()) + progress_of(record)
                           : "has not begun its steps, or was killed before";
   return standing;
 }
@@ -195,7 +183,8 @@ RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {
   if (is_over(job->second.state)) return ended_by_slurm(standing, job->second);
   const bool runs = job->second.state != "PENDING" && job->second.state != "REQUEUE_HOLD";
   standing.stage = runs ? RunStage::kRunning : RunStage::kWaiting;
-  standing.words = fmt::format("{} ({}){}", lower_case(job->second.state), job->second.reason, progress_of(run));
+  standing.words =
+      fmt::format("{} ({}){}", lower_case(job->second.state), job->second.reason, progress_of(record_of(run)));
   return standing;
 }
 

@@ -65,9 +65,7 @@ class Submission {
 
 void check_fits(const ResolvedExperiment& experiment, const Site& site) {
   if (!experiment.on_gpus() || site.gpus_per_node == 0) return;
-  const bool reserves = experiment.resources.has("reserved_gpus_per_node");
-  const int wanted =
-      std::max(experiment.gpus_per_node(), reserves ? experiment.resources.count("reserved_gpus_per_node", 1) : 0);
+  const int wanted = experiment.reserved_gpus_per_node();
   if (wanted <= site.gpus_per_node) return;
   throw UsageError(fmt::format("{} needs {} GPUs per node{}; {} says that a node has {}", experiment.name, wanted,
                                wanted > experiment.gpus_per_node() ? " (--reserved_gpus_per_node)" : "", site.file,

@@ -58,7 +58,7 @@ void shrink_pictures(Values& settings) {
   put(settings, "dataloader_num_workers", "0");
 }
 
-// Half types are slow on CPUs, and a tiny run needs no recovery.
+// Half types are slow on CPUs: nobody asks for one then.
 void leave_open(Json& config, const char* section) {
   if (config.contains(section) && config.at(section).is_object() && config.at(section).contains("enabled")) {
     config.at(section).at("enabled") = "auto";
