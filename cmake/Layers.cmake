@@ -13,7 +13,8 @@ foreach(line IN LISTS layer_lines)
   endif()
   if(hot IN_LIST words)
     set(TESSERA_LAYER_OPTIONS_${layer} $<$<CONFIG:RelWithDebInfo>:-O3>)
-  elseif(cold IN_LIST words)
+  elseif(cold IN_LIST words AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|i.86")
+    # On x86 -O2 brings machine options of its own, and g++ takes the shared precompiled header only with the same ones.
     set(TESSERA_LAYER_OPTIONS_${layer} -O1)
   endif()
   list(REMOVE_ITEM words no-torch hot cold)
@@ -43,7 +44,7 @@ function(tessera_layer layer)
   target_include_directories(tessera_${layer} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(tessera_${layer} PRIVATE tessera_flags PUBLIC ${used} fmt::fmt nlohmann_json::nlohmann_json
     Threads::Threads)
-  set_target_properties(tessera_${layer} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+  set_target_properties(tessera_${layer} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 20)
   # g++ lets a class of the main file use that file's anonymous types; in a unity file no file is the main one.
   target_compile_options(tessera_${layer} PRIVATE ${TESSERA_LAYER_OPTIONS_${layer}}
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
