@@ -35,8 +35,17 @@ function(layer_sources variable layer)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# tessera_layer(NAME): called in the layer's own CMakeLists.txt. Several files are compiled as one: a file that includes
-# libtorch or nlohmann's JSON spends most of its compile time on their headers and templates.
+# compile_together(TARGET MOST): its sources as a few files of equal size, each of at most MOST sources. A file that includes libtorch or nlohmann's JSON
+# spends most of its compile time on their headers and templates, so that few files are fast and one more is dear.
+function(compile_together target most)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR files "(${count} + ${most} - 1) / ${most}")
+  math(EXPR batch "(${count} + ${files} - 1) / ${files}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
+endfunction()
+
+# tessera_layer(NAME): called in the layer's own CMakeLists.txt.
 function(tessera_layer layer)
   layer_sources(sources ${layer})
   add_library(tessera_${layer} STATIC ${sources})
@@ -44,7 +53,7 @@ function(tessera_layer layer)
   target_include_directories(tessera_${layer} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(tessera_${layer} PRIVATE tessera_flags PUBLIC ${used} fmt::fmt nlohmann_json::nlohmann_json
     Threads::Threads)
-  set_target_properties(tessera_${layer} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 20)
+  compile_together(tessera_${layer} 27)
   # g++ lets a class of the main file use that file's anonymous types; in a unity file no file is the main one.
   target_compile_options(tessera_${layer} PRIVATE ${TESSERA_LAYER_OPTIONS_${layer}}
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)

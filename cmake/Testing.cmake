@@ -23,8 +23,7 @@ target_compile_definitions(tessera_test_flags INTERFACE
 function(test_program name)
   cmake_parse_arguments(arg "OWN_MAIN" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  # Loading the precompiled header takes longer than most tests take to compile.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TESSERA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  compile_together(${name} 16)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   target_link_libraries(${name} PRIVATE tessera_test_flags libtessera ${arg_LIBRARIES})
   if(NOT arg_OWN_MAIN)

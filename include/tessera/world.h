@@ -115,7 +115,7 @@ class World {
   // same group again.
   Group& group(const std::vector<int>& ranks);
 
-  FlightRecorder& recorder() const;
+  FlightRecorder& recorder();
 
   // Reports to the other ranks and the launcher that this rank cannot continue, then ends the process with `status`.
   // (In a thread world: ends the other ranks' operations with `message`, and throws it here.)

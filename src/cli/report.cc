@@ -34,8 +34,9 @@ int run_report(const std::vector<std::string>& args) {
   }
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
   const std::string title = settings.title.empty() ? "Runs in " + join(settings.folders, ", ") : settings.title;
-  const RunsPage page = make_runs_page(find_run_files(settings.folders), title, settings.output,
-                                       table_experiments(Catalogue(CatalogueOptions())));
+  const RunsPage page =
+      make_runs_page(find_run_files(settings.folders), title, settings.output,
+                     table_experiments(Catalogue(CatalogueOptions())), find_bandwidth_logs(settings.folders));
   if (page.num_runs == 0) {
     std::string message = "no run found: looked for run.json in and below " + join(settings.folders, ", ");
     for (const std::string& problem : page.problems) message += "\npassed over: " + problem;

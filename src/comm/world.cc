@@ -132,7 +132,7 @@ const std::string& World::backend_name() const {
 at::Device World::device() const {
   return impl_->device;
 }
-FlightRecorder& World::recorder() const {
+FlightRecorder& World::recorder() {
   return *impl_->recorder;
 }
 

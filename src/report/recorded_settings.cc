@@ -40,7 +40,7 @@ std::vector<RecordedSetting> recorded_settings(const Schema& schema, const LogRe
   return all;
 }
 
-Json wandb_config(const std::vector<RecordedSetting>& settings) {
+Json settings_json(const std::vector<RecordedSetting>& settings) {
   Json config = Json::object();
   for (const RecordedSetting& setting : settings) config[setting.name] = json_of(setting.typed);
   return config;

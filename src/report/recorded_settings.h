@@ -14,6 +14,6 @@ namespace tessera {
 std::vector<RecordedSetting> recorded_settings(const Schema& schema, const LogRecord& decided);
 
 // {"learning_rate": 5e-05, "strategy": "zero2"}. Settings without a value are null.
-Json wandb_config(const std::vector<RecordedSetting>& settings);
+Json settings_json(const std::vector<RecordedSetting>& settings);
 
 }  // namespace tessera

@@ -110,10 +110,11 @@ void add_reports(const LoadedTrainSettings& run, const World& world, const LogRe
   const ReportSettings& reports = settings.reports;
   const fs::path output_dir = settings.output.output_dir;
   const std::string& host = world.hosts().front();
+  const Json config = settings_json(recorded_settings(*run.schema, decided));
   if (reports.tensorboard) {
     const fs::path folder = settings.output.logging_dir.empty() ? default_logging_dir(output_dir, wall_seconds(), host)
                                                                 : fs::path(settings.output.logging_dir);
-    listeners.add(std::make_unique<TensorBoardListener>(folder, host, run.schema->config_text()));
+    listeners.add(std::make_unique<TensorBoardListener>(folder, host, config.dump(2)));
   }
   if (!reports.wandb) return;
   WandbOptions options;
@@ -121,7 +122,7 @@ void add_reports(const LoadedTrainSettings& run, const World& world, const LogRe
   options.run_id = reports.wandb_run_id;
   if (!reports.wandb_project.empty()) options.project = reports.wandb_project;
   options.name = reports.wandb_name.empty() ? settings.output.output_dir : reports.wandb_name;
-  listeners.add(std::make_unique<WandbListener>(options, wandb_config(recorded_settings(*run.schema, decided)), host));
+  listeners.add(std::make_unique<WandbListener>(options, config, host));
 }
 
 }  // namespace

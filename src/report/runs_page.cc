@@ -151,7 +151,8 @@ void add_logs(PageInput& page) {
 }  // namespace
 
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file, const std::vector<Experiment>& experiments) {
+                        const std::filesystem::path& file, const std::vector<Experiment>& experiments,
+                        std::vector<BandwidthLog> bandwidths) {
   const bool are_many = records.size() > kMostRunSections;
   FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
   sort_for_page(found.runs);
@@ -167,6 +168,7 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   for (const Experiment& experiment : experiments) page.baselines[experiment.name] = experiment.study.baseline;
   page.questions = questions_of(page.runs);
   add_logs(page);
+  page.bandwidth_logs = std::move(bandwidths);
   const auto num_finished =
       std::count_if(page.runs.begin(), page.runs.end(), [](const RunRecord& run) { return run.status == "finished"; });
   return {make_page(page), page.runs.size(), static_cast<std::size_t>(num_finished), std::move(found.problems)};

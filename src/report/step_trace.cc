@@ -27,8 +27,8 @@ using torch::profiler::impl::ProfilerState;
 constexpr int kFirstLane = 1'000'000;  // thread numbers that no thread has
 
 // How large a trace becomes is known only at its end, so operators are counted. One takes some 20 bytes of the
-// compressed file; on a GPU its launch and its kernel come on top.
-constexpr std::int64_t kMostBytes = 50'000'000, kBytesPerOperator = 20, kBytesPerGpuOperator = 60;
+// compressed file; on a GPU, with its launch and its kernel, 47 were seen.
+constexpr std::int64_t kBytesPerOperator = 20, kBytesPerGpuOperator = 60;
 std::atomic<std::int64_t> num_traced_operators = 0;
 
 std::unique_ptr<at::ObserverContext> count_operator(const at::RecordFunction&) {
@@ -61,11 +61,13 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
   return output_dir / fmt::format("trace_rank-{}.json.gz", rank);
 }
 
-StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world)
+StepTrace::StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, World& world,
+                     std::int64_t most_bytes)
     : file_(std::move(file)),
       first_(first),
       last_(last),
-      most_operators_(kMostBytes / (world.device().is_cuda() ? kBytesPerGpuOperator : kBytesPerOperator)),
+      most_bytes_(most_bytes),
+      most_operators_(most_bytes / (world.device().is_cuda() ? kBytesPerGpuOperator : kBytesPerOperator)),
       world_(world) {
   // Else Kineto reports as an error that a machine has no GPU.
   if (world_.device().is_cpu()) ::setenv("KINETO_LOG_LEVEL", "99", /*overwrite=*/0);
@@ -130,7 +132,7 @@ void StepTrace::stop() {
   log_info("trace of steps {} to {}: {}", first_traced_, last_traced_, file_.string());
   if (last_traced_ < last_ && is_full_) {
     log_warn("the trace has reached about {} MB and ends after step {}; trace steps {} to {} in a run of their own",
-             kMostBytes / 1'000'000, last_traced_, last_traced_ + 1, last_);
+             most_bytes_ / 1'000'000, last_traced_, last_traced_ + 1, last_);
   }
 }
 

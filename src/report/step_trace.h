@@ -21,8 +21,11 @@ std::filesystem::path trace_path(const std::filesystem::path& output_dir, int ra
 
 class StepTrace : public TrainListener {
  public:
-  // Steps `first` to `last`. The world must outlive it.
-  StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, const World& world);
+  static constexpr std::int64_t kMostBytes = 50'000'000;
+
+  // Steps `first` to `last`; fewer, once the file would have about `most_bytes`. The world must outlive it.
+  StepTrace(std::filesystem::path file, std::int64_t first, std::int64_t last, World& world,
+            std::int64_t most_bytes = kMostBytes);
   ~StepTrace() override;
 
   std::string name() const override { return "trace"; }
@@ -43,11 +46,11 @@ class StepTrace : public TrainListener {
 
   std::filesystem::path file_;
   std::int64_t first_, last_;
-  std::int64_t most_operators_;
+  std::int64_t most_bytes_, most_operators_;
   std::uint64_t counter_ = 0;                        // the callback that counts operators
   bool is_full_ = false;                             // the file would become too large
   std::int64_t first_traced_ = 0, last_traced_ = 0;  // fewer, if the run was resumed within them or ended early
-  const World& world_;
+  World& world_;
   bool is_running_ = false;
   double step_begin_us_ = 0;
   std::mutex mutex_;  // collectives end on other threads

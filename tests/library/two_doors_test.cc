@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kNumUpdates = 6, kNumMicroSteps = 2, kRows = 4, kWidth = 6;
+constexpr std::int64_t kNumUpdates = 6, kNumMicroSteps = 2, kRowsPerPass = 4, kWidth = 6;
 constexpr double kRate = 0.05, kMaxNorm = 0.5;
 
 // A parameter with values that depend on nothing but its number; on the meta device without any.
@@ -59,11 +59,11 @@ struct DoorBatch {
   at::Tensor x, y;
 };
 DoorBatch door_batch(std::int64_t step, std::int64_t micro_step, int rank, at::ScalarType type) {
-  const auto x = at::arange(kRows * kWidth, at::kFloat)
+  const auto x = at::arange(kRowsPerPass * kWidth, at::kFloat)
                      .add(static_cast<double>(step * 31 + micro_step * 7 + rank * 3))
                      .mul(0.7)
                      .sin()
-                     .view({kRows, kWidth});
+                     .view({kRowsPerPass, kWidth});
   return {x.to(type), x.sum(1).cos().to(type)};
 }
 
@@ -71,13 +71,13 @@ class DoorTask : public TrainTask {
  public:
   DoorTask(World& world, at::ScalarType type) : world_(world), type_(type) {}
   UnitModel& model() override { return model_; }
-  std::int64_t num_rows() const override { return kRows * kNumMicroSteps * kNumUpdates * world_.size(); }
+  std::int64_t num_rows() const override { return kRowsPerPass * kNumMicroSteps * kNumUpdates * world_.size(); }
   std::int64_t num_batches() const override { return kNumMicroSteps * kNumUpdates; }
   std::int64_t num_eval_rows() const override { return 0; }
   UpdateShape begin_update(const Update& update) override {
     step_ = update.step;
     micro_step_ = 0;
-    return {kNumMicroSteps, kRows * kNumMicroSteps * world_.size()};
+    return {kNumMicroSteps, kRowsPerPass * kNumMicroSteps * world_.size()};
   }
   void load() override {}
   at::Tensor loss_sum(UnitRunner& runner, std::uint64_t, double) override {
@@ -135,7 +135,7 @@ TEST_P(TwoDoors, GiveTheSameBits) {
     settings.optimizer.decays_all = true;
     settings.optimizer.max_grad_norm = kMaxNorm;
     settings.schedule.kind = "constant";
-    settings.loop.batch_size = kRows;
+    settings.loop.batch_size = kRowsPerPass;
     settings.loop.accumulation = kNumMicroSteps;
     settings.loop.num_epochs = 1;
     settings.loop.gradient_checkpointing = door.recomputes;
@@ -154,7 +154,7 @@ TEST_P(TwoDoors, GiveTheSameBits) {
                      .accumulates = true,
                      .recomputes = door.recomputes});
     Optimizer optimizer(sharded, AdamW{.learning_rate = kRate, .weight_decay = 0.01});
-    const double mean = 1.0 / static_cast<double>(kRows * kNumMicroSteps * world.size());
+    const double mean = 1.0 / static_cast<double>(kRowsPerPass * kNumMicroSteps * world.size());
     for (std::int64_t step = 1; step <= kNumUpdates; ++step) {
       for (std::int64_t micro_step = 0; micro_step < kNumMicroSteps; ++micro_step) {
         const DoorBatch batch = door_batch(step, micro_step, world.rank(), door.type);

@@ -38,9 +38,9 @@ std::vector<Call> calls_after(const FlightRecorder& recorder, std::uint64_t last
   return calls;
 }
 
-class Trainer {
+class StepTrainer {
  public:
-  Trainer(World& world, const Step& step)
+  StepTrainer(World& world, const Step& step)
       : step_(step),
         model_(step.num_blocks),
         engine_(world, model_, model_.units(), options_of(step)),
@@ -101,7 +101,7 @@ std::vector<Call> record(const Step& step) {
   WorldOptions options;
   options.ranks_per_node = step.ranks_per_node;
   run_thread_ranks(step.num_ranks, options, [&](World& world) {
-    Trainer trainer(world, step);
+    StepTrainer trainer(world, step);
     trainer.run();
     const std::vector<FlightEntry> before = world.recorder().entries();
     trainer.run();

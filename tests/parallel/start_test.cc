@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-BloomConfig small_bloom() {
+BloomConfig start_config() {
   BloomConfig config;
   config.vocab_size = 500;
   config.hidden_size = 64;
@@ -35,9 +35,9 @@ ParameterSource initialised(const LanguageModel& model) {
 TEST(FirstValues, OfAModelWithoutMemoryAreThoseOfOneMadeWhole) {
   for (const char* strategy : {"ddp", "zero1", "full_shard"}) {
     run_thread_ranks(2, {}, [&](World& world) {
-      Bloom made(small_bloom());
+      Bloom made(start_config());
       initialise(made, 7);
-      Bloom empty(small_bloom(), at::device(at::kMeta));
+      Bloom empty(start_config(), at::device(at::kMeta));
       EngineOptions options = options_of(strategy);
       options.first_values = initialised(empty);
       Engine engine(world, empty, empty.units(), options);
@@ -54,7 +54,7 @@ TEST(FirstValues, OfAModelWithoutMemoryAreThoseOfOneMadeWhole) {
 TEST(FirstValues, ComeUnitByUnit) {
   start_counting_cpu_memory();
   run_thread_ranks(4, {}, [&](World& world) {
-    Bloom model(small_bloom(), at::device(at::kMeta));
+    Bloom model(start_config(), at::device(at::kMeta));
     EngineOptions options = options_of("full_shard");
     options.first_values = initialised(model);
     const std::int64_t before = live_cpu_bytes_of_thread();
@@ -75,7 +75,7 @@ TEST(FirstValues, ComeUnitByUnit) {
 
 TEST(FirstValues, AreMissedWhereAParameterHasNone) {
   run_thread_ranks(1, {}, [](World& world) {
-    Bloom model(small_bloom(), at::device(at::kMeta));
+    Bloom model(start_config(), at::device(at::kMeta));
     EXPECT_THROW(Engine(world, model, model.units(), options_of("full_shard")), UsageError);
   });
 }

@@ -35,6 +35,7 @@ class OverviewPlots {
     if (jobs.size() > 1) begin_group("All jobs");
     add_rank_times();
     add_gates();
+    add_bandwidths();
     end_group();
     return html_;
   }
@@ -215,6 +216,20 @@ class OverviewPlots {
       if (gate && plot.bars.size() < kMostBars) plot.bars.push_back({run.name, {*gate}});
     }
     if (!plot.bars.empty()) plots_ += figure(svg(plot));
+  }
+
+  void add_bandwidths() {
+    LinePlot plot;
+    plot.title = "Bus bandwidth by message size";
+    plot.x = {.label = "message", .unit = "bytes", .scale = AxisScale::kLog2};
+    plot.y = {.label = "bus bandwidth", .unit = "GB/s", .scale = AxisScale::kLog10};
+    for (const BandwidthLog& log : page_.input.bandwidth_logs) {
+      if (log.rows.size() < 2 || plot.series.size() == kMostNamed) continue;  // a gate measures one size: see above
+      Series series{log.name, {}, static_cast<int>(plot.series.size())};
+      for (const BandwidthLog::Row& row : log.rows) series.points.push_back({row.bytes, row.bus_GBps});
+      plot.series.push_back(std::move(series));
+    }
+    if (!plot.series.empty()) plots_ += figure(svg(plot));
   }
 
   const PageContent& page_;

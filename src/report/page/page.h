@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/bandwidth_log.h"
 #include "report/run_record.h"
 
 namespace tessera {
@@ -45,6 +46,7 @@ struct PageInput {
   std::vector<PageQuestion> questions;
   std::vector<GpuLog> gpu_logs;
   std::vector<HostLog> host_logs;
+  std::vector<BandwidthLog> bandwidth_logs;
   std::vector<std::string> passed_over;  // files that could not be read, and why
   std::filesystem::path folder = ".";    // where the page will lie: links start there
   double now = 0;                        // seconds since 1970: tells a killed run from one that still goes on

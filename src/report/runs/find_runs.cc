@@ -29,24 +29,36 @@ class RunSearch {
     std::error_code ignored;
     const bool is_run = fs::is_regular_file(folder / kRecordName, ignored);
     if (is_run) files_.push_back(folder / kRecordName);
-    std::vector<fs::path> below;
+    std::vector<fs::path> below, logs;
     for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
       std::error_code unknown;
+      if (is_bandwidth_log(entry->path().filename()) && entry->is_regular_file(unknown)) logs.push_back(entry->path());
       if (is_searched(entry->path().filename().string(), is_run) && entry->is_directory(unknown)) {
         below.push_back(entry->path());
       }
     }
+    std::sort(logs.begin(), logs.end());
+    logs_.insert(logs_.end(), logs.begin(), logs.end());
     std::sort(below.begin(), below.end());
     for (const fs::path& each : below) search(each, depth + 1);
   }
 
   void add_file(const fs::path& file) {
-    if (is_new(file.parent_path().empty() ? "." : file.parent_path())) files_.push_back(file);
+    if (file.extension() == ".log") {
+      logs_.push_back(file);
+    } else if (is_new(file.parent_path().empty() ? "." : file.parent_path())) {
+      files_.push_back(file);
+    }
   }
 
   std::vector<fs::path> take() { return std::move(files_); }
+  std::vector<fs::path> take_logs() { return std::move(logs_); }
 
  private:
+  static bool is_bandwidth_log(const fs::path& name) {
+    return name.extension() == ".log" && (name.string().starts_with("comm_test") || name.string().starts_with("nccl"));
+  }
+
   static bool is_searched(const std::string& name, bool is_in_run) {
     if (name.starts_with('.') || name.starts_with("checkpoint-") || name == "wandb") return false;
     if (!is_in_run) return true;
@@ -64,8 +76,23 @@ class RunSearch {
   }
 
   std::set<std::pair<dev_t, ino_t>> seen_;
-  std::vector<fs::path> files_;
+  std::vector<fs::path> files_, logs_;
 };
+
+RunSearch search_places(const std::vector<std::string>& places) {
+  RunSearch search;
+  for (const std::string& place : places) {
+    std::error_code ignored;
+    if (fs::is_directory(place, ignored)) {
+      search.search(place, 0);
+    } else if (fs::exists(place, ignored)) {
+      search.add_file(place);
+    } else {
+      throw UsageError(fmt::format("{}: no such file or folder; name a run's folder, or one above it", place));
+    }
+  }
+  return search;
+}
 
 struct ReadRun {
   std::optional<RunRecord> run;
@@ -97,18 +124,11 @@ ReadRun read_one(const fs::path& file, RunDetail detail) {
 }  // namespace
 
 std::vector<fs::path> find_run_files(const std::vector<std::string>& places) {
-  RunSearch search;
-  for (const std::string& place : places) {
-    std::error_code ignored;
-    if (fs::is_directory(place, ignored)) {
-      search.search(place, 0);
-    } else if (fs::exists(place, ignored)) {
-      search.add_file(place);
-    } else {
-      throw UsageError(fmt::format("{}: no such file or folder; name a run's folder, or one above it", place));
-    }
-  }
-  return search.take();
+  return search_places(places).take();
+}
+
+std::vector<fs::path> find_bandwidth_files(const std::vector<std::string>& places) {
+  return search_places(places).take_logs();
 }
 
 FoundRuns read_runs(const std::vector<fs::path>& files, RunDetail detail) {

@@ -12,9 +12,11 @@
 
 namespace tessera {
 
-// The files run.json at and below these places, each a folder or a run.json, in the order of the places and then by
-// name. Throws UsageError for a place that does not exist.
+// The files run.json at and below these places, each a folder, a run.json or a log of bandwidths, in the order of the
+// places and then by name. Throws UsageError for a place that does not exist.
 std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>& places);
+// Logs of comm-test or nccl-tests in the same places: named comm_test* or nccl*, and every place that is a *.log.
+std::vector<std::filesystem::path> find_bandwidth_files(const std::vector<std::string>& places);
 
 // kBrief: without the series of ranks, and only the last metrics (brief_record.h), for comparisons of last values and
 // for finding out which runs are worth reading whole. kLine: without settings too, for lists.
