@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/analyze_memory.h"
+#include "cli/checkpoint.h"
 #include "cli/comm_test.h"
 #include "cli/convert.h"
 #include "cli/data.h"
@@ -59,6 +60,7 @@ const std::vector<Command>& commands() {
       {"launch", "start ranks on this host, as torchrun does",
        [](const Arguments& arguments) { return run_launch(arguments, rank_commands()); }},
       {"analyze-memory", "peak, average and mode of memory logs, by job or by file", run_analyze_memory},
+      {"checkpoint", "list, check, show and remove checkpoints", run_checkpoint},
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
       {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
@@ -91,7 +93,8 @@ std::vector<std::string> rank_commands() {
 
 // Commands that are never one of several ranks: their log lines name none.
 bool is_without_ranks(const std::string& name) {
-  for (const char* each : {"analyze-memory", "analyze_memory", "experiment", "monitor", "report", "runs", "table"}) {
+  for (const char* each :
+       {"analyze-memory", "analyze_memory", "checkpoint", "experiment", "monitor", "report", "runs", "table"}) {
     if (name == each) return true;
   }
   return false;

@@ -93,6 +93,41 @@ std::string text_of_first_rank(World& world, const std::string& own, const char*
   return {static_cast<const char*>(host.const_data_ptr()), static_cast<std::size_t>(host.numel())};
 }
 
+std::vector<std::string> gather_long_texts(World& world, const std::string& own, const char* what) {
+  if (world.size() == 1) return {own};
+  std::vector<std::int64_t> sizes;
+  for (const std::vector<double>& size : gather_numbers(world, {static_cast<double>(own.size())})) {
+    sizes.push_back(static_cast<std::int64_t>(size.front()));
+  }
+  const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
+  if (longest == 0) return std::vector<std::string>(sizes.size());
+  const at::Tensor text = at::zeros({longest}, at::kByte);
+  std::memcpy(text.mutable_data_ptr(), own.data(), own.size());
+  const at::Tensor output = at::empty({world.size() * longest}, text.options().device(world.device()));
+  world.all().all_gather(output, text.to(world.device()), what)->wait();
+  const at::Tensor host = output.cpu();
+  std::vector<std::string> all;
+  const char* bytes = static_cast<const char*>(host.const_data_ptr());
+  for (const std::int64_t size : sizes) {
+    all.emplace_back(bytes, static_cast<std::size_t>(size));
+    bytes += longest;
+  }
+  return all;
+}
+
+void on_every_rank(World& world, const std::function<void()>& work) {
+  const End end = end_of(work);
+  const std::vector<std::vector<double>> statuses = gather_numbers(world, {static_cast<double>(end.status)});
+  const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const std::vector<double>& status) {
+    return static_cast<ExitStatus>(static_cast<int>(status.front())) != ExitStatus::kOk;
+  });
+  if (failed == statuses.end()) return;
+  const auto rank = static_cast<std::size_t>(failed - statuses.begin());
+  const std::string message = gather_long_texts(world, end.message, "a rank's error").at(rank);
+  throw Error(world.size() == 1 ? message : "rank " + std::to_string(rank) + ": " + message,
+              static_cast<ExitStatus>(static_cast<int>(failed->front())));
+}
+
 void on_first_rank(World& world, const std::function<void()>& work) {
   constexpr const char* kWhat = "end of rank 0's work";
   End end;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "comm/exchange.h"
 #include "comm/failure.h"
 #include "core/host.h"
 #include "core/log.h"
@@ -16,7 +17,9 @@
 #include "report/rank_log.h"
 #include "report/run_reports.h"
 #include "settings/resolve.h"
+#include "state/checkpoint_folder.h"
 #include "state/checkpoints.h"
+#include "state/output_lock.h"
 #include "train/numerics.h"
 #include "train/stop_signals.h"
 
@@ -67,15 +70,17 @@ void warn_of_memory(World& world, OpenJob& job) {
 class Training {
  public:
   Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
-           const std::optional<fs::path>& checkpoint)
+           const std::optional<fs::path>& checkpoint, const std::optional<OutputLock>& lock)
       : world_(world),
         job_(job),
+        lock_(lock),
         state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
         console_(Console::of_process()),
         reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_),
-        trainer_(world, job.task(), job.settings(), job.first_values(), listeners_,
-                 [this](Trainer& at) { keeper_.save(at); }) {
+        trainer_(world, job.task(), job.settings(), first_values(checkpoint), listeners_,
+                 [this](Trainer& at) { save(at); }) {
+    trainer_.save_in_background([this] { return keeper_.is_writing(); }, [this] { keeper_.complete(trainer_); });
     reports_.watch(trainer_.step().engine().clock());
     trainer_.add_summary([this] { return reports_.summary(); });
     if (checkpoint) {
@@ -114,6 +119,17 @@ class Training {
   }
 
  private:
+  void save(Trainer& at) {
+    on_first_rank(world_, [&] { lock_->check(); });
+    keeper_.save(at);
+  }
+
+  // None where the checkpoint's replace them: each rank then reads only its own part.
+  ParameterSource first_values(const std::optional<fs::path>& checkpoint) const {
+    if (checkpoint && has_sharded_weights(*checkpoint)) return [](const std::string&, const at::Tensor&) {};
+    return job_.first_values();
+  }
+
   // Of the resumed run.
   RunHistory history(const std::optional<fs::path>& checkpoint) const {
     RunHistory history{state_.history, std::nullopt};
@@ -164,6 +180,7 @@ class Training {
 
   World& world_;
   OpenJob& job_;
+  const std::optional<OutputLock>& lock_;  // rank 0's
   RunState state_;
   Console console_;
   Listeners listeners_;
@@ -176,7 +193,7 @@ class Training {
 
 int run_job(World& world, const LoadedTrainSettings& run) {
   start(world, run);
-  const std::optional<fs::path> checkpoint = checkpoint_to_resume(run.settings.output);
+  const std::optional<fs::path> checkpoint = checkpoint_to_resume(world, run.settings.output);
   const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, checkpoint);
   const StepPlan steps = plan_steps(job->task(), job->settings());
   if (world.rank() == 0) job->announce(steps);
@@ -184,10 +201,12 @@ int run_job(World& world, const LoadedTrainSettings& run) {
     check_run(world, *job, checkpoint, steps);
     return 0;
   }
+  std::optional<OutputLock> lock;
+  on_first_rank(world, [&] { lock.emplace(run.settings.output.output_dir, run.request.environment); });
   warn_of_memory(world, *job);
   std::string out_of_memory;
   try {
-    return Training(world, run, *job, steps, checkpoint).run();
+    return Training(world, run, *job, steps, checkpoint, lock).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);

@@ -42,6 +42,13 @@ void FlatUnit::replace_values(const at::Tensor& values) {
   values_->replace(values);
 }
 
+void FlatUnit::replace_part(const at::Tensor& values) {
+  const at::NoGradGuard no_gradients;
+  finish_update();
+  forget_gradient();
+  values_->replace_part(values);
+}
+
 void FlatUnit::adopt_update(std::shared_future<void> pending) {
   forget_gradient();
   values_->adopt_update(std::move(pending));

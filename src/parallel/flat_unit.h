@@ -85,6 +85,8 @@ class FlatUnit {
   // Replaces the values: float32 [layout().padded_numel()] on the device, the same on every rank. Not collective.
   // Forgets a gradient.
   void replace_values(const at::Tensor& values);
+  // Replaces this rank's updated() part: float32, on any device. Collective like publish_update. Forgets a gradient.
+  void replace_part(const at::Tensor& values);
   void forget_gradient() { gradient_->forget(); }
 
  private:

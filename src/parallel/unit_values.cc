@@ -223,6 +223,24 @@ void UnitValues::replace(const at::Tensor& values) {
   upload_ = {};
 }
 
+void UnitValues::replace_part(const at::Tensor& values) {
+  second_copy_.reset();
+  master_.copy_(values);
+  if (compute_copy_.defined()) compute_copy_.copy_(values);
+  device_is_behind_ = false;
+  upload_ = {};
+  if (shard_.defined()) {
+    shard_.copy_(values);
+    release();
+    return;
+  }
+  part_of(whole_, context_->updated()).copy_(values);
+  state_ = State::kWhole;
+  if (!context_->placement.optimizer.is_split() || context_->groups.shard == nullptr) return;
+  state_ = State::kGathering;
+  gather_ = context_->groups.shard->all_gather(whole_, part_of(whole_, context_->own_shard()), context_->name);
+}
+
 void UnitValues::wait_for_update() {
   if (!download_.is_done()) {
     const auto timed = context_->clock->enter(StepPart::kTransfer);

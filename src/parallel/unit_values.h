@@ -43,6 +43,9 @@ class UnitValues {
   void wait_for_update();
   // Replaces all values: [padded] float32 on the device, the same on every rank. Call it after finish_update.
   void replace(const at::Tensor& values);
+  // Replaces this rank's part: [updated] float32 on any device. Where parameters are kept whole and updated in parts,
+  // it is collective: the parts are sent to the other ranks. Call it after finish_update.
+  void replace_part(const at::Tensor& values);
 
  private:
   // kStale: whole on the device, but the host has newer values.

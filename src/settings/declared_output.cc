@@ -73,9 +73,18 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.boolean("save_only_model", &output.save_only_model)
       .group(group)
       .help("write checkpoints without the state that resuming needs");
+  schema.word("save_mode", &output.save_mode, {"disabled", "async", "async_with_pinned_mem"})
+      .preset("async")
+      .group(group)
+      .help(
+          "async: write checkpoints while training goes on, from a copy in the GPU's free memory, else in the host's "
+          "(async_with_pinned_mem: in page-locked memory); disabled: training waits");
+  schema.boolean("save_hf_weights", &output.save_hf_weights)
+      .group(group)
+      .help("checkpoints also have model.safetensors, so that transformers loads them; written by rank 0 alone");
   schema.text("resume_from_checkpoint", &s.resume)
       .group(group)
-      .help("a checkpoint's folder, or true: the latest of --output_dir");
+      .help("a checkpoint's folder, or true or latest: the newest complete one of --output_dir");
   schema.word("logging_strategy", &s.train.flow.logging, {"no", "steps", "epoch"})
       .preset("steps")
       .group(group)

@@ -214,9 +214,10 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
 void resolve_output(DeclaredSettings& s) {
   OutputSettings& output = s.train.output;
   output.shows_progress = !s.disable_tqdm;
-  const std::optional<bool> latest = s.resume.size() > 1 ? parse_bool(s.resume) : std::nullopt;
-  output.resume_from_latest = latest.value_or(false);
-  output.resume_from_checkpoint = latest ? "" : s.resume;
+  const bool is_latest = s.resume == "latest";
+  const std::optional<bool> flag = s.resume.size() > 1 ? parse_bool(s.resume) : std::nullopt;
+  output.resume_from_latest = is_latest || flag.value_or(false);
+  output.resume_from_checkpoint = is_latest || flag ? "" : s.resume;
 }
 
 // "20-22" or "20".

@@ -1,16 +1,27 @@
 #include "state/checkpoints.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/log.h"
+#include "core/text.h"
+#include "monitor/host_info.h"
+#include "state/checkpoint_folder.h"
 #include "state/checkpoint_rotation.h"
 #include "state/optimizer_file.h"
 #include "state/run_state_file.h"
+#include "state/sharded_state.h"
 #include "state/weights_file.h"
 
 namespace tessera {
@@ -18,65 +29,72 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kStateFile = "trainer_state.json";
-
-bool is_complete(const fs::path& checkpoint) {
+// Waits a little: on a network file system a name may appear later on other hosts.
+bool appears(const fs::path& path) {
+  constexpr int kNumTries = 50;
   std::error_code ignored;
-  const auto has = [&](const char* file) { return fs::exists(checkpoint / file, ignored); };
-  return has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile);
-}
-
-// A checkpoint that is being written or removed: ".checkpoint-93.part". A run that is killed may leave one behind.
-fs::path unfinished(const fs::path& checkpoint) {
-  return checkpoint.parent_path() / fmt::format(".{}.part", checkpoint.filename().string());
-}
-fs::path on_its_way_out(const fs::path& checkpoint) {
-  return checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
-}
-
-void remove_leftovers(const fs::path& output_dir) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(output_dir, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_checkpoint = name.starts_with(".checkpoint-") && name.ends_with(".part");
-    const bool is_model = name.starts_with(fmt::format(".{}.part-", kWeightsFile));
-    if (is_checkpoint || is_model) fs::remove_all(entry.path(), ignored);
+  for (int i = 0; i < kNumTries; ++i) {
+    if (fs::exists(path, ignored)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
+  return false;
 }
 
-// Whenever the process is killed, a checkpoint is complete or absent. One that cannot be removed does not end the run.
-void remove_checkpoint(const fs::path& checkpoint) {
-  const fs::path aside = on_its_way_out(checkpoint);
-  std::error_code error;
-  fs::remove_all(aside, error);
-  fs::rename(checkpoint, aside, error);
-  if (!error) fs::remove_all(aside, error);
-  if (error) log_warn("the old checkpoint {} could not be removed: {}", checkpoint.string(), error.message());
-}
-
-// When the process that wrote it started; 0 if the file does not say.
-double writer_of(const fs::path& checkpoint) {
+// Why it cannot be resumed from; nothing if it can. Ranks share the reading. Collective.
+std::string fault_of(World& world, const fs::path& checkpoint) {
   try {
-    return read_run_state(checkpoint / kStateFile).started;
-  } catch (const Error&) {
-    return 0;  // reported if it is the one to resume
+    on_every_rank(world, [&] { check_checkpoint(checkpoint, world.rank(), world.size()); });
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
-// The last checkpoint of the run that started last: an older run in the same folder may have got further.
-std::optional<fs::path> latest_checkpoint(const fs::path& output_dir) {
-  std::optional<fs::path> latest;
-  double latest_writer = 0;
-  for (const std::int64_t step : find_checkpoints(output_dir)) {
-    const fs::path folder = output_dir / checkpoint_name(step);
-    if (!is_complete(folder)) continue;
-    const double writer = writer_of(folder);
-    if (latest && writer < latest_writer) continue;
-    latest = folder;
-    latest_writer = writer;
+// As rank 0 sees it.
+std::vector<fs::path> shared_list(World& world, const fs::path& output_dir) {
+  std::string names;
+  on_first_rank(world, [&] {
+    for (const fs::path& each : checkpoints_in(output_dir)) names += each.filename().string() + "\n";
+  });
+  std::vector<fs::path> folders;
+  for (const std::string& name : split(text_of_first_rank(world, names, "checkpoints"), '\n')) {
+    if (!name.empty()) folders.push_back(output_dir / name);
   }
-  return latest;
+  return folders;
+}
+
+// The first of them without a fault; `pass_over` hears of the others.
+std::optional<fs::path> first_intact(World& world, const std::vector<fs::path>& folders,
+                                     const std::function<void(const std::string&)>& pass_over) {
+  for (const fs::path& folder : folders) {
+    const std::string fault = fault_of(world, folder);
+    if (fault.empty()) return folder;
+    pass_over(fault);
+  }
+  return std::nullopt;
+}
+
+// Each rank writes into the folder that rank 0 has made.
+void check_is_shared(const fs::path& folder) {
+  if (appears(folder)) return;
+  throw Error(fmt::format("{} is not there on {}: --output_dir must be a folder that all nodes share", folder.string(),
+                          host_name()));
+}
+
+// Last of all, with every file that lies there: those of other ranks too, which a network file system may show late.
+void write_index(CheckpointIndex& index, const fs::path& folder) {
+  for (const auto& [name, unused] : index.files) {
+    if (!appears(folder / name)) {
+      throw Error(
+          fmt::format("{}, which another rank wrote, is not there on {}: --output_dir must be a folder that all "
+                      "nodes share",
+                      (folder / name).string(), host_name()));
+    }
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!index.files.contains(entry.path().filename().string())) add_file(index, entry.path());
+  }
+  write_file_atomically(folder / kIndexFile, index_text(index));
 }
 
 bool is_same(const fs::path& a, const fs::path& b) {
@@ -89,7 +107,7 @@ bool is_same(const fs::path& a, const fs::path& b) {
 CheckpointKeeper::CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output,
                                    Listeners& listeners)
     : world_(world), model_(model), output_(output), listeners_(listeners) {
-  if (world.rank() == 0) remove_leftovers(output.output_dir);
+  if (world.rank() == 0) remove_unfinished(output.output_dir);
 }
 
 fs::path CheckpointKeeper::folder_of(std::int64_t step) const {
@@ -124,63 +142,147 @@ void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) 
 }
 
 // The steps to delete, now that a new one is kept.
-std::vector<std::int64_t> CheckpointKeeper::take_out_old() {
+std::vector<std::int64_t> CheckpointKeeper::old_ones() const {
   std::optional<std::int64_t> best_step;
   for (const std::int64_t step : kept_) {
     if (best_ == folder_of(step)) best_step = step;
   }
-  const std::vector<std::int64_t> old =
-      checkpoints_to_delete({kept_.begin(), kept_.end()}, best_step, output_.save_total_limit);
-  for (const std::int64_t step : old) kept_.erase(step);
-  return old;
+  return checkpoints_to_delete({kept_.begin(), kept_.end()}, best_step, output_.save_total_limit);
 }
 
 void CheckpointKeeper::save(Trainer& trainer) {
+  complete(trainer);
   RunState& state = trainer.state();
-  const fs::path folder = folder_of(state.step);
-  const fs::path part = unfinished(folder);
+  open_.emplace(Open{trainer.now(), folder_of(state.step), progress_numbers(trainer.step()), !output_.save_only_model});
+  const fs::path part = unfinished(open_->folder);
   kept_.insert(state.step);
   if (state.best_step && kept_.contains(*state.best_step)) {
     best_ = folder_of(*state.best_step);
     state.best_checkpoint = best_->string();
   }
-  const std::vector<std::int64_t> old = take_out_old();
-  state.checkpoints.assign(kept_.begin(), kept_.end());
+  std::set<std::int64_t> staying = kept_;
+  for (const std::int64_t step : old_ones()) staying.erase(step);
+  state.checkpoints.assign(staying.begin(), staying.end());
+  StateSnapshot::Copies copies = StateSnapshot::Copies::kNone;
   try {
-    write(trainer, part);
+    prepare(trainer, part);
+    if (open_->has_state) {
+      auto snapshot =
+          std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
+      copies = copies_for(snapshot->num_bytes());
+      snapshot->copy(copies, buffer_);
+      open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part]() mutable {
+        const auto own = std::move(snapshot);  // freed when it is written
+        return own->write(part);
+      });
+    }
   } catch (...) {
-    std::error_code ignored;
-    if (world_.rank() == 0) fs::remove_all(part, ignored);  // a full disk needs the space
+    give_up();
     throw;
   }
+  if (copies == StateSnapshot::Copies::kNone) complete(trainer);
+}
+
+// What is small or must be written in step with the other ranks.
+void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
+  Engine& engine = trainer.step().engine();
+  if (output_.save_only_model || output_.save_hf_weights) save_model_folder(world_, engine, model_, part);
+  if (output_.save_only_model) return;
+  engine.sync_buffers();
   on_first_rank(world_, [&] {
-    if (fs::exists(folder)) remove_checkpoint(folder);  // from an earlier run in the same folder
-    fs::rename(part, folder);
-    flush_folder(folder.parent_path());
-    for (const std::int64_t step : old) remove_checkpoint(folder_of(step));
+    if (!output_.save_hf_weights) write_model_files(model_, part);
+    write_run_state(part / kStateFile, trainer.state());
   });
+  on_every_rank(world_, [&] { check_is_shared(part); });
+}
+
+// Where memory allows: the GPU's copies in milliseconds, the host's while training waits. All ranks decide alike.
+StateSnapshot::Copies CheckpointKeeper::copies_for(std::int64_t num_bytes) const {
+  using Copies = StateSnapshot::Copies;
+  if (output_.save_mode == SaveMode::kDisabled) return Copies::kNone;
+  constexpr double kGpuReserve = 1 << 30, kHostShare = 0.5;
+  const auto bytes = static_cast<double>(num_bytes);
+  double fits_device = 0, fits_host = 0;
+  if (world_.device().is_cuda()) {
+    const auto free = at::getDeviceAllocator(world_.device().type())->getMemoryInfo(world_.device().index()).first;
+    fits_device = static_cast<double>(free) > bytes + kGpuReserve ? 1 : 0;
+  }
+  const auto usable = static_cast<double>(read_memory_info().usable_bytes().value_or(0));
+  const double num_here = static_cast<double>(world_.node().size());
+  fits_host = buffer_.defined() || usable * kHostShare > bytes * num_here ? 1 : 0;
+  const std::vector<double> fit = sum_over_ranks(world_, {fits_device, fits_host});
+  const bool wants_pinned = output_.save_mode == SaveMode::kAsyncWithPinnedMemory && world_.device().is_cuda();
+  if (fit[0] == world_.size() && !wants_pinned) return Copies::kOnDevice;
+  if (fit[1] == world_.size()) return world_.device().is_cuda() ? Copies::kOnHostPinned : Copies::kOnHost;
+  return Copies::kNone;
+}
+
+bool CheckpointKeeper::is_writing() const {
+  return open_ && open_->written.valid() &&
+         open_->written.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void CheckpointKeeper::complete(Trainer& trainer) {
+  if (!open_) return;
+  try {
+    CheckpointIndex index;
+    if (open_->has_state) {
+      CheckpointIndex own;
+      on_every_rank(world_, [&] { own = open_->written.get(); });
+      const SpreadModel spread{world_, trainer.step().engine(), model_.model};
+      index = gather_index(spread, open_->numbers, own);
+    }
+    const std::vector<std::int64_t> old = old_ones();
+    index.step = open_->moment.step;
+    on_first_rank(world_, [&] { appear(std::move(index), old); });
+    for (const std::int64_t step : old) kept_.erase(step);
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  const Open done = std::move(*open_);
+  open_.reset();
   std::vector<fs::path> kept;
   for (const std::int64_t step : kept_) kept.push_back(folder_of(step));
-  listeners_.on_save(trainer.now(), {folder, kept});
+  listeners_.on_save(done.moment, {done.folder, kept});
 }
 
-void CheckpointKeeper::write(Trainer& trainer, const fs::path& folder) const {
-  save_model_folder(world_, trainer.step().engine(), model_, folder);
-  if (output_.save_only_model) return;
-  write_optimizer_file({world_, trainer.step().engine(), model_.model}, trainer.step(), folder / kOptimizerFile);
-  on_first_rank(world_, [&] { write_run_state(folder / kStateFile, trainer.state()); });
+void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int64_t>& old) const {
+  const fs::path &folder = open_->folder, part = unfinished(folder);
+  if (open_->has_state) write_index(index, part);
+  if (fs::exists(folder)) remove_checkpoint(folder);  // from an earlier run in the same folder
+  fs::rename(part, folder);
+  flush_folder(folder.parent_path());
+  for (const std::int64_t step : old) remove_checkpoint(folder_of(step));
 }
 
-std::optional<fs::path> checkpoint_to_resume(const OutputSettings& output) {
+// A full disk needs the space.
+void CheckpointKeeper::give_up() {
+  if (open_->written.valid()) open_->written.wait();
+  std::error_code ignored;
+  if (world_.rank() == 0) fs::remove_all(unfinished(open_->folder), ignored);
+  kept_.erase(open_->moment.step);
+  open_.reset();
+}
+
+std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings& output) {
   if (!output.resume_from_checkpoint.empty()) {
     fs::path folder = output.resume_from_checkpoint;
     if (!folder.has_filename()) folder = folder.parent_path();  // "out/checkpoint-93/"
-    if (is_complete(folder)) return folder;
-    throw UsageError(fmt::format("--resume_from_checkpoint {}: not a complete checkpoint: it needs {}, {} and {}",
-                                 folder.string(), kWeightsFile, kOptimizerFile, kStateFile));
+    const std::string fault = fault_of(world, folder);
+    if (fault.empty()) return folder;
+    std::vector<fs::path> others = shared_list(world, folder.parent_path());
+    std::erase(others, folder);
+    const auto intact = first_intact(world, others, [](const std::string&) {});
+    throw UsageError(fmt::format("--resume_from_checkpoint {}: {}{}", folder.string(), fault,
+                                 intact ? fmt::format("; {} is complete", intact->string()) : ""));
   }
   if (!output.resume_from_latest) return std::nullopt;
-  if (const std::optional<fs::path> latest = latest_checkpoint(output.output_dir)) return latest;
+  const auto warn = [&](const std::string& fault) {
+    if (world.rank() == 0) log_warn("passed over: {}", fault);
+  };
+  const auto latest = first_intact(world, shared_list(world, output.output_dir), warn);
+  if (latest) return latest;
   throw UsageError(
       fmt::format("--resume_from_checkpoint true: {} has no checkpoint to resume from", output.output_dir));
 }
@@ -189,19 +291,22 @@ bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
   return is_same(fs::absolute(checkpoint).lexically_normal().parent_path(), output_dir);
 }
 
-RunState read_checkpoint_state(const fs::path& checkpoint) {
-  return read_run_state(checkpoint / kStateFile);
-}
-
 void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::path& checkpoint,
             const RunState& state) {
   const SpreadModel spread{world, trainer.step().engine(), model.model};
-  trainer.restore(state, read_optimizer_file(spread, trainer.step(), checkpoint / kOptimizerFile).scale);
+  if (!has_sharded_weights(checkpoint)) {
+    trainer.restore(state, read_optimizer_file(spread, trainer.step(), checkpoint / kOptimizerFile).scale);
+    return;
+  }
+  CheckpointReader reader(checkpoint);
+  trainer.restore(state, read_state(spread, trainer.step(), reader).scale);
 }
 
 void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
   const SpreadModel spread{world, engine, model.model};
-  read_weights_file(spread, folder / kWeightsFile);
+  if (!has_sharded_weights(folder)) return read_weights_file(spread, folder / kWeightsFile);
+  CheckpointReader reader(folder);
+  read_model_state(spread, reader);
 }
 
 }  // namespace tessera

@@ -1,15 +1,22 @@
 // The checkpoints of a run: written, rotated, resumed.
 //
-// Collective, between updates. Only rank 0 writes; if that fails, every rank throws the same error.
+// A checkpoint is written by all ranks (sharded_state.h) and appears by one rename. Older ones are read too: a model
+// folder with optimizer.safetensors and trainer_state.json, written by rank 0.
+//
+// Collective, between updates. If a rank fails, every rank throws the same error.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <future>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "state/model_output.h"
+#include "state/sharded_state.h"
 #include "tessera/world.h"
 #include "train/listener.h"
 #include "train/trainer.h"
@@ -21,10 +28,15 @@ class CheckpointKeeper {
   // All arguments must outlive it. Removes incomplete checkpoints of a run that was killed.
   CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output, Listeners& listeners);
 
-  // output_dir/checkpoint-STEP: a model folder and, unless only the model is wanted, optimizer.safetensors and
-  // trainer_state.json. It appears by one rename. Then older ones of this run are removed as save_total_limit says;
-  // those of another run in the same folder stay, except one of the same step.
+  // output_dir/checkpoint-STEP: the state of all ranks, trainer_state.json, the model's files without weights, and the
+  // index; or, if only the model is wanted, a model folder. As the settings say it returns when the state is copied,
+  // and complete() does the rest. Then older ones of this run are removed as save_total_limit says; those of another
+  // run in the same folder stay, except one of the same step.
   void save(Trainer& trainer);
+  // Whether this rank still writes what save() began; then complete() is due. Not collective.
+  bool is_writing() const;
+  // Waits for it, makes it appear and rotates. Does nothing if nothing was begun.
+  void complete(Trainer& trainer);
   // Adopts what an earlier part of this run left: its checkpoints in the folder, and the best one anywhere.
   void adopt(const std::filesystem::path& checkpoint, const RunState& state);
   // The checkpoint of the best evaluation; nothing if it was not saved. The same on every rank.
@@ -32,24 +44,38 @@ class CheckpointKeeper {
 
  private:
   std::filesystem::path folder_of(std::int64_t step) const;
-  std::vector<std::int64_t> take_out_old();
-  void write(Trainer& trainer, const std::filesystem::path& folder) const;
+  std::vector<std::int64_t> old_ones() const;
+  void prepare(Trainer& trainer, const std::filesystem::path& part) const;
+  StateSnapshot::Copies copies_for(std::int64_t num_bytes) const;
+  void appear(CheckpointIndex index, const std::vector<std::int64_t>& old) const;
+  void give_up();
 
   World& world_;
   const SavedModel& model_;
   const OutputSettings& output_;
   Listeners& listeners_;
+  // A checkpoint that is being written.
+  struct Open {
+    RunMoment moment;
+    std::filesystem::path folder;
+    std::map<std::string, double> numbers;  // of the optimizer
+    bool has_state = true;                  // else only the model
+    std::future<CheckpointIndex> written{};
+  };
+
   std::set<std::int64_t> kept_;  // steps of this run's existing checkpoints
+  std::optional<Open> open_;
+  at::Tensor buffer_;  // of copies on the host
   std::optional<std::filesystem::path> best_;
 };
 
-// The folder to resume from; none if the settings do not ask for one. Throws UsageError if they do and it is missing.
-std::optional<std::filesystem::path> checkpoint_to_resume(const OutputSettings& output);
+// The folder to resume from; none if the settings do not ask for one. All of its bytes have been checked; broken ones
+// are named and passed over, or refused if named by the user. Throws UsageError if there is none. Collective.
+std::optional<std::filesystem::path> checkpoint_to_resume(World& world, const OutputSettings& output);
 // Whether the checkpoint is directly in `output_dir`.
 bool is_in_folder(const std::filesystem::path& checkpoint, const std::filesystem::path& output_dir);
-RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
-// Restores the checkpoint's optimizer states, loss scale and run state; its weights are already the engine's first
-// values. Works under any strategy and number of ranks.
+// Restores the checkpoint's weights, optimizer states, loss scale and run state. Weights that are not sharded are
+// already the engine's first values. Works under any strategy and number of ranks.
 void resume(World& world, Trainer& trainer, const SavedModel& model, const std::filesystem::path& checkpoint,
             const RunState& state);
 

@@ -42,21 +42,24 @@ void prepare_output_folder(World& world, const fs::path& folder) {
   });
 }
 
+void write_model_files(const SavedModel& model, const fs::path& folder) {
+  make_folder(folder);
+  for (const FileToCopy& file : model.files) {
+    std::error_code ignored;
+    if (fs::equivalent(file.from, folder / file.name, ignored)) continue;
+    write_file_atomically(folder / file.name, read_file(file.from));
+  }
+  const auto generation = model.generation_config ? model.generation_config : generation_config_of(model.config);
+  if (generation) write_file_atomically(folder / "generation_config.json", generation->dump(2) + "\n");
+  write_file_atomically(folder / "config.json", saved_config(model.config).dump(2) + "\n");
+}
+
 void save_model_folder(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
   const SpreadModel spread{world, engine, model.model};
   on_first_rank(world, [&] { make_folder(folder); });
   engine.sync_buffers();
   write_weights_file(spread, folder / kWeightsFile);
-  on_first_rank(world, [&] {
-    for (const FileToCopy& file : model.files) {
-      std::error_code ignored;
-      if (fs::equivalent(file.from, folder / file.name, ignored)) continue;
-      write_file_atomically(folder / file.name, read_file(file.from));
-    }
-    const auto generation = model.generation_config ? model.generation_config : generation_config_of(model.config);
-    if (generation) write_file_atomically(folder / "generation_config.json", generation->dump(2) + "\n");
-    write_file_atomically(folder / "config.json", saved_config(model.config).dump(2) + "\n");
-  });
+  on_first_rank(world, [&] { write_model_files(model, folder); });
 }
 
 }  // namespace tessera

@@ -33,8 +33,11 @@ struct SavedModel {
 // Creates the folder and tries to write in it, before hours of training. Throws UsageError with the system's reason.
 void prepare_output_folder(World& world, const std::filesystem::path& folder);
 
-// model.safetensors (parameters in float32, written unit by unit, and buffers), the files to copy,
-// generation_config.json, config.json last; each file appears complete.
+// The folder with everything but the weights: the files to copy, generation_config.json, config.json last; each file
+// appears complete. Not collective.
+void write_model_files(const SavedModel& model, const std::filesystem::path& folder);
+
+// The same and model.safetensors (parameters in float32, written unit by unit, and buffers), which comes first.
 void save_model_folder(World& world, Engine& engine, const SavedModel& model, const std::filesystem::path& folder);
 
 }  // namespace tessera

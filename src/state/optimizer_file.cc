@@ -5,26 +5,46 @@
 #include <map>
 
 #include "comm/exchange.h"
+#include "core/error.h"
 
 namespace tessera {
 namespace {
 
-constexpr const char* kNumUpdates = "tessera.num_updates";
-constexpr const char* kLossScale = "tessera.loss_scale";
-constexpr const char* kNumCleanSteps = "tessera.num_clean_steps";
-constexpr const char* kHysteresis = "tessera.hysteresis";
+constexpr const char* kNumUpdates = "num_updates";
+constexpr const char* kLossScale = "loss_scale";
+constexpr const char* kNumCleanSteps = "num_clean_steps";
+constexpr const char* kHysteresis = "hysteresis";
+constexpr const char* kMetadataPrefix = "tessera.";
 
 }  // namespace
 
+std::map<std::string, double> progress_numbers(const TrainStep& step) {
+  std::map<std::string, double> numbers{{kNumUpdates, static_cast<double>(step.optimizer().num_updates())}};
+  if (step.scaler() == nullptr) return numbers;
+  const LossScaler::State& scale = step.scaler()->state();
+  numbers[kLossScale] = scale.scale;
+  numbers[kNumCleanSteps] = static_cast<double>(scale.num_clean_steps);
+  numbers[kHysteresis] = static_cast<double>(scale.hysteresis);
+  return numbers;
+}
+
+OptimizerProgress progress_of(const TrainStep& step, const std::string& origin,
+                              const std::function<std::optional<double>(const std::string&)>& number) {
+  OptimizerProgress progress;
+  if (step.scaler() != nullptr) progress.scale = step.scaler()->state();
+  const auto num_updates = number(kNumUpdates);
+  if (!num_updates) throw UsageError(fmt::format("{}: the optimizer's {} is missing", origin, kNumUpdates));
+  progress.num_updates = static_cast<std::int64_t>(*num_updates);
+  if (const auto scale = number(kLossScale)) progress.scale.scale = *scale;
+  if (const auto steps = number(kNumCleanSteps)) progress.scale.num_clean_steps = static_cast<std::int64_t>(*steps);
+  if (const auto left = number(kHysteresis)) progress.scale.hysteresis = static_cast<std::int64_t>(*left);
+  return progress;
+}
+
 void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, const std::filesystem::path& file) {
   const std::vector<FlatState> states = optimizer_states_of(spread.engine, step.optimizer());
-  std::map<std::string, std::string> metadata{{kNumUpdates, fmt::to_string(step.optimizer().num_updates())}};
-  if (step.scaler() != nullptr) {
-    const LossScaler::State& scale = step.scaler()->state();
-    metadata.emplace(kLossScale, fmt::to_string(scale.scale));
-    metadata.emplace(kNumCleanSteps, fmt::to_string(scale.num_clean_steps));
-    metadata.emplace(kHysteresis, fmt::to_string(scale.hysteresis));
-  }
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, number] : progress_numbers(step)) metadata[kMetadataPrefix + name] = fmt::to_string(number);
   std::optional<StateWriter> writer;  // rank 0's
   on_first_rank(spread.world, [&] { writer.emplace(file, describe(spread, states), metadata); });
   write_units(spread, states, writer);
@@ -33,17 +53,19 @@ void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, cons
 
 OptimizerProgress read_optimizer_file(const SpreadModel& spread, const TrainStep& step,
                                       const std::filesystem::path& file) {
-  const LossScaler::State scale = step.scaler() != nullptr ? step.scaler()->state() : LossScaler::State();
   const std::vector<FlatState> states = optimizer_states_of(spread.engine, step.optimizer());
-  std::optional<StateReader> reader;           // rank 0's
-  std::vector<double> numbers = {0, 0, 0, 0};  // the other ranks get rank 0's
+  std::optional<StateReader> reader;  // rank 0's
+  OptimizerProgress progress;
   on_first_rank(spread.world, [&] {
     reader.emplace(file, describe(spread, states), "optimizer's state does");
-    numbers = {reader->number(kNumUpdates), reader->number(kLossScale, scale.scale),
-               reader->number(kNumCleanSteps, static_cast<double>(scale.num_clean_steps)),
-               reader->number(kHysteresis, static_cast<double>(scale.hysteresis))};
+    progress = progress_of(step, file.string(),
+                           [&](const std::string& name) { return reader->number(kMetadataPrefix + name); });
   });
   read_units(spread, states, reader);
+  // The other ranks get rank 0's.
+  std::vector<double> numbers = {static_cast<double>(progress.num_updates), progress.scale.scale,
+                                 static_cast<double>(progress.scale.num_clean_steps),
+                                 static_cast<double>(progress.scale.hysteresis)};
   spread.guarded("loading", [&] { numbers = numbers_of_first_rank(spread.world, numbers, "optimizer"); });
   return {static_cast<std::int64_t>(numbers[0]),
           {numbers[1], static_cast<std::int64_t>(numbers[2]), static_cast<std::int64_t>(numbers[3])}};

@@ -111,10 +111,10 @@ at::Tensor StateReader::tensor(const std::string& name) const {
   return tensor_of(weights_, *entry_of_.at(name));
 }
 
-double StateReader::number(const std::string& key, std::optional<double> preset) const {
+std::optional<double> StateReader::number(const std::string& key) const {
   const auto found = weights_.metadata().find(key);
-  if (found == weights_.metadata().end() && preset) return *preset;
-  const std::string text = found == weights_.metadata().end() ? "" : found->second;
+  if (found == weights_.metadata().end()) return std::nullopt;
+  const std::string& text = found->second;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0) return number;

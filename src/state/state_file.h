@@ -49,8 +49,8 @@ class StateReader {
   bool has(const std::string& name) const { return entry_of_.contains(name); }
   // A view of the file, in the file's type.
   at::Tensor tensor(const std::string& name) const;
-  // A number from the metadata. Throws UsageError if it is not a number, or is missing without a preset.
-  double number(const std::string& key, std::optional<double> preset = {}) const;
+  // A number from the metadata; none if it is not there. Throws UsageError if it is something else.
+  std::optional<double> number(const std::string& key) const;
 
  private:
   std::filesystem::path path_;

@@ -9,9 +9,7 @@
 #include "parallel/whole_state.h"
 
 namespace tessera {
-namespace {
 
-// Keyed by each parameter's first name, which is the one that its unit uses.
 std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model) {
   std::unordered_map<const void*, std::string> first_name;
   std::unordered_map<std::string, std::vector<std::string>> others;
@@ -22,22 +20,22 @@ std::unordered_map<std::string, std::vector<std::string>> other_names_of(const t
   return others;
 }
 
-}  // namespace
-
 FlatState parameters_of(Engine& engine) {
   std::vector<FlatUnit>& units = engine.units();
   return {"", [&units](std::size_t index) { return units[index].master(); },
-          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); }};
+          [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); },
+          [&units](std::size_t index, const at::Tensor& part) { units[index].replace_part(part); }};
 }
 
 std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer) {
   std::vector<FlatState> states;
   for (std::size_t i = 0; i < optimizer.states().size(); ++i) {
     const auto part = [&optimizer, i](std::size_t index) { return optimizer.state(index, i); };
-    states.push_back(
-        {optimizer.states()[i].name + ".", part, [&engine, part](std::size_t index, const at::Tensor& whole) {
-           take_part(engine.units()[index], part(index), whole);
-         }});
+    states.push_back({optimizer.states()[i].name + ".", part,
+                      [&engine, part](std::size_t index, const at::Tensor& whole) {
+                        take_part(engine.units()[index], part(index), whole);
+                      },
+                      [part](std::size_t index, const at::Tensor& values) { part(index).copy_(values); }});
   }
   return states;
 }

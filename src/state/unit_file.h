@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "parallel/sharded_optimizer.h"
@@ -23,6 +24,9 @@ struct FlatState {
   std::function<at::Tensor(std::size_t index)> part;
   // Gives unit `index` new values: [padded_numel], the same on every rank.
   std::function<void(std::size_t index, const at::Tensor& whole)> replace;
+  // Gives this rank's part of unit `index` new values: [updated().numel()], float32 on any device. For parameters it
+  // may be collective.
+  std::function<void(std::size_t index, const at::Tensor& part)> replace_part;
 };
 
 // A model that an engine has spread.
@@ -39,6 +43,9 @@ struct SpreadModel {
 FlatState parameters_of(Engine& engine);
 // Under the names of the optimizer's descriptor, which are torch's.
 std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer);
+
+// Other names of the same parameters, by the name that its unit uses: the first.
+std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model);
 
 // The tensors of these states in the file, in its order: unit by unit, then state by state.
 std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states);

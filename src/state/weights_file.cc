@@ -9,16 +9,8 @@
 #include "comm/exchange.h"
 
 namespace tessera {
-namespace {
-
-struct Buffer {
-  StateTensor description;
-  at::Tensor tensor;
-};
-
-// Larger elements first, so each tensor of a file is aligned to its element size.
-std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
-  std::vector<Buffer> buffers;
+std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model) {
+  std::vector<NamedBuffer> buffers;
   std::unordered_map<const void*, std::size_t> known;
   for (const auto& item : model.named_buffers()) {
     const at::Tensor& tensor = item.value();
@@ -30,29 +22,32 @@ std::vector<Buffer> buffers_of(const torch::nn::Module& model) {
       buffers[place->second].description.other_names.push_back(item.key());
     }
   }
-  std::stable_sort(buffers.begin(), buffers.end(),
-                   [](const Buffer& a, const Buffer& b) { return a.tensor.element_size() > b.tensor.element_size(); });
+  std::stable_sort(buffers.begin(), buffers.end(), [](const NamedBuffer& a, const NamedBuffer& b) {
+    return a.tensor.element_size() > b.tensor.element_size();
+  });
   return buffers;
 }
+
+namespace {
 
 // A model's tensors in the order of its file: buffers with 4 or more bytes per element, parameters, narrower buffers.
 struct WeightsLayout {
   explicit WeightsLayout(const SpreadModel& spread) : states{parameters_of(spread.engine)} {
-    for (Buffer& buffer : buffers_of(spread.model)) {
+    for (NamedBuffer& buffer : buffers_of(spread.model)) {
       (buffer.tensor.element_size() >= 4 ? wide : narrow).push_back(std::move(buffer));
     }
-    for (const Buffer& buffer : wide) tensors.push_back(buffer.description);
+    for (const NamedBuffer& buffer : wide) tensors.push_back(buffer.description);
     for (StateTensor& tensor : describe(spread, states)) tensors.push_back(std::move(tensor));
-    for (const Buffer& buffer : narrow) tensors.push_back(buffer.description);
+    for (const NamedBuffer& buffer : narrow) tensors.push_back(buffer.description);
   }
 
   std::vector<FlatState> states;
-  std::vector<Buffer> wide, narrow;
+  std::vector<NamedBuffer> wide, narrow;
   std::vector<StateTensor> tensors;
 };
 
 // Sent as bytes, whatever the type.
-void load_buffer(World& world, Buffer& buffer, const std::optional<StateReader>& reader) {
+void load_buffer(World& world, NamedBuffer& buffer, const std::optional<StateReader>& reader) {
   if (buffer.tensor.numel() == 0) return;
   if (reader && reader->has(buffer.description.name)) buffer.tensor.copy_(reader->tensor(buffer.description.name));
   if (world.size() == 1) return;
@@ -68,11 +63,11 @@ void write_weights_file(const SpreadModel& spread, const std::filesystem::path& 
   std::optional<StateWriter> writer;  // rank 0's
   on_first_rank(spread.world, [&] {
     writer.emplace(file, layout.tensors);
-    for (const Buffer& buffer : layout.wide) writer->add(buffer.tensor);
+    for (const NamedBuffer& buffer : layout.wide) writer->add(buffer.tensor);
   });
   write_units(spread, layout.states, writer);
   on_first_rank(spread.world, [&] {
-    for (const Buffer& buffer : layout.narrow) writer->add(buffer.tensor);
+    for (const NamedBuffer& buffer : layout.narrow) writer->add(buffer.tensor);
     writer->finish();
   });
 }
@@ -83,8 +78,8 @@ void read_weights_file(const SpreadModel& spread, const std::filesystem::path& f
   on_first_rank(spread.world, [&] { reader.emplace(file, layout.tensors); });
   const auto load_buffers = [&] {
     const at::NoGradGuard no_gradients;
-    for (Buffer& buffer : layout.wide) load_buffer(spread.world, buffer, reader);
-    for (Buffer& buffer : layout.narrow) load_buffer(spread.world, buffer, reader);
+    for (NamedBuffer& buffer : layout.wide) load_buffer(spread.world, buffer, reader);
+    for (NamedBuffer& buffer : layout.narrow) load_buffer(spread.world, buffer, reader);
   };
   spread.guarded("loading", load_buffers);
   read_units(spread, layout.states, reader);

@@ -9,6 +9,13 @@
 
 namespace tessera {
 
+struct NamedBuffer {
+  StateTensor description;
+  at::Tensor tensor;
+};
+// The model's buffers, each once; larger elements first, so that each tensor of a file is aligned to its element size.
+std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model);
+
 // Writes rank 0's buffers: make them the same on all ranks first. The file appears complete.
 void write_weights_file(const SpreadModel& spread, const std::filesystem::path& file);
 

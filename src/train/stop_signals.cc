@@ -48,23 +48,25 @@ int StopSignals::received() {
 
 StopVote::StopVote(World& world) : world_(world), link_(world.device(), /*pins=*/true) {
   const c10::OptionalStreamGuard beside(link_.upload_stream());
-  asked_ = at::zeros({1}, at::dtype(at::kInt).device(world.device()));
-  answer_ = link_.host_empty(1, at::kInt);
+  asked_ = at::zeros({2}, at::dtype(at::kInt).device(world.device()));
+  answer_ = link_.host_empty(2, at::kInt);
 }
 
-int StopVote::after_step(int own) {
+StepVote StopVote::after_step(const StepVote& own) {
   if (world_.size() == 1) return own;
-  int agreed = 0;
   if (under_way_) {
     // Done long ago: a whole step has passed.
     if (world_.device().is_cpu()) under_way_->wait();
     arriving_.wait();
-    agreed = (world_.device().is_cpu() ? asked_ : answer_).item<int>();
+    const at::Tensor& agreed = world_.device().is_cpu() ? asked_ : answer_;
+    held_ = {agreed[0].item<int>(), agreed[1].item<int>() != 0};
   }
+  const StepVote agreed = held_;
   // On a GPU, runs on its own stream, so the computation does not wait for the other ranks.
   const c10::OptionalStreamGuard beside(link_.upload_stream());
-  // The maximum of zeros is zero: nothing has to be written until a rank is asked to stop.
-  if (own != 0) asked_.fill_(own);
+  // Mostly all is zero, and nothing has to be written.
+  if (own.signal != 0) asked_[0].fill_(own.signal);
+  if (own.is_writing != held_.is_writing) asked_[1].fill_(own.is_writing ? 1 : 0);
   under_way_ = world_.all().all_reduce(asked_, ReduceOp::MAX, "stop");
   if (!world_.device().is_cpu()) {
     under_way_->wait();  // blocks that stream, not this thread

@@ -32,21 +32,27 @@ class StopSignals {
   std::array<struct sigaction, kSignals.size()> former_{};
 };
 
-// Whether any rank has been asked to stop, known one step later, so no rank (and no GPU) waits for it. One collective
-// of one number per step, which runs during the next step. The last one is not waited for, since ranks may be gone by
+// What any rank has to say after a step, known one step later, so no rank (and no GPU) waits for it. One collective of
+// two numbers per step, which runs during the next step. The last one is not waited for, since ranks may be gone by
 // then.
+struct StepVote {
+  int signal = 0;           // asks to stop
+  bool is_writing = false;  // a checkpoint, in the background
+};
+
 class StopVote {
  public:
   explicit StopVote(World& world);
 
-  // Collective, once per step. `own`: this rank's signal, or 0. Returns the highest signal of any rank at the previous
-  // call, the same on every rank; with one rank, its own at once.
-  int after_step(int own);
+  // Collective, once per step. Returns the highest signal, and whether any rank was writing, at the previous call: the
+  // same on every rank; with one rank, its own at once.
+  StepVote after_step(const StepVote& own);
 
  private:
   World& world_;
   HostLink link_;
-  at::Tensor asked_, answer_;  // one number each, on the device and on the host
+  at::Tensor asked_, answer_;  // two numbers each, on the device and on the host
+  StepVote held_;              // what asked_ holds
   Transfer arriving_;
   WorkHandle under_way_;
 };

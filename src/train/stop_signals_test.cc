@@ -47,7 +47,17 @@ TEST(StopVote, EveryRankHearsOfItOneStepLater) {
     StopVote agreement(world);
     for (int step = 0; step < 5; ++step) {
       const int own = world.rank() == 1 && step >= 2 ? SIGUSR1 : 0;
-      EXPECT_EQ(agreement.after_step(own), step >= 3 ? SIGUSR1 : 0) << step;
+      EXPECT_EQ(agreement.after_step({.signal = own}).signal, step >= 3 ? SIGUSR1 : 0) << step;
+    }
+  });
+}
+
+TEST(StopVote, EveryRankHearsWhenTheLastOneHasWritten) {
+  run_thread_ranks(3, {}, [](World& world) {
+    StopVote agreement(world);
+    for (int step = 0; step < 8; ++step) {
+      const bool is_writing = step >= 1 && step < 2 + world.rank();  // rank 2 until after step 3
+      EXPECT_EQ(agreement.after_step({.is_writing = is_writing}).is_writing, step >= 2 && step <= 4) << step;
     }
   });
 }
@@ -55,8 +65,9 @@ TEST(StopVote, EveryRankHearsOfItOneStepLater) {
 TEST(StopVote, ALoneRankAsksNobody) {
   run_thread_ranks(1, {}, [](World& world) {
     StopVote agreement(world);
-    EXPECT_EQ(agreement.after_step(0), 0);
-    EXPECT_EQ(agreement.after_step(SIGTERM), SIGTERM);
+    EXPECT_EQ(agreement.after_step({}).signal, 0);
+    EXPECT_EQ(agreement.after_step({.signal = SIGTERM}).signal, SIGTERM);
+    EXPECT_TRUE(agreement.after_step({.is_writing = true}).is_writing);
   });
 }
 

@@ -180,9 +180,11 @@ RunEnd Trainer::finish(double begin) {
   }
   if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
     if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
+    complete_save();
     tell_summary();
     return RunEnd::kInterrupted;
   }
+  complete_save();
   // Of what this run did: a resumed one has not trained on the rows before its checkpoint.
   const std::int64_t num_steps = state_.step - first_step_;
   const double share = state_.step == 0 ? 1 : static_cast<double>(num_steps) / static_cast<double>(state_.step);
@@ -194,8 +196,17 @@ RunEnd Trainer::finish(double begin) {
 }
 
 bool Trainer::must_stop() {
-  if (stop_vote_) stop_signal_ = stop_vote_->after_step(own_signal_());
+  if (!stop_vote_) return false;
+  const StepVote vote = stop_vote_->after_step({own_signal_(), is_writing_ && is_writing_()});
+  stop_signal_ = vote.signal;
+  // The first answer after a save is to the question before it.
+  if (has_open_save_ && ++num_votes_since_save_ >= 2 && !vote.is_writing) complete_save();
   return stop_signal_ != 0;
+}
+
+void Trainer::complete_save() {
+  has_open_save_ = false;
+  if (complete_save_) complete_save_();
 }
 
 // StepLR counts epochs.

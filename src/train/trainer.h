@@ -53,6 +53,12 @@ class Trainer {
   void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
   // Returns the signal that asks this rank to stop, or 0: checked after each step (stop_signals.h).
   void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
+  // For checkpoints that are written in the background: whether this rank is still writing, and what completes them
+  // once no rank is. `complete` is collective; it is also called before the next checkpoint and at the end.
+  void save_in_background(std::function<bool()> is_writing, std::function<void()> complete) {
+    is_writing_ = std::move(is_writing);
+    complete_save_ = std::move(complete);
+  }
   // Call it before run(): continues from a checkpoint whose weights and moments the caller has restored. Throws like
   // check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
@@ -81,6 +87,7 @@ class Trainer {
   StepOutcome finish_update(const StepArguments& arguments, const Update& update);
   bool has_fixed_scale() const;
   bool must_stop();
+  void complete_save();
   void act(const Actions& actions);
   void save();
   void tell_summary();
@@ -100,6 +107,10 @@ class Trainer {
   std::function<LogRecord()> more_metrics_, more_summary_;
   std::function<int()> own_signal_;
   std::function<void(const Update&)> after_epoch_;
+  std::function<bool()> is_writing_;
+  std::function<void()> complete_save_;
+  int num_votes_since_save_ = 0;
+  bool has_open_save_ = false;  // begun and not completed
 
   StepPlan plan_;
   Schedule schedule_;

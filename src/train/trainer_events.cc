@@ -34,12 +34,15 @@ void Trainer::act(const Actions& actions) {
 }
 
 void Trainer::save() {
+  if (has_open_save_) complete_save();
   if (!save_checkpoint_) return;
   phase_ = fmt::format("the checkpoint of step {}", state_.step);
   read_losses();
   step_.engine().finish_updates();
   save_checkpoint_(*this);
   saved_step_ = state_.step;
+  has_open_save_ = true;
+  num_votes_since_save_ = 0;
 }
 
 void Trainer::log_losses() {

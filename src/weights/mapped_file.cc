@@ -37,6 +37,16 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (!is_file) fail(S_ISDIR(status.st_mode) ? "it is a folder" : "not a regular file, so it cannot be mapped");
 }
 
+MappedFile::MappedFile(const std::filesystem::path& path, std::size_t num_bytes)
+    : path_(path), num_bytes_(num_bytes), is_file_(false) {
+  if (num_bytes == 0) return;
+  void* data = ::mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    throw Error(fmt::format("no memory for {}: {}", path.string(), std::generic_category().message(errno)));
+  }
+  data_ = static_cast<char*>(data);
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(data_, num_bytes_);
 }
@@ -61,6 +71,7 @@ void MappedFile::expect(std::size_t offset, std::size_t num_bytes) const {
 }
 
 void MappedFile::forget(std::size_t offset, std::size_t num_bytes) const {
+  if (!is_file_) return;
   const std::size_t page = page_bytes();
   const std::size_t begin = (offset + page - 1) / page * page, end = (offset + num_bytes) / page * page;
   if (begin < end) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);

@@ -13,12 +13,15 @@ class MappedFile {
  public:
   // Throws UsageError with the path and the system's reason.
   explicit MappedFile(const std::filesystem::path& path);
+  // Memory of the process instead of a file, to be filled by memory(); `path` is what messages call it.
+  MappedFile(const std::filesystem::path& path, std::size_t num_bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::string_view bytes() const { return {data_, num_bytes_}; }
+  char* memory() { return data_; }
 
   // Announces that this part is about to be read: its pages are mapped at once (Linux 5.14; before that, when touched).
   void expect(std::size_t offset, std::size_t num_bytes) const;
@@ -31,6 +34,7 @@ class MappedFile {
   std::filesystem::path path_;
   char* data_ = nullptr;
   std::size_t num_bytes_ = 0;
+  bool is_file_ = true;
 };
 
 }  // namespace tessera

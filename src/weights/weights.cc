@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "weights/checkpoint_index.h"
+#include "weights/checkpoint_reader.h"
 #include "weights/safetensors.h"
 #include "weights/torch_file.h"
 
@@ -57,7 +59,7 @@ fs::path weights_in(const fs::path& file_or_folder) {
   std::error_code ignored;
   if (!fs::is_directory(file_or_folder, ignored)) return file_or_folder;
   constexpr const char* kCandidates[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-                                         "pytorch_model.bin.index.json"};
+                                         "pytorch_model.bin.index.json", kIndexFile};
   for (const char* candidate : kCandidates) {
     if (fs::exists(file_or_folder / candidate, ignored)) return file_or_folder / candidate;
   }
@@ -70,7 +72,9 @@ fs::path weights_in(const fs::path& file_or_folder) {
 Weights Weights::open(const fs::path& file_or_folder) {
   const fs::path path = weights_in(file_or_folder);
   Weights weights;
-  if (path.string().ends_with(".index.json")) {
+  if (path.filename() == kIndexFile) {
+    weights.add_checkpoint(path.parent_path());
+  } else if (path.string().ends_with(".index.json")) {
     weights.add_shards(path);
   } else {
     weights.add_file(path);
@@ -131,6 +135,33 @@ void Weights::add_shards(const fs::path& index) {
     if (find(tensor) == nullptr)
       disagree(tensor, fmt::format("the index says {}, which does not hold it", printable(file)));
   }
+}
+
+void Weights::add_checkpoint(const fs::path& folder) {
+  constexpr std::int64_t kAlignment = 64;
+  const std::string prefix = kModelPrefix;
+  CheckpointReader reader(folder);
+  std::int64_t num_bytes = 0;
+  for (const auto& [name, tensor] : reader.index().tensors) {
+    if (!name.starts_with(prefix)) continue;
+    WeightEntry& entry = entries_.emplace_back();
+    entry.name = name.substr(prefix.size());
+    entry.type = tensor.type;
+    entry.shape = tensor.shape;
+    entry.strides = row_major_strides(tensor.shape);
+    entry.numel = checked_numel(tensor.shape).value();
+    entry.offset_bytes = num_bytes;
+    num_bytes += (entry.num_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  auto memory = std::make_shared<MappedFile>(folder / kIndexFile, static_cast<std::size_t>(num_bytes));
+  for (const WeightEntry& entry : entries_) {
+    reader.read(reader.index().tensors.at(prefix + entry.name), 0, entry.numel, memory->memory() + entry.offset_bytes);
+  }
+  for (const auto& [other, name] : reader.index().other_names) {
+    metadata_[other.substr(prefix.size())] = name.substr(prefix.size());
+  }
+  files_.push_back(std::move(memory));
+  index_names();
 }
 
 void Weights::index_names() {

@@ -49,7 +49,7 @@ TEST(StopVoteOnGpu, EveryRankHearsOfItOneStepLater) {
   const bool is_alone = world->size() == 1;
   for (int step = 0; step < 5; ++step) {
     const int own = world->rank() == world->size() - 1 && step >= 2 ? SIGTERM : 0;
-    EXPECT_EQ(agreement.after_step(own), step >= (is_alone ? 2 : 3) ? SIGTERM : 0) << step;
+    EXPECT_EQ(agreement.after_step({.signal = own}).signal, step >= (is_alone ? 2 : 3) ? SIGTERM : 0) << step;
   }
 }
 

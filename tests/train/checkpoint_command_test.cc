@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <random>
 
 #include "core/file.h"
 #include "core/text.h"
+#include "state/output_lock.h"
 #include "train/train_command.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {
@@ -49,7 +52,7 @@ TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
   const std::string words = fmt::format(
       "--validation_file {} --max_eval_samples 4 --predict_with_generate false --eval_strategy steps --eval_steps 2 "
       "--save_strategy steps --save_steps 2 --load_best_model_at_end --metric_for_best_model loss --greater_is_better "
-      "true --learning_rate 1e-2",
+      "true --learning_rate 1e-2 --save_hf_weights",
       kTestRows);
   const Ended first = gpt("old", words + " --max_steps 6");
   ASSERT_EQ(first.status, 0) << first.output;
@@ -69,7 +72,7 @@ TEST_F(CheckpointCommand, TheBestOneIsKnownWhereverTheRunGoesOn) {
 TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
   const Ended first = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 2");
   ASSERT_EQ(first.status, 0) << first.output;
-  for (const char* file : {"optimizer.safetensors", "trainer_state.json"}) {  // an incomplete checkpoint
+  for (const char* file : {"config.json", "trainer_state.json"}) {  // an incomplete checkpoint
     fs::create_directories(folder_ / "out" / "checkpoint-3");
     fs::copy_file(folder_ / "out" / "checkpoint-2" / file, folder_ / "out" / "checkpoint-3" / file);
   }
@@ -81,6 +84,124 @@ TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
   EXPECT_TRUE(contains(resumed.output, "resuming after step 2 from")) << resumed.output;
   EXPECT_EQ(checkpoints("out"), (Names{"checkpoint-2", "checkpoint-3", "checkpoint-4"}));
   EXPECT_FALSE(fs::exists(folder_ / "out" / ".model.safetensors.part-17-1"));
+}
+
+TEST_F(CheckpointCommand, ADamagedOneIsNamedAndPassedOverOrRefused) {
+  const std::string words = "--max_steps 6 --save_strategy steps --save_steps 2 --strategy zero3 ";
+  ASSERT_EQ(gpt("out", words, 2).status, 0);
+  const fs::path file = folder_ / "out" / "checkpoint-6" / "state-00001-of-00002.safetensors";
+  std::string bytes = read_file(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  std::ofstream(file, std::ios::binary) << bytes;
+  const Ended named = gpt("out", words + "--resume_from_checkpoint " + out("out") + "/checkpoint-6");
+  EXPECT_EQ(named.status, 2) << named.output;
+  EXPECT_TRUE(contains(named.output, "state-00001-of-00002.safetensors: damaged: bytes 0 to")) << named.output;
+  EXPECT_TRUE(contains(named.output, out("out") + "/checkpoint-4 is complete")) << named.output;
+  const Ended latest = gpt("out", words + "--resume_from_checkpoint latest");
+  ASSERT_EQ(latest.status, 0) << latest.output;
+  EXPECT_TRUE(contains(latest.output, "passed over: ")) << latest.output;
+  EXPECT_TRUE(contains(latest.output, "resuming after step 4 from")) << latest.output;
+}
+
+// Whoever is killed, and whenever: a rank, or the launcher and with it all. More kills: TESSERA_KILLS and TESSERA_SEED.
+TEST_F(CheckpointCommand, KilledAtRandomMomentsARunEndsWithTheSameModel) {
+  const auto number = [](const char* name, int preset) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? preset : std::atoi(text);
+  };
+  const int num_kills = number("TESSERA_KILLS", 6);
+  std::mt19937 random(static_cast<unsigned>(number("TESSERA_SEED", 7)));
+  const auto launched = [&](const std::string& name, const std::string& more) {
+    return fmt::format("{} launch --nproc_per_node 2 {}", binary(),
+                       gpt_words(name, fmt::format("--strategy zero2 --num_train_epochs {} --save_strategy steps "
+                                                   "--save_steps 1 --save_total_limit 2 {}",
+                                                   40 + 10 * num_kills, more)));
+  };
+  const Ended whole = run_shell(launched("whole", ""));
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  int num_killed = 0;
+  Ended ended;
+  for (int i = 0; i <= num_kills; ++i) {
+    const bool has_one = fs::exists(folder_ / "out") && !checkpoints("out").empty();
+    const std::string command = launched("out", has_one ? "--resume_from_checkpoint latest" : "");
+    const double seconds = 0.7 + static_cast<double>(random() % 1200) / 1000;
+    const bool kills_a_rank = random() % 2 == 0;
+    ended = run_shell(i == num_kills ? command
+                      : kills_a_rank ? fmt::format("{} & sleep {}; pkill -KILL -n -f -- '{} train.*{}'; wait $!",
+                                                   command, seconds, binary(), out("out"))
+                                     : fmt::format("timeout -s KILL {} {}", seconds, command));
+    if (ended.status != 0) ++num_killed;
+    EXPECT_FALSE(contains(ended.output, "passed over")) << "a broken checkpoint:\n" << ended.output;
+    EXPECT_FALSE(contains(ended.output, "in use by another run")) << ended.output;
+  }
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_GE(num_killed, num_kills / 2) << "too few were hit";
+  EXPECT_TRUE(read_file(folder_ / "out/model.safetensors") == read_file(folder_ / "whole/model.safetensors"));
+  EXPECT_EQ(checkpoints("out"), checkpoints("whole")) << "nothing half written stays";
+}
+
+TEST_F(CheckpointCommand, TwoRunsDoNotShareAFolder) {
+  fs::create_directories(folder_ / "out");
+  {
+    const OutputLock other(folder_ / "out", Environment());
+    const Ended refused = gpt("out", "--max_steps 2");
+    EXPECT_EQ(refused.status, 2) << refused.output;
+    EXPECT_TRUE(contains(refused.output, "is in use by another run, process")) << refused.output;
+  }
+  EXPECT_EQ(gpt("out", "--max_steps 2").status, 0);
+}
+
+TEST_F(CheckpointCommand, AreListedCheckedShownAndPruned) {
+  ASSERT_EQ(gpt("out", "--max_steps 6 --save_strategy steps --save_steps 2").status, 0);
+  const Ended listed = run_tessera("checkpoint ls " + out("out"));
+  EXPECT_EQ(listed.status, 0) << listed.output;
+  for (const char* step : {"2", "4", "6"}) {
+    EXPECT_TRUE(contains(listed.output, std::string("checkpoint-") + step)) << listed.output;
+  }
+  EXPECT_EQ(run_tessera("checkpoint verify " + out("out")).status, 0);
+  fs::resize_file(folder_ / "out/checkpoint-4/config.json", 10);
+  const Ended damaged = run_tessera("checkpoint verify " + out("out"));
+  EXPECT_EQ(damaged.status, 1) << damaged.output;
+  EXPECT_TRUE(contains(damaged.output, "checkpoint-4: DAMAGED: ")) << damaged.output;
+  EXPECT_TRUE(contains(damaged.output, "checkpoint-6: complete")) << damaged.output;
+  const Ended shown = run_tessera("checkpoint show " + out("out") + "/checkpoint-6");
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_TRUE(contains(shown.output, "step        6 of 6")) << shown.output;
+  EXPECT_TRUE(contains(shown.output, "optimizer.exp_avg_sq")) << shown.output;
+  EXPECT_EQ(run_tessera("checkpoint prune " + out("out")).status, 2) << "it must say how many";
+  const Ended pruned = run_tessera("checkpoint prune --keep 1 " + out("out"));
+  EXPECT_EQ(pruned.status, 0) << pruned.output;
+  EXPECT_EQ(checkpoints("out"), Names{"checkpoint-6"});
+  EXPECT_EQ(run_tessera("checkpoint show " + out("none")).status, 2);
+}
+
+// A checkpoint of three ranks, in the places that take a model folder.
+TEST_F(CheckpointCommand, OneIsEvaluatedAskedShownAndConverted) {
+  const Ended trained = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 2 --strategy full_shard", 3);
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  const std::string checkpoint = out("out") + "/checkpoint-2";
+  const Ended converted = run_tessera("convert " + checkpoint + " " + out("converted"));
+  ASSERT_EQ(converted.status, 0) << converted.output;
+  const Weights from_checkpoint = Weights::open(folder_ / "converted"), from_run = Weights::open(folder_ / "out");
+  ASSERT_EQ(from_checkpoint.entries().size(), from_run.entries().size());
+  for (const WeightEntry& entry : from_run.entries()) {
+    const WeightEntry* same = from_checkpoint.find(entry.name);
+    ASSERT_NE(same, nullptr) << entry.name;
+    const auto num_bytes = static_cast<std::size_t>(entry.num_bytes());
+    EXPECT_TRUE(std::string_view(from_checkpoint.data(*same), num_bytes) ==
+                std::string_view(from_run.data(entry), num_bytes))
+        << entry.name;
+  }
+  const Ended shown = run_tessera("inspect " + checkpoint);
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  std::vector<std::string> answers;
+  for (const std::string& model : {checkpoint, out("out")}) {
+    const Ended asked =
+        run_tessera("generate --device cpu --max_new_tokens 3 --prompt 'Question: What' --model " + model);
+    EXPECT_EQ(asked.status, 0) << asked.output;
+    answers.push_back(asked.output);
+  }
+  EXPECT_EQ(answers[0], answers[1]);
 }
 
 TEST_F(CheckpointCommand, StepsThatAreDoneAgainAreInTheHistoryOnce) {

@@ -238,7 +238,7 @@ TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
                   "--max_train_samples 16 --max_eval_samples 5 --per_device_train_batch_size 2 "
                   "--gradient_accumulation_steps 2 --learning_rate 1e-2 --greater_is_better true --logging_steps 1 "
                   "--predict_with_generate false --save_strategy epoch --eval_strategy epoch --save_total_limit 1 "
-                  "--load_best_model_at_end --strategy zero3",
+                  "--load_best_model_at_end --save_hf_weights --strategy zero3",
                   out("first"), kTestRows, kTestRows),
       2);
   ASSERT_EQ(second.status, 0) << second.output;
@@ -248,7 +248,8 @@ TEST_F(TrainCommand, GoesOnFromAFolderAndKeepsTheBestCheckpoint) {
   ASSERT_GT(eval[0], eval[2]);
   const fs::path best = fs::path(out("second")) / "checkpoint-2", last = fs::path(out("second")) / "checkpoint-6";
   ASSERT_TRUE(fs::exists(best)) << second.output;
-  for (const char* name : {"optimizer.safetensors", "trainer_state.json", "model.safetensors", "tokenizer.json"}) {
+  for (const char* name : {"state-00000-of-00002.safetensors", "state-00001-of-00002.safetensors", "state.index.json",
+                           "trainer_state.json", "model.safetensors", "tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(last / name)) << name;
   }
   EXPECT_EQ(read_file(fs::path(out("second")) / "model.safetensors"), read_file(best / "model.safetensors"));

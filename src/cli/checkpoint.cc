@@ -1,0 +1,183 @@
+#include "cli/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "config/schema.h"
+#include "core/error.h"
+#include "core/output.h"
+#include "core/quantity.h"
+#include "core/text.h"
+#include "state/checkpoint_folder.h"
+#include "state/checkpoint_rotation.h"
+#include "weights/checkpoint_reader.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CheckpointCommandSettings {
+  std::vector<std::string> words;
+  std::int64_t keep = 0;
+  bool dry_run = false;
+};
+
+// The folder itself, or those in it, oldest first.
+std::vector<fs::path> checkpoints_at(const std::string& place) {
+  std::error_code ignored;
+  if (!fs::is_directory(place, ignored)) throw UsageError(fmt::format("{}: no such folder", place));
+  if (has_sharded_weights(place) || fs::exists(fs::path(place) / kStateFile, ignored)) return {place};
+  std::vector<fs::path> found;
+  for (const std::int64_t step : find_checkpoints(place)) found.push_back(fs::path(place) / checkpoint_name(step));
+  if (found.empty()) {
+    throw UsageError(fmt::format("{}: no checkpoint: expected one, or a folder with checkpoint-STEP folders", place));
+  }
+  return found;
+}
+
+std::int64_t bytes_in(const fs::path& folder) {
+  std::int64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_regular_file(ignored)) bytes += static_cast<std::int64_t>(entry.file_size(ignored));
+  }
+  return bytes;
+}
+
+// The whole line without the data: sizes are looked at, not bytes.
+std::string line_of(const fs::path& folder) {
+  std::string ranks = "-", fault;
+  std::optional<RunState> state;
+  try {
+    if (has_sharded_weights(folder)) {
+      CheckpointReader reader(folder);
+      reader.check_sizes();
+      ranks = std::to_string(reader.index().num_ranks);
+    } else {
+      check_checkpoint(folder);
+    }
+    state = read_checkpoint_state(folder);
+  } catch (const Error& error) {
+    fault = error.what();
+  }
+  return fmt::format("{:<20}  {:>5}  {:>7}  {:>10}  {}\n", folder.filename().string(), ranks,
+                     state ? fmt::format("{:.2f}", state->epoch) : "-", human_bytes(bytes_in(folder)),
+                     fault.empty() ? "complete" : fault);
+}
+
+int list(const std::vector<fs::path>& folders) {
+  std::string text = fmt::format("{:<20}  {:>5}  {:>7}  {:>10}\n", "checkpoint", "ranks", "epoch", "size");
+  for (const fs::path& folder : folders) text += line_of(folder);
+  print_out(text);
+  return 0;
+}
+
+int verify(const std::vector<fs::path>& folders) {
+  int num_damaged = 0;
+  for (const fs::path& folder : folders) {
+    try {
+      check_checkpoint(folder);
+      print_out(fmt::format(
+          "{}: {}\n", folder.string(),
+          has_sharded_weights(folder) ? "complete, every byte as it was saved" : "complete; it has no checksums"));
+    } catch (const Error& error) {
+      ++num_damaged;
+      print_out(fmt::format("{}: DAMAGED: {}\n", folder.string(), error.what()));
+    }
+  }
+  return num_damaged == 0 ? 0 : static_cast<int>(ExitStatus::kFailure);
+}
+
+int show(const fs::path& folder) {
+  const RunState state = read_checkpoint_state(folder);
+  std::string text = fmt::format("{}\nstep        {} of {}, epoch {:.2f}\n", folder.string(), state.step,
+                                 state.total_steps, state.epoch);
+  if (state.best_value) {
+    text += fmt::format("best        {}{}\n", *state.best_value,
+                        state.best_step ? fmt::format(" at step {}", *state.best_step) : "");
+  }
+  if (!has_sharded_weights(folder)) {
+    print_out(text + "form        a model folder with optimizer.safetensors, without checksums\n");
+    return 0;
+  }
+  const CheckpointReader reader(folder);
+  const CheckpointIndex& index = reader.index();
+  text += fmt::format("written by  {} rank{}\n", index.num_ranks, index.num_ranks == 1 ? "" : "s");
+  for (const auto& [name, number] : index.numbers) text += fmt::format("{:<20} {}\n", name, number);
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> kinds;  // tensors and bytes
+  for (const auto& [name, tensor] : index.tensors) {
+    auto& [count, bytes] = kinds[name.substr(0, name.find('.', name.starts_with(kOptimizerPrefix) ? 10 : 0))];
+    ++count;
+    for (const StoredPart& part : tensor.parts) bytes += (part.end - part.begin) * bytes_of(tensor.type);
+  }
+  text += fmt::format("\n  {:<28} {:>8} {:>10}\n", "state", "tensors", "bytes");
+  for (const auto& [kind, counts] : kinds) {
+    text += fmt::format("  {:<28} {:>8} {:>10}\n", printable(kind), counts.first, human_bytes(counts.second));
+  }
+  text += fmt::format("\n  {:<40} {:>10}\n", "file", "bytes");
+  for (const auto& [name, file] : index.files) {
+    text += fmt::format("  {:<40} {:>10}\n", printable(name), human_bytes(file.bytes));
+  }
+  print_out(text);
+  return 0;
+}
+
+// As a run with this save_total_limit would: the best and the newest stay.
+int prune(const std::string& place, const CheckpointCommandSettings& settings) {
+  const std::vector<std::int64_t> steps = find_checkpoints(place);
+  if (steps.empty()) throw UsageError(fmt::format("{}: no checkpoint-STEP folder in it", place));
+  std::optional<std::int64_t> best;
+  try {
+    best = read_checkpoint_state(checkpoints_in(place).front()).best_step;
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("{}; nothing was removed, since it is not known which one is the best", error.what()));
+  }
+  std::string text;
+  for (const std::int64_t step : checkpoints_to_delete(steps, best, settings.keep)) {
+    const fs::path folder = fs::path(place) / checkpoint_name(step);
+    text += fmt::format("{} {}\n", settings.dry_run ? "would remove" : "removed", folder.string());
+    if (!settings.dry_run) remove_checkpoint(folder);
+  }
+  print_out(text.empty() ? fmt::format("{} checkpoints: nothing to remove\n", steps.size()) : text);
+  return 0;
+}
+
+}  // namespace
+
+int run_checkpoint(const std::vector<std::string>& args) {
+  CheckpointCommandSettings settings;
+  Schema schema("tessera checkpoint", "list, check, show and remove checkpoints");
+  schema.positionals("ls|verify|show|prune DIR: a checkpoint, or the output folder of a run", &settings.words);
+  schema.integer("keep", &settings.keep)
+      .preset("0")
+      .at_least(0)
+      .group("prune")
+      .help("how many stay; the newest and the best always do");
+  schema.boolean("dry_run", &settings.dry_run).group("prune").help("only say what would be removed");
+  if (!schema.read_command_line(args)) return 0;
+  if (schema.wants_print_config()) {
+    print_out(schema.config_text());
+    return 0;
+  }
+  const std::string verb = settings.words.empty() ? "" : settings.words.front();
+  if (settings.words.size() != 2 || (verb != "ls" && verb != "verify" && verb != "show" && verb != "prune")) {
+    throw UsageError("expected: tessera checkpoint ls|verify|show|prune DIR; `tessera checkpoint --help` shows more");
+  }
+  const std::string& place = settings.words.back();
+  if (verb == "prune") {
+    if (settings.keep == 0) throw UsageError("tessera checkpoint prune: say how many stay: --keep N");
+    return prune(place, settings);
+  }
+  if (settings.keep > 0 || settings.dry_run) throw UsageError("--keep and --dry_run are options of prune");
+  const std::vector<fs::path> folders = checkpoints_at(place);
+  if (verb == "ls") return list(folders);
+  if (verb == "verify") return verify(folders);
+  if (folders.size() > 1) throw UsageError(fmt::format("{} has {} checkpoints: name one", place, folders.size()));
+  return show(folders.front());
+}
+
+}  // namespace tessera

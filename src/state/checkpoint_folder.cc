@@ -1,0 +1,94 @@
+#include "state/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "state/checkpoint_rotation.h"
+#include "state/model_output.h"
+#include "state/run_state_file.h"
+#include "weights/checkpoint_reader.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path on_its_way_out(const fs::path& checkpoint) {
+  return checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
+}
+
+// When the process that wrote it started; 0 if the file does not say.
+double writer_of(const fs::path& checkpoint) {
+  try {
+    return read_checkpoint_state(checkpoint).started;
+  } catch (const Error&) {
+    return 0;  // reported if it is the one to resume
+  }
+}
+
+}  // namespace
+
+fs::path unfinished(const fs::path& checkpoint) {
+  return checkpoint.parent_path() / fmt::format(".{}.part", checkpoint.filename().string());
+}
+
+void remove_unfinished(const fs::path& output_dir) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(output_dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_checkpoint = name.starts_with(".checkpoint-") && name.ends_with(".part");
+    const bool is_model = name.starts_with(fmt::format(".{}.part-", kWeightsFile));
+    if (is_checkpoint || is_model) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+std::vector<fs::path> checkpoints_in(const fs::path& output_dir) {
+  std::vector<std::pair<double, std::int64_t>> found;
+  for (const std::int64_t step : find_checkpoints(output_dir)) {
+    found.emplace_back(writer_of(output_dir / checkpoint_name(step)), step);
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<fs::path> folders;
+  for (const auto& [writer, step] : found) folders.push_back(output_dir / checkpoint_name(step));
+  return folders;
+}
+
+bool has_sharded_weights(const fs::path& checkpoint) {
+  return CheckpointReader::is_checkpoint(checkpoint);
+}
+
+void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
+  if (has_sharded_weights(checkpoint)) {
+    CheckpointReader reader(checkpoint);
+    reader.check_sizes();
+    reader.verify(rank, num_ranks);
+    return;
+  }
+  std::error_code ignored;
+  const auto has = [&](const char* file) { return fs::exists(checkpoint / file, ignored); };
+  if (has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile)) return;
+  throw UsageError(fmt::format("{} is not a complete checkpoint: it has no {}", checkpoint.string(), kIndexFile));
+}
+
+RunState read_checkpoint_state(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / kStateFile;
+  if (!has_sharded_weights(checkpoint)) return read_run_state(file);
+  return run_state_of(parse_json(CheckpointReader(checkpoint).text_of(kStateFile), file.string()), file.string());
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  const fs::path aside = on_its_way_out(checkpoint);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  fs::rename(checkpoint, aside, error);
+  if (!error) fs::remove_all(aside, error);
+  if (error) log_warn("the old checkpoint {} could not be removed: {}", checkpoint.string(), error.message());
+}
+
+}  // namespace tessera

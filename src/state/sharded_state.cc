@@ -1,0 +1,336 @@
+#include "state/sharded_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "comm/exchange.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/output_file.h"
+#include "core/text.h"
+#include "parallel/host_link.h"
+#include "state/weights_file.h"
+#include "weights/block_checksums.h"
+#include "weights/safetensors.h"
+#include "weights/weight_tensors.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kChunkBytes = std::int64_t{32} << 20;  // from a GPU at once
+
+std::int64_t aligned(std::int64_t bytes) {
+  constexpr std::int64_t kAlignment = 64;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+constexpr std::size_t kWrittenAtOnce = std::size_t{256} << 10;  // checksummed and written while it is in the cache
+
+FlatState model_state(Engine& engine) {
+  FlatState state = parameters_of(engine);
+  state.prefix = kModelPrefix;
+  return state;
+}
+
+std::vector<FlatState> optimizer_states(Engine& engine, const ShardedOptimizer& optimizer) {
+  std::vector<FlatState> states = optimizer_states_of(engine, optimizer);
+  for (FlatState& state : states) state.prefix = kOptimizerPrefix + state.prefix;
+  return states;
+}
+
+// Of a unit's flat buffer: what this rank writes. Ranks that hold the same values share them equally.
+FlatRange written_part(const FlatUnit& unit, const UnitGroups& groups, const World& world) {
+  int num_holders = world.size(), own = world.rank();
+  if (unit.is_part()) {
+    num_holders = groups.replicas == nullptr ? 1 : groups.replicas->size();
+    own = groups.replicas == nullptr ? 0 : groups.replicas->rank();
+  }
+  const FlatRange held = intersect(unit.updated(), {0, unit.layout().numel()});
+  if (held.empty()) return held;
+  return {held.begin + held.numel() * own / num_holders, held.begin + held.numel() * (own + 1) / num_holders};
+}
+
+std::string shard_name(int rank, int num_ranks) {
+  return fmt::format("state-{:05}-of-{:05}.safetensors", rank, num_ranks);
+}
+
+// Never null.
+const StoredTensor* find_tensor(const CheckpointReader& reader, const std::string& name,
+                                const std::vector<std::int64_t>& shape, at::ScalarType type) {
+  const auto found = reader.index().tensors.find(name);
+  const auto fail = [&](const std::string& what) {
+    throw UsageError(fmt::format("{}: tensor '{}' {}", reader.folder().string(), printable(name), what));
+  };
+  if (found == reader.index().tensors.end()) fail("is missing: the checkpoint is of another model or optimizer");
+  const StoredTensor& tensor = found->second;
+  if (tensor.shape != shape) {
+    fail(fmt::format("is {} there and {} in the model", shape_text(tensor.shape), shape_text(shape)));
+  }
+  if (tensor.type != weight_type(type)) fail(fmt::format("has the type {}", safetensors_name(tensor.type)));
+  return &tensor;
+}
+
+// Reads all states of all units. An error is kept until the end, and the collectives go on: no rank is left waiting.
+class StateLoader {
+ public:
+  StateLoader(const SpreadModel& spread, CheckpointReader& reader) : spread_(spread), reader_(reader) {}
+
+  void load_states(const std::vector<FlatState>& states) {
+    for (std::size_t index = 0; index < spread_.engine.units().size(); ++index) {
+      const FlatUnit& unit = spread_.engine.units()[index];
+      if (unit.layout().padded_numel() == 0) continue;
+      for (const FlatState& state : states) {
+        const at::Tensor part = at::zeros({unit.updated().numel()}, at::kFloat);
+        keep_error([&] { read_part(unit, state.prefix, part); });
+        state.replace_part(index, part);
+      }
+    }
+  }
+
+  void load_buffers() {
+    for (NamedBuffer& buffer : buffers_of(spread_.model)) {
+      keep_error([&] {
+        const StateTensor& wanted = buffer.description;
+        const StoredTensor* stored = find_tensor(reader_, kModelPrefix + wanted.name, wanted.shape, wanted.type);
+        const at::Tensor values = at::empty(wanted.shape, wanted.type);
+        reader_.read(*stored, 0, values.numel(), static_cast<char*>(values.mutable_data_ptr()));
+        buffer.tensor.copy_(values);
+      });
+    }
+  }
+
+  void finish() {
+    on_every_rank(spread_.world, [&] {
+      if (error_) std::rethrow_exception(error_);
+    });
+  }
+
+ private:
+  void read_part(const FlatUnit& unit, const std::string& prefix, const at::Tensor& part) {
+    const FlatRange held = unit.updated();
+    for (const FlatSlot& slot : unit.layout().slots()) {
+      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, at::kFloat);
+      const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
+      if (own.empty()) continue;
+      reader_.read(*tensor, own.begin - slot.offset, own.end - slot.offset,
+                   reinterpret_cast<char*>(part.mutable_data_ptr<float>() + (own.begin - held.begin)));
+    }
+  }
+
+  void keep_error(const std::function<void()>& work) {
+    if (error_) return;
+    try {
+      work();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  const SpreadModel& spread_;
+  CheckpointReader& reader_;
+  std::exception_ptr error_;
+};
+
+// What this rank writes, valid until the next step. Waits for updates that still run.
+std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedOptimizer& optimizer) {
+  const at::NoGradGuard no_gradients;
+  std::vector<FlatState> states = optimizer_states(spread.engine, optimizer);
+  states.insert(states.begin(), model_state(spread.engine));
+  std::vector<StatePiece> pieces;
+  if (spread.world.rank() == 0) {
+    for (const NamedBuffer& buffer : buffers_of(spread.model)) {
+      pieces.push_back({kModelPrefix + buffer.description.name, buffer.description.shape, 0,
+                        buffer.tensor.detach().contiguous().view({-1})});
+    }
+  }
+  spread.guarded("saving", [&] {
+    for (FlatUnit& unit : spread.engine.units()) unit.finish_update();
+  });
+  for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+    const FlatUnit& unit = spread.engine.units()[index];
+    const FlatRange written = written_part(unit, spread.engine.groups(), spread.world);
+    for (const FlatState& state : states) {
+      const at::Tensor part = state.part(index);
+      for (const FlatSlot& slot : unit.layout().slots()) {
+        const FlatRange own = intersect(written, {slot.offset, slot.offset + slot.numel});
+        if (own.empty()) continue;
+        pieces.push_back({state.prefix + slot.name, slot.shape, own.begin - slot.offset,
+                          part.narrow(0, own.begin - unit.updated().begin, own.numel())});
+      }
+    }
+  }
+  // Larger elements first, so that each tensor of the file is aligned to its element size.
+  std::stable_sort(pieces.begin(), pieces.end(), [](const StatePiece& a, const StatePiece& b) {
+    return a.values.element_size() > b.values.element_size();
+  });
+  return pieces;
+}
+
+// Gives the bytes of a flat tensor to `take`, in order. From a GPU they come in chunks, each while the one before is
+// taken, beside what else the GPU does.
+void for_each_chunk(const at::Tensor& values, const HostLink& link, std::array<at::Tensor, 2>& bounce,
+                    const std::function<void(std::string_view)>& take) {
+  const auto bytes_of_tensor = [](const at::Tensor& host) {
+    return std::string_view(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
+  };
+  if (values.is_cpu()) return take(bytes_of_tensor(values));
+  const at::Tensor bytes = values.view(at::kByte);
+  const auto start = [&](std::int64_t at, at::Tensor& host) {
+    if (!host.defined()) host = link.host_empty(kChunkBytes, at::kByte);
+    return link.to_host(host.narrow(0, 0, std::min(kChunkBytes, bytes.numel() - at)),
+                        bytes.narrow(0, at, std::min(kChunkBytes, bytes.numel() - at)));
+  };
+  Transfer coming = start(0, bounce[0]);
+  for (std::int64_t at = 0; at < bytes.numel(); at += kChunkBytes) {
+    coming.wait();
+    const at::Tensor here = bounce[0].narrow(0, 0, std::min(kChunkBytes, bytes.numel() - at));
+    std::swap(bounce[0], bounce[1]);
+    if (at + kChunkBytes < bytes.numel()) coming = start(at + kChunkBytes, bounce[0]);
+    take(bytes_of_tensor(here));
+  }
+}
+
+// This rank's file, which appears complete, and what the index says about it.
+CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::path& folder, at::Device device, int rank,
+                             int num_ranks) {
+  const std::string name = shard_name(rank, num_ranks);
+  std::vector<WeightEntry> entries;
+  for (const StatePiece& piece : pieces) {
+    WeightEntry& entry = entries.emplace_back();
+    entry.name = piece.name;
+    entry.type = weight_type(piece.values.scalar_type());
+    entry.shape = {piece.values.numel()};
+    entry.strides = {1};
+    entry.numel = piece.values.numel();
+  }
+  OutputFile file(folder / name);
+  BlockChecksums checksums;
+  const HostLink link(device, /*pins=*/true);
+  std::array<at::Tensor, 2> bounce;
+  const auto write = [&](std::string_view bytes) {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kWrittenAtOnce))) {
+      checksums.add(bytes.substr(0, kWrittenAtOnce));
+      file.write(bytes.substr(0, kWrittenAtOnce));
+    }
+  };
+  write(compose_safetensors_header(entries, {{"format", "tessera"}}));
+  CheckpointIndex index;
+  for (const StatePiece& piece : pieces) {
+    StoredTensor& tensor = index.tensors[piece.name];
+    tensor.type = weight_type(piece.values.scalar_type());
+    tensor.shape = piece.shape;
+    tensor.parts = {
+        {name, piece.begin, piece.begin + piece.values.numel(), static_cast<std::int64_t>(file.num_written())}};
+    for_each_chunk(piece.values, link, bounce, write);
+  }
+  index.files[name] = {static_cast<std::int64_t>(file.num_written()), checksums.finish()};
+  file.become_target();
+  return index;
+}
+
+}  // namespace
+
+StateSnapshot::StateSnapshot(const SpreadModel& spread, const TrainStep& step)
+    : device_(spread.world.device()),
+      rank_(spread.world.rank()),
+      num_ranks_(spread.world.size()),
+      pieces_(pieces_to_save(spread, step.optimizer())) {}
+
+std::int64_t StateSnapshot::num_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StatePiece& piece : pieces_) bytes += aligned(static_cast<std::int64_t>(piece.values.nbytes()));
+  return bytes;
+}
+
+void StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
+  const at::NoGradGuard no_gradients;
+  if (copies == Copies::kNone) return;
+  if (copies == Copies::kOnDevice) {
+    for (StatePiece& piece : pieces_) piece.values = piece.values.clone();
+    return;
+  }
+  const HostLink link(device_, copies == Copies::kOnHostPinned);
+  if (!buffer.defined() || buffer.numel() < num_bytes()) buffer = link.host_empty(num_bytes(), at::kByte);
+  std::int64_t at = 0;
+  Transfer last;
+  for (StatePiece& piece : pieces_) {
+    const auto bytes = static_cast<std::int64_t>(piece.values.nbytes());
+    const at::Tensor to = buffer.narrow(0, at, bytes).view(piece.values.scalar_type());
+    if (piece.values.is_cpu()) {
+      to.copy_(piece.values);  // of an offloaded state
+    } else {
+      last = link.to_host(to, piece.values);
+    }
+    piece.values = to;
+    at += aligned(bytes);
+  }
+  last.wait();
+}
+
+CheckpointIndex StateSnapshot::write(const fs::path& folder) const {
+  const at::NoGradGuard no_gradients;
+  const c10::DeviceGuard there(device_);  // a new thread starts on device 0
+  return write_pieces(pieces_, folder, device_, rank_, num_ranks_);
+}
+
+CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::string, double>& numbers,
+                             const CheckpointIndex& own) {
+  const std::vector<std::string> texts =
+      gather_long_texts(spread.world, contribution_text(own), "the checkpoint's index");
+  CheckpointIndex index;
+  if (spread.world.rank() != 0) return index;
+  for (const std::string& text : texts) add_contribution(index, text);
+  index.num_ranks = spread.world.size();
+  for (const auto& [name, others] : other_names_of(spread.model)) {
+    for (const std::string& other : others) index.other_names[kModelPrefix + other] = kModelPrefix + name;
+  }
+  index.numbers = numbers;
+  return index;
+}
+
+void add_file(CheckpointIndex& index, const fs::path& file) {
+  const std::string bytes = read_file(file);
+  BlockChecksums checksums;
+  checksums.add(bytes);
+  index.files[file.filename().string()] = {std::ssize(bytes), checksums.finish()};
+}
+
+void read_model_state(const SpreadModel& spread, CheckpointReader& reader) {
+  const at::NoGradGuard no_gradients;
+  spread.guarded("loading", [&] {
+    StateLoader loader(spread, reader);
+    loader.load_buffers();
+    loader.load_states({model_state(spread.engine)});
+    loader.finish();
+  });
+}
+
+OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader) {
+  const at::NoGradGuard no_gradients;
+  spread.guarded("loading", [&] {
+    std::vector<FlatState> states = optimizer_states(spread.engine, step.optimizer());
+    states.insert(states.begin(), model_state(spread.engine));
+    StateLoader loader(spread, reader);
+    loader.load_buffers();
+    loader.load_states(states);
+    loader.finish();
+  });
+  return progress_of(step, (reader.folder() / kIndexFile).string(), [&](const std::string& name) {
+    const auto found = reader.index().numbers.find(name);
+    return found == reader.index().numbers.end() ? std::nullopt : std::optional<double>(found->second);
+  });
+}
+
+}  // namespace tessera

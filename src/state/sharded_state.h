@@ -1,0 +1,67 @@
+// The state of a spread model, written by all ranks: each its own file, state-RRRRR-of-NNNNN.safetensors, and one index
+// (weights/checkpoint_index.h). Any number of ranks under any strategy reads it; each reads only its own part.
+//
+// Collective, between steps. What several ranks hold alike, each writes an equal share of.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/train_step.h"
+#include "state/optimizer_file.h"
+#include "state/unit_file.h"
+#include "weights/checkpoint_index.h"
+#include "weights/checkpoint_reader.h"
+
+namespace tessera {
+
+// A part of a tensor, as one rank holds it.
+struct StatePiece {
+  std::string name;
+  std::vector<std::int64_t> shape;  // of the whole tensor
+  std::int64_t begin = 0;           // its first element, in row-major order
+  at::Tensor values;                // flat, on any device
+};
+
+// What a rank writes: its share of the parameters, buffers and optimizer states.
+class StateSnapshot {
+ public:
+  // kNone: views of the state itself, valid until the next step. On the host: page-locked if pinned; `buffer` is used
+  // again if it is large enough.
+  enum class Copies { kNone, kOnDevice, kOnHost, kOnHostPinned };
+
+  // Waits for updates that still run. Collective.
+  StateSnapshot(const SpreadModel& spread, const TrainStep& step);
+  std::int64_t num_bytes() const;
+  // When it returns, training may go on.
+  void copy(Copies copies, at::Tensor& buffer);
+
+  // This rank's file, which appears complete, and what the index says about it. Not collective; from any thread.
+  CheckpointIndex write(const std::filesystem::path& folder) const;
+
+ private:
+  at::Device device_;
+  int rank_, num_ranks_;
+  std::vector<StatePiece> pieces_;
+};
+
+// Rank 0 gets the index of what all ranks wrote, to complete and to write; the other ranks an empty one. `numbers`: of
+// the optimizer, when it was written.
+CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::string, double>& numbers,
+                             const CheckpointIndex& own);
+
+// Adds a file of the folder with its checksums. Throws UsageError.
+void add_file(CheckpointIndex& index, const std::filesystem::path& file);
+
+// Reads parameters, buffers and the optimizer's states into the model. Throws the same error on every rank if any of
+// them finds a damaged or missing byte, or if the tensors are not the model's; the values are then unusable.
+OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader);
+// Only parameters and buffers.
+void read_model_state(const SpreadModel& spread, CheckpointReader& reader);
+
+}  // namespace tessera
