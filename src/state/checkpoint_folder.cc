@@ -82,13 +82,23 @@ RunState read_checkpoint_state(const fs::path& checkpoint) {
   return run_state_of(parse_json(CheckpointReader(checkpoint).text_of(kStateFile), file.string()), file.string());
 }
 
-void remove_checkpoint(const fs::path& checkpoint) {
+fs::path put_aside(const fs::path& checkpoint) {
   const fs::path aside = on_its_way_out(checkpoint);
   std::error_code error;
-  fs::remove_all(aside, error);
+  fs::remove_all(aside, error);  // of a run that was killed
   fs::rename(checkpoint, aside, error);
-  if (!error) fs::remove_all(aside, error);
   if (error) log_warn("the old checkpoint {} could not be removed: {}", checkpoint.string(), error.message());
+  return aside;
+}
+
+void delete_folder(const fs::path& aside) {
+  std::error_code error;
+  fs::remove_all(aside, error);
+  if (error) log_warn("{}, an old checkpoint, could not be removed: {}", aside.string(), error.message());
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  delete_folder(put_aside(checkpoint));
 }
 
 }  // namespace tessera

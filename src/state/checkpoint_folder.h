@@ -30,7 +30,10 @@ void check_checkpoint(const std::filesystem::path& checkpoint, int rank = 0, int
 
 RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
 
-// Whenever the process is killed, a checkpoint is complete or absent. One that cannot be removed is a warning.
+// Whenever the process is killed, a checkpoint is complete or absent: it goes out of sight by a rename, which is quick,
+// and what that returns is then deleted. One that cannot be removed is a warning.
+std::filesystem::path put_aside(const std::filesystem::path& checkpoint);
+void delete_folder(const std::filesystem::path& aside);
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 
 }  // namespace tessera

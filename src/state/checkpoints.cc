@@ -247,13 +247,18 @@ void CheckpointKeeper::complete(Trainer& trainer) {
   listeners_.on_save(done.moment, {done.folder, kept});
 }
 
-void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int64_t>& old) const {
+void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int64_t>& old) {
   const fs::path &folder = open_->folder, part = unfinished(folder);
   if (open_->has_state) write_index(index, part);
   if (fs::exists(folder)) remove_checkpoint(folder);  // from an earlier run in the same folder
   fs::rename(part, folder);
   flush_folder(folder.parent_path());
-  for (const std::int64_t step : old) remove_checkpoint(folder_of(step));
+  std::vector<fs::path> aside;
+  for (const std::int64_t step : old) aside.push_back(put_aside(folder_of(step)));
+  // Freeing gigabytes takes a file system seconds.
+  removal_ = std::async(std::launch::async, [aside = std::move(aside)] {
+    for (const fs::path& each : aside) delete_folder(each);
+  });
 }
 
 // A full disk needs the space.

@@ -47,7 +47,7 @@ class CheckpointKeeper {
   std::vector<std::int64_t> old_ones() const;
   void prepare(Trainer& trainer, const std::filesystem::path& part) const;
   StateSnapshot::Copies copies_for(std::int64_t num_bytes) const;
-  void appear(CheckpointIndex index, const std::vector<std::int64_t>& old) const;
+  void appear(CheckpointIndex index, const std::vector<std::int64_t>& old);
   void give_up();
 
   World& world_;
@@ -65,7 +65,8 @@ class CheckpointKeeper {
 
   std::set<std::int64_t> kept_;  // steps of this run's existing checkpoints
   std::optional<Open> open_;
-  at::Tensor buffer_;  // of copies on the host
+  at::Tensor buffer_;          // of copies on the host
+  std::future<void> removal_;  // of old ones, on rank 0
   std::optional<std::filesystem::path> best_;
 };
 
