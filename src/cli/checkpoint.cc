@@ -7,12 +7,15 @@
 #include <optional>
 
 #include "config/schema.h"
+#include "core/environment.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoint_rotation.h"
+#include "state/output_lock.h"
 #include "weights/checkpoint_reader.h"
 
 namespace tessera {
@@ -126,23 +129,31 @@ int show(const fs::path& folder) {
   return 0;
 }
 
-// As a run with this save_total_limit would: the best and the newest stay.
+// The newest intact ones stay, as a resume would take them, and the best.
 int prune(const std::string& place, const CheckpointCommandSettings& settings) {
-  const std::vector<std::int64_t> steps = find_checkpoints(place);
-  if (steps.empty()) throw UsageError(fmt::format("{}: no checkpoint-STEP folder in it", place));
-  std::optional<std::int64_t> best;
-  try {
-    best = read_checkpoint_state(checkpoints_in(place).front()).best_step;
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("{}; nothing was removed, since it is not known which one is the best", error.what()));
+  const std::vector<fs::path> all = checkpoints_in(place);
+  if (all.empty()) throw UsageError(fmt::format("{}: no checkpoint-STEP folder in it", place));
+  const OutputLock lock(place, Environment::of_process());
+  std::vector<fs::path> staying, going;
+  std::optional<fs::path> best;
+  for (const fs::path& folder : all) {
+    try {
+      check_checkpoint(folder);
+      const RunState state = read_checkpoint_state(folder);
+      if (staying.empty() && state.best_step) best = fs::path(place) / checkpoint_name(*state.best_step);
+    } catch (const Error& error) {
+      log_warn("not touched: {}", error.what());
+      continue;
+    }
+    (std::ssize(staying) < settings.keep ? staying : going).push_back(folder);
   }
   std::string text;
-  for (const std::int64_t step : checkpoints_to_delete(steps, best, settings.keep)) {
-    const fs::path folder = fs::path(place) / checkpoint_name(step);
+  for (const fs::path& folder : going) {
+    if (folder == best) continue;
     text += fmt::format("{} {}\n", settings.dry_run ? "would remove" : "removed", folder.string());
     if (!settings.dry_run) remove_checkpoint(folder);
   }
-  print_out(text.empty() ? fmt::format("{} checkpoints: nothing to remove\n", steps.size()) : text);
+  print_out(text.empty() ? fmt::format("{} checkpoints: nothing to remove\n", all.size()) : text);
   return 0;
 }
 
@@ -156,7 +167,7 @@ int run_checkpoint(const std::vector<std::string>& args) {
       .preset("0")
       .at_least(0)
       .group("prune")
-      .help("how many stay; the newest and the best always do");
+      .help("how many intact ones stay, the newest; the best stays too, and damaged ones are not touched");
   schema.boolean("dry_run", &settings.dry_run).group("prune").help("only say what would be removed");
   if (!schema.read_command_line(args)) return 0;
   if (schema.wants_print_config()) {

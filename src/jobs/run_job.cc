@@ -46,6 +46,15 @@ void start(World& world, const LoadedTrainSettings& run) {
   prepare_output_folder(world, run.settings.output.output_dir);
 }
 
+// Before the checkpoint to resume is looked for: another run may be about to write one. All ranks write checkpoints, so
+// all must see the folder: better refused now than when the first one is due.
+void lock_output(World& world, const LoadedTrainSettings& run, std::optional<OutputLock>& lock) {
+  const OutputSettings& output = run.settings.output;
+  on_first_rank(world, [&] { lock.emplace(output.output_dir, run.request.environment); });
+  if (run.settings.flow.saving == Interval::kNo || output.save_only_model) return;
+  on_every_rank(world, [&] { check_is_shared(OutputLock::file_in(output.output_dir)); });
+}
+
 // For --dry_run: what a run does before its first step, except allocating its memory.
 void check_run(World& world, OpenJob& job, const std::optional<fs::path>& checkpoint, const StepPlan& steps) {
   if (checkpoint) check_resumable(read_checkpoint_state(*checkpoint), steps);
@@ -77,9 +86,9 @@ class Training {
         state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
         console_(Console::of_process()),
         reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
-        keeper_(world, job.saved_model(), job.settings().output, listeners_),
+        keeper_(world, job.saved_model(), job.settings().output, listeners_, [this] { lock_->check(); }),
         trainer_(world, job.task(), job.settings(), first_values(checkpoint), listeners_,
-                 [this](Trainer& at) { save(at); }) {
+                 [this](Trainer& at) { keeper_.save(at); }) {
     trainer_.save_in_background([this] { return keeper_.is_writing(); }, [this] { keeper_.complete(trainer_); });
     reports_.watch(trainer_.step().engine().clock());
     trainer_.add_summary([this] { return reports_.summary(); });
@@ -119,11 +128,6 @@ class Training {
   }
 
  private:
-  void save(Trainer& at) {
-    on_first_rank(world_, [&] { lock_->check(); });
-    keeper_.save(at);
-  }
-
   // None where the checkpoint's replace them: each rank then reads only its own part.
   ParameterSource first_values(const std::optional<fs::path>& checkpoint) const {
     if (checkpoint && has_sharded_weights(*checkpoint)) return [](const std::string&, const at::Tensor&) {};
@@ -160,6 +164,7 @@ class Training {
       }
     }
     const std::string& output_dir = job_.settings().output.output_dir;
+    on_first_rank(world_, [&] { lock_->check(); });
     save_model_folder(world_, engine, job_.saved_model(), output_dir);
     if (world_.rank() != 0) return;
     const char* what = job_.saved_model().files.empty() ? "Model" : "Model and tokenizer";
@@ -193,6 +198,8 @@ class Training {
 
 int run_job(World& world, const LoadedTrainSettings& run) {
   start(world, run);
+  std::optional<OutputLock> lock;  // rank 0's
+  if (!run.settings.dry_run) lock_output(world, run, lock);
   const std::optional<fs::path> checkpoint = checkpoint_to_resume(world, run.settings.output);
   const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, checkpoint);
   const StepPlan steps = plan_steps(job->task(), job->settings());
@@ -201,8 +208,6 @@ int run_job(World& world, const LoadedTrainSettings& run) {
     check_run(world, *job, checkpoint, steps);
     return 0;
   }
-  std::optional<OutputLock> lock;
-  on_first_rank(world, [&] { lock.emplace(run.settings.output.output_dir, run.request.environment); });
   warn_of_memory(world, *job);
   std::string out_of_memory;
   try {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -23,12 +24,12 @@ fs::path on_its_way_out(const fs::path& checkpoint) {
   return checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
 }
 
-// When the process that wrote it started; 0 if the file does not say.
+// When the process that wrote it started.
 double writer_of(const fs::path& checkpoint) {
   try {
     return read_checkpoint_state(checkpoint).started;
   } catch (const Error&) {
-    return 0;  // reported if it is the one to resume
+    return INFINITY;  // looked at first, and named
   }
 }
 

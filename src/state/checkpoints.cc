@@ -46,6 +46,7 @@ std::string fault_of(World& world, const fs::path& checkpoint) {
     on_every_rank(world, [&] { check_checkpoint(checkpoint, world.rank(), world.size()); });
     return "";
   } catch (const Error& error) {
+    if (error.status() != ExitStatus::kUsage) throw;  // not the checkpoint's fault
     return error.what();
   }
 }
@@ -74,13 +75,6 @@ std::optional<fs::path> first_intact(World& world, const std::vector<fs::path>& 
   return std::nullopt;
 }
 
-// Each rank writes into the folder that rank 0 has made.
-void check_is_shared(const fs::path& folder) {
-  if (appears(folder)) return;
-  throw Error(fmt::format("{} is not there on {}: --output_dir must be a folder that all nodes share", folder.string(),
-                          host_name()));
-}
-
 // Last of all, with every file that lies there: those of other ranks too, which a network file system may show late.
 void write_index(CheckpointIndex& index, const fs::path& folder) {
   for (const auto& [name, unused] : index.files) {
@@ -92,7 +86,9 @@ void write_index(CheckpointIndex& index, const fs::path& folder) {
     }
   }
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!index.files.contains(entry.path().filename().string())) add_file(index, entry.path());
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = entry.is_regular_file() && !name.starts_with('.');  // NFS has files of its own
+    if (is_ours && !index.files.contains(name)) add_file(index, entry.path());
   }
   write_file_atomically(folder / kIndexFile, index_text(index));
 }
@@ -105,8 +101,8 @@ bool is_same(const fs::path& a, const fs::path& b) {
 }  // namespace
 
 CheckpointKeeper::CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output,
-                                   Listeners& listeners)
-    : world_(world), model_(model), output_(output), listeners_(listeners) {
+                                   Listeners& listeners, std::function<void()> check_lock)
+    : world_(world), model_(model), output_(output), listeners_(listeners), check_lock_(std::move(check_lock)) {
   if (world.rank() == 0) remove_unfinished(output.output_dir);
 }
 
@@ -160,17 +156,15 @@ void CheckpointKeeper::save(Trainer& trainer) {
     best_ = folder_of(*state.best_step);
     state.best_checkpoint = best_->string();
   }
-  std::set<std::int64_t> staying = kept_;
-  for (const std::int64_t step : old_ones()) staying.erase(step);
-  state.checkpoints.assign(staying.begin(), staying.end());
+  state.checkpoints.assign(kept_.begin(), kept_.end());  // adopt() looks which of them are still there
   StateSnapshot::Copies copies = StateSnapshot::Copies::kNone;
   try {
     prepare(trainer, part);
     if (open_->has_state) {
       auto snapshot =
           std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
-      copies = copies_for(snapshot->num_bytes());
-      snapshot->copy(copies, buffer_);
+      copies = copies_for(snapshot->sizes());
+      on_every_rank(world_, [&] { snapshot->copy(copies, buffer_); });
       open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part]() mutable {
         const auto own = std::move(snapshot);  // freed when it is written
         return own->write(part);
@@ -197,23 +191,25 @@ void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
 }
 
 // Where memory allows: the GPU's copies in milliseconds, the host's while training waits. All ranks decide alike.
-StateSnapshot::Copies CheckpointKeeper::copies_for(std::int64_t num_bytes) const {
+StateSnapshot::Copies CheckpointKeeper::copies_for(const StateSnapshot::Sizes& sizes) const {
   using Copies = StateSnapshot::Copies;
   if (output_.save_mode == SaveMode::kDisabled) return Copies::kNone;
-  constexpr double kGpuReserve = 1 << 30, kHostShare = 0.5;
-  const auto bytes = static_cast<double>(num_bytes);
-  double fits_device = 0, fits_host = 0;
-  if (world_.device().is_cuda()) {
-    const auto free = at::getDeviceAllocator(world_.device().type())->getMemoryInfo(world_.device().index()).first;
-    fits_device = static_cast<double>(free) > bytes + kGpuReserve ? 1 : 0;
+  constexpr std::int64_t kGpuReserve = std::int64_t{1} << 30;
+  const bool is_gpu = world_.device().is_cuda();
+  // Half of the host's free memory, shared by its ranks; a buffer that is there already is free.
+  const std::int64_t on_host = read_memory_info().usable_bytes().value_or(0) / 2 / world_.node().size() +
+                               (buffer_.defined() ? buffer_.numel() : 0);
+  std::int64_t on_gpu = 0;
+  if (is_gpu) {
+    on_gpu = static_cast<std::int64_t>(
+        at::getDeviceAllocator(world_.device().type())->getMemoryInfo(world_.device().index()).first);
   }
-  const auto usable = static_cast<double>(read_memory_info().usable_bytes().value_or(0));
-  const double num_here = static_cast<double>(world_.node().size());
-  fits_host = buffer_.defined() || usable * kHostShare > bytes * num_here ? 1 : 0;
-  const std::vector<double> fit = sum_over_ranks(world_, {fits_device, fits_host});
-  const bool wants_pinned = output_.save_mode == SaveMode::kAsyncWithPinnedMemory && world_.device().is_cuda();
+  const bool fits_in_place = is_gpu && sizes.on_device + kGpuReserve < on_gpu && sizes.on_host <= on_host;
+  const bool fits_on_host = sizes.sum() <= on_host;
+  const std::vector<double> fit = sum_over_ranks(world_, {fits_in_place ? 1.0 : 0.0, fits_on_host ? 1.0 : 0.0});
+  const bool wants_pinned = is_gpu && output_.save_mode == SaveMode::kAsyncWithPinnedMemory;
   if (fit[0] == world_.size() && !wants_pinned) return Copies::kOnDevice;
-  if (fit[1] == world_.size()) return world_.device().is_cuda() ? Copies::kOnHostPinned : Copies::kOnHost;
+  if (fit[1] == world_.size()) return is_gpu ? Copies::kOnHostPinned : Copies::kOnHost;
   return Copies::kNone;
 }
 
@@ -249,11 +245,12 @@ void CheckpointKeeper::complete(Trainer& trainer) {
 
 void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int64_t>& old) {
   const fs::path &folder = open_->folder, part = unfinished(folder);
+  if (check_lock_) check_lock_();
   if (open_->has_state) write_index(index, part);
-  if (fs::exists(folder)) remove_checkpoint(folder);  // from an earlier run in the same folder
+  std::vector<fs::path> aside;
+  if (fs::exists(folder)) aside.push_back(put_aside(folder));  // from an earlier run in the same folder
   fs::rename(part, folder);
   flush_folder(folder.parent_path());
-  std::vector<fs::path> aside;
   for (const std::int64_t step : old) aside.push_back(put_aside(folder_of(step)));
   // Freeing gigabytes takes a file system seconds.
   removal_ = std::async(std::launch::async, [aside = std::move(aside)] {
@@ -290,6 +287,12 @@ std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings&
   if (latest) return latest;
   throw UsageError(
       fmt::format("--resume_from_checkpoint true: {} has no checkpoint to resume from", output.output_dir));
+}
+
+void check_is_shared(const fs::path& file) {
+  if (appears(file)) return;
+  throw Error(fmt::format("{} is not there on {}: --output_dir must be a folder that all nodes share", file.string(),
+                          host_name()));
 }
 
 bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <optional>
@@ -25,8 +26,10 @@ namespace tessera {
 
 class CheckpointKeeper {
  public:
-  // All arguments must outlive it. Removes incomplete checkpoints of a run that was killed.
-  CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output, Listeners& listeners);
+  // All arguments must outlive it. Removes incomplete checkpoints of a run that was killed. `check_lock`: called by
+  // rank 0 before a checkpoint appears; throws if the folder is another run's by now.
+  CheckpointKeeper(World& world, const SavedModel& model, const OutputSettings& output, Listeners& listeners,
+                   std::function<void()> check_lock = {});
 
   // output_dir/checkpoint-STEP: the state of all ranks, trainer_state.json, the model's files without weights, and the
   // index; or, if only the model is wanted, a model folder. As the settings say it returns when the state is copied,
@@ -46,7 +49,7 @@ class CheckpointKeeper {
   std::filesystem::path folder_of(std::int64_t step) const;
   std::vector<std::int64_t> old_ones() const;
   void prepare(Trainer& trainer, const std::filesystem::path& part) const;
-  StateSnapshot::Copies copies_for(std::int64_t num_bytes) const;
+  StateSnapshot::Copies copies_for(const StateSnapshot::Sizes& sizes) const;
   void appear(CheckpointIndex index, const std::vector<std::int64_t>& old);
   void give_up();
 
@@ -54,6 +57,7 @@ class CheckpointKeeper {
   const SavedModel& model_;
   const OutputSettings& output_;
   Listeners& listeners_;
+  std::function<void()> check_lock_;
   // A checkpoint that is being written.
   struct Open {
     RunMoment moment;
@@ -73,6 +77,8 @@ class CheckpointKeeper {
 // The folder to resume from; none if the settings do not ask for one. All of its bytes have been checked; broken ones
 // are named and passed over, or refused if named by the user. Throws UsageError if there is none. Collective.
 std::optional<std::filesystem::path> checkpoint_to_resume(World& world, const OutputSettings& output);
+// Throws Error if `file`, which rank 0 has made, is not seen here. Not collective.
+void check_is_shared(const std::filesystem::path& file);
 // Whether the checkpoint is directly in `output_dir`.
 bool is_in_folder(const std::filesystem::path& checkpoint, const std::filesystem::path& output_dir);
 // Restores the checkpoint's weights, optimizer states, loss scale and run state. Weights that are not sharded are

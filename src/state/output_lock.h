@@ -1,8 +1,8 @@
 // One run at a time writes into an output folder.
 //
 // A file in the folder says who does, with a number that grows every few seconds: locks of the file system are not to
-// be relied on with Lustre and NFS. A lock is dead if its process is gone from this host, if it is of this Slurm job
-// (which was requeued), or if its number stands still. Not collective.
+// be relied on with Lustre and NFS. A lock is dead if its process is gone from this host, if it is of an earlier start
+// of this Slurm job, or if its number stands still. Not collective.
 #pragma once
 
 #include <chrono>

@@ -23,8 +23,8 @@ class Lock : public WithFolder {
   }
   // Of a run on another host.
   void write_foreign(std::int64_t beat, const std::string& job = "") {
-    const Json json = {{"id", "a"},  {"host", "elsewhere"}, {"process", 7}, {"process_space", "pid:[1]"},
-                       {"job", job}, {"beat", beat}};
+    const Json json = {{"process_start", "1"},       {"id", "a"},  {"host", "elsewhere"}, {"process", 7},
+                       {"process_space", "pid:[1]"}, {"job", job}, {"beat", beat}};
     write_file_atomically(OutputLock::file_in(folder_), json.dump());
   }
   const std::string free_ = "nothing was thrown";
@@ -69,15 +69,31 @@ TEST_F(Lock, OfAnotherHostIsWatched) {
 }
 
 TEST_F(Lock, ARequeuedJobTakesItsOwn) {
-  write_foreign(1, "1234");
-  EXPECT_EQ(refusal(Environment({{"SLURM_JOB_ID", "1234"}}), std::chrono::hours(1)), free_);
+  write_foreign(1, "1234.0");
+  const Environment again({{"SLURM_JOB_ID", "1234"}, {"SLURM_RESTART_COUNT", "1"}});
+  EXPECT_EQ(refusal(again, std::chrono::hours(1)), free_);
+  const OutputLock first(folder_, again);
+  EXPECT_TRUE(contains(refusal(again), "in use by another run")) << "two steps of one start";
 }
 
 TEST_F(Lock, ARunThatLostItIsTold) {
   const OutputLock lock(folder_, Environment(), milliseconds(5));
   write_foreign(3);
   std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_TRUE(contains(message_of([&] { lock.check(); }), "was taken over by process 7 on elsewhere"));
+  EXPECT_TRUE(contains(message_of([&] { lock.check(); }), "is now used by process 7 on elsewhere"));
+}
+
+// Process numbers are used again; and a zombie holds nothing.
+TEST_F(Lock, AnotherProcessOfTheSameNumberIsNotItsHolder) {
+  std::string held;
+  {
+    const OutputLock lock(folder_, Environment());
+    held = read_file(OutputLock::file_in(folder_));
+  }
+  Json json = parse_json(held, "lock");
+  json["process_start"] = "1";
+  write_file_atomically(OutputLock::file_in(folder_), json.dump());
+  EXPECT_EQ(refusal(Environment(), std::chrono::hours(1)), free_);
 }
 
 TEST_F(Lock, ABrokenOneIsNone) {

@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "comm/exchange.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/output_file.h"
 #include "core/text.h"
 #include "parallel/host_link.h"
@@ -73,6 +74,8 @@ const StoredTensor* find_tensor(const CheckpointReader& reader, const std::strin
   const auto fail = [&](const std::string& what) {
     throw UsageError(fmt::format("{}: tensor '{}' {}", reader.folder().string(), printable(name), what));
   };
+  static const StoredTensor nothing{WeightType::kF32, {0}, {}};
+  if (found == reader.index().tensors.end() && checked_numel(shape) == 0) return &nothing;  // is not written
   if (found == reader.index().tensors.end()) fail("is missing: the checkpoint is of another model or optimizer");
   const StoredTensor& tensor = found->second;
   if (tensor.shape != shape) {
@@ -85,15 +88,17 @@ const StoredTensor* find_tensor(const CheckpointReader& reader, const std::strin
 // Reads all states of all units. An error is kept until the end, and the collectives go on: no rank is left waiting.
 class StateLoader {
  public:
-  StateLoader(const SpreadModel& spread, CheckpointReader& reader) : spread_(spread), reader_(reader) {}
+  StateLoader(const SpreadModel& spread, CheckpointReader& reader, bool reads_optimizer)
+      : spread_(spread), reader_(reader), reads_optimizer_(reads_optimizer) {}
 
   void load_states(const std::vector<FlatState>& states) {
+    keep_error([&] { check_known(states); });
     for (std::size_t index = 0; index < spread_.engine.units().size(); ++index) {
       const FlatUnit& unit = spread_.engine.units()[index];
       if (unit.layout().padded_numel() == 0) continue;
       for (const FlatState& state : states) {
-        const at::Tensor part = at::zeros({unit.updated().numel()}, at::kFloat);
-        keep_error([&] { read_part(unit, state.prefix, part); });
+        const at::Tensor part = at::zeros({unit.updated().numel()}, state.part(index).scalar_type());
+        keep_error([&] { read_part(unit, state.prefix, part, state.part(index).scalar_type()); });
         state.replace_part(index, part);
       }
     }
@@ -118,14 +123,32 @@ class StateLoader {
   }
 
  private:
-  void read_part(const FlatUnit& unit, const std::string& prefix, const at::Tensor& part) {
+  // A checkpoint may hold no tensor of the kinds that are read which the model does not have.
+  void check_known(const std::vector<FlatState>& states) const {
+    std::set<std::string> known;
+    for (const NamedBuffer& buffer : buffers_of(spread_.model)) known.insert(kModelPrefix + buffer.description.name);
+    for (const FlatUnit& unit : spread_.engine.units()) {
+      for (const FlatState& state : states) {
+        for (const FlatSlot& slot : unit.layout().slots()) known.insert(state.prefix + slot.name);
+      }
+    }
+    for (const auto& [name, tensor] : reader_.index().tensors) {
+      const bool is_read = name.starts_with(kModelPrefix) || (reads_optimizer_ && name.starts_with(kOptimizerPrefix));
+      if (!is_read || known.contains(name)) continue;
+      throw UsageError(fmt::format("{}: tensor '{}' is unknown here: the checkpoint is of another model or optimizer",
+                                   reader_.folder().string(), printable(name)));
+    }
+  }
+
+  void read_part(const FlatUnit& unit, const std::string& prefix, const at::Tensor& part, at::ScalarType type) {
     const FlatRange held = unit.updated();
     for (const FlatSlot& slot : unit.layout().slots()) {
-      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, at::kFloat);
+      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, type);
       const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
       if (own.empty()) continue;
       reader_.read(*tensor, own.begin - slot.offset, own.end - slot.offset,
-                   reinterpret_cast<char*>(part.mutable_data_ptr<float>() + (own.begin - held.begin)));
+                   static_cast<char*>(part.mutable_data_ptr()) +
+                       (own.begin - held.begin) * static_cast<std::int64_t>(part.element_size()));
     }
   }
 
@@ -140,6 +163,7 @@ class StateLoader {
 
   const SpreadModel& spread_;
   CheckpointReader& reader_;
+  bool reads_optimizer_;
   std::exception_ptr error_;
 };
 
@@ -151,6 +175,7 @@ std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedO
   std::vector<StatePiece> pieces;
   if (spread.world.rank() == 0) {
     for (const NamedBuffer& buffer : buffers_of(spread.model)) {
+      if (buffer.tensor.numel() == 0) continue;
       pieces.push_back({kModelPrefix + buffer.description.name, buffer.description.shape, 0,
                         buffer.tensor.detach().contiguous().view({-1})});
     }
@@ -248,10 +273,13 @@ StateSnapshot::StateSnapshot(const SpreadModel& spread, const TrainStep& step)
       num_ranks_(spread.world.size()),
       pieces_(pieces_to_save(spread, step.optimizer())) {}
 
-std::int64_t StateSnapshot::num_bytes() const {
-  std::int64_t bytes = 0;
-  for (const StatePiece& piece : pieces_) bytes += aligned(static_cast<std::int64_t>(piece.values.nbytes()));
-  return bytes;
+StateSnapshot::Sizes StateSnapshot::sizes() const {
+  Sizes sizes;
+  for (const StatePiece& piece : pieces_) {
+    (piece.values.is_cpu() ? sizes.on_host : sizes.on_device) +=
+        aligned(static_cast<std::int64_t>(piece.values.nbytes()));
+  }
+  return sizes;
 }
 
 void StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
@@ -262,7 +290,8 @@ void StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
     return;
   }
   const HostLink link(device_, copies == Copies::kOnHostPinned);
-  if (!buffer.defined() || buffer.numel() < num_bytes()) buffer = link.host_empty(num_bytes(), at::kByte);
+  const std::int64_t num_bytes = sizes().sum();
+  if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
   Transfer last;
   for (StatePiece& piece : pieces_) {
@@ -290,8 +319,10 @@ CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::stri
   const std::vector<std::string> texts =
       gather_long_texts(spread.world, contribution_text(own), "the checkpoint's index");
   CheckpointIndex index;
+  on_first_rank(spread.world, [&] {
+    for (const std::string& text : texts) add_contribution(index, text);
+  });
   if (spread.world.rank() != 0) return index;
-  for (const std::string& text : texts) add_contribution(index, text);
   index.num_ranks = spread.world.size();
   for (const auto& [name, others] : other_names_of(spread.model)) {
     for (const std::string& other : others) index.other_names[kModelPrefix + other] = kModelPrefix + name;
@@ -301,16 +332,22 @@ CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::stri
 }
 
 void add_file(CheckpointIndex& index, const fs::path& file) {
-  const std::string bytes = read_file(file);
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<char> block(static_cast<std::size_t>(kChecksumBlock));
   BlockChecksums checksums;
-  checksums.add(bytes);
-  index.files[file.filename().string()] = {std::ssize(bytes), checksums.finish()};
+  std::int64_t num_bytes = 0;
+  while (stream.read(block.data(), std::ssize(block)) || stream.gcount() > 0) {
+    checksums.add({block.data(), static_cast<std::size_t>(stream.gcount())});
+    num_bytes += stream.gcount();
+  }
+  if (!stream.eof()) throw Error(fmt::format("cannot read {} again", file.string()));
+  index.files[file.filename().string()] = {num_bytes, checksums.finish()};
 }
 
 void read_model_state(const SpreadModel& spread, CheckpointReader& reader) {
   const at::NoGradGuard no_gradients;
   spread.guarded("loading", [&] {
-    StateLoader loader(spread, reader);
+    StateLoader loader(spread, reader, /*reads_optimizer=*/false);
     loader.load_buffers();
     loader.load_states({model_state(spread.engine)});
     loader.finish();
@@ -322,7 +359,7 @@ OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, C
   spread.guarded("loading", [&] {
     std::vector<FlatState> states = optimizer_states(spread.engine, step.optimizer());
     states.insert(states.begin(), model_state(spread.engine));
-    StateLoader loader(spread, reader);
+    StateLoader loader(spread, reader, /*reads_optimizer=*/true);
     loader.load_buffers();
     loader.load_states(states);
     loader.finish();

@@ -31,13 +31,18 @@ struct StatePiece {
 // What a rank writes: its share of the parameters, buffers and optimizer states.
 class StateSnapshot {
  public:
-  // kNone: views of the state itself, valid until the next step. On the host: page-locked if pinned; `buffer` is used
-  // again if it is large enough.
+  // kNone: views of the state itself, valid until the next step. kOnDevice: each where it is. On the host: page-locked
+  // if pinned; `buffer` is used again if it is large enough.
   enum class Copies { kNone, kOnDevice, kOnHost, kOnHostPinned };
 
   // Waits for updates that still run. Collective.
   StateSnapshot(const SpreadModel& spread, const TrainStep& step);
-  std::int64_t num_bytes() const;
+  // Of what lies in the host's memory, or in a GPU's.
+  struct Sizes {
+    std::int64_t on_host = 0, on_device = 0;
+    std::int64_t sum() const { return on_host + on_device; }
+  };
+  Sizes sizes() const;
   // When it returns, training may go on.
   void copy(Copies copies, at::Tensor& buffer);
 

@@ -2,7 +2,7 @@
 //
 //   const StopSignals signals;                         // catches them in this process while it lives
 //   StopVote vote(world);
-//   ... after each step: if (const int signal = vote.after_step(StopSignals::received())) stop ...
+//   ... after each step: if (vote.after_step({StopSignals::received()}).signal != 0) stop ...
 #pragma once
 
 #include <ATen/core/Tensor.h>

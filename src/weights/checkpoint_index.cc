@@ -170,6 +170,11 @@ CheckpointIndex parse_index(const std::string& text, const std::string& origin) 
   index.numbers = reader.at<std::map<std::string, double>>(json, "numbers");
   reader.read_files(json, index.files);
   reader.read_tensors(json, index.tensors);
+  for (const auto& [other, name] : index.other_names) {
+    if (!other.starts_with(kModelPrefix) || !name.starts_with(kModelPrefix)) {
+      reader.fail(fmt::format("'{}' is no other name of a parameter", printable(other)));
+    }
+  }
   check(index, reader);
   return index;
 }

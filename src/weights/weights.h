@@ -1,5 +1,6 @@
 // The weights of a model on disk: one file or several shards, safetensors or torch.save's, as one list of tensors.
-// Opening reads only headers, however large the files are.
+// Opening reads only headers, however large the files are; of a checkpoint, whose tensors lie in parts, all of the
+// model.
 #pragma once
 
 #include <cstdint>

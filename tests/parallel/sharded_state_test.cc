@@ -283,6 +283,23 @@ TEST_F(ShardedState, AnotherModelIsRefusedOnAllRanksAlike) {
                          }),
                          "tensor 'model.block_3.in' is missing"));
   });
+  run_thread_ranks(2, {}, [&](World& world) {
+    SmallModel smaller(2);
+    TrainStep step(world, smaller, smaller.units(), {});
+    CheckpointReader reader(folder);
+    step.set_optimizer(choose_optimizer("adamw"));
+    EXPECT_TRUE(contains(message_of([&] { read_state({world, step.engine(), smaller}, step, reader); }), "is unknown"));
+  });
+  run_thread_ranks(2, {}, [&](World& world) {
+    SmallModel model;
+    TrainStep step(world, model, model.units(), {});
+    step.set_optimizer(choose_optimizer("sgd"));
+    CheckpointReader reader(folder);
+    EXPECT_TRUE(contains(message_of([&] {
+                           read_state({world, step.engine(), model}, step, reader);
+                         }),
+                         "of another model or optimizer"));
+  });
 }
 
 }  // namespace
