@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Measures what checkpoints cost a run of `tessera train`: how long training stands still for one, how much slower it is
+# while the background writes, and writing beside a plain write of as many bytes. On a GPU: BLOOM-560M in bf16; else the
+# demo's model. Exits with 3 if a mark is missed. CHECKPOINT_FOLDER: where to write.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tessera=${TESSERA_BUILD:-build/release}/bin/tessera
+folder=$(mktemp -d "${CHECKPOINT_FOLDER:-build}/checkpoint_bench.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+config=examples/demo/bloom.json device=cpu every=40 more=()
+if [ -e /dev/nvidiactl ]; then
+  config=$folder/config.json device=cuda every=150 more=(--bf16)
+  cat >"$config" <<'END_OF_CONFIG'
+{"model_type": "bloom", "vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "bos_token_id": 1,
+ "eos_token_id": 2, "pad_token_id": 3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
+END_OF_CONFIG
+fi
+steps=$((every * 4 - every / 2))  # three checkpoints, and half as many steps behind the last one
+
+train() {
+  "$tessera" train bloom-qa --device "$device" --config_name "$config" --tokenizer_name examples/demo/tokenizer \
+    --train_file examples/demo/train-v1.1.json --max_length 160 --per_device_train_batch_size 16 \
+    --gradient_accumulation_steps 1 --max_steps "$steps" --logging_steps 1 --disable_tqdm --report_to none \
+    ${more[@]+"${more[@]}"} --output_dir "$folder/$1" "${@:2}" >"$folder/$1.txt" 2>&1 ||
+    { tail -n 5 "$folder/$1.txt" >&2; exit 1; }
+}
+# figures NAME: milliseconds of a usual step, of the longest stand-still after a save but the first (which makes its
+# buffers), and the mean step of the first third after a save.
+figures() {
+  awk -F, -v every="$every" '$4 == "train/loss" { time[$1] = $3; last = $1 }
+    END {
+      for (step = 11; step <= last; ++step) all[++n] = time[step] - time[step - 1]
+      for (i = 2; i <= n; ++i) { v = all[i]; for (j = i - 1; j > 0 && all[j] > v; --j) all[j + 1] = all[j]; all[j + 1] = v }
+      usual = all[int((n + 1) / 2)]
+      for (save = 2 * every; save < last; save += every) {
+        still = time[save + 1] - time[save] - usual
+        if (still > longest) longest = still
+        for (step = save + 2; step <= save + every / 3 && step <= last; ++step) { sum += time[step] - time[step - 1]; ++m }
+      }
+      printf "%.2f %.1f %.2f\n", 1000 * usual, 1000 * longest, 1000 * sum / m
+    }' "$folder/$1/metrics.csv"
+}
+
+missed=0
+mark() {  # mark TEXT VALUE at_most|at_least LIMIT
+  local met
+  met=$(awk -v v="$2" -v l="$4" -v how="$3" 'BEGIN { print (how == "at_most" ? v <= l : v >= l) ? "met" : "missed" }')
+  printf 'mark: %s: %s (%s %s): %s\n' "$1" "$2" "${3/_/ }" "$4" "$met"
+  [ "$met" = met ] || missed=3
+}
+
+train none --save_strategy no
+read -r usual _ _ < <(figures none)
+saving=(--save_strategy steps --save_steps "$every" --save_total_limit 1)
+train async "${saving[@]}"
+read -r _ still beside < <(figures async)
+rm -rf "$folder/async"
+train disabled "${saving[@]}" --save_mode disabled
+read -r _ written _ < <(figures disabled)
+bytes=$(du -scb "$folder"/disabled/checkpoint-* | tail -n 1 | cut -f1)  # the last step has one too, and only it stays
+rm -rf "$folder/disabled"
+begin=$(date +%s%N)
+dd if=/dev/zero of="$folder/plain" bs=16M count=$((bytes / 16777216 + 1)) conv=fsync status=none
+plain=$((($(date +%s%N) - begin) / 1000000))
+printf 'a checkpoint has %d MB; a step takes %s ms\n' $((bytes / 1000000)) "$usual"
+printf 'async: training stands still for %s ms, then a step takes %s ms while it is written\n' "$still" "$beside"
+printf 'disabled: training stands still for %s ms; a plain write of as many bytes takes %s ms\n' "$written" "$plain"
+slower=$(awk -v a="$beside" -v b="$usual" 'BEGIN { printf "%.3f", a / b }')
+rate=$(awk -v a="$plain" -v b="$written" 'BEGIN { printf "%.2f", a / b }')
+[ "$device" = cpu ] || mark "milliseconds that training stands still" "$still" at_most 50
+[ "$device" = cpu ] || mark "a step while the background writes, of one without" "$slower" at_most 1.02
+mark "speed of writing, of a plain write's" "$rate" at_least 0.9
+exit "$missed"
