@@ -149,8 +149,8 @@ TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
 TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
   EXPECT_EQ(refusal({"--per_device_train_batchsize", "8"}),
             "unknown setting --per_device_train_batchsize (command line); did you mean --per_device_train_batch_size?");
-  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--label_mode=full"}),
-            "unknown setting --label_mode (command line); see tessera train resnet-tinyimagenet --help");
+  EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--predict_with_generate=true"}),
+            "unknown setting --predict_with_generate (command line); see tessera train resnet-tinyimagenet --help");
   EXPECT_EQ(refusal({"8"}), "unexpected word '8' (command line); see tessera train bloom-qa --help");
 }
 

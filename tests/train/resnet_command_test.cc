@@ -201,10 +201,11 @@ TEST_F(ResNetCommand, GoesOnFromACheckpointAsIfItHadNotStopped) {
 }
 
 TEST_F(ResNetCommand, KeepsTheModelOfTheBestAccuracy) {
-  const Ended ended = brief("best",
-                            "--epochs 3 --save_strategy epoch --save_total_limit 1 --load_best_model_at_end "
-                            "--metric_for_best_model accuracy --greater_is_better false "
-                            "--early_stopping_patience 2");
+  const Ended ended =
+      brief("best",
+            "--epochs 3 --save_strategy epoch --save_total_limit 1 --load_best_model_at_end --save_hf_weights "
+            "--metric_for_best_model accuracy --greater_is_better false "
+            "--early_stopping_patience 2");
   ASSERT_EQ(ended.status, 0) << ended.output;
   const std::vector<double> accuracies = logged(ended.output, "eval_accuracy");
   ASSERT_GE(accuracies.size(), 2U) << ended.output;
