@@ -221,7 +221,16 @@ class OverviewPlots {
   void add_bandwidths() {
     LinePlot plot;
     plot.title = "Bus bandwidth by message size";
-    plot.x = {.label = "message", .unit = "bytes", .scale = AxisScale::kLog2};
+    double largest = 0;
+    for (const BandwidthLog& log : page_.input.bandwidth_logs) {
+      for (const BandwidthLog::Row& row : log.rows) largest = std::max(largest, row.bytes);
+    }
+    constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+    const bool is_large = largest > 512 * kMiB;
+    plot.x = {.label = "message",
+              .unit = is_large ? "MiB" : "KiB",
+              .scale = AxisScale::kLog2,
+              .per_unit = is_large ? kMiB : kKiB};
     plot.y = {.label = "bus bandwidth", .unit = "GB/s", .scale = AxisScale::kLog10};
     for (const BandwidthLog& log : page_.input.bandwidth_logs) {
       if (log.rows.size() < 2 || plot.series.size() == kMostNamed) continue;  // a gate measures one size: see above
