@@ -35,8 +35,9 @@ function(layer_sources variable layer)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# compile_together(TARGET MOST): its sources as a few files of equal size, each of at most MOST sources. A file that includes libtorch or nlohmann's JSON
-# spends most of its compile time on their headers and templates, so that few files are fast and one more is dear.
+# compile_together(TARGET MOST): its sources as a few files of equal size, each of at most MOST sources. A file that
+# includes libtorch or nlohmann's JSON spends most of its compile time on their headers and templates, so that few files
+# are fast and one more is dear.
 function(compile_together target most)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "config/schema.h"
 #include "core/environment.h"
@@ -113,7 +114,9 @@ int show(const fs::path& folder) {
   for (const auto& [name, number] : index.numbers) text += fmt::format("{:<20} {}\n", name, number);
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> kinds;  // tensors and bytes
   for (const auto& [name, tensor] : index.tensors) {
-    auto& [count, bytes] = kinds[name.substr(0, name.find('.', name.starts_with(kOptimizerPrefix) ? 10 : 0))];
+    // "model", "optimizer.exp_avg"
+    const std::size_t begin = name.starts_with(kOptimizerPrefix) ? std::string_view(kOptimizerPrefix).size() : 0;
+    auto& [count, bytes] = kinds[name.substr(0, name.find('.', begin))];
     ++count;
     for (const StoredPart& part : tensor.parts) bytes += (part.end - part.begin) * bytes_of(tensor.type);
   }
