@@ -77,14 +77,7 @@ std::optional<fs::path> first_intact(World& world, const std::vector<fs::path>& 
 
 // Last of all, with every file that lies there: those of other ranks too, which a network file system may show late.
 void write_index(CheckpointIndex& index, const fs::path& folder) {
-  for (const auto& [name, unused] : index.files) {
-    if (!appears(folder / name)) {
-      throw Error(
-          fmt::format("{}, which another rank wrote, is not there on {}: --output_dir must be a folder that all "
-                      "nodes share",
-                      (folder / name).string(), host_name()));
-    }
-  }
+  for (const auto& [name, unused] : index.files) check_is_shared(folder / name);
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool is_ours = entry.is_regular_file() && !name.starts_with('.');  // NFS has files of its own
