@@ -34,19 +34,43 @@ function(test_program name)
   target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
 endfunction()
 
+# GoogleTest calls it a success when a filter leaves nothing to run.
+set(ran_nothing "[=] 0 tests from")
+
 # run_in_parts(NAME PARTS n [ENVIRONMENT NAME=value] [FILTER f]): runs the program as n ctest tests, each with a part of
 # its TESTs.
 function(run_in_parts name)
   cmake_parse_arguments(arg "" "PARTS;ENVIRONMENT;FILTER;LABEL" "" ${ARGN})
+  if(NOT arg_FILTER)
+    set(arg_FILTER *)
+  endif()
   if(NOT arg_LABEL)
     set(arg_LABEL ${name})
   endif()
   math(EXPR last "${arg_PARTS} - 1")
   foreach(part RANGE ${last})
     add_test(NAME ${arg_LABEL}.${part} COMMAND ${name} --gtest_brief=1 --gtest_filter=${arg_FILTER})
-    set_tests_properties(${arg_LABEL}.${part} PROPERTIES TIMEOUT 600
+    set_tests_properties(${arg_LABEL}.${part} PROPERTIES TIMEOUT 600 FAIL_REGULAR_EXPRESSION "${ran_nothing}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${part};${arg_ENVIRONMENT}")
   endforeach()
+endfunction()
+
+# run_by_suite(NAME SOURCES ...): one ctest test per suite of GoogleTest, with the suite's name. Finding suites in the
+# sources takes no start of the program, and a start of one that loads libtorch takes half a second.
+function(run_by_suite name)
+  cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${arg_SOURCES})
+  set(suites)
+  foreach(source ${arg_SOURCES})
+    file(STRINGS ${source} lines REGEX "^TEST(_F|_P)?[(]")
+    list(TRANSFORM lines REPLACE "^TEST(_F|_P)?[(]([A-Za-z]+),.*" "\\2")
+    list(APPEND suites ${lines})
+  endforeach()
+  list(REMOVE_DUPLICATES suites)
+  foreach(suite ${suites})
+    add_test(NAME ${suite} COMMAND ${name} --gtest_brief=1 --gtest_filter=${suite}.*:*/${suite}.*)
+  endforeach()
+  set_tests_properties(${suites} PROPERTIES TIMEOUT 600 FAIL_REGULAR_EXPRESSION "${ran_nothing}")
 endfunction()
 
 # run_on_ranks(NAME RANKS 2 3 4): runs the program under mpirun, one ctest test per number of ranks.
@@ -54,6 +78,7 @@ function(run_on_ranks name)
   cmake_parse_arguments(arg "" "" "RANKS" ${ARGN})
   foreach(ranks ${arg_RANKS})
     add_test(NAME ${name}.${ranks}_ranks COMMAND ${TESSERA_MPI_TEST_COMMAND} -np ${ranks} $<TARGET_FILE:${name}>)
-    set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT 300 PROCESSORS 2)
+    set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT 300 PROCESSORS 2
+      FAIL_REGULAR_EXPRESSION "${ran_nothing}")
   endforeach()
 endfunction()

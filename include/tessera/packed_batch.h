@@ -17,6 +17,7 @@ struct PackedBatch {
   at::Tensor cu_seqlens;  // [B + 1] int32: where each sequence begins; the last is T
   std::int64_t max_seqlen = 0;
   std::int64_t num_counted = 0;  // targets that are not ignored
+  at::Tensor counted{};          // [num_counted] int64: their places; undefined: found when needed
 };
 
 }  // namespace tessera

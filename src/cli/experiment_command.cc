@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/build_commit.h"
 #include "core/environment.h"
@@ -39,6 +40,9 @@ void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::st
       .group(choice)
       .help("folders with more experiments, besides ./experiments");
   schema.text("runs", &s.runs).preset("runs").group(choice).help("the folder in which each run gets one of its own");
+  schema.text("user", &s.user)
+      .group(choice)
+      .help("whose runs, where several users share the folder: a name, or all; none: your own");
   schema.text("site", &s.site)
       .group(choice)
       .help("the cluster's site file; none: TESSERA_SITE, else ~/.config/tessera/site.json");
@@ -185,6 +189,17 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
       return names_experiment(word, run.experiment);
     });
   });
+  const std::string user = command.user.empty() ? current_user() : command.user;
+  if (user == "all") return stored;
+  std::set<std::string> others;
+  std::erase_if(stored, [&](const StoredRun& run) {
+    if (run.user != user) others.insert(run.user);
+    return run.user != user;
+  });
+  if (stored.empty() && !others.empty()) {
+    throw UsageError(fmt::format("{}: none of these runs is of user {}; --user takes {} or all", command.runs, user,
+                                 join({others.begin(), others.end()}, ", ")));
+  }
   return stored;
 }
 

@@ -18,7 +18,7 @@ namespace tessera {
 
 struct ExperimentCommand {
   std::vector<std::string> words;  // the verb, then names
-  std::string preset, scale, catalogue, runs, site, format, output;
+  std::string preset, scale, catalogue, runs, user, site, format, output;
   Values resources, gate, settings;  // from the command line
   int max_parallel = 0;
   bool as_json = false, keep_going = false, dry_run = false, baseline_first = false, wandb_sync = false;
@@ -38,7 +38,8 @@ std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, co
 Program this_program();
 Site site_of(const ExperimentCommand& command);
 
-// The stored runs that the command names, all of them if it names none; sorted. Problems are logged.
+// The stored runs that the command names, all of them if it names none, of the user it names; sorted. Problems are
+// logged.
 std::vector<StoredRun> stored_of(const ExperimentCommand& command);
 
 // One per verb, in a file of its own.

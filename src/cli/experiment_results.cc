@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output.h"
+#include "core/text.h"
 #include "experiment/collect.h"
 #include "experiment/standing.h"
 
@@ -23,6 +24,18 @@ std::string failures_text(const ExperimentCommand& command) {
   return text;
 }
 
+// Where a table finds the runs: the folder, or single runs in it where it has other users' too.
+std::string places_of(const ExperimentCommand& command) {
+  ExperimentCommand every = command;
+  every.words.resize(1);  // a baseline may be of another name
+  const std::vector<StoredRun> chosen = stored_of(every);
+  every.user = "all";
+  if (chosen.size() == stored_of(every).size()) return command.runs;
+  std::vector<std::string> folders;
+  for (const StoredRun& run : chosen) folders.push_back(run.folder.string());
+  return join(folders, ",");
+}
+
 std::string one_name(const ExperimentCommand& command) {
   if (command.names().size() != 1) {
     throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
@@ -33,7 +46,7 @@ std::string one_name(const ExperimentCommand& command) {
 }  // namespace
 
 int table_of_experiments(const ExperimentCommand& command) {
-  std::vector<std::string> words = {one_name(command), "--runs", command.runs, "--format", command.format};
+  std::vector<std::string> words = {one_name(command), "--runs", places_of(command), "--format", command.format};
   if (!command.catalogue.empty()) words.insert(words.end(), {"--catalogue", command.catalogue});
   if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
   const int status = run_table(words);
@@ -44,9 +57,10 @@ int table_of_experiments(const ExperimentCommand& command) {
 
 int report_experiments(const ExperimentCommand& command) {
   std::vector<std::string> words;
-  if (command.names().empty()) words.push_back(command.runs);
-  for (const StoredRun& run : command.names().empty() ? std::vector<StoredRun>() : stored_of(command)) {
-    words.push_back(run.folder.string());
+  if (command.names().empty()) {
+    words = split(places_of(command), ',');
+  } else {
+    for (const StoredRun& run : stored_of(command)) words.push_back(run.folder.string());
   }
   if (words.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
   words.insert(words.end(), {"-o", command.output.empty() ? "report.html" : command.output, "--title", "Experiments"});

@@ -45,14 +45,15 @@ int status_of_experiments(const ExperimentCommand& command) {
   const std::vector<RunStanding> states = standings_of(command.runs, named_runs_of(command));
   std::size_t width = 0;
   for (const RunStanding& state : states) width = std::max(width, state.run.experiment.size());
+  const bool names_users = !command.user.empty();
   std::string text;
   Json list = Json::array();
   std::array<int, 4> counts{};
   for (const RunStanding& state : states) {
     ++counts[static_cast<std::size_t>(state.stage)];
-    text += fmt::format("{:<{}}  {:03}  {:<8}  {:<8}  {}{}\n", state.run.experiment, width, state.run.number,
-                        state.run.job_id.value_or("here"), stage_name(state.stage),
-                        state.stage == RunStage::kFinished ? "" : state.words,
+    text += fmt::format("{:<{}}  {:03}  {}{:<8}  {:<8}  {}{}\n", state.run.experiment, width, state.run.number,
+                        names_users ? fmt::format("{:<10}  ", state.run.user) : "", state.run.job_id.value_or("here"),
+                        stage_name(state.stage), state.stage == RunStage::kFinished ? "" : state.words,
                         state.advice.empty() ? "" : ": " + state.advice);
     list.push_back(state_json(state));
   }
@@ -65,17 +66,14 @@ int cancel_experiments(const ExperimentCommand& command) {
   if (command.names().empty()) throw UsageError("expected: tessera experiment cancel NAME...; '*' means all");
   std::vector<std::string> ids;
   std::string text;
-  std::vector<StoredRun> own = stored_of(command);
-  std::erase_if(own, [](const StoredRun& run) { return run.user != current_user(); });
-  const std::filesystem::path answer = std::filesystem::path(command.runs) / ".queue.json";
-  std::filesystem::remove(answer);
-  for (const RunStanding& state : standings_of(command.runs, own)) {
+  forget_answer(command.runs);
+  for (const RunStanding& state : standings_of(command.runs, stored_of(command))) {
     if (!state.run.job_id || (state.stage != RunStage::kWaiting && state.stage != RunStage::kRunning)) continue;
     ids.push_back(*state.run.job_id);
     text += fmt::format("job {}  {}\n", *state.run.job_id, state.run.experiment);
   }
   cancel_jobs(ids);
-  std::filesystem::remove(answer);  // it is no longer true
+  forget_answer(command.runs);
   print_out(ids.empty() ? "no job is waiting or running\n" : text + fmt::format("{} cancelled\n", ids.size()));
   return 0;
 }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -121,14 +123,8 @@ const Command& find_command(std::string name) {
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
 }
 
-}  // namespace
-}  // namespace tessera
-
-int main(int argc, char** argv) {
-  using namespace tessera;
-  open_missing_standard_streams();
+int run(const Arguments& arguments) {
   try {
-    const Arguments arguments(argv + 1, argv + argc);
     // `tessera env` reports a wrong TESSERA_LOG; everything else refuses it.
     if (arguments.empty() || arguments.front() != "env") {
       const bool has_rank = arguments.empty() || !is_without_ranks(arguments.front());
@@ -151,4 +147,14 @@ int main(int argc, char** argv) {
     report_failure(message_of(error), static_cast<int>(ExitStatus::kFailure));
     return static_cast<int>(ExitStatus::kFailure);
   }
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  tessera::open_missing_standard_streams();
+  const int status = tessera::run({argv + 1, argv + argc});
+  std::fflush(nullptr);
+  std::quick_exit(status);  // libtorch's destructors take longer than many a command, and nothing needs them
 }

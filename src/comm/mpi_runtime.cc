@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 
 #include "comm/failure.h"
 #include "comm/mpi_collectives.h"
@@ -115,9 +116,15 @@ MpiRuntime::MpiRuntime(std::chrono::milliseconds timeout) : process_id_(getpid()
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   thread_ = std::thread([this] { progress(); });
+  std::at_quick_exit([] { instance().end(); });  // which skips destructors
 }
 
 MpiRuntime::~MpiRuntime() {
+  end();
+}
+
+void MpiRuntime::end() {
+  if (!thread_.joinable()) return;
   if (getpid() != process_id_) {
     thread_.detach();  // it runs in the parent
     return;

@@ -87,6 +87,7 @@ class MpiRuntime {
 
  private:
   explicit MpiRuntime(std::chrono::milliseconds timeout);
+  void end();                              // once
   void progress();                         // the thread
   void drive_until_ended(HostWork& work);  // a waiting caller
   // One pass over the operations; true if one of them advanced. Called with engine_mutex_ held.

@@ -10,8 +10,8 @@
 #include <map>
 #include <thread>
 
+#include "core/command_output.h"
 #include "core/file.h"
-#include "experiment/command_output.h"
 #include "experiment/local_script.h"
 #include "experiment/script_parts.h"
 #include "experiment/standing.h"

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "core/command_output.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "experiment/command_output.h"
 
 namespace tessera {
 namespace {

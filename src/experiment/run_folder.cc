@@ -22,6 +22,11 @@ namespace fs = std::filesystem;
 constexpr const char* kAskedFile = "experiment.json";
 constexpr const char* kOutputFolder = "output";
 
+std::string user_named(uid_t id) {
+  const passwd* entry = getpwuid(id);
+  return entry == nullptr ? std::to_string(id) : entry->pw_name;
+}
+
 Json values_json(const Values& values) {
   Json json = Json::object();
   for (const auto& [name, given] : values) json[name] = {{"value", given.text}, {"from", given.origin}};
@@ -41,10 +46,38 @@ std::string sort_key(const std::string& name) {
   return key;
 }
 
-fs::path take_next_number(const fs::path& parent) {
+[[noreturn]] void refuse_folder(const fs::path& folder, int reason) {
+  std::string owner;
+  struct stat above {};
+  if (reason == EACCES && stat(folder.parent_path().c_str(), &above) == 0) {
+    owner = fmt::format(
+        "; {} is user {}'s: who may write into the folder of all runs may write there, so make that one's rights fit, "
+        "or "
+        "name another with --runs",
+        folder.parent_path().string(), user_named(above.st_uid));
+  }
+  throw Error(fmt::format("{}: {}{}", folder.string(), std::strerror(reason), owner));
+}
+
+// Folders between that of all runs and a run's own have the rights of the former, so that where several users share it
+// each can add runs of any experiment.
+void make_shared_folder(const fs::path& folder) {
+  if (mkdir(folder.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return;
+    if (errno != ENOENT) refuse_folder(folder, errno);
+    make_shared_folder(folder.parent_path());
+    return make_shared_folder(folder);
+  }
+  struct stat above {};
+  if (stat(folder.parent_path().c_str(), &above) == 0) chmod(folder.c_str(), above.st_mode & 07777);
+}
+
+fs::path take_next_number(const fs::path& runs, const std::string& name) {
   std::error_code reason;
-  fs::create_directories(parent, reason);
-  if (reason) throw Error(fmt::format("{}: {}", parent.string(), reason.message()));
+  fs::create_directories(runs, reason);
+  if (reason) throw Error(fmt::format("{}: {}", runs.string(), reason.message()));
+  const fs::path parent = runs / name;
+  make_shared_folder(parent);
   long long last = 0;  // numbers are not used again, so that the highest is the newest
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, reason)) {
     last = std::max(last, parse_integer(entry.path().filename().string()).value_or(0));
@@ -52,7 +85,7 @@ fs::path take_next_number(const fs::path& parent) {
   for (long long number = last + 1; number < last + 1'000'000; ++number) {
     fs::path folder = parent / fmt::format("{:03}", number);
     if (mkdir(folder.c_str(), 0777) == 0) return folder;
-    if (errno != EEXIST) throw Error(fmt::format("{}: {}", folder.string(), std::strerror(errno)));
+    if (errno != EEXIST) refuse_folder(folder, errno);
   }
   throw Error(fmt::format("{}: no number is free", parent.string()));
 }
@@ -90,8 +123,7 @@ StoredRun read_stored(const fs::path& folder) {
 }  // namespace
 
 std::string current_user() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry == nullptr ? std::to_string(geteuid()) : entry->pw_name;
+  return user_named(geteuid());
 }
 
 std::string Program::version_line() const {
@@ -143,7 +175,7 @@ ResolvedExperiment asked_again(const StoredRun& run) {
 }
 
 fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experiment, const Program& program) {
-  const fs::path folder = take_next_number(runs / experiment.name);
+  const fs::path folder = take_next_number(runs, experiment.name);
   for (const auto& [name, content] : experiment.files) {
     fs::create_directories((folder / name).parent_path());
     write_file_atomically(folder / name, content);

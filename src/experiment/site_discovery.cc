@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "core/command_output.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "experiment/command_output.h"
 
 namespace tessera {
 namespace {

@@ -21,6 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndedFile = "ended.json";
 
+// Slurm's last answer; a file for each user, since in a shared folder only its owner may replace it.
+fs::path answer_file(const fs::path& runs) {
+  return runs / fmt::format(".queue.{}.json", current_user());
+}
+
 // What Slurm said of a job that is over.
 struct EndedJob {
   const char* state;
@@ -196,7 +201,7 @@ std::vector<RunStanding> standings_of(const fs::path& runs, const std::vector<St
   Jobs jobs;
   std::string silence;  // why Slurm could not be asked
   try {
-    jobs = ask_about(open, runs / ".queue.json");
+    jobs = ask_about(open, answer_file(runs));
   } catch (const Error& error) {
     silence = error.what();
   }
@@ -215,11 +220,19 @@ std::vector<RunStanding> standings_of(const fs::path& runs, const std::vector<St
   return states;
 }
 
+void forget_answer(const fs::path& runs) {
+  std::error_code ignored;
+  fs::remove(answer_file(runs), ignored);
+}
+
 std::vector<StoredRun> newest_of(const std::vector<StoredRun>& stored) {
   std::vector<StoredRun> newest;
   for (const StoredRun& run : stored) {  // sorted by name and number
-    if (!newest.empty() && newest.back().experiment == run.experiment) {
-      newest.back() = run;
+    const auto older = std::find_if(newest.rbegin(), newest.rend(), [&](const StoredRun& other) {
+      return other.experiment == run.experiment && other.user == run.user;
+    });
+    if (older != newest.rend()) {
+      *older = run;
     } else {
       newest.push_back(run);
     }

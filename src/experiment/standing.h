@@ -29,7 +29,10 @@ RunStanding standing_of(const StoredRun& run, const Jobs& jobs);
 // files. What Slurm says about an ended job is kept in the run's folder, since Slurm forgets it.
 std::vector<RunStanding> standings_of(const std::filesystem::path& runs, const std::vector<StoredRun>& stored);
 
-// The last of each experiment.
+// What Slurm said is kept for half a minute, so that watching a folder costs it nothing; not after this.
+void forget_answer(const std::filesystem::path& runs);
+
+// Each user's last of each experiment.
 std::vector<StoredRun> newest_of(const std::vector<StoredRun>& stored);
 
 }  // namespace tessera

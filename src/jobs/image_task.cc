@@ -93,10 +93,7 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
   }
   check_labels(training_, model_->num_classes());
   if (evaluation_ != nullptr) check_labels(*evaluation_, model_->num_classes());
-  const Batches first_epoch = batches_of(0);
-  num_batches_ = std::ssize(first_epoch);
-  if (num_batches_ > 0) check_last_batch(std::ssize(first_epoch.back()), training_.settings().crop.crop_size);
-  if (num_batches_ == 0) {
+  if (num_batches() == 0) {
     throw UsageError(
         fmt::format("{} training images do not fill a batch of {} on each of {} rank{}, and --dataloader_drop_last "
                     "drops partial batches: use a smaller --batch_size, or turn that off",
@@ -104,9 +101,15 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
   }
 }
 
-ImageTask::Batches ImageTask::batches_of(std::int64_t epoch) const {
+std::int64_t ImageTask::num_batches_after(std::int64_t num_taken) const {
+  const Batches batches = batches_of({0, num_taken});
+  if (!batches.empty()) check_last_batch(std::ssize(batches.back()), training_.settings().crop.crop_size);
+  return std::ssize(batches);
+}
+
+ImageTask::Batches ImageTask::batches_of(const DataPosition& begin) const {
   Sampler sampler(training_order(options_, training_.size()));
-  sampler.start_epoch(epoch);
+  sampler.resume({begin.epoch, begin.num_taken, training_.size()});
   Batches batches = sampler.batches(options_.batch_size);
   const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < options_.batch_size;
   if (options_.drops_short_batch && last_is_short) batches.pop_back();
@@ -128,15 +131,16 @@ PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, cons
 }
 
 TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
-  if (update.epoch != epoch_) {
+  const DataPosition begin{update.epoch, update.num_taken};
+  if (begin_ != begin) {
     loader_.reset();
-    batches_ = batches_of(update.epoch);
-    epoch_ = update.epoch;
+    batches_ = batches_of(begin);
+    begin_ = begin;
   }
   if (!loader_ || loader_->position() != update.first_batch) {
     loader_.reset();
     // `new` takes the function's result directly: a loader cannot be moved.
-    loader_.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, batches_, epoch_, update.first_batch)));
+    loader_.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, batches_, update.epoch, update.first_batch)));
   }
   UpdateShape shape{update.num_batches, 0};
   for (std::int64_t i = 0; i < update.num_batches; ++i) {

@@ -50,7 +50,7 @@ class ImageTask : public TrainTask {
 
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }
-  std::int64_t num_batches() const override { return num_batches_; }
+  std::int64_t num_batches_after(std::int64_t num_taken) const override;
   std::int64_t num_eval_rows() const override { return evaluation_ == nullptr ? 0 : evaluation_->size(); }
 
   UpdateShape begin_update(const Update& update) override;
@@ -67,7 +67,7 @@ class ImageTask : public TrainTask {
  private:
   using Batches = std::vector<std::vector<std::int64_t>>;
 
-  Batches batches_of(std::int64_t epoch) const;
+  Batches batches_of(const DataPosition& begin) const;
   PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                        std::int64_t begin) const;
   ImageBatch on_device(const ImageBatch& loaded) const;
@@ -76,10 +76,9 @@ class ImageTask : public TrainTask {
   const ImageDataset& training_;
   const ImageDataset* evaluation_;
   ImageTaskOptions options_;
-  std::int64_t num_batches_ = 0;
 
-  std::int64_t epoch_ = -1;
-  Batches batches_;  // this rank's images of the epoch
+  std::optional<DataPosition> begin_;  // of what follows: an epoch's first image, or where a run resumed
+  Batches batches_;                    // this rank's images from there
   std::unique_ptr<PrefetchLoader<ImageBatch>> loader_;
   std::optional<ImageBatch> loaded_;  // of the next pass, on the device
   at::Tensor sums_;                   // [3] double on the device: loss, correct answers, images; read on demand

@@ -12,8 +12,8 @@
 namespace tessera {
 
 PackedBatch on_device(PackedBatch batch, at::Device device) {
-  for (at::Tensor* tensor : {&batch.input_ids, &batch.positions, &batch.targets, &batch.cu_seqlens}) {
-    *tensor = tensor->to(device);
+  for (at::Tensor* tensor : {&batch.input_ids, &batch.positions, &batch.targets, &batch.counted, &batch.cu_seqlens}) {
+    if (tensor->defined()) *tensor = tensor->to(device, /*non_blocking=*/true);
   }
   return batch;
 }
@@ -34,7 +34,9 @@ TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
   for (std::int64_t turn = 0; turn < totals.num_batches; ++turn) {
     const std::int64_t batch = turn * options_.num_ranks + options_.rank;
     if (batch < num_batches()) {
-      losses.push_back(model_.loss(on_device(pack_rows(rows_, rows_of(batch)), options_.device), runner).sum);
+      losses.push_back(
+          model_.loss(on_device(pack_rows(rows_, rows_of(batch), options_.device.is_cuda()), options_.device), runner)
+              .sum);
     } else {
       pass_idly(model_, runner, options_.device);
     }

@@ -56,8 +56,7 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
     const auto targets = training_.targets(row);
     counted_of_row_.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget));
   }
-  num_batches_ = std::ssize(batches_of(0, options_.rank));
-  if (num_batches_ == 0) {
+  if (num_batches() == 0) {
     throw UsageError(
         fmt::format("{} training rows do not fill a batch of {} rows on each of {} ranks, and --dataloader_drop_last "
                     "drops partial batches: use a smaller batch",
@@ -65,9 +64,15 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
   }
 }
 
-QaTask::Batches QaTask::batches_of(std::int64_t epoch, int rank) const {
+std::int64_t QaTask::num_batches_after(std::int64_t num_taken) const {
+  Sampler sampler(training_order(options_, training_.size(), options_.rank));
+  sampler.resume({0, num_taken, training_.size()});
+  return (sampler.size() + options_.batch_size - 1) / options_.batch_size;
+}
+
+QaTask::Batches QaTask::batches_of(const DataPosition& begin, int rank) const {
   Sampler sampler(training_order(options_, training_.size(), rank));
-  sampler.start_epoch(epoch);
+  sampler.resume({begin.epoch, begin.num_taken, training_.size()});
   return sampler.batches(options_.batch_size);
 }
 
@@ -80,28 +85,30 @@ QaTask::Batches QaTask::passes_of(const Batches& batches) const {
   return passes;
 }
 
-void QaTask::start_epoch(std::int64_t epoch) {
+void QaTask::start_epoch(const DataPosition& begin) {
   loader_.reset();
-  passes_ = passes_of(batches_of(epoch, options_.rank));
+  passes_ = passes_of(batches_of(begin, options_.rank));
   counted_of_pass_.assign(passes_.size(), 0);
   for (int rank = 0; rank < options_.num_ranks; ++rank) {
-    const Batches passes = rank == options_.rank ? passes_ : passes_of(batches_of(epoch, rank));
+    const Batches passes = rank == options_.rank ? passes_ : passes_of(batches_of(begin, rank));
     for (std::size_t i = 0; i < passes.size(); ++i) {
       for (const std::int64_t row : passes[i]) counted_of_pass_[i] += counted_of_row_[static_cast<std::size_t>(row)];
     }
   }
-  epoch_ = epoch;
+  begin_ = begin;
 }
 
 TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
-  if (update.epoch != epoch_) start_epoch(update.epoch);
+  const DataPosition begin{update.epoch, update.num_taken};
+  if (begin_ != begin) start_epoch(begin);
   const std::int64_t first = pass_of(update.first_batch),
                      end = pass_of(update.first_batch + update.num_batches - 1) + 1;
   if (!loader_ || loader_->position() != first) {
     loader_.reset();
     // `new` takes the function's result directly: a loader cannot be moved.
-    loader_.reset(new PrefetchLoader<PackedBatch>(text_loader(
-        training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead})));
+    loader_.reset(new PrefetchLoader<PackedBatch>(
+        text_loader(training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead},
+                    options_.device.is_cuda())));
   }
   UpdateShape shape{end - first, 0};
   for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];
@@ -117,7 +124,7 @@ void QaTask::load() {
 at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
   const std::optional<PackedBatch> batch = std::exchange(loaded_, std::nullopt);
   model_->set_dropout_seed(seed);
-  return model_->loss(*batch, runner, {.gradient_scale = gradient_scale}).sum;
+  return model_->loss(*batch, runner, {.gradient_scale = gradient_scale, .scale_is_exact = true}).sum;
 }
 
 TrainTask::Totals QaTask::evaluate(UnitRunner& runner,

@@ -41,7 +41,7 @@ class QaTask : public TrainTask {
 
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }
-  std::int64_t num_batches() const override { return num_batches_; }
+  std::int64_t num_batches_after(std::int64_t num_taken) const override;
   std::int64_t num_eval_rows() const override { return evaluation_ ? evaluation_->num_rows() : 0; }
 
   UpdateShape begin_update(const Update& update) override;
@@ -53,8 +53,8 @@ class QaTask : public TrainTask {
  private:
   using Batches = std::vector<std::vector<std::int64_t>>;
 
-  Batches batches_of(std::int64_t epoch, int rank) const;
-  void start_epoch(std::int64_t epoch);
+  Batches batches_of(const DataPosition& begin, int rank) const;
+  void start_epoch(const DataPosition& begin);
   std::int64_t pass_of(std::int64_t batch) const { return options_.merges ? batch / options_.accumulation : batch; }
   Batches passes_of(const Batches& batches) const;
 
@@ -63,9 +63,8 @@ class QaTask : public TrainTask {
   QaTaskOptions options_;
   std::optional<QaEvaluation> evaluation_;
   std::vector<std::int64_t> counted_of_row_;
-  std::int64_t num_batches_ = 0;
 
-  std::int64_t epoch_ = -1;
+  std::optional<DataPosition> begin_;          // of what follows: an epoch's first row, or where a run resumed
   Batches passes_;                             // this rank's rows of the epoch
   std::vector<std::int64_t> counted_of_pass_;  // over all ranks
   std::unique_ptr<PrefetchLoader<PackedBatch>> loader_;

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <csignal>
 #include <optional>
 #include <utility>
 
 #include "comm/exchange.h"
 #include "comm/failure.h"
+#include "core/clock.h"
+#include "core/error.h"
 #include "core/host.h"
 #include "core/log.h"
 #include "core/output.h"
@@ -14,6 +18,7 @@
 #include "jobs/out_of_memory.h"
 #include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
+#include "monitor/job_end.h"
 #include "report/rank_log.h"
 #include "report/run_reports.h"
 #include "settings/resolve.h"
@@ -56,8 +61,8 @@ void lock_output(World& world, const LoadedTrainSettings& run, std::optional<Out
 }
 
 // For --dry_run: what a run does before its first step, except allocating its memory.
-void check_run(World& world, OpenJob& job, const std::optional<fs::path>& checkpoint, const StepPlan& steps) {
-  if (checkpoint) check_resumable(read_checkpoint_state(*checkpoint), steps);
+void check_run(World& world, OpenJob& job, const std::optional<RunState>& resumed, const StepPlan& steps) {
+  if (resumed) check_resumable(*resumed, steps);
   const std::string text = plan_text(job.memory_plan());
   if (world.rank() != 0) return;
   if (!has_planned_units(job.task().model(), job.settings().wrap)) {
@@ -84,6 +89,7 @@ class Training {
         job_(job),
         lock_(lock),
         state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
+        last_moment_(last_moment(run)),
         console_(Console::of_process()),
         reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_, [this] { lock_->check(); }),
@@ -104,7 +110,7 @@ class Training {
   int run() {
     try {
       std::optional<StopSignals> signals(std::in_place);
-      trainer_.stop_by(&StopSignals::received);
+      trainer_.stop_by([this] { return own_signal(); });
       const RunEnd end = trainer_.run();
       const std::string why = end == RunEnd::kInterrupted ? interruption() : finish(signals);
       listeners_.on_train_end(trainer_.now(), end, why);
@@ -142,6 +148,26 @@ class Training {
     return history;
   }
 
+  // A time limit that is near counts as the signal that Slurm sends for it.
+  int own_signal() const {
+    const int received = StopSignals::received();
+    return received == 0 && last_moment_ && steady_seconds() >= *last_moment_ ? SIGUSR1 : received;
+  }
+
+  // When to save before the job's time limit; rank 0's.
+  std::optional<double> last_moment(const LoadedTrainSettings& run) const {
+    const double before = std::chrono::duration<double>(job_.settings().output.save_before_timeout).count();
+    if (before <= 0 || world_.rank() != 0) return std::nullopt;
+    try {
+      const auto end = job_end_time(run.request.environment);
+      if (end) return steady_seconds() + *end - wall_seconds() - before;
+      log_warn("--save_before_timeout: this is no Slurm job with a time limit, so no limit is known");
+    } catch (const Error& error) {
+      log_warn("--save_before_timeout: the job's time limit is not known: {}", error.what());
+    }
+    return std::nullopt;
+  }
+
   // What follows the last step. A signal during the answers ends the process as usual: the model is already saved.
   std::string finish(std::optional<StopSignals>& signals) {
     save_result();
@@ -174,8 +200,11 @@ class Training {
   // Why the run ends here and how it can be resumed.
   std::string interruption() const {
     const RunMoment at = trainer_.now();
-    const std::string what = fmt::format("{}: stopped after step {} of {}", stop_signal_name(trainer_.stop_signal()),
-                                         at.step, at.total_steps);
+    const bool is_out_of_time = StopSignals::received() == 0 && last_moment_ && steady_seconds() >= *last_moment_;
+    const std::string what =
+        fmt::format("{}: stopped after step {} of {}",
+                    is_out_of_time ? "the job's time limit is near" : stop_signal_name(trainer_.stop_signal()), at.step,
+                    at.total_steps);
     if (!trainer_.is_saved()) return what + "; nothing was saved, because of --save_strategy no";
     if (job_.settings().output.save_only_model) {
       return what + "; only the model was saved, because of --save_only_model: the run cannot be resumed";
@@ -187,6 +216,7 @@ class Training {
   OpenJob& job_;
   const std::optional<OutputLock>& lock_;  // rank 0's
   RunState state_;
+  std::optional<double> last_moment_;  // in steady_seconds()
   Console console_;
   Listeners listeners_;
   RunReports reports_;
@@ -202,10 +232,12 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   if (!run.settings.dry_run) lock_output(world, run, lock);
   const std::optional<fs::path> checkpoint = checkpoint_to_resume(world, run.settings.output);
   const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, checkpoint);
-  const StepPlan steps = plan_steps(job->task(), job->settings());
+  std::optional<RunState> resumed;
+  if (checkpoint) resumed = read_checkpoint_state(*checkpoint);
+  const StepPlan steps = plan_steps(job->task(), job->settings(), world.size(), resumed);
   if (world.rank() == 0) job->announce(steps);
   if (run.settings.dry_run) {
-    check_run(world, *job, checkpoint, steps);
+    check_run(world, *job, resumed, steps);
     return 0;
   }
   warn_of_memory(world, *job);

@@ -143,6 +143,17 @@ void square_sums(const at::Tensor& values, const at::Tensor& sums) {
   check_launch();
 }
 
+at::Tensor add_units(const at::Tensor& sums, const at::Tensor& begins) {
+  const c10::cuda::CUDAGuard guard(sums.device());
+  const std::int64_t num_units = begins.numel() - 1;
+  const auto of_units = at::empty({num_units}, sums.options());
+  auto total = at::empty({1 + sums.size(0)}, sums.options());
+  add_units_cuda(sums.const_data_ptr<double>(), sums.size(0), sums.size(1), begins.const_data_ptr<std::int64_t>(),
+                 num_units, of_units.mutable_data_ptr<double>(), total.mutable_data_ptr<double>(), stream_of(sums));
+  check_launch();
+  return total;
+}
+
 void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
   const c10::cuda::CUDAGuard guard(flat.device());
   for (std::size_t begin = 0; begin < parts.size(); begin += kMostParts) {
@@ -173,6 +184,7 @@ const bool registered = [] {
       .flat_update = flat_update,
       .put_parts = put_parts,
       .block_square_sums = square_sums,
+      .add_units = add_units,
   };
   register_cuda_kernels(kernels);
   return true;

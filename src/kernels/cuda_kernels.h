@@ -37,7 +37,9 @@ struct CudaKernels {
   void (*flat_update)(const at::Tensor& params, FlatUpdate flat, FlatUpdateFunction update, const void* constants);
   // flat_parts.h: all contiguous and of one type
   void (*put_parts)(const at::Tensor& flat, const std::vector<FlatPart>& parts);
+  // norm.h
   void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);
+  at::Tensor (*add_units)(const at::Tensor& sums, const at::Tensor& begins);
 };
 
 // Throws Error if libtessera_cuda.so has not been loaded.

@@ -67,5 +67,8 @@ void put_parts_cuda(NumberType from, NumberType to, CudaParts parts, int num_par
 // norm.cu
 void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
                             double* sums, cudaStream_t stream);
+// sums: [num_parts, width]; begins: [num_units + 1]; of_units: [num_units] scratch; total: [1 + num_parts]
+void add_units_cuda(const double* sums, std::int64_t num_parts, std::int64_t width, const std::int64_t* begins,
+                    std::int64_t num_units, double* of_units, double* total, cudaStream_t stream);
 
 }  // namespace tessera::kernels

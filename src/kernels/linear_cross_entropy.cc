@@ -135,7 +135,17 @@ at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const 
 struct Waiting : torch::CustomClassHolder {
   HeadGradients gradients;
   double scale = 1;
+  bool is_exact = false;
 };
+
+void multiply(HeadGradients& gradients, const at::Tensor& factor) {
+  // Reading the factor is free on a CPU and saves a pass over V x C numbers; on a GPU it would have to wait for the
+  // device.
+  if (!factor.is_cuda() && factor.item<float>() == 1.0f) return;
+  for (auto* gradient : {&gradients.hidden, &gradients.weight, &gradients.bias}) {
+    if (gradient->defined()) gradient->mul_(factor);
+  }
+}
 
 class LinearLoss : public torch::autograd::Function<LinearLoss> {
  public:
@@ -147,6 +157,7 @@ class LinearLoss : public torch::autograd::Function<LinearLoss> {
                       with_gradients && bias.defined() && bias.requires_grad()};
     auto waiting = c10::make_intrusive<Waiting>();
     waiting->scale = how.gradient_scale;
+    waiting->is_exact = how.scale_is_exact;
     const auto sum = run_chunks(hidden, weight, bias, targets, counted, how, needs, waiting->gradients);
     if (needs.any()) context->saved_data["waiting"] = c10::IValue::make_capsule(std::move(waiting));
     return sum;
@@ -159,14 +170,8 @@ class LinearLoss : public torch::autograd::Function<LinearLoss> {
     const auto capsule = context->saved_data["waiting"].toCapsule();
     context->saved_data.clear();
     auto& waiting = static_cast<Waiting&>(*capsule);
-    const auto factor = grads[0] / waiting.scale;
-    // Reading the factor is free on a CPU and saves a pass over V x C numbers; on a GPU it would have to wait for the
-    // device.
-    const bool is_one = !factor.is_cuda() && factor.item<float>() == 1.0f;
     HeadGradients gradients = std::move(waiting.gradients);
-    for (auto* gradient : {&gradients.hidden, &gradients.weight, &gradients.bias}) {
-      if (gradient->defined() && !is_one) gradient->mul_(factor);
-    }
+    if (!waiting.is_exact) multiply(gradients, grads[0] / waiting.scale);
     return {gradients.hidden, gradients.weight, gradients.bias, {}, {}, {}, {}};
   }
 };
@@ -191,6 +196,9 @@ void check_inputs(const at::Tensor& hidden, const at::Tensor& weight, const std:
                     shape_text(targets), targets.device().str()));
   check(how.label_smoothing >= 0 && how.label_smoothing <= 1, kLossName,
         fmt::format("label_smoothing in [0, 1] but got {}", how.label_smoothing));
+  check(!how.counted.defined() || (how.counted.dim() == 1 && how.counted.scalar_type() == at::kLong &&
+                                   how.counted.device() == hidden.device()),
+        kLossName, fmt::format("counted rows as int64 on {}", hidden.device().str()));
   check(how.chunk_rows >= 0, kLossName, fmt::format("chunk_rows of 0 (chosen) or more but got {}", how.chunk_rows));
   check(how.gradient_scale > 0, kLossName, fmt::format("gradient_scale above 0 but got {}", how.gradient_scale));
 }
@@ -224,7 +232,7 @@ std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::
 LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              const at::Tensor& targets, const LinearCrossEntropy& how) {
   check_inputs(hidden, weight, bias, targets, how);
-  const auto counted = counted_rows(targets, weight.size(0), how.ignore_index);
+  const auto counted = how.counted.defined() ? how.counted : counted_rows(targets, weight.size(0), how.ignore_index);
   LossSum result;
   result.num_counted = counted.numel();
   result.sum = LinearLoss::apply(hidden, weight, bias, targets, counted, how, c10::GradMode::is_enabled());

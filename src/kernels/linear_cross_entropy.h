@@ -15,6 +15,10 @@ struct LinearCrossEntropy {
   // Roughly what backward will multiply by (a loss scale, one over the count). Gradients are computed at this scale, so
   // that in fp16 they neither vanish nor overflow where a plain backward pass's would not.
   double gradient_scale = 1;
+  bool scale_is_exact = false;  // backward will multiply by just that: nothing is left to multiply
+  // The rows whose target counts, in order, where the caller knows them; each target must be a class. Undefined: found
+  // here, for which the host waits on a GPU.
+  at::Tensor counted{};
 };
 
 struct LossSum {

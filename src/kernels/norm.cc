@@ -24,6 +24,13 @@ at::Tensor block_square_sums(const at::Tensor& values) {
   return sums;
 }
 
+at::Tensor add_units_cuda(const at::Tensor& sums, const at::Tensor& begins) {
+  check(sums.is_cuda() && sums.dim() == 2 && sums.is_contiguous() && sums.scalar_type() == at::kDouble &&
+            begins.scalar_type() == at::kLong && begins.device() == sums.device() && begins.numel() > 1,
+        "add_units_cuda", fmt::format("float64 sums as [parts, n] on a GPU but got {}", shape_text(sums)));
+  return cuda_kernels().add_units(sums, begins);
+}
+
 double add_in_order(const at::Tensor& sums) {
   check(sums.scalar_type() == at::kDouble, "add_in_order",
         fmt::format("float64 sums but got {}", c10::toString(sums.scalar_type())));

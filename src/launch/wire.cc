@@ -39,32 +39,9 @@ Fd make_socket(int flags) {
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int Fd::release() {
-  return std::exchange(fd_, -1);
-}
-
-void Fd::reset() {
-  if (fd_ >= 0) close(release());
-}
-
 std::int64_t now_ms() {
   using namespace std::chrono;
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
-
-Pipe::Pipe() {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) fail("cannot make a pipe");
-  read_end = Fd(fds[0]);
-  write_end = Fd(fds[1]);
 }
 
 void Line::send(const Json& packet) const {

@@ -8,35 +8,12 @@
 #include <optional>
 #include <string>
 
+#include "core/file_descriptor.h"
 #include "core/json.h"
 
 namespace tessera {
 
-// A file descriptor that closes itself.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release();
-  void reset();
-
- private:
-  int fd_ = -1;
-};
-
 std::int64_t now_ms();  // since the epoch, the form used in packets
-
-// A pipe; throws Error.
-struct Pipe {
-  Pipe();
-  Fd read_end, write_end;
-};
 
 class Line {
  public:

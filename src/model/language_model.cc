@@ -82,8 +82,8 @@ at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& ru
   return finish(run_units(embedded, packed_attention_of(batch), runner));
 }
 
-kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner,
-                                     const kernels::LinearCrossEntropy& how) {
+kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner, kernels::LinearCrossEntropy how) {
+  how.counted = batch.counted;
   if (!embedding_weight().is_same(head_weight())) {
     return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias(), batch.targets, how);
   }

@@ -57,7 +57,7 @@ class LanguageModel : public TextModel {
 
   // [T, C], after the last norm.
   at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner);
-  kernels::LossSum loss(const PackedBatch& batch, UnitRunner& runner, const kernels::LinearCrossEntropy& how = {});
+  kernels::LossSum loss(const PackedBatch& batch, UnitRunner& runner, kernels::LinearCrossEntropy how = {});
   at::Tensor loss_sum(const PackedBatch& batch, UnitRunner& runner) final { return loss(batch, runner).sum; }
   std::string config_json() const final { return config().dump(); }
   // [R, V] of the given rows of the batch ([R] int64), or of all.

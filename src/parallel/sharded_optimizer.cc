@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {
@@ -162,8 +163,9 @@ double ShardedOptimizer::gradient_norm() const {
     const auto timed = engine_.clock().enter(StepPart::kCommunication);
     group->all_gather(all.view(at::kLong), own.view(at::kLong), "gradient norm")->wait();
   }
-  const at::Tensor host = all.cpu();
-  check_order(host.select(1, -1).view(at::kLong));
+  if (all.is_cuda()) return norm_on_device(all);
+  const at::Tensor& host = all;
+  check_order(host.select(1, -1).contiguous().view(at::kLong));
   const auto sums = host.accessor<double, 2>();
   double total = 0;
   std::int64_t begin = 0;
@@ -176,6 +178,18 @@ double ShardedOptimizer::gradient_norm() const {
     begin = end;
   }
   return std::sqrt(total);
+}
+
+// The total is read, not the sums: there is one for each 1024 numbers of the model.
+double ShardedOptimizer::norm_on_device(const at::Tensor& sums) const {
+  if (!unit_begins_.defined()) {
+    std::vector<std::int64_t> begins{0};
+    for (const at::Tensor& of_unit : square_sums_) begins.push_back(begins.back() + of_unit.numel());
+    unit_begins_ = at::tensor(begins, at::kLong).to(sums.device());
+  }
+  const at::Tensor total = kernels::add_units_cuda(sums, unit_begins_).cpu();
+  check_order(total.narrow(0, 1, sums.size(0)).contiguous().view(at::kLong));
+  return std::sqrt(total.const_data_ptr<double>()[0]);
 }
 
 void ShardedOptimizer::check_order(const at::Tensor& order_of_rank) const {

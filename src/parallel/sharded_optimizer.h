@@ -68,6 +68,7 @@ class ShardedOptimizer {
 
  private:
   double gradient_norm() const;
+  double norm_on_device(const at::Tensor& sums) const;
   void check_order(const at::Tensor& order_of_rank) const;
   std::vector<GradientFault> find_faults() const;
   void update_all(double learning_rate, double gradient_scale);
@@ -79,6 +80,7 @@ class ShardedOptimizer {
   std::vector<OptimizerState> states_;
   std::vector<std::vector<at::Tensor>> states_of_unit_;
   std::vector<at::Tensor> square_sums_;  // by unit, of this step
+  mutable at::Tensor unit_begins_;       // of each unit's sums; made when it is first needed
   std::int64_t num_updates_ = 0;
   bool is_updating_ = false;            // during backward
   std::unique_ptr<HostWorker> worker_;  // null if the caller updates; the last member, as it uses the others

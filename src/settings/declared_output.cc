@@ -79,6 +79,16 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .help(
           "async: write checkpoints while training goes on, from a copy in the GPU's free memory, else in the host's "
           "(async_with_pinned_mem: in page-locked memory); disabled: training waits");
+  schema.word("save_errors", &output.save_errors, {"stop", "warn"})
+      .preset("stop")
+      .group(group)
+      .help(
+          "if a checkpoint cannot be written (full disk, lost rights): stop the run with the reason, or warn and go "
+          "on");
+  schema.duration("save_before_timeout", &output.save_before_timeout)
+      .preset("0s")
+      .group(group)
+      .help("in a Slurm job: this long before its time limit, save and stop as at SIGUSR1 (status 138); 0s: do not");
   schema.boolean("save_hf_weights", &output.save_hf_weights)
       .group(group)
       .help("checkpoints also have model.safetensors, so that transformers loads them; written by rank 0 alone");

@@ -107,14 +107,19 @@ struct EvaluationSettings {
 // How checkpoints are written. Async: from a copy, while training goes on. The names are torchtitan's.
 enum class SaveMode { kDisabled, kAsync, kAsyncWithPinnedMemory };
 
+// What follows if a checkpoint cannot be written.
+enum class SaveErrors { kStop, kWarn };
+
 struct OutputSettings {
   std::string output_dir, logging_dir, log_dir;
   int save_total_limit = 0;  // 0: keep all
   bool save_only_model = false;
   SaveMode save_mode = SaveMode::kAsync;
-  bool save_hf_weights = false;        // checkpoints also have a file that transformers reads
-  std::string resume_from_checkpoint;  // a folder; empty: none, or as the next says
-  bool resume_from_latest = false;     // the newest complete checkpoint of output_dir
+  SaveErrors save_errors = SaveErrors::kStop;
+  std::chrono::milliseconds save_before_timeout{0};  // of a Slurm job; 0: not
+  bool save_hf_weights = false;                      // checkpoints also have a file that transformers reads
+  std::string resume_from_checkpoint;                // a folder; empty: none, or as the next says
+  bool resume_from_latest = false;                   // the newest complete checkpoint of output_dir
   bool shows_progress = true;
 };
 

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "comm/exchange.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "monitor/host_info.h"
 #include "state/checkpoint_folder.h"
@@ -142,7 +144,8 @@ std::vector<std::int64_t> CheckpointKeeper::old_ones() const {
 void CheckpointKeeper::save(Trainer& trainer) {
   complete(trainer);
   RunState& state = trainer.state();
-  open_.emplace(Open{trainer.now(), folder_of(state.step), progress_numbers(trainer.step()), !output_.save_only_model});
+  open_.emplace(Open{trainer.now(), folder_of(state.step), steady_seconds(), progress_numbers(trainer.step()),
+                     !output_.save_only_model});
   const fs::path part = unfinished(open_->folder);
   kept_.insert(state.step);
   if (state.best_step && kept_.contains(*state.best_step)) {
@@ -163,6 +166,8 @@ void CheckpointKeeper::save(Trainer& trainer) {
         return own->write(part);
       });
     }
+  } catch (const Error& error) {
+    throw given_up(error);
   } catch (...) {
     give_up();
     throw;
@@ -173,6 +178,9 @@ void CheckpointKeeper::save(Trainer& trainer) {
 // What is small or must be written in step with the other ranks.
 void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
   Engine& engine = trainer.step().engine();
+  on_first_rank(world_, [&] {
+    if (!fs::exists(output_.output_dir)) throw Error(output_.output_dir + " has been removed");
+  });
   if (output_.save_only_model || output_.save_hf_weights) save_model_folder(world_, engine, model_, part);
   if (output_.save_only_model) return;
   engine.sync_buffers();
@@ -223,8 +231,16 @@ void CheckpointKeeper::complete(Trainer& trainer) {
     }
     const std::vector<std::int64_t> old = old_ones();
     index.step = open_->moment.step;
+    std::int64_t num_bytes = 0;
+    for (const auto& [name, file] : index.files) num_bytes += file.bytes;
     on_first_rank(world_, [&] { appear(std::move(index), old); });
     for (const std::int64_t step : old) kept_.erase(step);
+    if (world_.rank() == 0 && open_->has_state) {
+      log_info("{}: {} written in {:.2f} s", open_->folder.filename().string(), human_bytes(num_bytes),
+               steady_seconds() - open_->began);
+    }
+  } catch (const Error& error) {
+    throw given_up(error);
   } catch (...) {
     give_up();
     throw;
@@ -260,6 +276,14 @@ void CheckpointKeeper::give_up() {
   open_.reset();
 }
 
+Error CheckpointKeeper::given_up(const Error& error) {
+  const std::string what = open_->folder.string();
+  give_up();
+  return error.in_context(fmt::format(
+      "{} was not written{}", what,
+      kept_.empty() ? "" : fmt::format("; {} is complete", folder_of(*kept_.rbegin()).filename().string())));
+}
+
 std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings& output) {
   if (!output.resume_from_checkpoint.empty()) {
     fs::path folder = output.resume_from_checkpoint;
@@ -284,8 +308,8 @@ std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings&
 
 void check_is_shared(const fs::path& file) {
   if (appears(file)) return;
-  throw Error(fmt::format("{} is not there on {}: --output_dir must be a folder that all nodes share", file.string(),
-                          host_name()));
+  throw Error(fmt::format("{} is not there on {}: it was removed, or --output_dir is no folder that all nodes share",
+                          file.string(), host_name()));
 }
 
 bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
@@ -300,7 +324,9 @@ void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::p
     return;
   }
   CheckpointReader reader(checkpoint);
+  const double began = steady_seconds();
   trainer.restore(state, read_state(spread, trainer.step(), reader).scale);
+  if (world.rank() == 0) log_info("{}: read in {:.2f} s", checkpoint.filename().string(), steady_seconds() - began);
 }
 
 void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {

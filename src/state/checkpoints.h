@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "state/model_output.h"
 #include "state/sharded_state.h"
 #include "tessera/world.h"
@@ -52,6 +53,8 @@ class CheckpointKeeper {
   StateSnapshot::Copies copies_for(const StateSnapshot::Sizes& sizes) const;
   void appear(CheckpointIndex index, const std::vector<std::int64_t>& old);
   void give_up();
+  // The error, with what was given up for it and which checkpoint is the last complete one.
+  Error given_up(const Error& error);
 
   World& world_;
   const SavedModel& model_;
@@ -62,6 +65,7 @@ class CheckpointKeeper {
   struct Open {
     RunMoment moment;
     std::filesystem::path folder;
+    double began = 0;                       // in steady_seconds()
     std::map<std::string, double> numbers;  // of the optimizer
     bool has_state = true;                  // else only the model
     std::future<CheckpointIndex> written{};

@@ -37,6 +37,22 @@ Json steps_json(double steps) {
   return steps == std::floor(steps) ? Json(static_cast<std::int64_t>(steps)) : Json(steps);
 }
 
+Json position_json(const std::optional<DataPosition>& position) {
+  if (!position) return nullptr;
+  return {{"epoch", position->epoch}, {"num_taken", position->num_taken}};
+}
+
+std::optional<DataPosition> read_position(const Json& json, const std::string& origin) {
+  const Json found = read<Json>(json, "data_position", Json(nullptr), origin);
+  if (found.is_null()) return std::nullopt;
+  const auto epoch = read_optional<std::int64_t>(found, "epoch", origin);
+  const auto num_taken = read_optional<std::int64_t>(found, "num_taken", origin);
+  if (!epoch || !num_taken || *epoch < 0 || *num_taken < 0) {
+    throw UsageError(origin + ": data_position: expected an epoch and num_taken, whole numbers from 0");
+  }
+  return DataPosition{*epoch, *num_taken};
+}
+
 Json callbacks_json(const RunState& state) {
   Json callbacks = Json::object();
   if (state.early_stopping_patience) {
@@ -52,6 +68,7 @@ Json callbacks_json(const RunState& state) {
                             {"num_advanced", state.num_advanced},
                             {"num_rows", state.num_rows},
                             {"rows_of_update", state.rows_of_update},
+                            {"data_position", position_json(state.position)},
                             {"started", state.started},
                             {"total_loss", json_of(LogValue(state.total_loss))}}}};
   return callbacks;
@@ -71,6 +88,7 @@ void read_callbacks(const Json& json, RunState& state, const std::string& origin
   state.checkpoints = read<std::vector<std::int64_t>>(ours, "checkpoints", {}, origin);
   state.num_rows = read<std::int64_t>(ours, "num_rows", 0, origin);
   state.rows_of_update = read<std::int64_t>(ours, "rows_of_update", 0, origin);
+  state.position = read_position(ours, origin);
   state.started = read(ours, "started", 0.0, origin);
   // After a NaN loss this is the word "nan".
   const Json total = {{"total_loss", read<Json>(ours, "total_loss", Json(0), origin)}};

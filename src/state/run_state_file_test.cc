@@ -31,6 +31,7 @@ RunState some_state() {
   state.checkpoints = {32, 64};
   state.num_rows = 500;
   state.rows_of_update = 16;
+  state.position = DataPosition{2, 48};
   state.started = 1700000000.5;
   return state;
 }
@@ -48,6 +49,7 @@ TEST_F(RunStateFile, EverythingComesBack) {
   EXPECT_EQ(read.checkpoints, (std::vector<std::int64_t>{32, 64}));
   EXPECT_EQ(read.num_rows, 500);
   EXPECT_EQ(read.rows_of_update, 16);
+  EXPECT_EQ(read.position, (DataPosition{2, 48}));
   EXPECT_EQ(read.started, 1700000000.5);
   EXPECT_EQ(read.evaluations_without_gain, 1);
   EXPECT_EQ(read.history, some_state().history);

@@ -11,6 +11,7 @@
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-constexpr std::size_t kWrittenAtOnce = std::size_t{256} << 10;  // checksummed and written while it is in the cache
+constexpr std::size_t kWorthAThread = std::size_t{1} << 20;  // bytes
 
 FlatState model_state(Engine& engine) {
   FlatState state = parameters_of(engine);
@@ -245,10 +246,11 @@ CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::pa
   const HostLink link(device, /*pins=*/true);
   std::array<at::Tensor, 2> bounce;
   const auto write = [&](std::string_view bytes) {
-    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kWrittenAtOnce))) {
-      checksums.add(bytes.substr(0, kWrittenAtOnce));
-      file.write(bytes.substr(0, kWrittenAtOnce));
-    }
+    const bool is_large = bytes.size() >= kWorthAThread;
+    std::future<void> checked =
+        std::async(is_large ? std::launch::async : std::launch::deferred, [&] { checksums.add(bytes); });
+    file.write(bytes);
+    checked.get();
   };
   write(compose_safetensors_header(entries, {{"format", "tessera"}}));
   CheckpointIndex index;

@@ -33,11 +33,24 @@ std::int64_t divide_up(std::int64_t value, std::int64_t by) {
   return value / by + (value % by > 0 ? 1 : 0);
 }
 
+// Whether the run has made the updates that this plan has up to its position.
+bool continues_groups(const StepPlanOptions& options, std::int64_t updates_per_epoch) {
+  const ResumedPlan& resumed = *options.resumed;
+  const std::int64_t rows_of_update = options.rows_per_batch * options.accumulation;
+  return resumed.position.num_taken % rows_of_update == 0 &&
+         resumed.step == resumed.position.epoch * updates_per_epoch + resumed.position.num_taken / rows_of_update;
+}
+
 }  // namespace
 
 StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
   check(options);
   updates_per_epoch_ = divide_up(options.num_batches, options.accumulation);
+  if (options.resumed) {
+    num_done_ = options.resumed->step;
+    updates_left_ = divide_up(options.resumed->num_batches_left, options.accumulation);
+    next_epoch_ = options.resumed->position.epoch + 1;
+  }
   const std::int64_t counted = options.short_group == ShortGroup::kCounted
                                    ? updates_per_epoch_
                                    : std::max<std::int64_t>(options.num_batches / options.accumulation, 1);
@@ -51,24 +64,51 @@ StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
     throw UsageError(fmt::format("num_train_epochs is {}: with {} updates per epoch the run would never end",
                                  options.num_train_epochs, counted));
   }
-  total_steps_ = static_cast<std::int64_t>(total);
+  total_steps_ = total_after_resuming(static_cast<std::int64_t>(total));
   num_epochs_ = static_cast<std::int64_t>(std::ceil(options.num_train_epochs));
 }
 
+// `total`: of a new run.
+std::int64_t StepPlan::total_after_resuming(std::int64_t total) const {
+  if (!options_.resumed) return total;
+  const std::int64_t after_epoch = total - next_epoch_ * updates_per_epoch_;  // below 0: the run ends within this one
+  if (continues_groups(options_, updates_per_epoch_))
+    return num_done_ + std::max<std::int64_t>(0, updates_left_ + after_epoch);
+  if (options_.num_train_epochs >= static_cast<double>(next_epoch_)) {
+    // Where short groups are not counted, a run ends before its last ones, but not before rows left by other groups.
+    return num_done_ + updates_left_ + std::max<std::int64_t>(0, after_epoch);
+  }
+  const double share = options_.num_train_epochs - static_cast<double>(options_.resumed->position.epoch);
+  const std::int64_t done = options_.num_batches - options_.resumed->num_batches_left;
+  const auto end = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(options_.num_batches)));
+  return num_done_ + divide_up(std::max<std::int64_t>(0, end - done), options_.accumulation);
+}
+
 Update StepPlan::update(std::int64_t step) const {
-  if (step < 1 || step > total_steps_) {
-    throw Error(fmt::format("update {} of a run that has updates 1 to {}", step, total_steps_));
+  if (step <= num_done_ || step > total_steps_) {
+    throw Error(fmt::format("update {} of a run that has updates {} to {}", step, num_done_ + 1, total_steps_));
   }
   Update update;
   update.step = step;
-  update.epoch = (step - 1) / updates_per_epoch_;
-  const std::int64_t group = (step - 1) % updates_per_epoch_;
+  std::int64_t group = step - num_done_ - 1, num_batches = options_.num_batches;
+  if (group < updates_left_) {
+    update.epoch = options_.resumed->position.epoch;
+    update.num_taken = options_.resumed->position.num_taken;
+    num_batches = options_.resumed->num_batches_left;
+  } else {
+    group -= updates_left_;
+    update.epoch = next_epoch_ + group / updates_per_epoch_;
+    group %= updates_per_epoch_;
+  }
   update.first_batch = group * options_.accumulation;
-  update.num_batches = std::min(options_.accumulation, options_.num_batches - update.first_batch);
+  update.num_batches = std::min(options_.accumulation, num_batches - update.first_batch);
   const std::int64_t batches_done = update.first_batch + update.num_batches;
+  update.ends_epoch = batches_done == num_batches;
   update.epoch_after =
-      static_cast<double>(update.epoch) + static_cast<double>(batches_done) / static_cast<double>(options_.num_batches);
-  update.ends_epoch = batches_done == options_.num_batches;
+      static_cast<double>(update.epoch) + static_cast<double>(options_.num_batches - num_batches + batches_done) /
+                                              static_cast<double>(options_.num_batches);
+  update.position_after = {update.epoch, update.num_taken + batches_done * options_.rows_per_batch};
+  if (update.ends_epoch) update.position_after = {update.epoch + 1, 0};
   update.ends_run = step == total_steps_;
   return update;
 }

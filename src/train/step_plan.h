@@ -1,30 +1,50 @@
 // How many updates a run has, which micro-batches form each, and the epoch reached after it.
 //
 // An epoch's micro-batches are grouped by `accumulation`; the last group of an epoch may be short and is still an
-// update. The numbers are those of Hugging Face's Trainer for the same arguments. Everything follows from the number of
-// the update alone, so a resumed run needs only that number.
+// update. The numbers are those of Hugging Face's Trainer for the same arguments.
+//
+// A resumed run goes on at the row where it stopped, also with other ranks, batches or accumulation: what is left of
+// that epoch forms new groups, and the epochs after it are as those of a new run.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "settings/train_settings.h"
 
 namespace tessera {
 
+// Which rows come next: those of an epoch's order after the first `num_taken`, by all ranks together.
+struct DataPosition {
+  std::int64_t epoch = 0, num_taken = 0;
+
+  friend bool operator==(const DataPosition&, const DataPosition&) = default;
+};
+
+struct ResumedPlan {
+  std::int64_t step = 0;  // updates done
+  DataPosition position;
+  std::int64_t num_batches_left = 0;  // of that epoch, per rank
+};
+
 struct StepPlanOptions {
-  std::int64_t num_batches = 0;  // per epoch and rank
+  std::int64_t num_batches = 0;     // per epoch and rank
+  std::int64_t rows_per_batch = 1;  // over all ranks
   std::int64_t accumulation = 1;
   double num_train_epochs = 3;
   std::int64_t max_steps = -1;  // above 0: overrides num_train_epochs
   ShortGroup short_group = ShortGroup::kNotCounted;
+  std::optional<ResumedPlan> resumed = std::nullopt;
 };
 
 struct Update {
   std::int64_t step = 0;         // the first is 1
   std::int64_t epoch = 0;        // the first is 0
-  std::int64_t first_batch = 0;  // within the epoch
+  std::int64_t num_taken = 0;    // rows of the epoch before its batch 0: above 0 where a run resumed within it
+  std::int64_t first_batch = 0;  // of those from there
   std::int64_t num_batches = 0;  // at most the accumulation
   double epoch_after = 0;        // in epochs, e.g. 2.928
+  DataPosition position_after;
   bool ends_epoch = false;
   bool ends_run = false;
 };
@@ -39,14 +59,18 @@ class StepPlan {
   // What transformers announces as 'Num Epochs'. The last one may end early, or never start.
   std::int64_t num_epochs() const { return num_epochs_; }
 
-  Update update(std::int64_t step) const;  // 1 to total_steps()
+  Update update(std::int64_t step) const;  // 1 to total_steps(); after those that a resumed run has done
 
   // The samples behind the trainer's speed: rows x epochs, or steps x the batch over all ranks and micro-steps.
   double train_samples(std::int64_t num_rows, std::int64_t batch_of_update) const;
 
  private:
+  std::int64_t total_after_resuming(std::int64_t total) const;
+
   StepPlanOptions options_;
   std::int64_t updates_per_epoch_ = 0, num_epochs_ = 0, total_steps_ = 0;
+  // Of a resumed run: updates done, those left in its epoch, and the first epoch after it.
+  std::int64_t num_done_ = 0, updates_left_ = 0, next_epoch_ = 0;
 };
 
 }  // namespace tessera

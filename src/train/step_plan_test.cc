@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <utility>
+
 #include "core/error.h"
 #include "support/train_references.h"
 
@@ -95,6 +98,62 @@ TEST(StepPlan, RefusesNumbersThatGiveNoRun) {
   const StepPlan plan({.num_batches = 4});
   EXPECT_THROW(plan.update(0), Error);
   EXPECT_THROW(plan.update(13), Error);
+}
+
+// What is left of the epoch in other groups, then epochs as of a new run: each row once, whatever the run was before.
+TEST(StepPlan, AResumedRunTakesTheRowsThatAreLeft) {
+  // 48 rows: after 5 updates of 6 rows, 18 are left; with 2 ranks of 4 rows that is 3 batches a rank.
+  const StepPlan plan({.num_batches = 6,
+                       .rows_per_batch = 8,
+                       .accumulation = 2,
+                       .num_train_epochs = 2,
+                       .short_group = ShortGroup::kCounted,
+                       .resumed = ResumedPlan{.step = 5, .position = {0, 30}, .num_batches_left = 3}});
+  EXPECT_EQ(plan.total_steps(), 5 + 2 + 3);
+  const Update first = plan.update(6), second = plan.update(7), next = plan.update(8);
+  EXPECT_EQ(std::tuple(first.epoch, first.num_taken, first.first_batch, first.num_batches), std::tuple(0, 30, 0, 2));
+  EXPECT_EQ(first.position_after, (DataPosition{0, 46}));
+  EXPECT_EQ(std::tuple(second.num_taken, second.first_batch, second.num_batches), std::tuple(30, 2, 1));
+  EXPECT_TRUE(second.ends_epoch);
+  EXPECT_EQ(second.position_after, (DataPosition{1, 0}));
+  EXPECT_EQ(std::tuple(next.epoch, next.num_taken, next.first_batch, next.num_batches), std::tuple(1, 0, 0, 2));
+  EXPECT_TRUE(plan.update(10).ends_run);
+  EXPECT_THROW(plan.update(5), Error);
+}
+
+TEST(StepPlan, AResumedRunEndsWhereItsEpochsDo) {
+  const auto total = [](double epochs, std::int64_t batches_left) {
+    return StepPlan(
+               {.num_batches = 8,
+                .accumulation = 3,
+                .num_train_epochs = epochs,
+                .resumed = ResumedPlan{.step = 5, .position = {0, 8 - batches_left}, .num_batches_left = batches_left}})
+        .total_steps();
+  };
+  EXPECT_EQ(total(1, 3), 6);    // one group of what is left, though a new run would leave its short group out
+  EXPECT_EQ(total(2, 3), 7);    // and of the second epoch as much as a new run makes: 4 updates in all
+  EXPECT_EQ(total(0.5, 3), 5);  // it is past its end
+  EXPECT_EQ(total(0.5, 6), 6);  // up to 4 of 8 batches
+}
+
+TEST(StepPlan, ResumedUnchangedItIsThePlanOfTheWholeRun) {
+  StepPlanOptions options{.num_batches = 125, .rows_per_batch = 4, .accumulation = 4, .num_train_epochs = 3};
+  const StepPlan whole(options);
+  for (std::int64_t step = 1; step < whole.total_steps(); ++step) {
+    const DataPosition position = whole.update(step).position_after;
+    options.resumed = ResumedPlan{step, position, options.num_batches - position.num_taken / options.rows_per_batch};
+    const StepPlan rest(options);
+    ASSERT_EQ(rest.total_steps(), whole.total_steps());
+    for (std::int64_t later = step + 1; later <= whole.total_steps(); ++later) {
+      const Update a = whole.update(later), b = rest.update(later);
+      ASSERT_EQ(a.epoch, b.epoch);
+      ASSERT_EQ(a.first_batch * options.rows_per_batch, b.num_taken + b.first_batch * options.rows_per_batch);
+      ASSERT_EQ(a.num_batches, b.num_batches);
+      ASSERT_EQ(a.epoch_after, b.epoch_after);
+      ASSERT_EQ(a.position_after, b.position_after);
+      ASSERT_EQ(std::pair(a.ends_epoch, a.ends_run), std::pair(b.ends_epoch, b.ends_run));
+    }
+  }
 }
 
 }  // namespace

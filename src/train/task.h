@@ -21,8 +21,10 @@ class TrainTask {
   virtual ~TrainTask() = default;
   virtual UnitModel& model() = 0;
 
-  virtual std::int64_t num_rows() const = 0;       // of training, over all ranks
-  virtual std::int64_t num_batches() const = 0;    // micro-batches per epoch and rank
+  virtual std::int64_t num_rows() const = 0;  // of training, over all ranks
+  // Micro-batches per epoch and rank, after all ranks together have taken so many rows of it.
+  virtual std::int64_t num_batches_after(std::int64_t num_taken) const = 0;
+  std::int64_t num_batches() const { return num_batches_after(0); }
   virtual std::int64_t num_eval_rows() const = 0;  // over all ranks; 0: nothing to evaluate on
 
   struct UpdateShape {

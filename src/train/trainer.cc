@@ -29,7 +29,11 @@ ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& sett
   return options;
 }
 
-// The position in the data is counted in steps: if these numbers differ, other rows come next.
+bool has_position_in(const RunState& before, std::int64_t num_rows) {
+  return before.position && before.num_rows == num_rows;
+}
+
+// Where the row is not known, the steps tell it: with other numbers, other rows come next.
 void warn_of_differences(const RunState& before, const RunState& now) {
   const auto warn = [](const char* what, std::int64_t then, std::int64_t here) {
     if (then != 0 && then != here) {
@@ -38,7 +42,7 @@ void warn_of_differences(const RunState& before, const RunState& now) {
     }
   };
   warn("training rows", before.num_rows, now.num_rows);
-  warn("rows per update", before.rows_of_update, now.rows_of_update);
+  if (!has_position_in(before, now.num_rows)) warn("rows per update", before.rows_of_update, now.rows_of_update);
   if (before.total_steps != now.total_steps) {
     log_warn("the resumed run had {} steps, this one has {}", before.total_steps, now.total_steps);
   }
@@ -51,13 +55,20 @@ TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource fir
 
 }  // namespace
 
-StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings) {
+StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
+                    const std::optional<RunState>& resumed) {
   const LoopSettings& loop = settings.loop;
+  std::optional<ResumedPlan> start;
+  if (resumed && resumed->step > 0 && has_position_in(*resumed, task.num_rows())) {
+    start = {resumed->step, *resumed->position, task.num_batches_after(resumed->position->num_taken)};
+  }
   const StepPlan plan({.num_batches = task.num_batches(),
+                       .rows_per_batch = loop.batch_size * num_ranks,
                        .accumulation = loop.accumulation,
                        .num_train_epochs = loop.num_epochs,
                        .max_steps = loop.max_steps > 0 ? loop.max_steps : -1,
-                       .short_group = loop.short_group});
+                       .short_group = loop.short_group,
+                       .resumed = start});
   check_total_steps(settings, plan.total_steps());
   Schedule(schedule_options(plan, settings));
   return plan;
@@ -76,7 +87,7 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, P
       settings_(settings),
       listeners_(listeners),
       save_checkpoint_(std::move(save_checkpoint)),
-      plan_(plan_steps(task, settings)),
+      plan_(plan_steps(task, settings, world.size())),
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
       step_(world, task.model(), units_to_spread(task.model(), settings.wrap),
@@ -106,7 +117,10 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, P
 Trainer::~Trainer() = default;
 
 void Trainer::restore(const RunState& state, const std::optional<LossScaler::State>& scale) {
+  plan_ = plan_steps(task_, settings_, world_.size(), state);
   check_resumable(state, plan_);
+  schedule_ = Schedule(schedule_options(plan_, settings_));
+  state_.total_steps = plan_.total_steps();
   if (world_.rank() == 0) warn_of_differences(state, state_);
   const RunState fresh = std::exchange(state_, state);
   state_.total_steps = fresh.total_steps;
@@ -149,6 +163,7 @@ RunEnd Trainer::run() {
     run_update(update);
     state_.step = update.step;
     state_.epoch = update.epoch_after;
+    state_.position = update.position_after;
     clock.end_step();  // what follows is the next step's: a log line can then show this one
     if (between_updates(update)) break;
   }
@@ -206,7 +221,20 @@ bool Trainer::must_stop() {
 
 void Trainer::complete_save() {
   has_open_save_ = false;
-  if (complete_save_) complete_save_();
+  if (complete_save_ && !is_written([&] { complete_save_(); })) saved_step_.reset();
+}
+
+// Collective errors end the run in any case: ranks are gone.
+bool Trainer::is_written(const std::function<void()>& saving) {
+  try {
+    saving();
+    return true;
+  } catch (const Error& error) {
+    if (settings_.output.save_errors == SaveErrors::kStop || error.status() != ExitStatus::kFailure) throw;
+    if (world_.rank() == 0) log_warn("{}; training goes on (--save_errors warn)", error.what());
+    ++num_failed_saves_;
+    return false;
+  }
 }
 
 // StepLR counts epochs.

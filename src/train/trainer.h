@@ -29,7 +29,8 @@
 namespace tessera {
 
 // The steps of a run. Throws UsageError if they do not fit the schedule.
-StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings);
+StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
+                    const std::optional<RunState>& resumed = std::nullopt);
 // Throws UsageError if the run is shorter than what it has already done.
 void check_resumable(const RunState& state, const StepPlan& plan);
 
@@ -88,6 +89,8 @@ class Trainer {
   bool has_fixed_scale() const;
   bool must_stop();
   void complete_save();
+  // Whether it succeeded; an error is thrown on, or told and passed over, as the settings say.
+  bool is_written(const std::function<void()>& saving);
   void act(const Actions& actions);
   void save();
   void tell_summary();
@@ -104,6 +107,7 @@ class Trainer {
   TrainSettings settings_;
   Listeners& listeners_;
   SaveCheckpoint save_checkpoint_;
+  std::int64_t num_failed_saves_ = 0;
   std::function<LogRecord()> more_metrics_, more_summary_;
   std::function<int()> own_signal_;
   std::function<void(const Update&)> after_epoch_;

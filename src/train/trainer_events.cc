@@ -39,7 +39,7 @@ void Trainer::save() {
   phase_ = fmt::format("the checkpoint of step {}", state_.step);
   read_losses();
   step_.engine().finish_updates();
-  save_checkpoint_(*this);
+  if (!is_written([&] { save_checkpoint_(*this); })) return;
   saved_step_ = state_.step;
   has_open_save_ = true;
   num_votes_since_save_ = 0;
@@ -91,6 +91,7 @@ void Trainer::evaluate_and_judge(bool& is_best) {
 
 void Trainer::tell_summary() {
   LogRecord summary = speed_.summary();
+  if (num_failed_saves_ > 0) summary.set("failed_saves", num_failed_saves_);
   if (step_.scaler() != nullptr) summary.set("skipped_steps", state_.step - state_.num_advanced);
   if (more_summary_) {
     const LogRecord more = more_summary_();

@@ -72,7 +72,7 @@ class DoorTask : public TrainTask {
   DoorTask(World& world, at::ScalarType type) : world_(world), type_(type) {}
   UnitModel& model() override { return model_; }
   std::int64_t num_rows() const override { return kRowsPerPass * kNumMicroSteps * kNumUpdates * world_.size(); }
-  std::int64_t num_batches() const override { return kNumMicroSteps * kNumUpdates; }
+  std::int64_t num_batches_after(std::int64_t /*num_taken*/) const override { return kNumMicroSteps * kNumUpdates; }
   std::int64_t num_eval_rows() const override { return 0; }
   UpdateShape begin_update(const Update& update) override {
     step_ = update.step;

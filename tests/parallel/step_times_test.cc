@@ -59,7 +59,7 @@ class SlowTask : public TrainTask {
   SlowTask(World& world, const Delays& delays) : world_(world), delays_(delays) {}
   UnitModel& model() override { return model_; }
   std::int64_t num_rows() const override { return kTimedSteps * world_.size(); }
-  std::int64_t num_batches() const override { return kTimedSteps; }
+  std::int64_t num_batches_after(std::int64_t /*num_taken*/) const override { return kTimedSteps; }
   std::int64_t num_eval_rows() const override { return 0; }
   UpdateShape begin_update(const Update&) override { return {1, 12 * world_.size()}; }
   void load() override {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tessera on a real four-node Slurm (see ./lab). ctest calls this once per scenario:
 #   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
-#     launchers_node_killed | experiments | experiment_faults | down
-# By hand, in a lab of eight nodes (./x soak): families
+#     launchers_node_killed | experiments | experiment_faults | two_users | down
+# By hand, in a lab of eight nodes (./x soak): families | time_limit
 # TESSERA_BINARY is the program under test; TESSERA_SLURM_LAB is a file with the lab's location.
 # Exit status 77: skipped; the reason is printed.
 set -euo pipefail
@@ -17,7 +17,7 @@ main() {
   case ${1:-} in
     up | down) "$1" ;;
     nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed | \
-      experiments | experiment_faults | families)
+      experiments | experiment_faults | two_users | families | time_limit)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
       JOBS=$STATE/jobs/$1
@@ -214,6 +214,67 @@ experiment_faults() {
   expect status.txt "$name +001 .* finished"
 }
 
+# Two users submit the same experiment into one folder at the same time: each has a run, and sees and tables only that.
+two_users() {
+  cd "$JOBS"
+  mkdir -m 1777 runs nobody games
+  as nobody "$TESSERA_BINARY" --version || skip "user nobody cannot start $TESSERA_BINARY: a folder above it is private"
+  local name=fsdp/bloom/baseline user
+  local submit=("$TESSERA_BINARY" experiment submit $name --scale tiny --num_train_epochs 1 --eval_strategy no)
+  as nobody "${submit[@]}" --seed 1 >nobody/submitted &
+  as games "${submit[@]}" --seed 2 >games/submitted
+  wait $!
+  for user in nobody games; do
+    as $user "$TESSERA_BINARY" experiment status >$user/status
+    expect $user/status '^[01] waiting, [01] running, [01] finished, 0 failed$'
+    expect $user/submitted "^job $(awk '{print $3}' $user/status | head -n 1)  $name"
+  done
+  [ "$(stat -c %U runs/$name/001 runs/$name/002 | sort | xargs)" = 'games nobody' ] || fail 'a run has the wrong owner'
+  for user in nobody games; do
+    wait_for 60 "$user's run has ended" has_finished $user
+    local loss
+    loss=$(sed -n "s/.*'train_loss': \([0-9.]*\).*/\1/p" "$(awk '{print $4}' $user/submitted)"/log*/*.out)
+    as $user "$TESSERA_BINARY" experiment table fsdp/bloom/multi_gpu --format csv >$user/table
+    expect $user/table "$(printf '%.8s' "$loss")"
+  done
+  in_room 30 "$TESSERA_BINARY" experiment status --user all >status.txt
+  expect status.txt " nobody .*finished" " games .*finished" '^0 waiting, 0 running, 2 finished, 0 failed$'
+  if in_room 30 "$TESSERA_BINARY" experiment status 2>refused; then fail 'root has no run here'; fi
+  expect refused 'none of these runs is of user root; --user takes games, nobody or all'
+  chmod 755 runs/$name && chown nobody runs/$name
+  if as games "${submit[@]}" 2>refused; then fail "wrote into another user's folder"; fi
+  expect refused "Permission denied; .*/$name is user nobody's"
+}
+
+# as USER COMMAND...: in the room.
+as() {
+  local user=$1
+  shift
+  in_room 60 setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups env HOME="$JOBS/$user" "$@"
+}
+
+has_finished() {
+  rm -f "runs/.queue.$1.json"
+  as "$1" "$TESSERA_BINARY" experiment status >"$1/status"
+  grep -q '^0 waiting, 0 running, 1 finished, 0 failed$' "$1/status"
+}
+
+# Slurm's own time limit: the signal that it sends 120 s (and its period of 30 s) before the end lets a run of 3 minutes
+# save after half a minute and go on in its next turns; it is one run with one row. Without a signal the end is named.
+time_limit() {
+  cd "$JOBS"
+  local name=fsdp/custom_model/multi_node/2_nodes
+  submit $name --gate off --time 00:03:00 --num_train_epochs "${TESSERA_LIMIT_EPOCHS:-400}" --eval_strategy no
+  wait_for 170 'Slurm has sent its signal, and the run has resumed' grep -qsr 'resuming after step' runs/$name/001/logs
+  wait_for 600 'the run has ended' none_is_open
+  expect status.txt "$name +001 .* finished" '^0 waiting, 0 running, 1 finished, 0 failed$'
+  holds_the_logs_loss fsdp/custom_model/multi_node $name
+
+  echo '{"tessera_site": 1, "sbatch": ["--signal=URG@1", "--no-requeue"]}' >site.json  # a signal that nobody heeds
+  submit ddp/multi_node/2_nodes --time 00:01:00 --num_train_epochs 4000 --eval_strategy no --site site.json
+  wait_for 240 'the limit is named' status_says 'ddp/multi_node/2_nodes .* failed .*time limit: give more --time'
+}
+
 # Whole families at tiny scale; takes minutes and eight nodes.
 families() {
   cd "$JOBS"
@@ -239,7 +300,7 @@ none_is_open() {
 
 # The kept answer of Slurm may be 30 s old.
 status_says() {
-  rm -f runs/.queue.json
+  rm -f runs/.queue.*.json
   in_room 30 "$TESSERA_BINARY" experiment status >status.txt
   grep -qE "$1" status.txt
 }

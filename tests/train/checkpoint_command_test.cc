@@ -262,5 +262,29 @@ TEST_F(CheckpointCommand, OtherRowsAnUpdateAreToldOf) {
   EXPECT_TRUE(contains(resumed.output, "had 2 steps, this one has 4")) << resumed.output;
 }
 
+// With weights that stay as they are, an update's loss tells its row.
+TEST_F(CheckpointCommand, OtherBatchesGoOnAtTheSameRow) {
+  const std::string still =
+      "--learning_rate 1e-30 --weight_decay 0 --dropout 0 --num_train_epochs 1 --save_strategy steps --save_steps 1 ";
+  const Ended rows = gpt("rows", still + "--per_device_train_batch_size 1");
+  ASSERT_EQ(rows.status, 0) << rows.output;
+  const std::vector<double> losses = logged(rows.output, "loss");
+  ASSERT_EQ(losses.size(), 8U);
+  ASSERT_EQ(gpt("threes", still + "--per_device_train_batch_size 3").status, 0);
+  const Ended rest = gpt(
+      "rest", still + "--per_device_train_batch_size 1 --resume_from_checkpoint " + out("threes") + "/checkpoint-1");
+  ASSERT_EQ(rest.status, 0) << rest.output;
+  EXPECT_EQ(logged(rest.output, "loss"), std::vector<double>(losses.begin() + 3, losses.end())) << rest.output;
+  EXPECT_FALSE(contains(rest.output, "used twice")) << rest.output;
+  // And once more, in the middle of what was left: step 3 of that run is row 5.
+  const Ended last = gpt("last", still +
+                                     "--per_device_train_batch_size 1 --gradient_accumulation_steps 3 "
+                                     "--resume_from_checkpoint " +
+                                     out("rest") + "/checkpoint-3");
+  ASSERT_EQ(last.status, 0) << last.output;
+  EXPECT_EQ(logged(last.output, "loss").size(), 1U) << last.output;
+  EXPECT_TRUE(contains(last.output, "'epoch': 1.0}")) << last.output;
+}
+
 }  // namespace
 }  // namespace tessera

@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows) {
+PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows, bool pins) {
   std::int64_t num_tokens = 0;
   for (const std::int64_t row : rows) {
     if (row < 0 || row >= tokens.size()) throw Error(fmt::format("a batch asks for row {} of {}", row, tokens.size()));
@@ -24,11 +24,11 @@ PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> ro
     throw Error(fmt::format("a batch of {} tokens is too large: at most 2^31 - 1", num_tokens));
   }
   PackedBatch batch;
-  const auto longs = at::TensorOptions().dtype(at::kLong);
+  const auto longs = at::TensorOptions().dtype(at::kLong).pinned_memory(pins);
   batch.input_ids = at::empty({num_tokens}, longs);
   batch.positions = at::empty({num_tokens}, longs);
   batch.targets = at::empty({num_tokens}, longs);
-  batch.cu_seqlens = at::empty({std::ssize(rows) + 1}, at::TensorOptions().dtype(at::kInt));
+  batch.cu_seqlens = at::empty({std::ssize(rows) + 1}, longs.dtype(at::kInt));
   std::int64_t* ids = batch.input_ids.mutable_data_ptr<std::int64_t>();
   std::int64_t* positions = batch.positions.mutable_data_ptr<std::int64_t>();
   std::int64_t* targets = batch.targets.mutable_data_ptr<std::int64_t>();
@@ -46,17 +46,24 @@ PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> ro
     start += static_cast<std::int32_t>(length);
     *starts++ = start;
   }
+  batch.counted = at::empty({batch.num_counted}, longs);
+  std::int64_t* counted = batch.counted.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < num_tokens; ++i) {
+    if (targets[i] != kIgnoredTarget) *counted++ = i;
+  }
   return batch;
 }
 
 PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
-                                        std::int64_t begin, PrefetchOptions options) {
+                                        std::int64_t begin, PrefetchOptions options, bool pins) {
   if (begin < 0) throw Error(fmt::format("a loader cannot begin with batch {}", begin));
   const auto shared = std::make_shared<const std::vector<std::vector<std::int64_t>>>(std::move(batches));
   if (!options.name_of) options.name_of = [](std::int64_t i) { return fmt::format("batch {}", i); };
   return PrefetchLoader<PackedBatch>(
       begin, std::ssize(*shared),
-      [&tokens, shared](std::int64_t i) { return pack_rows(tokens, (*shared)[static_cast<std::size_t>(i)]); },
+      [&tokens, shared, pins](std::int64_t i) {
+        return pack_rows(tokens, (*shared)[static_cast<std::size_t>(i)], pins);
+      },
       std::move(options));
 }
 

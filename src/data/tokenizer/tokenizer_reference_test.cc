@@ -70,7 +70,10 @@ class VariantOfCharacters : public Variant {};
 TEST_P(VariantOfCharacters, EqualsTheOriginalOnEveryCodePoint) {
   if (needs_pcre(variant_) && !has_pcre()) GTEST_SKIP() << "built without PCRE2";
   const Tokenizer tokenizer = make(variant_);
+  const bool checks_all = std::getenv("TESSERA_TEST_EVERYTHING") != nullptr;
   for (char32_t plane = 0; plane < 17; ++plane) {
+    // Planes that have no assigned character, or only private ones, are all alike.
+    if (plane >= 4 && plane != 14 && plane != 16 && !checks_all) continue;
     ASSERT_EQ(digest(tokenizer, code_point_texts(plane)), variant_["code_points"][plane]) << "plane " << int(plane);
   }
 }

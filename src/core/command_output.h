@@ -1,4 +1,4 @@
-// Runs a command of the cluster and reads what it prints. (no torch)
+// Runs a command and reads what it prints. (no torch)
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "experiment/command_output.h"
+#include "core/command_output.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,11 +9,12 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/file_descriptor.h"
 #include "core/text.h"
-#include "launch/wire.h"
 
 extern char** environ;
 
