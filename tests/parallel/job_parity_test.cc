@@ -2,7 +2,7 @@
 // of ranks and accumulation mode; except for rounding on another number of ranks with the same global batch.
 //
 // All models x ranks x types x micro-steps take minutes. A plain run leaves some of the last three out, never a row;
-// TESSERA_TEST_WHOLE_TABLE=1 leaves out nothing.
+// TESSERA_TEST_EVERYTHING=1 leaves out nothing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace tessera {
 namespace {
 
 bool wants_whole_table() {
-  const char* value = std::getenv("TESSERA_TEST_WHOLE_TABLE");
+  const char* value = std::getenv("TESSERA_TEST_EVERYTHING");
   return value != nullptr && std::string(value) == "1";
 }
 

@@ -264,7 +264,7 @@ has_finished() {
 time_limit() {
   cd "$JOBS"
   local name=fsdp/custom_model/multi_node/2_nodes
-  submit $name --gate off --time 00:03:00 --num_train_epochs "${TESSERA_LIMIT_EPOCHS:-400}" --eval_strategy no
+  submit $name --gate off --time 00:03:00 --num_train_epochs "${TESSERA_LIMIT_EPOCHS:-150}" --eval_strategy no
   wait_for 170 'Slurm has sent its signal, and the run has resumed' grep -qsr 'resuming after step' runs/$name/001/logs
   wait_for 600 'the run has ended' none_is_open
   expect status.txt "$name +001 .* finished" '^0 waiting, 0 running, 1 finished, 0 failed$'
@@ -272,7 +272,7 @@ time_limit() {
 
   echo '{"tessera_site": 1, "sbatch": ["--signal=URG@1", "--no-requeue"]}' >site.json  # a signal that nobody heeds
   submit ddp/multi_node/2_nodes --time 00:01:00 --num_train_epochs 4000 --eval_strategy no --site site.json
-  wait_for 240 'the limit is named' status_says 'ddp/multi_node/2_nodes .* failed .*time limit: give more --time'
+  wait_for 240 'the limit is named' status_says 'ddp/multi_node/2_nodes .* failed .*time limit .*: give more --time'
 }
 
 # Whole families at tiny scale; takes minutes and eight nodes.
