@@ -35,7 +35,7 @@ function(test_program name)
 endfunction()
 
 # GoogleTest calls it a success when a filter leaves nothing to run.
-set(ran_nothing "[=] 0 tests from")
+set(ran_nothing "=. 0 tests from")
 
 # run_in_parts(NAME PARTS n [ENVIRONMENT NAME=value] [FILTER f]): runs the program as n ctest tests, each with a part of
 # its TESTs.
@@ -63,7 +63,7 @@ function(run_by_suite name)
   set(suites)
   foreach(source ${arg_SOURCES})
     file(STRINGS ${source} lines REGEX "^TEST(_F|_P)?[(]")
-    list(TRANSFORM lines REPLACE "^TEST(_F|_P)?[(]([A-Za-z]+),.*" "\\2")
+    list(TRANSFORM lines REPLACE "^TEST(_F|_P)?[(]([A-Za-z0-9_]+),.*" "\\2")
     list(APPEND suites ${lines})
   endforeach()
   list(REMOVE_DUPLICATES suites)

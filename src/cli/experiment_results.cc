@@ -25,15 +25,15 @@ std::string failures_text(const ExperimentCommand& command) {
 }
 
 // Where a table finds the runs: the folder, or single runs in it where it has other users' too.
-std::string places_of(const ExperimentCommand& command) {
+std::vector<std::string> places_of(const ExperimentCommand& command) {
   ExperimentCommand every = command;
   every.words.resize(1);  // a baseline may be of another name
   const std::vector<StoredRun> chosen = stored_of(every);
   every.user = "all";
-  if (chosen.size() == stored_of(every).size()) return command.runs;
+  if (chosen.size() == stored_of(every).size()) return {command.runs};
   std::vector<std::string> folders;
   for (const StoredRun& run : chosen) folders.push_back(run.folder.string());
-  return join(folders, ",");
+  return folders;
 }
 
 std::string one_name(const ExperimentCommand& command) {
@@ -46,7 +46,8 @@ std::string one_name(const ExperimentCommand& command) {
 }  // namespace
 
 int table_of_experiments(const ExperimentCommand& command) {
-  std::vector<std::string> words = {one_name(command), "--runs", places_of(command), "--format", command.format};
+  std::vector<std::string> words = {one_name(command), "--runs", join(places_of(command), ","), "--format",
+                                    command.format};
   if (!command.catalogue.empty()) words.insert(words.end(), {"--catalogue", command.catalogue});
   if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
   const int status = run_table(words);
@@ -58,7 +59,7 @@ int table_of_experiments(const ExperimentCommand& command) {
 int report_experiments(const ExperimentCommand& command) {
   std::vector<std::string> words;
   if (command.names().empty()) {
-    words = split(places_of(command), ',');
+    words = places_of(command);
   } else {
     for (const StoredRun& run : stored_of(command)) words.push_back(run.folder.string());
   }

@@ -72,8 +72,8 @@ int cancel_experiments(const ExperimentCommand& command) {
     ids.push_back(*state.run.job_id);
     text += fmt::format("job {}  {}\n", *state.run.job_id, state.run.experiment);
   }
-  cancel_jobs(ids);
   forget_answer(command.runs);
+  cancel_jobs(ids);
   print_out(ids.empty() ? "no job is waiting or running\n" : text + fmt::format("{} cancelled\n", ids.size()));
   return 0;
 }

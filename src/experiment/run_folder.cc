@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -47,37 +49,45 @@ std::string sort_key(const std::string& name) {
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder, int reason) {
-  std::string owner;
+  std::string advice;
   struct stat above {};
   if (reason == EACCES && stat(folder.parent_path().c_str(), &above) == 0) {
-    owner = fmt::format(
-        "; {} is user {}'s: who may write into the folder of all runs may write there, so make that one's rights fit, "
-        "or "
-        "name another with --runs",
-        folder.parent_path().string(), user_named(above.st_uid));
+    advice =
+        fmt::format("; {} belongs to user {}: ask for the right to write there, or name another folder with --runs",
+                    folder.parent_path().string(), user_named(above.st_uid));
   }
-  throw Error(fmt::format("{}: {}{}", folder.string(), std::strerror(reason), owner));
+  throw Error(fmt::format("{}: {}{}", folder.string(), std::strerror(reason), advice));
+}
+
+// Makes the folder if it is not there. Another user may just have made the one above and be about to share it.
+void make_folder_in_shared(const fs::path& folder) {
+  constexpr int kNumTries = 20;
+  for (int i = 1;; ++i) {
+    if (mkdir(folder.c_str(), 0777) == 0) break;
+    if (errno == EEXIST) return;
+    if (errno != EACCES || i == kNumTries) refuse_folder(folder, errno);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  struct stat above {};
+  if (stat(folder.parent_path().c_str(), &above) == 0) chmod(folder.c_str(), above.st_mode & 07777);
 }
 
 // Folders between that of all runs and a run's own have the rights of the former, so that where several users share it
 // each can add runs of any experiment.
-void make_shared_folder(const fs::path& folder) {
-  if (mkdir(folder.c_str(), 0777) != 0) {
-    if (errno == EEXIST) return;
-    if (errno != ENOENT) refuse_folder(folder, errno);
-    make_shared_folder(folder.parent_path());
-    return make_shared_folder(folder);
+fs::path make_shared_folders(const fs::path& runs, const fs::path& name) {
+  fs::path folder = runs;
+  for (const fs::path& level : name) {
+    folder /= level;
+    make_folder_in_shared(folder);
   }
-  struct stat above {};
-  if (stat(folder.parent_path().c_str(), &above) == 0) chmod(folder.c_str(), above.st_mode & 07777);
+  return folder;
 }
 
 fs::path take_next_number(const fs::path& runs, const std::string& name) {
   std::error_code reason;
   fs::create_directories(runs, reason);
   if (reason) throw Error(fmt::format("{}: {}", runs.string(), reason.message()));
-  const fs::path parent = runs / name;
-  make_shared_folder(parent);
+  const fs::path parent = make_shared_folders(runs, name);
   long long last = 0;  // numbers are not used again, so that the highest is the newest
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, reason)) {
     last = std::max(last, parse_integer(entry.path().filename().string()).value_or(0));

@@ -93,7 +93,7 @@ class Training {
         console_(Console::of_process()),
         reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_, [this] { lock_->check(); }),
-        trainer_(world, job.task(), job.settings(), first_values(checkpoint), listeners_,
+        trainer_(world, job.task(), job.settings(), steps, first_values(checkpoint), listeners_,
                  [this](Trainer& at) { keeper_.save(at); }) {
     trainer_.save_in_background([this] { return keeper_.is_writing(); }, [this] { keeper_.complete(trainer_); });
     reports_.watch(trainer_.step().engine().clock());
@@ -116,7 +116,9 @@ class Training {
       listeners_.on_train_end(trainer_.now(), end, why);
       reports_.write_page(end);
       if (world_.rank() == 0 && !why.empty()) log_warn("{}", why);
-      const int status = end == RunEnd::kInterrupted ? 128 + trainer_.stop_signal() : 0;
+      // A script that requeues stopped runs must not do so for ever.
+      const int stopped = is_lost() ? static_cast<int>(ExitStatus::kFailure) : 128 + trainer_.stop_signal();
+      const int status = end == RunEnd::kInterrupted ? stopped : 0;
       if (status != 0) {
         record_failure({.rank = world_.rank(), .host = host_name(), .message = why, .exit_status = status});
       }
@@ -151,17 +153,20 @@ class Training {
   // A time limit that is near counts as the signal that Slurm sends for it.
   int own_signal() const {
     const int received = StopSignals::received();
-    return received == 0 && last_moment_ && steady_seconds() >= *last_moment_ ? SIGUSR1 : received;
+    return received == 0 && is_out_of_time() ? SIGUSR1 : received;
   }
+
+  bool is_out_of_time() const { return last_moment_ && steady_seconds() >= *last_moment_; }
 
   // When to save before the job's time limit; rank 0's.
   std::optional<double> last_moment(const LoadedTrainSettings& run) const {
     const double before = std::chrono::duration<double>(job_.settings().output.save_before_timeout).count();
     if (before <= 0 || world_.rank() != 0) return std::nullopt;
     try {
-      const auto end = job_end_time(run.request.environment);
-      if (end) return steady_seconds() + *end - wall_seconds() - before;
-      log_warn("--save_before_timeout: this is no Slurm job with a time limit, so no limit is known");
+      const auto left = job_time_left(run.request.environment);
+      if (left && *left > before) return steady_seconds() + *left - before;
+      log_warn("--save_before_timeout is not heeded: {}",
+               left ? fmt::format("the job has only {:.0f} s left", *left) : "this is no Slurm job with a time limit");
     } catch (const Error& error) {
       log_warn("--save_before_timeout: the job's time limit is not known: {}", error.what());
     }
@@ -197,14 +202,18 @@ class Training {
     console_.print_line(fmt::format("{} saved to {}", what, output_dir));
   }
 
+  // Interrupted, and what should have been saved was not.
+  bool is_lost() const { return job_.settings().flow.saving != Interval::kNo && !trainer_.is_saved(); }
+
   // Why the run ends here and how it can be resumed.
   std::string interruption() const {
     const RunMoment at = trainer_.now();
-    const bool is_out_of_time = StopSignals::received() == 0 && last_moment_ && steady_seconds() >= *last_moment_;
+    const bool has_signal = StopSignals::received() != 0 || !is_out_of_time();
     const std::string what =
         fmt::format("{}: stopped after step {} of {}",
-                    is_out_of_time ? "the job's time limit is near" : stop_signal_name(trainer_.stop_signal()), at.step,
+                    has_signal ? stop_signal_name(trainer_.stop_signal()) : "the job's time limit is near", at.step,
                     at.total_steps);
+    if (is_lost()) return what + "; its checkpoint was not written";
     if (!trainer_.is_saved()) return what + "; nothing was saved, because of --save_strategy no";
     if (job_.settings().output.save_only_model) {
       return what + "; only the model was saved, because of --save_only_model: the run cannot be resumed";

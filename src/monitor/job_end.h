@@ -1,4 +1,4 @@
-// When the Slurm job that this process is part of will be ended by its time limit.
+// How long the Slurm job that this process is part of may still run.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace tessera {
 
-// In seconds since 1970; none outside a job, or where it has no limit. Newer Slurms say it in SLURM_JOB_END_TIME; else
-// squeue is asked. Throws Error if it does not answer.
-std::optional<double> job_end_time(const Environment& environment);
+// In seconds; none outside a job, or where it has no limit. Newer Slurms say when it ends in SLURM_JOB_END_TIME; else
+// squeue is asked. Throws Error if its answer is not understood.
+std::optional<double> job_time_left(const Environment& environment);
 
-// '2026-11-16T20:05:00', as squeue's %e prints it, in local time; none for its words ('N/A', 'Unknown').
-std::optional<double> slurm_time(const std::string& text);
+// '1-02:03:04', '2:03', 'UNLIMITED', as squeue's %L prints them. Throws Error for anything else.
+std::optional<double> slurm_time_left(const std::string& text);
 
 }  // namespace tessera

@@ -87,6 +87,14 @@ std::string verdict(const PlanReport& report) {
   return text;
 }
 
+// What a rank copies of the state to write it while training goes on: ranks share it equally under every strategy.
+std::int64_t checkpoint_copy_bytes(const PlanReport& report) {
+  const MemoryPlanOptions& options = report.request.options;
+  const auto state =
+      static_cast<std::int64_t>(sizeof(float)) * num_parameters(report.model) * (1 + options.num_moments);
+  return (state + options.num_ranks - 1) / options.num_ranks;
+}
+
 Json use_json(const MemoryUse& use) {
   return {{"parameters", use.parameters}, {"gradients", use.gradients},     {"optimizer", use.optimizer},
           {"in_flight", use.in_flight},   {"activations", use.activations}, {"total", use.total()}};
@@ -122,6 +130,9 @@ std::string plan_text(const PlanReport& report) {
   if (!report.left_out.empty()) {
     text += fmt::format("left out, because these settings do not allow them: {}\n", join(report.left_out, ", "));
   }
+  text += fmt::format("while a checkpoint is written, --save_mode async takes {} more{}\n",
+                      human_bytes(checkpoint_copy_bytes(report)),
+                      report.request.options.on_gpu ? ", on the GPU if that much is free, else on the host" : "");
   if (report.limit_bytes) text += verdict(report);
   return text;
 }
@@ -137,6 +148,7 @@ Json plan_json(const PlanReport& report) {
             {report.model.counts + "s", report.request.shape.num_tokens},
             {"gradient_accumulation_steps", options.num_micro_steps},
             {"gradient_checkpointing", options.checkpoints_activations},
+            {"checkpoint_copy", checkpoint_copy_bytes(report)},
             {"rows", Json::array()}};
   for (const PlanRow& row : report.rows) {
     Json one{{"strategy", row.strategy}};

@@ -145,7 +145,7 @@ void CheckpointKeeper::save(Trainer& trainer) {
   complete(trainer);
   RunState& state = trainer.state();
   open_.emplace(Open{trainer.now(), folder_of(state.step), steady_seconds(), progress_numbers(trainer.step()),
-                     !output_.save_only_model});
+                     !output_.save_only_model, best_});
   const fs::path part = unfinished(open_->folder);
   kept_.insert(state.step);
   if (state.best_step && kept_.contains(*state.best_step)) {
@@ -167,9 +167,9 @@ void CheckpointKeeper::save(Trainer& trainer) {
       });
     }
   } catch (const Error& error) {
-    throw given_up(error);
+    throw given_up(trainer.state(), error);
   } catch (...) {
-    give_up();
+    give_up(trainer.state());
     throw;
   }
   if (copies == StateSnapshot::Copies::kNone) complete(trainer);
@@ -180,6 +180,9 @@ void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
   Engine& engine = trainer.step().engine();
   on_first_rank(world_, [&] {
     if (!fs::exists(output_.output_dir)) throw Error(output_.output_dir + " has been removed");
+    std::error_code reason;
+    fs::create_directories(part, reason);
+    if (reason) throw Error(fmt::format("cannot create the folder {}: {}", part.string(), reason.message()));
   });
   if (output_.save_only_model || output_.save_hf_weights) save_model_folder(world_, engine, model_, part);
   if (output_.save_only_model) return;
@@ -202,8 +205,12 @@ StateSnapshot::Copies CheckpointKeeper::copies_for(const StateSnapshot::Sizes& s
                                (buffer_.defined() ? buffer_.numel() : 0);
   std::int64_t on_gpu = 0;
   if (is_gpu) {
-    on_gpu = static_cast<std::int64_t>(
-        at::getDeviceAllocator(world_.device().type())->getMemoryInfo(world_.device().index()).first);
+    auto* allocator = at::getDeviceAllocator(world_.device().type());
+    const auto stats = allocator->getDeviceStats(world_.device().index());
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    // Of what the allocator keeps for later, half: it is in pieces.
+    on_gpu = static_cast<std::int64_t>(allocator->getMemoryInfo(world_.device().index()).first) +
+             (stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current) / 2;
   }
   const bool fits_in_place = is_gpu && sizes.on_device + kGpuReserve < on_gpu && sizes.on_host <= on_host;
   const bool fits_on_host = sizes.sum() <= on_host;
@@ -240,9 +247,9 @@ void CheckpointKeeper::complete(Trainer& trainer) {
                steady_seconds() - open_->began);
     }
   } catch (const Error& error) {
-    throw given_up(error);
+    throw given_up(trainer.state(), error);
   } catch (...) {
-    give_up();
+    give_up(trainer.state());
     throw;
   }
   const Open done = std::move(*open_);
@@ -267,18 +274,19 @@ void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int6
   });
 }
 
-// A full disk needs the space.
-void CheckpointKeeper::give_up() {
+void CheckpointKeeper::give_up(RunState& state, bool removes) {
   if (open_->written.valid()) open_->written.wait();
   std::error_code ignored;
-  if (world_.rank() == 0) fs::remove_all(unfinished(open_->folder), ignored);
+  if (world_.rank() == 0 && removes) fs::remove_all(unfinished(open_->folder), ignored);  // a full disk needs the space
   kept_.erase(open_->moment.step);
+  best_ = open_->best_before;
+  state.best_checkpoint = best_ ? best_->string() : "";
   open_.reset();
 }
 
-Error CheckpointKeeper::given_up(const Error& error) {
+Error CheckpointKeeper::given_up(RunState& state, const Error& error) {
   const std::string what = open_->folder.string();
-  give_up();
+  give_up(state, error.status() != ExitStatus::kUsage);  // which says that the folder is another run's by now
   return error.in_context(fmt::format(
       "{} was not written{}", what,
       kept_.empty() ? "" : fmt::format("; {} is complete", folder_of(*kept_.rbegin()).filename().string())));

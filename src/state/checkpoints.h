@@ -52,9 +52,10 @@ class CheckpointKeeper {
   void prepare(Trainer& trainer, const std::filesystem::path& part) const;
   StateSnapshot::Copies copies_for(const StateSnapshot::Sizes& sizes) const;
   void appear(CheckpointIndex index, const std::vector<std::int64_t>& old);
-  void give_up();
-  // The error, with what was given up for it and which checkpoint is the last complete one.
-  Error given_up(const Error& error);
+  // Forgets what is being written, and takes it away if it is this run's.
+  void give_up(RunState& state, bool removes = true);
+  // Gives up because of this error. Returns it with what was not written and which checkpoint is the last complete one.
+  Error given_up(RunState& state, const Error& error);
 
   World& world_;
   const SavedModel& model_;
@@ -68,6 +69,7 @@ class CheckpointKeeper {
     double began = 0;                       // in steady_seconds()
     std::map<std::string, double> numbers;  // of the optimizer
     bool has_state = true;                  // else only the model
+    std::optional<std::filesystem::path> best_before;
     std::future<CheckpointIndex> written{};
   };
 

@@ -144,8 +144,8 @@ OutputLock::~OutputLock() {
 void OutputLock::check() const {
   const std::optional<Holder> holder = read_holder(file_);
   if (!holder || holder->id == id_) return;  // a lock that someone removed is no other run
-  throw Error(fmt::format("{} is now used by process {} on {}: this run was taken for dead",
-                          file_.parent_path().string(), holder->process, holder->host));
+  throw UsageError(fmt::format("{} is now used by process {} on {}: this run was taken for dead",
+                               file_.parent_path().string(), holder->process, holder->host));
 }
 
 void OutputLock::write(std::int64_t beat) const {

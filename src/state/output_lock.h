@@ -27,7 +27,7 @@ class OutputLock {
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
-  // Throws Error if another run has taken the folder, since this one seemed dead.
+  // Throws UsageError if another run has taken the folder, since this one seemed dead.
   void check() const;
 
   static std::filesystem::path file_in(const std::filesystem::path& folder);

@@ -68,6 +68,7 @@ Json callbacks_json(const RunState& state) {
                             {"num_advanced", state.num_advanced},
                             {"num_rows", state.num_rows},
                             {"rows_of_update", state.rows_of_update},
+                            {"is_regrouped", state.is_regrouped},
                             {"data_position", position_json(state.position)},
                             {"started", state.started},
                             {"total_loss", json_of(LogValue(state.total_loss))}}}};
@@ -88,6 +89,7 @@ void read_callbacks(const Json& json, RunState& state, const std::string& origin
   state.checkpoints = read<std::vector<std::int64_t>>(ours, "checkpoints", {}, origin);
   state.num_rows = read<std::int64_t>(ours, "num_rows", 0, origin);
   state.rows_of_update = read<std::int64_t>(ours, "rows_of_update", 0, origin);
+  state.is_regrouped = read<bool>(ours, "is_regrouped", false, origin);
   state.position = read_position(ours, origin);
   state.started = read(ours, "started", 0.0, origin);
   // After a NaN loss this is the word "nan".

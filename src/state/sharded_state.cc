@@ -98,9 +98,7 @@ class StateLoader {
       const FlatUnit& unit = spread_.engine.units()[index];
       if (unit.layout().padded_numel() == 0) continue;
       for (const FlatState& state : states) {
-        const at::Tensor part = at::zeros({unit.updated().numel()}, state.part(index).scalar_type());
-        keep_error([&] { read_part(unit, state.prefix, part, state.part(index).scalar_type()); });
-        state.replace_part(index, part);
+        state.replace_part(index, values_of(unit, state.prefix, state.part(index).scalar_type()));
       }
     }
   }
@@ -141,10 +139,26 @@ class StateLoader {
     }
   }
 
-  void read_part(const FlatUnit& unit, const std::string& prefix, const at::Tensor& part, at::ScalarType type) {
+  // Of the unit's updated() part. What all ranks hold alike is read once on each node: each rank reads a share, and
+  // they send it on.
+  at::Tensor values_of(const FlatUnit& unit, const std::string& prefix, at::ScalarType type) {
     const FlatRange held = unit.updated();
+    Group& node = spread_.world.node();
+    const std::int64_t num_shares = unit.is_part() ? 1 : node.size(), place = unit.is_part() ? 0 : node.rank();
+    const std::int64_t share = (held.numel() + num_shares - 1) / num_shares;
+    const at::Tensor own = at::zeros({share}, type);
+    keep_error([&] {
+      read_range(unit, prefix, intersect(held, {held.begin + place * share, held.begin + (place + 1) * share}), own);
+    });
+    if (num_shares == 1 || share == 0) return own;
+    const at::Tensor all = at::empty({num_shares * share}, own.options().device(spread_.world.device()));
+    node.all_gather(all, own.to(all.device()), "loading")->wait();
+    return all.narrow(0, 0, held.numel());
+  }
+
+  void read_range(const FlatUnit& unit, const std::string& prefix, FlatRange held, const at::Tensor& part) {
     for (const FlatSlot& slot : unit.layout().slots()) {
-      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, type);
+      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, part.scalar_type());
       const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
       if (own.empty()) continue;
       reader_.read(*tensor, own.begin - slot.offset, own.end - slot.offset,

@@ -50,6 +50,7 @@ StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
     num_done_ = options.resumed->step;
     updates_left_ = divide_up(options.resumed->num_batches_left, options.accumulation);
     next_epoch_ = options.resumed->position.epoch + 1;
+    is_regrouped_ = options.resumed->is_regrouped || !continues_groups(options, updates_per_epoch_);
   }
   const std::int64_t counted = options.short_group == ShortGroup::kCounted
                                    ? updates_per_epoch_
@@ -71,17 +72,19 @@ StepPlan::StepPlan(const StepPlanOptions& options) : options_(options) {
 // `total`: of a new run.
 std::int64_t StepPlan::total_after_resuming(std::int64_t total) const {
   if (!options_.resumed) return total;
-  const std::int64_t after_epoch = total - next_epoch_ * updates_per_epoch_;  // below 0: the run ends within this one
-  if (continues_groups(options_, updates_per_epoch_))
-    return num_done_ + std::max<std::int64_t>(0, updates_left_ + after_epoch);
-  if (options_.num_train_epochs >= static_cast<double>(next_epoch_)) {
-    // Where short groups are not counted, a run ends before its last ones, but not before rows left by other groups.
-    return num_done_ + updates_left_ + std::max<std::int64_t>(0, after_epoch);
+  if (!is_regrouped_) return num_done_ + updates_left_ + total - next_epoch_ * updates_per_epoch_;
+  // Every group counts, in this epoch up to the run's end, and after it.
+  const auto batches_of = [&](double epochs) {
+    return static_cast<std::int64_t>(std::ceil(epochs * static_cast<double>(options_.num_batches) - 1e-9));
+  };
+  const double after = options_.num_train_epochs - static_cast<double>(next_epoch_);
+  if (after < 0) {
+    const std::int64_t done = options_.num_batches - options_.resumed->num_batches_left;
+    const std::int64_t left = batches_of(1 + after) - done;
+    return num_done_ + (left < 0 ? left : divide_up(left, options_.accumulation));
   }
-  const double share = options_.num_train_epochs - static_cast<double>(options_.resumed->position.epoch);
-  const std::int64_t done = options_.num_batches - options_.resumed->num_batches_left;
-  const auto end = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(options_.num_batches)));
-  return num_done_ + divide_up(std::max<std::int64_t>(0, end - done), options_.accumulation);
+  return num_done_ + updates_left_ + static_cast<std::int64_t>(after) * updates_per_epoch_ +
+         divide_up(batches_of(after - std::floor(after)), options_.accumulation);
 }
 
 Update StepPlan::update(std::int64_t step) const {

@@ -25,6 +25,7 @@ struct ResumedPlan {
   std::int64_t step = 0;  // updates done
   DataPosition position;
   std::int64_t num_batches_left = 0;  // of that epoch, per rank
+  bool is_regrouped = false;          // it was resumed before with other groups
 };
 
 struct StepPlanOptions {
@@ -55,7 +56,9 @@ class StepPlan {
   explicit StepPlan(const StepPlanOptions& options);
 
   std::int64_t updates_per_epoch() const { return updates_per_epoch_; }  // including the short group
-  std::int64_t total_steps() const { return total_steps_; }
+  std::int64_t total_steps() const { return total_steps_; }  // below the updates done: the run ends before its position
+  // Whether the run had other groups before: it then counts every group, also short ones, so that nothing is left out.
+  bool is_regrouped() const { return is_regrouped_; }
   // What transformers announces as 'Num Epochs'. The last one may end early, or never start.
   std::int64_t num_epochs() const { return num_epochs_; }
 
@@ -71,6 +74,7 @@ class StepPlan {
   std::int64_t updates_per_epoch_ = 0, num_epochs_ = 0, total_steps_ = 0;
   // Of a resumed run: updates done, those left in its epoch, and the first epoch after it.
   std::int64_t num_done_ = 0, updates_left_ = 0, next_epoch_ = 0;
+  bool is_regrouped_ = false;
 };
 
 }  // namespace tessera

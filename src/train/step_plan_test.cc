@@ -121,7 +121,7 @@ TEST(StepPlan, AResumedRunTakesTheRowsThatAreLeft) {
   EXPECT_THROW(plan.update(5), Error);
 }
 
-TEST(StepPlan, AResumedRunEndsWhereItsEpochsDo) {
+TEST(StepPlan, ARegroupedRunEndsWhereItsEpochsDo) {
   const auto total = [](double epochs, std::int64_t batches_left) {
     return StepPlan(
                {.num_batches = 8,
@@ -131,9 +131,26 @@ TEST(StepPlan, AResumedRunEndsWhereItsEpochsDo) {
         .total_steps();
   };
   EXPECT_EQ(total(1, 3), 6);    // one group of what is left, though a new run would leave its short group out
-  EXPECT_EQ(total(2, 3), 7);    // and of the second epoch as much as a new run makes: 4 updates in all
-  EXPECT_EQ(total(0.5, 3), 5);  // it is past its end
+  EXPECT_EQ(total(2, 3), 9);    // and all three of the second epoch
+  EXPECT_EQ(total(1.5, 3), 8);  // or two, of 4 batches
   EXPECT_EQ(total(0.5, 6), 6);  // up to 4 of 8 batches
+  EXPECT_EQ(total(0.5, 4), 5);  // it is at its end
+  EXPECT_LT(total(0.5, 3), 5);  // it is past its end
+}
+
+// Wherever a regrouped run stops again, it keeps its end: 7 batches an epoch, groups of 2, after 3 updates of others.
+TEST(StepPlan, ARegroupedRunKeepsItsTotalWhereverItIsResumed) {
+  for (const double epochs : {1.0, 1.4, 2.0, 3.0, 3.7}) {
+    StepPlanOptions options{.num_batches = 7, .accumulation = 2, .num_train_epochs = epochs};
+    options.resumed = ResumedPlan{.step = 3, .position = {0, 3}, .num_batches_left = 4};
+    const StepPlan first(options);
+    ASSERT_TRUE(first.is_regrouped());
+    for (std::int64_t step = 4; step < first.total_steps(); ++step) {
+      const DataPosition position = first.update(step).position_after;
+      options.resumed = ResumedPlan{step, position, options.num_batches - position.num_taken, true};
+      EXPECT_EQ(StepPlan(options).total_steps(), first.total_steps()) << epochs << " epochs, step " << step;
+    }
+  }
 }
 
 TEST(StepPlan, ResumedUnchangedItIsThePlanOfTheWholeRun) {

@@ -22,32 +22,6 @@ namespace {
 
 constexpr std::size_t kMostUnread = 1000;  // losses kept on the device if a run logs nothing
 
-ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
-  ScheduleOptions options = settings.schedule;
-  options.learning_rate = settings.optimizer.learning_rate;
-  options.total_steps = plan.total_steps();
-  return options;
-}
-
-bool has_position_in(const RunState& before, std::int64_t num_rows) {
-  return before.position && before.num_rows == num_rows;
-}
-
-// Where the row is not known, the steps tell it: with other numbers, other rows come next.
-void warn_of_differences(const RunState& before, const RunState& now) {
-  const auto warn = [](const char* what, std::int64_t then, std::int64_t here) {
-    if (then != 0 && then != here) {
-      log_warn("the resumed run had {} {}, this one has {}: some rows may be used twice, others not at all", then, what,
-               here);
-    }
-  };
-  warn("training rows", before.num_rows, now.num_rows);
-  if (!has_position_in(before, now.num_rows)) warn("rows per update", before.rows_of_update, now.rows_of_update);
-  if (before.total_steps != now.total_steps) {
-    log_warn("the resumed run had {} steps, this one has {}", before.total_steps, now.total_steps);
-  }
-}
-
 TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource first_values) {
   options.first_values = std::move(first_values);
   return options;
@@ -55,39 +29,14 @@ TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource fir
 
 }  // namespace
 
-StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
-                    const std::optional<RunState>& resumed) {
-  const LoopSettings& loop = settings.loop;
-  std::optional<ResumedPlan> start;
-  if (resumed && resumed->step > 0 && has_position_in(*resumed, task.num_rows())) {
-    start = {resumed->step, *resumed->position, task.num_batches_after(resumed->position->num_taken)};
-  }
-  const StepPlan plan({.num_batches = task.num_batches(),
-                       .rows_per_batch = loop.batch_size * num_ranks,
-                       .accumulation = loop.accumulation,
-                       .num_train_epochs = loop.num_epochs,
-                       .max_steps = loop.max_steps > 0 ? loop.max_steps : -1,
-                       .short_group = loop.short_group,
-                       .resumed = start});
-  check_total_steps(settings, plan.total_steps());
-  Schedule(schedule_options(plan, settings));
-  return plan;
-}
-
-void check_resumable(const RunState& state, const StepPlan& plan) {
-  if (state.step <= plan.total_steps()) return;
-  throw UsageError(
-      fmt::format("the checkpoint is at step {}, but this run has only {} steps", state.step, plan.total_steps()));
-}
-
-Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
-                 Listeners& listeners, SaveCheckpoint save_checkpoint)
+Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
+                 ParameterSource first_values, Listeners& listeners, SaveCheckpoint save_checkpoint)
     : world_(world),
       task_(task),
       settings_(settings),
       listeners_(listeners),
       save_checkpoint_(std::move(save_checkpoint)),
-      plan_(plan_steps(task, settings, world.size())),
+      plan_(plan),
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
       step_(world, task.model(), units_to_spread(task.model(), settings.wrap),
@@ -117,16 +66,14 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, P
 Trainer::~Trainer() = default;
 
 void Trainer::restore(const RunState& state, const std::optional<LossScaler::State>& scale) {
-  plan_ = plan_steps(task_, settings_, world_.size(), state);
   check_resumable(state, plan_);
-  schedule_ = Schedule(schedule_options(plan_, settings_));
-  state_.total_steps = plan_.total_steps();
   if (world_.rank() == 0) warn_of_differences(state, state_);
   const RunState fresh = std::exchange(state_, state);
   state_.total_steps = fresh.total_steps;
   state_.num_train_epochs = fresh.num_train_epochs;
   state_.train_batch_size = fresh.train_batch_size;
   state_.num_rows = fresh.num_rows;
+  state_.is_regrouped = plan_.is_regrouped();
   state_.rows_of_update = fresh.rows_of_update;
   // A run is later than the run it resumes, even if the clocks of two hosts disagree.
   state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
@@ -152,6 +99,7 @@ RunEnd Trainer::run() {
   listeners_.on_train_begin(now());
   const double begin = steady_seconds();
   first_step_ = state_.step;
+  first_epoch_ = state_.epoch;
   speed_.resume_at(state_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
   if (own_signal_) stop_vote_.emplace(world_);
@@ -201,10 +149,10 @@ RunEnd Trainer::finish(double begin) {
   }
   complete_save();
   // Of what this run did: a resumed one has not trained on the rows before its checkpoint.
-  const std::int64_t num_steps = state_.step - first_step_;
-  const double share = state_.step == 0 ? 1 : static_cast<double>(num_steps) / static_cast<double>(state_.step);
-  log(train_summary(steady_seconds() - begin, share * plan_.train_samples(task_.num_rows(), state_.rows_of_update),
-                    num_steps, losses_.run_mean(), state_.epoch));
+  const double num_samples = first_step_ == 0 ? plan_.train_samples(task_.num_rows(), state_.rows_of_update)
+                                              : (state_.epoch - first_epoch_) * static_cast<double>(task_.num_rows());
+  log(train_summary(steady_seconds() - begin, num_samples, state_.step - first_step_, losses_.run_mean(),
+                    state_.epoch));
   tell_summary();
   if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
   return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
@@ -221,13 +169,13 @@ bool Trainer::must_stop() {
 
 void Trainer::complete_save() {
   has_open_save_ = false;
-  if (complete_save_ && !is_written([&] { complete_save_(); })) saved_step_.reset();
+  if (complete_save_ && !try_save([&] { complete_save_(); })) saved_step_.reset();
 }
 
-// Collective errors end the run in any case: ranks are gone.
-bool Trainer::is_written(const std::function<void()>& saving) {
+// Only what the disk refuses is passed over: not ranks that are gone, nor a folder that another run has taken.
+bool Trainer::try_save(const std::function<void()>& save) {
   try {
-    saving();
+    save();
     return true;
   } catch (const Error& error) {
     if (settings_.output.save_errors == SaveErrors::kStop || error.status() != ExitStatus::kFailure) throw;

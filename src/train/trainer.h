@@ -20,19 +20,13 @@
 #include "train/flow.h"
 #include "train/listener.h"
 #include "train/meters.h"
+#include "train/plan_steps.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
-#include "train/step_plan.h"
 #include "train/stop_signals.h"
 #include "train/task.h"
 
 namespace tessera {
-
-// The steps of a run. Throws UsageError if they do not fit the schedule.
-StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
-                    const std::optional<RunState>& resumed = std::nullopt);
-// Throws UsageError if the run is shorter than what it has already done.
-void check_resumable(const RunState& state, const StepPlan& plan);
 
 // The settings' merge_accumulation is on or off: the creator of the task has resolved auto.
 class Trainer {
@@ -40,9 +34,9 @@ class Trainer {
   // Writes what a resume from this point needs. Collective.
   using SaveCheckpoint = std::function<void(Trainer&)>;
 
-  // All arguments must outlive it. `first_values`: the parameters' first values, asked for unit by unit.
-  Trainer(World& world, TrainTask& task, const TrainSettings& settings, ParameterSource first_values,
-          Listeners& listeners, SaveCheckpoint save_checkpoint = {});
+  // All arguments but the plan must outlive it. `first_values`: the parameters' first values, asked for unit by unit.
+  Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
+          ParameterSource first_values, Listeners& listeners, SaveCheckpoint save_checkpoint = {});
   ~Trainer();
 
   // What every evaluation shows besides the task's own metrics: {'eval_f1': ...}. Collective.
@@ -60,8 +54,8 @@ class Trainer {
     is_writing_ = std::move(is_writing);
     complete_save_ = std::move(complete);
   }
-  // Call it before run(): continues from a checkpoint whose weights and moments the caller has restored. Throws like
-  // check_resumable.
+  // Call it before run(): continues from a checkpoint whose weights and moments the caller has restored, and for which
+  // the plan was made. Throws like check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
 
   // kFinished; kStoppedEarly if evaluations stopped improving; kInterrupted by a signal to any rank, with a checkpoint
@@ -90,7 +84,7 @@ class Trainer {
   bool must_stop();
   void complete_save();
   // Whether it succeeded; an error is thrown on, or told and passed over, as the settings say.
-  bool is_written(const std::function<void()>& saving);
+  bool try_save(const std::function<void()>& save);
   void act(const Actions& actions);
   void save();
   void tell_summary();
@@ -132,6 +126,7 @@ class Trainer {
   std::vector<double> unread_counts_;
   double last_norm_ = 0, used_rate_ = 0, last_rate_ = 0;
   std::int64_t first_step_ = 0;  // done before this run
+  double first_epoch_ = 0;
   bool should_stop_ = false;
   std::optional<StopVote> stop_vote_;
   int stop_signal_ = 0;

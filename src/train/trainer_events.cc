@@ -39,7 +39,7 @@ void Trainer::save() {
   phase_ = fmt::format("the checkpoint of step {}", state_.step);
   read_losses();
   step_.engine().finish_updates();
-  if (!is_written([&] { save_checkpoint_(*this); })) return;
+  if (!try_save([&] { save_checkpoint_(*this); })) return;
   saved_step_ = state_.step;
   has_open_save_ = true;
   num_votes_since_save_ = 0;

@@ -25,7 +25,7 @@ class CheckedFile {
 
   // Throws UsageError naming the file and the damaged block.
   void read(std::int64_t offset, std::int64_t count, char* to);
-  void verify();  // all of it
+  void verify(std::int64_t block);
   void free_block();
 
  private:
@@ -53,7 +53,7 @@ class CheckpointReader {
 
   // Every file is there and has its size. Throws UsageError naming the first that has not.
   void check_sizes();
-  // Reads all blocks of the files with these places in the index's list: ranks share the work.
+  // Reads every num_ranks-th block of all files: ranks share the work.
   void verify(int rank, int num_ranks);
 
  private:

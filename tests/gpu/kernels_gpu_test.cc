@@ -2,6 +2,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include "comm/gpu_support.h"
 #include "core/error.h"
 #include "kernels/attention.h"
@@ -159,6 +163,40 @@ TEST_F(KernelsOnGpu, ShardsGetTheBitsOfTheWhole) {
   EXPECT_TRUE(at::equal(sums.narrow(0, 2, 3), block_square_sums(params.narrow(0, 2 * kNormBlock, 3 * kNormBlock))));
   const double exact = params.to(at::kDouble).square().sum().item<double>();
   EXPECT_NEAR(add_in_order(sums), exact, 1e-12 * exact);
+}
+
+// Units of 1 to 5000 blocks, in 1 to 4 parts with the padding that each number of parts brings.
+TEST_F(KernelsOnGpu, TheSumOverUnitsDoesNotDependOnTheParts) {
+  const std::vector<std::int64_t> blocks_of_unit = {1, 7, 1024, 1025, 5000};
+  std::vector<at::Tensor> units;
+  double exact = 0;
+  for (std::size_t u = 0; u < blocks_of_unit.size(); ++u) {
+    units.push_back(
+        random_tensor({blocks_of_unit[u]}, at::kFloat, at::kCPU, static_cast<int>(u)).to(at::kDouble).square());
+    exact += units.back().sum().item<double>();
+  }
+  const auto total_in_parts = [&](std::int64_t num_parts) {
+    std::vector<std::int64_t> begins{0};
+    std::vector<at::Tensor> columns;
+    for (const at::Tensor& unit : units) {
+      const std::int64_t of_part = (unit.numel() + num_parts - 1) / num_parts;
+      const at::Tensor padded = at::zeros({num_parts * of_part}, at::kDouble);
+      padded.narrow(0, 0, unit.numel()).copy_(unit);
+      columns.push_back(padded.view({num_parts, of_part}));
+      begins.push_back(begins.back() + of_part);
+    }
+    columns.push_back(at::arange(num_parts, at::kDouble).unsqueeze(1));  // carried along
+    return add_units_cuda(at::cat(columns, 1).to(gpu_), at::tensor(begins, at::kLong).to(gpu_)).cpu();
+  };
+  const at::Tensor whole = total_in_parts(1);
+  EXPECT_NEAR(whole[0].item<double>(), exact, 1e-12 * exact);
+  for (const std::int64_t num_parts : {2, 3, 4}) {
+    const at::Tensor total = total_in_parts(num_parts);
+    EXPECT_EQ(total[0].item<double>(), whole[0].item<double>()) << num_parts << " parts";
+    EXPECT_TRUE(at::equal(total.narrow(0, 1, num_parts), at::arange(num_parts, at::kDouble)));
+  }
+  units[3][5] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(total_in_parts(2)[0].item<double>()));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST_P(TwoDoors, GiveTheSameBits) {
     settings.flow.saving = Interval::kNo;
     DoorTask task(world, door.type);
     Listeners nobody;
-    Trainer trainer(world, task, settings, {}, nobody);
+    Trainer trainer(world, task, settings, plan_steps(task, settings, world.size()), {}, nobody);
     EXPECT_EQ(trainer.run(), RunEnd::kFinished);
     const std::vector<at::Tensor> by_trainer = masters_of(trainer.step().engine());
 

@@ -97,7 +97,7 @@ std::vector<RankRecord> ranks_of_run(const Delays& delays, int num_ranks = 3) {
     settings.flow.saving = Interval::kNo;
     SlowTask task(world, delays);
     Listeners nobody;
-    Trainer trainer(world, task, settings, {}, nobody);
+    Trainer trainer(world, task, settings, plan_steps(task, settings, world.size()), {}, nobody);
     trainer.run();
     const std::vector<std::string> devices(static_cast<std::size_t>(world.size()), "cpu");
     const auto gathered = gather_rank_records(world, trainer.step().engine().clock().times(), {}, devices);

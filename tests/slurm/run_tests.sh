@@ -2,7 +2,7 @@
 # Tessera on a real four-node Slurm (see ./lab). ctest calls this once per scenario:
 #   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
 #     launchers_node_killed | experiments | experiment_faults | two_users | down
-# By hand, in a lab of eight nodes (./x soak): families | time_limit
+# By hand, in a lab of eight nodes (./x soak): families | time_limit | power_loss
 # TESSERA_BINARY is the program under test; TESSERA_SLURM_LAB is a file with the lab's location.
 # Exit status 77: skipped; the reason is printed.
 set -euo pipefail
@@ -17,7 +17,8 @@ main() {
   case ${1:-} in
     up | down) "$1" ;;
     nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed | \
-      experiments | experiment_faults | two_users | families | time_limit)
+      experiments | experiment_faults | two_users | families | time_limit | \
+      power_loss)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
       JOBS=$STATE/jobs/$1
@@ -97,14 +98,9 @@ srun '"$TESSERA_BINARY"' launch --starter fork --nnodes 2 --nproc_per_node 2 --m
 # As with `#SBATCH --signal=USR1@120` before the time limit: the ranks save together and end, and the next job resumes
 # there.
 training_requeued() {
-  local data=$HERE/../data job num_done
-  local train="srun --mpi=pmix $TESSERA_BINARY train gpt-qa --device cpu --strategy zero3 --output_dir $JOBS/run
-    --disable_tqdm --report_to none --tokenizer_name $data/squad/tokenizer --train_file $data/squad/sample.jsonl
-    --max_length 96 --seq_length 96 --vocab_size 500 --hidden_size 32 --num_layers 2 --num_heads 4 --ff_dim 48
-    --max_train_samples 8 --per_device_train_batch_size 2 --num_train_epochs 150 --logging_steps 1
-    --save_strategy steps --save_steps 100000"
-  export XDG_CACHE_HOME=$JOBS/cache
-  write_job 1 "${train//$'\n'/ }"
+  local job num_done train
+  train="$(training "$JOBS/run") --num_train_epochs 150 --save_steps 100000"
+  write_job 1 "$train"
   job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
   wait_for 60 'training has begun' grep -qs "'loss'" "$JOBS/out"
   in_room 20 scancel --signal=USR1 "$job"
@@ -114,10 +110,40 @@ training_requeued() {
   num_done=$(grep -c "'loss'" "$JOBS/out")
   [ -s "$JOBS/run/log/rank-1.log" ] || fail "rank 1 has no log of its own"
 
-  run_job 0 1 "${train//$'\n'/ } --resume_from_checkpoint true"
+  run_job 0 1 "$train --resume_from_checkpoint true"
   expect "$JOBS/out" "resuming after step $num_done from" "'train_loss'"
   [ "$(grep -c "'loss'" "$JOBS/out")" = $((300 - num_done)) ] || fail "the second job has not done the remaining steps"
 }
+
+# training FOLDER: the command of a small run on the job's ranks, 2 updates an epoch.
+training() {
+  export XDG_CACHE_HOME=$JOBS/cache
+  local data=$HERE/../data
+  echo "srun --mpi=pmix $TESSERA_BINARY train gpt-qa --device cpu --strategy zero3 --output_dir $1 --disable_tqdm" \
+    "--report_to none --tokenizer_name $data/squad/tokenizer --train_file $data/squad/sample.jsonl --max_length 96" \
+    "--seq_length 96 --vocab_size 500 --hidden_size 32 --num_layers 2 --num_heads 4 --ff_dim 48 --max_train_samples 8" \
+    "--per_device_train_batch_size 2 --logging_steps 1 --save_strategy steps"
+}
+
+# A node loses power while a run trains and saves; Slurm requeues the job, which resumes and ends with the model of a run
+# that nothing disturbed.
+power_loss() {
+  local job more="--num_train_epochs 400 --save_steps 20 --save_total_limit 2"
+  run_job 0 1 "$(training "$JOBS/whole") $more"
+  write_job 1 "resume=false; ! ls -d $JOBS/run/checkpoint-* || resume=true
+$(training "$JOBS/run") $more --resume_from_checkpoint \$resume"
+  job=$(in_room 30 sbatch --parsable --requeue --nodelist=node3,node4 "$JOBS/job")
+  wait_for 60 'the run has saved' ls -d "$JOBS/run/checkpoint-100"
+  "$HERE/lab" kill "$STATE" node4
+  wait_for 90 'Slurm has requeued the job' job_waits "$job"
+  bring_back node4
+  wait_for 180 'the job ends' job_has_ended "$job"
+  job_state "$job" | grep -qx COMPLETED || fail "job $job ended as $(job_state "$job")"
+  expect "$JOBS/out" 'resuming after step [0-9]+ from'
+  cmp "$JOBS/whole/model.safetensors" "$JOBS/run/model.safetensors" || fail 'the resumed run has another model'
+}
+
+job_waits() { job_state "$1" | grep -qx PENDING; }
 
 # A node loses power in the middle of a run: the job ends, says so, and leaves nothing running.
 node_killed() {
@@ -234,6 +260,7 @@ two_users() {
     wait_for 60 "$user's run has ended" has_finished $user
     local loss
     loss=$(sed -n "s/.*'train_loss': \([0-9.]*\).*/\1/p" "$(awk '{print $4}' $user/submitted)"/log*/*.out)
+    [ -n "$loss" ] || fail "$user's log has no loss"
     as $user "$TESSERA_BINARY" experiment table fsdp/bloom/multi_gpu --format csv >$user/table
     expect $user/table "$(printf '%.8s' "$loss")"
   done
@@ -243,7 +270,7 @@ two_users() {
   expect refused 'none of these runs is of user root; --user takes games, nobody or all'
   chmod 755 runs/$name && chown nobody runs/$name
   if as games "${submit[@]}" 2>refused; then fail "wrote into another user's folder"; fi
-  expect refused "Permission denied; .*/$name is user nobody's"
+  expect refused "Permission denied; .*/$name belongs to user nobody"
 }
 
 # as USER COMMAND...: in the room.

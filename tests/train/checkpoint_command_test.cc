@@ -284,6 +284,11 @@ TEST_F(CheckpointCommand, OtherBatchesGoOnAtTheSameRow) {
   ASSERT_EQ(last.status, 0) << last.output;
   EXPECT_EQ(logged(last.output, "loss").size(), 1U) << last.output;
   EXPECT_TRUE(contains(last.output, "'epoch': 1.0}")) << last.output;
+  const Ended past =
+      gpt("past", still + "--per_device_train_batch_size 1 --num_train_epochs 0.5 --resume_from_checkpoint " +
+                      out("rows") + "/checkpoint-6");
+  EXPECT_EQ(past.status, 2) << past.output;
+  EXPECT_TRUE(contains(past.output, "the checkpoint is at step 6, but this run has only 4 steps")) << past.output;
 }
 
 }  // namespace

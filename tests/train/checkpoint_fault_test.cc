@@ -55,6 +55,17 @@ TEST_F(CheckpointFault, AFullDiskNamesTheLastCompleteCheckpointWhichResumes) {
   EXPECT_TRUE(contains(warned.output, "training goes on (--save_errors warn)")) << warned.output;
   EXPECT_TRUE(contains(warned.output, "status 0\n")) << warned.output;
   EXPECT_TRUE(contains(warned.output, "\"failed_saves\":")) << warned.output;
+
+  // The best one is among those that could not be written: the best of the others is taken.
+  const Ended best = on_disk(
+      saving("disk/out", fmt::format("--num_train_epochs 6 --validation_file {} --max_eval_samples 2 "
+                                     "--predict_with_generate false --eval_strategy epoch --save_strategy epoch "
+                                     "--load_best_model_at_end --save_errors warn",
+                                     kTestRows)) +
+      fmt::format("; echo status $?; ls {}", out("disk/out")));
+  EXPECT_TRUE(contains(best.output, "the best model is from ")) << best.output;
+  EXPECT_TRUE(contains(best.output, "status 0\n")) << best.output;
+  EXPECT_TRUE(contains(best.output, "model.safetensors\n")) << best.output;
 }
 
 TEST_F(CheckpointFault, LostRightsAreNamed) {
@@ -64,11 +75,17 @@ TEST_F(CheckpointFault, LostRightsAreNamed) {
     if (run_shell(as_user + binary() + " --version").status != 0) GTEST_SKIP() << "nobody cannot start the program";
     fs::permissions(folder_, fs::perms::all);
   }
-  const Ended ended = run_shell(fmt::format("{}{} & {}; chmod 555 {}; wait $!", as_user, saving("out", ""),
-                                            wait_until(out("out") + "/checkpoint-2"), out("out")));
+  const auto locked = [&](const std::string& name, const std::string& more) {
+    return run_shell(fmt::format("{}{} & {}; chmod 555 {}; wait $!", as_user, saving(name, more),
+                                 wait_until(out(name) + "/checkpoint-20"), out(name)));
+  };
+  const Ended ended = locked("out", "--save_steps 20");
   EXPECT_EQ(ended.status, 1) << ended.output;
   EXPECT_TRUE(contains(ended.output, "was not written; checkpoint-")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "Permission denied")) << ended.output;
+  const Ended warned = locked("warned", "--save_steps 20 --max_steps 100 --save_errors warn");
+  EXPECT_TRUE(contains(warned.output, "training goes on (--save_errors warn)")) << warned.output;
+  EXPECT_TRUE(contains(warned.output, "'train_loss'")) << warned.output;
 }
 
 TEST_F(CheckpointFault, AFolderTakenAwayUnderTheRunIsNamed) {
@@ -84,11 +101,12 @@ TEST_F(CheckpointFault, AFolderTakenAwayUnderTheRunIsNamed) {
 TEST_F(CheckpointFault, AClockSetBackChangesNothing) {
   const std::string words = "--max_steps 6 --save_strategy steps --save_steps 1 --save_total_limit 2 ";
   ASSERT_EQ(gpt("whole", words).status, 0);
-  const Ended stopped = run_shell(fmt::format("timeout -s KILL 60 {} {} & {}; kill -KILL $!; wait $!", binary(),
-                                              gpt_words("out", words), wait_until(out("out") + "/checkpoint-3")));
+  const Ended stopped = run_shell(fmt::format("{} {} & {}; kill -KILL $!; wait $!", binary(), gpt_words("out", words),
+                                              wait_until(out("out") + "/checkpoint-3")));
   const Ended ended = run_shell(fmt::format("LD_PRELOAD={} SHIFT_CLOCK=-86400 {} {}", TESSERA_SHIFT_CLOCK, binary(),
                                             gpt_words("out", words + "--resume_from_checkpoint latest")));
   ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_FALSE(contains(ended.output, "resuming after step 6 ")) << "it had not been killed";
   EXPECT_TRUE(model_of("out") == model_of("whole"));
   for (const char* kept : {"checkpoint-5", "checkpoint-6"}) EXPECT_TRUE(fs::exists(folder_ / "out" / kept)) << kept;
   EXPECT_FALSE(fs::exists(folder_ / "out/checkpoint-4"));
@@ -106,6 +124,10 @@ TEST_F(CheckpointFault, ATimeLimitThatIsNearSavesAndStops) {
   const Ended elsewhere = gpt("elsewhere", "--max_steps 1 --save_before_timeout 1s");
   EXPECT_EQ(elsewhere.status, 0) << elsewhere.output;
   EXPECT_TRUE(contains(elsewhere.output, "this is no Slurm job with a time limit")) << elsewhere.output;
+  const Ended late = run_shell(fmt::format("SLURM_JOB_END_TIME={} {} {}", static_cast<long>(wall_seconds()) + 50,
+                                           binary(), gpt_words("late", "--max_steps 1 --save_before_timeout 100s")));
+  EXPECT_EQ(late.status, 0) << late.output;
+  EXPECT_TRUE(contains(late.output, "not heeded: the job has only ")) << late.output;
 }
 
 }  // namespace
