@@ -27,6 +27,7 @@
 #include "state/output_lock.h"
 #include "train/numerics.h"
 #include "train/stop_signals.h"
+#include "weights/foreign/foreign_checkpoint.h"
 
 namespace tessera {
 namespace {
@@ -101,7 +102,7 @@ class Training {
     if (checkpoint) {
       resume(world, trainer_, job.saved_model(), *checkpoint, state_);
       keeper_.adopt(*checkpoint, state_);
-      if (world.rank() == 0) log_info("resuming after step {} from {}", state_.step, checkpoint->string());
+      if (world.rank() == 0) announce_resume(*checkpoint);
     }
     job.before_training(trainer_, console_, listeners_);
   }
@@ -138,8 +139,16 @@ class Training {
  private:
   // None where the checkpoint's replace them: each rank then reads only its own part.
   ParameterSource first_values(const std::optional<fs::path>& checkpoint) const {
-    if (checkpoint && has_sharded_weights(*checkpoint)) return [](const std::string&, const at::Tensor&) {};
+    if (checkpoint && ranks_read_parts_of(*checkpoint)) return [](const std::string&, const at::Tensor&) {};
     return job_.first_values();
+  }
+
+  void announce_resume(const fs::path& checkpoint) const {
+    const std::string program = foreign_program(checkpoint);
+    log_info("resuming after step {} from {}{}", state_.step, checkpoint.string(),
+             program.empty() ? "" : ", a checkpoint of " + program);
+    if (program.empty()) return;
+    for (const std::string& what : open_foreign_checkpoint(checkpoint).left) log_info("not taken over: {}", what);
   }
 
   // Of the resumed run.

@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "state/checkpoint_rotation.h"
+#include "state/foreign_state.h"
 #include "state/model_output.h"
 #include "state/run_state_file.h"
 #include "weights/checkpoint_reader.h"
@@ -64,6 +65,10 @@ bool has_sharded_weights(const fs::path& checkpoint) {
   return CheckpointReader::is_checkpoint(checkpoint);
 }
 
+bool ranks_read_parts_of(const fs::path& checkpoint) {
+  return has_sharded_weights(checkpoint) || !foreign_program(checkpoint).empty();
+}
+
 void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
   if (has_sharded_weights(checkpoint)) {
     CheckpointReader reader(checkpoint);
@@ -74,10 +79,15 @@ void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
   std::error_code ignored;
   const auto has = [&](const char* file) { return fs::exists(checkpoint / file, ignored); };
   if (has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile)) return;
+  const std::string program = foreign_program(checkpoint);
+  if (!program.empty()) {
+    throw UsageError(fmt::format("{} is a checkpoint of {}: name it to resume from it", checkpoint.string(), program));
+  }
   throw UsageError(fmt::format("{} is not a complete checkpoint: it has no {}", checkpoint.string(), kIndexFile));
 }
 
 RunState read_checkpoint_state(const fs::path& checkpoint) {
+  if (!foreign_program(checkpoint).empty()) return foreign_run_state(checkpoint);
   const fs::path file = checkpoint / kStateFile;
   if (!has_sharded_weights(checkpoint)) return read_run_state(file);
   return run_state_of(parse_json(CheckpointReader(checkpoint).text_of(kStateFile), file.string()), file.string());

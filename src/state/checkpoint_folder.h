@@ -24,10 +24,14 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& o
 // Whether its weights lie in shards with an index; older ones have a model folder's.
 bool has_sharded_weights(const std::filesystem::path& checkpoint);
 
+// Whether each rank reads only its own part of the weights: of such shards, or of another program's checkpoint.
+bool ranks_read_parts_of(const std::filesystem::path& checkpoint);
+
 // Reads every byte that has a checksum; of several ranks each reads a share. Throws UsageError naming the file that is
 // missing or damaged.
 void check_checkpoint(const std::filesystem::path& checkpoint, int rank = 0, int num_ranks = 1);
 
+// Of another program's too.
 RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
 
 // Whenever the process is killed, a checkpoint is complete or absent: it goes out of sight by a rename, which is quick,

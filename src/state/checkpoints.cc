@@ -21,6 +21,7 @@
 #include "monitor/host_info.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoint_rotation.h"
+#include "state/foreign_state.h"
 #include "state/optimizer_file.h"
 #include "state/run_state_file.h"
 #include "state/sharded_state.h"
@@ -42,10 +43,14 @@ bool appears(const fs::path& path) {
   return false;
 }
 
-// Why it cannot be resumed from; nothing if it can. Ranks share the reading. Collective.
-std::string fault_of(World& world, const fs::path& checkpoint) {
+// Why it cannot be resumed from; nothing if it can. Ranks share the reading. One of another program only if the user
+// named it: a run's own checkpoints are never mistaken for one. Collective.
+std::string fault_of(World& world, const fs::path& checkpoint, bool is_named = false) {
   try {
-    on_every_rank(world, [&] { check_checkpoint(checkpoint, world.rank(), world.size()); });
+    on_every_rank(world, [&] {
+      if (is_named && !foreign_program(checkpoint).empty()) return check_foreign_checkpoint(checkpoint);
+      check_checkpoint(checkpoint, world.rank(), world.size());
+    });
     return "";
   } catch (const Error& error) {
     if (error.status() != ExitStatus::kUsage) throw;  // not the checkpoint's fault
@@ -296,7 +301,7 @@ std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings&
   if (!output.resume_from_checkpoint.empty()) {
     fs::path folder = output.resume_from_checkpoint;
     if (!folder.has_filename()) folder = folder.parent_path();  // "out/checkpoint-93/"
-    const std::string fault = fault_of(world, folder);
+    const std::string fault = fault_of(world, folder, /*is_named=*/true);
     if (fault.empty()) return folder;
     std::vector<fs::path> others = shared_list(world, folder.parent_path());
     std::erase(others, folder);
@@ -327,6 +332,11 @@ bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
 void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::path& checkpoint,
             const RunState& state) {
   const SpreadModel spread{world, trainer.step().engine(), model.model};
+  if (!foreign_program(checkpoint).empty()) {
+    std::optional<CheckpointReader> reader;
+    on_every_rank(world, [&] { reader.emplace(foreign_reader(checkpoint, spread)); });
+    return trainer.restore(state, read_state(spread, trainer.step(), *reader).scale);
+  }
   if (!has_sharded_weights(checkpoint)) {
     trainer.restore(state, read_optimizer_file(spread, trainer.step(), checkpoint / kOptimizerFile).scale);
     return;
@@ -339,6 +349,11 @@ void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::p
 
 void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
   const SpreadModel spread{world, engine, model.model};
+  if (!foreign_program(folder).empty()) {
+    std::optional<CheckpointReader> reader;
+    on_every_rank(world, [&] { reader.emplace(foreign_reader(folder, spread)); });
+    return read_model_state(spread, *reader);
+  }
   if (!has_sharded_weights(folder)) return read_weights_file(spread, folder / kWeightsFile);
   CheckpointReader reader(folder);
   read_model_state(spread, reader);

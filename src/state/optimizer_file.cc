@@ -6,14 +6,11 @@
 
 #include "comm/exchange.h"
 #include "core/error.h"
+#include "weights/checkpoint_index.h"
 
 namespace tessera {
 namespace {
 
-constexpr const char* kNumUpdates = "num_updates";
-constexpr const char* kLossScale = "loss_scale";
-constexpr const char* kNumCleanSteps = "num_clean_steps";
-constexpr const char* kHysteresis = "hysteresis";
 constexpr const char* kMetadataPrefix = "tessera.";
 
 }  // namespace

@@ -82,8 +82,25 @@ const StoredTensor* find_tensor(const CheckpointReader& reader, const std::strin
   if (tensor.shape != shape) {
     fail(fmt::format("is {} there and {} in the model", shape_text(tensor.shape), shape_text(shape)));
   }
-  if (tensor.type != weight_type(type)) fail(fmt::format("has the type {}", safetensors_name(tensor.type)));
+  const bool can_convert = is_floating(tensor.type) && at::isFloatingType(type);
+  if (tensor.type != weight_type(type) && !can_convert) {
+    fail(fmt::format("has the type {}", safetensors_name(tensor.type)));
+  }
   return &tensor;
+}
+
+// Elements [begin, end) of a tensor, converted if the checkpoint has another type. `to` is flat, on the host.
+void read_values(CheckpointReader& reader, const StoredTensor& tensor, std::int64_t begin, std::int64_t end,
+                 const at::Tensor& to) {
+  if (tensor.type == weight_type(to.scalar_type())) {
+    return reader.read(tensor, begin, end, static_cast<char*>(to.mutable_data_ptr()));
+  }
+  constexpr std::int64_t kPieceNumel = 4 << 20;  // of a second copy
+  for (std::int64_t at = begin; at < end; at += kPieceNumel) {
+    const at::Tensor piece = at::empty({std::min(kPieceNumel, end - at)}, scalar_type(tensor.type));
+    reader.read(tensor, at, at + piece.numel(), static_cast<char*>(piece.mutable_data_ptr()));
+    to.narrow(0, at - begin, piece.numel()).copy_(piece);
+  }
 }
 
 // Reads all states of all units. An error is kept until the end, and the collectives go on: no rank is left waiting.
@@ -109,7 +126,7 @@ class StateLoader {
         const StateTensor& wanted = buffer.description;
         const StoredTensor* stored = find_tensor(reader_, kModelPrefix + wanted.name, wanted.shape, wanted.type);
         const at::Tensor values = at::empty(wanted.shape, wanted.type);
-        reader_.read(*stored, 0, values.numel(), static_cast<char*>(values.mutable_data_ptr()));
+        read_values(reader_, *stored, 0, values.numel(), values.view({-1}));
         buffer.tensor.copy_(values);
       });
     }
@@ -161,9 +178,8 @@ class StateLoader {
       const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, part.scalar_type());
       const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
       if (own.empty()) continue;
-      reader_.read(*tensor, own.begin - slot.offset, own.end - slot.offset,
-                   static_cast<char*>(part.mutable_data_ptr()) +
-                       (own.begin - held.begin) * static_cast<std::int64_t>(part.element_size()));
+      read_values(reader_, *tensor, own.begin - slot.offset, own.end - slot.offset,
+                  part.narrow(0, own.begin - held.begin, own.numel()));
     }
   }
 

@@ -57,7 +57,7 @@ void warn_of_differences(const RunState& before, const RunState& now) {
   };
   warn("training rows", before.num_rows, now.num_rows);
   if (!has_position_in(before, now.num_rows)) warn("rows per update", before.rows_of_update, now.rows_of_update);
-  if (before.total_steps != now.total_steps) {
+  if (before.total_steps != 0 && before.total_steps != now.total_steps) {  // 0: another program's, not known
     log_warn("the resumed run had {} steps, this one has {}", before.total_steps, now.total_steps);
   }
 }

@@ -87,14 +87,16 @@ class IndexReader {
   std::string origin_;
 };
 
-// Of what the index says: that it can be true.
-void check(CheckpointIndex& index, const IndexReader& reader) {
+void check_files(const CheckpointIndex& index, const IndexReader& reader) {
   for (const auto& [name, file] : index.files) {
     const std::int64_t num_blocks = file.bytes / kChecksumBlock + (file.bytes % kChecksumBlock > 0 ? 1 : 0);
     if (file.bytes < 0 || num_blocks != std::ssize(file.checksums)) {
       reader.fail(fmt::format("{} has {} bytes and {} checksums", printable(name), file.bytes, file.checksums.size()));
     }
   }
+}
+
+void check_tensors(CheckpointIndex& index, const IndexReader& reader) {
   for (auto& [name, tensor] : index.tensors) {
     const auto fail = [&, &tensor_name = name](const std::string& what) {
       reader.fail(fmt::format("tensor '{}' {}", printable(tensor_name), what));
@@ -116,6 +118,12 @@ void check(CheckpointIndex& index, const IndexReader& reader) {
     }
     if (next != *numel) fail("is not complete");
   }
+}
+
+// Of what the index says: that it can be true.
+void check(CheckpointIndex& index, const IndexReader& reader) {
+  check_files(index, reader);
+  check_tensors(index, reader);
 }
 
 std::string checksum_without(Json index) {
@@ -177,6 +185,10 @@ CheckpointIndex parse_index(const std::string& text, const std::string& origin) 
   }
   check(index, reader);
   return index;
+}
+
+void check_index(CheckpointIndex& index, const std::string& origin) {
+  check_tensors(index, IndexReader(origin));
 }
 
 }  // namespace tessera

@@ -20,9 +20,15 @@ inline constexpr const char* kIndexFile = "state.index.json";
 inline constexpr const char* kModelPrefix = "model.";          // of parameters and buffers
 inline constexpr const char* kOptimizerPrefix = "optimizer.";  // of its states: "optimizer.exp_avg.lm_head.weight"
 
+// Numbers of the optimizer and the loss scale, by name.
+inline constexpr const char* kNumUpdates = "num_updates";
+inline constexpr const char* kLossScale = "loss_scale";
+inline constexpr const char* kNumCleanSteps = "num_clean_steps";
+inline constexpr const char* kHysteresis = "hysteresis";
+
 struct StoredFile {
   std::int64_t bytes = 0;
-  std::vector<std::string> checksums;  // of its blocks
+  std::vector<std::string> checksums;  // of its blocks; none in a checkpoint of another program
 };
 
 struct StoredPart {
@@ -55,5 +61,8 @@ void add_contribution(CheckpointIndex& index, const std::string& text);
 std::string index_text(const CheckpointIndex& index);
 // Throws UsageError naming `origin` if the text is damaged, of another version, or speaks of bytes that no file has.
 CheckpointIndex parse_index(const std::string& text, const std::string& origin);
+// Of an index without checksums: sorts the parts of tensors. Throws UsageError naming `origin` and the tensor if parts
+// have gaps or lie outside of their files.
+void check_index(CheckpointIndex& index, const std::string& origin);
 
 }  // namespace tessera

@@ -39,6 +39,7 @@ CheckedFile::~CheckedFile() {
 }
 
 void CheckedFile::read(std::int64_t offset, std::int64_t count, char* to) {
+  if (expected_.checksums.empty()) return read_at(offset, count, to);
   while (count > 0) {
     const std::int64_t block = offset / kChecksumBlock, within = offset % kChecksumBlock;
     load(block);
@@ -64,17 +65,7 @@ void CheckedFile::load(std::int64_t block) {
   loaded_ = -1;
   const std::int64_t begin = block * kChecksumBlock;
   block_.resize(static_cast<std::size_t>(std::min(kChecksumBlock, expected_.bytes - begin)));
-  std::size_t filled = 0;
-  while (filled < block_.size()) {
-    const ssize_t count = ::pread(descriptor_, block_.data() + filled, block_.size() - filled,
-                                  static_cast<off_t>(begin + static_cast<std::int64_t>(filled)));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      throw UsageError(fmt::format("cannot read {}: {}", path_.string(),
-                                   count == 0 ? "it became shorter" : std::generic_category().message(errno)));
-    }
-    filled += static_cast<std::size_t>(count);
-  }
+  read_at(begin, std::ssize(block_), block_.data());
   if (checksum_of({block_.data(), block_.size()}) != expected_.checksums[static_cast<std::size_t>(block)]) {
     throw UsageError(fmt::format("{}: damaged: bytes {} to {} are not those that were saved", path_.string(), begin,
                                  begin + std::ssize(block_) - 1));
@@ -82,9 +73,28 @@ void CheckedFile::load(std::int64_t block) {
   loaded_ = block;
 }
 
+void CheckedFile::read_at(std::int64_t offset, std::int64_t count, char* to) const {
+  while (count > 0) {
+    const ssize_t taken = ::pread(descriptor_, to, static_cast<std::size_t>(count), static_cast<off_t>(offset));
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken <= 0) {
+      throw UsageError(fmt::format("cannot read {}: {}", path_.string(),
+                                   taken == 0 ? "it became shorter" : std::generic_category().message(errno)));
+    }
+    to += taken;
+    offset += taken;
+    count -= taken;
+  }
+}
+
 CheckpointReader::CheckpointReader(fs::path folder)
     : folder_(std::move(folder)),
       index_(parse_index(read_file(folder_ / kIndexFile), (folder_ / kIndexFile).string())) {}
+
+CheckpointReader::CheckpointReader(fs::path folder, CheckpointIndex index)
+    : folder_(std::move(folder)), index_(std::move(index)) {
+  check_index(index_, folder_.string());
+}
 
 bool CheckpointReader::is_checkpoint(const fs::path& folder) {
   std::error_code ignored;

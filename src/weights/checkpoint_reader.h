@@ -1,5 +1,5 @@
-// Reads a checkpoint that all ranks wrote: any range of any tensor, and every byte checked before it is used. (no
-// torch)
+// Reads a checkpoint that all ranks wrote: any range of any tensor, and every byte checked before it is used. One of
+// another program has no checksums; its sizes are checked. (no torch)
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-// A file with known checksums. Reads whole blocks, since only these can be checked, and keeps the last one.
+// A file with known checksums. Reads whole blocks, since only these can be checked, and keeps the last one. Without
+// checksums it reads just what is asked for.
 class CheckedFile {
  public:
   // Throws UsageError if the file is missing or has another size.
@@ -30,6 +31,7 @@ class CheckedFile {
 
  private:
   void load(std::int64_t block);
+  void read_at(std::int64_t offset, std::int64_t count, char* to) const;
 
   std::filesystem::path path_;
   StoredFile expected_;
@@ -42,6 +44,8 @@ class CheckpointReader {
  public:
   // Reads and checks the index. Throws UsageError.
   explicit CheckpointReader(std::filesystem::path folder);
+  // Of another program's checkpoint (foreign/foreign_checkpoint.h); `index` is checked.
+  CheckpointReader(std::filesystem::path folder, CheckpointIndex index);
   static bool is_checkpoint(const std::filesystem::path& folder);  // has an index
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -1,8 +1,14 @@
-// The part of Python's pickle format that a torch state dict needs; nothing in it is ever executed.
+// The part of Python's pickle format that torch's files need; nothing in it is ever executed.
 //
 // A pickle is a program for a stack machine that may call any Python function. This reader knows the operations that
-// torch.save's protocol 2 writes, and only the functions `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2`
-// and `torch._utils._rebuild_parameter`, which it interprets rather than calls. Everything else is refused by name.
+// picklers write and a few functions, which it interprets rather than calls. What else a pickle may name depends on
+// what it should hold:
+//   - A state dict (kStateDict): only `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2` and
+//     `torch._utils._rebuild_parameter`. Everything else is refused by name.
+//   - A checkpoint (kCheckpoint): also any name of the packages that write checkpoints, and Python's plain data classes
+//     (pickle_call.cc). An object of such a class is a record of its attributes, a call of such a function an object
+//     without any: inert, carried, and refused by its dotted name if it stands where a value is needed. Names of all
+//     other packages (os.system) are refused at once, wherever they stand.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,8 @@
 #include "weights/weight_type.h"
 
 namespace tessera {
+
+enum class PickleScope { kStateDict, kCheckpoint };
 
 // A tensor as the pickle describes it: a window into a storage. Sizes are unchecked: the caller knows the storage.
 struct PickledTensor {

@@ -1,4 +1,4 @@
-// The few functions that a state dict's pickle names, interpreted rather than called.
+// The functions and classes that a pickle may name, interpreted rather than called.
 #pragma once
 
 #include <string>
@@ -16,11 +16,12 @@ struct PickleSite {
   [[noreturn]] void refuse(const std::string& what) const;
 };
 
-// Whether module.name is one of the functions or storage types below.
-bool is_known_global(std::string_view module, std::string_view name);
+// Whether a pickle of this scope may name module.name.
+bool is_known_global(std::string_view module, std::string_view name, PickleScope scope);
 
-// What the function (a known kGlobal) would return for these arguments. Throws UsageError naming the site.
-Value understood_call(const Value& function, const std::vector<Value*>& arguments, const PickleSite& site);
+// What the function (a known kGlobal) would return for this tuple of arguments; for one that is not interpreted, an
+// object. Throws UsageError naming the site.
+Value understood_call(const Value& function, const Value& arguments, const PickleSite& site);
 
 // What torch's persistent id stands for: a storage.
 Value understood_storage(const Value& id, const PickleSite& site);

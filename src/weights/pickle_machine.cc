@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <utility>
 
 #include "core/error.h"
@@ -46,6 +47,8 @@ const char* name_of(Kind kind) {
       return "a fraction";
     case Kind::kText:
       return "a string";
+    case Kind::kBytes:
+      return "bytes";
     case Kind::kGlobal:
       return "a name";
     case Kind::kTuple:
@@ -58,8 +61,16 @@ const char* name_of(Kind kind) {
       return "a storage";
     case Kind::kTensor:
       return "a tensor";
+    case Kind::kObject:
+      return "an object";
   }
   return "unknown";
+}
+
+std::string dotted_name(std::string_view global) {
+  const std::size_t end = global.find('\n');
+  return end == std::string_view::npos ? printable(global)
+                                       : printable(global.substr(0, end)) + "." + printable(global.substr(end + 1));
 }
 
 const Value& PickleMachine::run() {
@@ -90,13 +101,10 @@ std::uint64_t PickleMachine::take_number(int num_bytes) {
   return value;
 }
 
-std::int64_t PickleMachine::take_long() {
-  const int num_bytes = static_cast<int>(take_number(1));
-  if (num_bytes > 8) refuse_here(fmt::format("a whole number of {} bytes; sizes take 8 at most", num_bytes));
-  if (num_bytes == 0) return 0;
-  const std::uint64_t bits = take_number(num_bytes);
-  const int unused = 64 - 8 * num_bytes;
-  return static_cast<std::int64_t>(bits << unused) >> unused;  // two's complement, sign-extended
+double PickleMachine::take_real() {
+  std::uint64_t bits = 0;
+  for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);  // big-endian
+  return std::bit_cast<double>(bits);
 }
 
 std::string_view PickleMachine::take_line() {
@@ -112,23 +120,53 @@ void PickleMachine::push(Value value) {
   push(&values_.back());
 }
 
-void PickleMachine::push_text() {
-  const std::string_view text = take(take_number(4));
+// A larger one than any size is a seed or the like: carried, but no number here.
+void PickleMachine::push_long(std::uint64_t num_bytes) {
+  if (num_bytes > 8 && scope_ == PickleScope::kCheckpoint) {
+    take(num_bytes);
+    return push({.kind = Kind::kObject, .text = "builtins\nint"});
+  }
+  if (num_bytes > 8) refuse_here(fmt::format("a whole number of {} bytes; sizes take 8 at most", num_bytes));
+  if (num_bytes == 0) return push_int(0);
+  const std::uint64_t bits = take_number(static_cast<int>(num_bytes));
+  const int unused = 64 - 8 * static_cast<int>(num_bytes);
+  push_int(static_cast<std::int64_t>(bits << unused) >> unused);  // two's complement, sign-extended
+}
+
+void PickleMachine::push_text(std::uint64_t num_bytes) {
+  const std::string_view text = take(num_bytes);
   if (!is_utf8(text)) refuse_here("a string that is not UTF-8");
   push({.kind = Kind::kText, .text = text});
 }
 
 // Refused at once if it is not a known one, before anything can use it, so that the message names it.
+void PickleMachine::check_global(std::string_view module, std::string_view name) const {
+  if (is_known_global(module, name, scope_)) return;
+  if (scope_ == PickleScope::kCheckpoint) {
+    throw UsageError(fmt::format("{}: it needs {}.{}, which no checkpoint needs; nothing in a pickle is executed",
+                                 origin_, printable(module), printable(name)));
+  }
+  throw UsageError(
+      fmt::format("{}: it needs {}.{}, which is not part of a plain state dict; nothing in a pickle is executed. "
+                  "Save only the tensors: torch.save(model.state_dict(), FILE)",
+                  origin_, printable(module), printable(name)));
+}
+
+void PickleMachine::push_stacked_global() {
+  constexpr std::size_t kMaxNameBytes = 256;  // it is copied, and many may use one text
+  const Value &name = *pop(), &module = *pop();
+  if (name.kind != Kind::kText || module.kind != Kind::kText) refuse_here("a name that is no string");
+  if (name.text.size() + module.text.size() > kMaxNameBytes) refuse_here("a name that is too long");
+  check_global(module.text, name.text);
+  names_.push_back(std::string(module.text) + "\n" + std::string(name.text));
+  push({.kind = Kind::kGlobal, .text = names_.back()});
+}
+
 void PickleMachine::push_global() {
   const std::size_t begin = at_;
   const std::string_view module = take_line();
   const std::string_view name = take_line();
-  if (!is_known_global(module, name)) {
-    throw UsageError(
-        fmt::format("{}: it needs {}.{}, which is not part of a plain state dict; nothing in a pickle is executed. "
-                    "Save only the tensors: torch.save(model.state_dict(), FILE)",
-                    origin_, printable(module), printable(name)));
-  }
+  check_global(module, name);
   push({.kind = Kind::kGlobal, .text = text_.substr(begin, module.size() + 1 + name.size())});
 }
 
@@ -180,24 +218,44 @@ void PickleMachine::step(unsigned char op) {
     case kBinInt2:
       return push_int(static_cast<std::int64_t>(take_number(2)));
     case kLong1:
-      return push_int(take_long());
+      return push_long(take_number(1));
+    case kLong4:
+      return push_long(take_number(4));
     case kBinFloat:
-      take(8);
-      return push(&fraction_);
+      return push({.kind = Kind::kFloat, .real = take_real()});
+    case kShortBinUnicode:
+      return push_text(take_number(1));
     case kBinUnicode:
-      return push_text();
+      return push_text(take_number(4));
+    case kBinUnicode8:
+      return push_text(take_number(8));
+    case kShortBinBytes:
+      return push_bytes(take_number(1));
+    case kBinBytes:
+      return push_bytes(take_number(4));
+    case kBinBytes8:
+    case kByteArray8:
+      return push_bytes(take_number(8));
     case kGlobal:
       return push_global();
+    case kStackGlobal:
+      return push_stacked_global();
     case kBinPersId:
       return push(understood_storage(*pop(), {origin_, at_}));
     case kReduce:
+    case kNewObj:
       return reduce();
+    case kNewObjEx:
+      return make_object();
     case kBuild:
       return build();
     case kEmptyDict:
       return push({.kind = Kind::kDict});
     case kEmptyList:
+    case kEmptySet:
       return push({.kind = Kind::kList});
+    case kFrozenSet:
+      return push({.kind = Kind::kList, .items = pop_to_mark()});
     case kEmptyTuple:
       return push({.kind = Kind::kTuple});
     case kTuple:
@@ -211,6 +269,7 @@ void PickleMachine::step(unsigned char op) {
     case kAppend:
       return append({pop()}, Kind::kList);
     case kAppends:
+    case kAddItems:
       return append(pop_to_mark(), Kind::kList);
     case kSetItem: {
       Value* value = pop();
@@ -227,6 +286,11 @@ void PickleMachine::step(unsigned char op) {
       return put(take_number(1));
     case kLongBinPut:
       return put(take_number(4));
+    case kMemoize:
+      return put(memo_.size());
+    case kFrame:
+      take(8);  // how much a reader may buffer
+      return;
     default:
       break;
   }
@@ -234,7 +298,7 @@ void PickleMachine::step(unsigned char op) {
 }
 
 void PickleMachine::check_protocol(std::uint64_t protocol) const {
-  if (protocol == 2) return;
+  if (protocol == 2 || (scope_ == PickleScope::kCheckpoint && protocol >= 2 && protocol <= 5)) return;
   throw UsageError(fmt::format("{}: pickle protocol {}; only torch.save's own, 2, is supported", origin_, protocol));
 }
 
@@ -242,13 +306,24 @@ void PickleMachine::reduce() {
   const Value& arguments = *pop();
   const Value& function = *pop();
   if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) refuse_here("a call to a non-function");
-  push(understood_call(function, arguments.items, {origin_, at_}));
+  push(understood_call(function, arguments, {origin_, at_}));
 }
 
-// torch attaches `_metadata` (versions of modules) to a module's state dict: known, and not needed here.
+// With arguments by name, which are not kept.
+void PickleMachine::make_object() {
+  pop();
+  reduce();
+}
+
+// Attributes. torch attaches `_metadata` (versions of modules) to a module's state dict: known, and not needed here.
 void PickleMachine::build() {
   const Value& state = *pop();
-  const Value& object = *top();
+  Value& object = *top();
+  if (object.kind == Kind::kObject) {
+    object.state = &state;
+    return;
+  }
+  if (object.kind == Kind::kDict && scope_ == PickleScope::kCheckpoint) return;
   const bool only_metadata =
       state.kind == Kind::kDict && state.items.size() == 2 && is_text(*state.items[0], "_metadata");
   if (object.kind != Kind::kDict || !(only_metadata || is_empty_dict(state))) {
@@ -258,6 +333,7 @@ void PickleMachine::build() {
 
 void PickleMachine::append(const std::vector<Value*>& items, Kind kind) {
   Value* container = top();
+  if (container->kind == Kind::kObject) return;  // a list or dict of a class of its own: inert
   if (container->kind != kind) {
     refuse_here(fmt::format("items for {}, which cannot take them", name_of(container->kind)));
   }

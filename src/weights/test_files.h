@@ -16,6 +16,11 @@ inline std::filesystem::path reference(const std::string& name) {
   return std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "model_folder" / name;
 }
 
+// A short string in pickle's protocol 2.
+inline std::string pickled_text(const std::string& value) {
+  return "X" + std::string(1, static_cast<char>(value.size())) + std::string(3, '\0') + value;
+}
+
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -115,20 +115,16 @@ std::string legacy_file(const std::string& version, const std::string& system, c
          keys + storages;
 }
 
-std::string text(const std::string& value) {
-  return "X" + std::string(1, static_cast<char>(value.size())) + std::string(3, '\0') + value;
-}
-
 TEST(LegacyTorchFile, EveryPartIsChecked) {
-  const std::string version = "M\xe9\x03.", system = "}" + text("little_endian") + "\x88s.";
-  const std::string tensors = compose_pickled_state_dict({good_tensor()}), keys = "]" + text("0") + "a.";
+  const std::string version = "M\xe9\x03.", system = "}" + pickled_text("little_endian") + "\x88s.";
+  const std::string tensors = compose_pickled_state_dict({good_tensor()}), keys = "]" + pickled_text("0") + "a.";
   const std::string storage = std::string("\x06\0\0\0\0\0\0\0", 8) + std::string(24, 'x');
   const auto entries = parse_torch_file(legacy_file(version, system, tensors, keys, storage), "m");
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].num_bytes(), 24);
 
-  const std::string big_endian = "}" + text("little_endian") + "\x89s.";
-  const std::string two_keys = "](" + text("0") + text("0") + "e.",
+  const std::string big_endian = "}" + pickled_text("little_endian") + "\x89s.";
+  const std::string two_keys = "](" + pickled_text("0") + pickled_text("0") + "e.",
                     huge = std::string(8, '\xff') + std::string(24, 'x');
   auto bytes = good_tensor();
   bytes.name = "b";
@@ -142,7 +138,7 @@ TEST(LegacyTorchFile, EveryPartIsChecked) {
        "tensor 'b': another tensor uses its storage 0 with elements of 4 bytes"},
       {legacy_file(version, system, tensors, "N.", storage), "the list of its storages is missing"},
       {legacy_file(version, system, tensors, "].", ""), "tensor 'w': its storage 0 is missing"},
-      {legacy_file(version, system, tensors, "]" + text("1") + "a.", storage), "belongs to no tensor"},
+      {legacy_file(version, system, tensors, "]" + pickled_text("1") + "a.", storage), "belongs to no tensor"},
       {legacy_file(version, system, tensors, two_keys, storage + storage), "storage 0 is listed twice"},
       {legacy_file(version, system, tensors, keys, "1234567"), "truncated before storage 0"},
       {legacy_file(version, system, tensors, keys, huge), "storage 0 has 18446744073709551615 elements"},
@@ -154,7 +150,7 @@ TEST(LegacyTorchFile, EveryPartIsChecked) {
 TEST(Pickle, NothingIsExecutedAndTheFunctionIsNamed) {
   EXPECT_REFUSED(parse_pickled_state_dict("\x80\x02"
                                           "cposix\nsystem\n(" +
-                                              text("ls") + "tR.",
+                                              pickled_text("ls") + "tR.",
                                           "m"),
                  "posix.system");
   EXPECT_REFUSED(parse_pickled_state_dict("\x80\x02"
@@ -191,7 +187,7 @@ TEST(Pickle, BrokenProgramsAreRefused) {
       {"\x8a\x09" + std::string(9, 'x') + ".", "a whole number of 9 bytes"},
       {"K\x01.", "it holds a whole number"},
       {"}K\x01K\x02s.", "a key is a whole number"},
-      {"}" + text("epoch") + "K\x02s.", "entry 'epoch' is a whole number, not a tensor"},
+      {"}" + pickled_text("epoch") + "K\x02s.", "entry 'epoch' is a whole number, not a tensor"},
       {"NQ.", "a persistent id that is not a storage"},
       {"N)R.", "a call to a non-function"},
       {"]}b.", "attributes set on an object"},

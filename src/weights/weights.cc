@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "weights/checkpoint_index.h"
 #include "weights/checkpoint_reader.h"
+#include "weights/foreign/foreign_checkpoint.h"
 #include "weights/safetensors.h"
 #include "weights/torch_file.h"
 
@@ -54,7 +55,7 @@ std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path&
   return places;
 }
 
-// The file itself, or the one in a folder that transformers would use.
+// The file itself, or the one in a folder that transformers would use, or the folder of another program's checkpoint.
 fs::path weights_in(const fs::path& file_or_folder) {
   std::error_code ignored;
   if (!fs::is_directory(file_or_folder, ignored)) return file_or_folder;
@@ -63,6 +64,7 @@ fs::path weights_in(const fs::path& file_or_folder) {
   for (const char* candidate : kCandidates) {
     if (fs::exists(file_or_folder / candidate, ignored)) return file_or_folder / candidate;
   }
+  if (has_foreign_weights(file_or_folder)) return file_or_folder;
   throw UsageError(fmt::format("{} holds no weights: expected {}", file_or_folder.string(),
                                join({std::begin(kCandidates), std::end(kCandidates)}, ", ")));
 }
@@ -73,7 +75,9 @@ Weights Weights::open(const fs::path& file_or_folder) {
   const fs::path path = weights_in(file_or_folder);
   Weights weights;
   if (path.filename() == kIndexFile) {
-    weights.add_checkpoint(path.parent_path());
+    weights.add_checkpoint(CheckpointReader(path.parent_path()));
+  } else if (has_foreign_weights(path)) {
+    weights.add_checkpoint(CheckpointReader(path, open_foreign_checkpoint(path).index));
   } else if (path.string().ends_with(".index.json")) {
     weights.add_shards(path);
   } else {
@@ -137,10 +141,9 @@ void Weights::add_shards(const fs::path& index) {
   }
 }
 
-void Weights::add_checkpoint(const fs::path& folder) {
+void Weights::add_checkpoint(CheckpointReader reader) {
   constexpr std::int64_t kAlignment = 64;
   const std::string prefix = kModelPrefix;
-  CheckpointReader reader(folder);
   std::int64_t num_bytes = 0;
   for (const auto& [name, tensor] : reader.index().tensors) {
     if (!name.starts_with(prefix)) continue;
@@ -153,7 +156,7 @@ void Weights::add_checkpoint(const fs::path& folder) {
     entry.offset_bytes = num_bytes;
     num_bytes += (entry.num_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  auto memory = std::make_shared<MappedFile>(folder / kIndexFile, static_cast<std::size_t>(num_bytes));
+  auto memory = std::make_shared<MappedFile>(reader.folder() / kIndexFile, static_cast<std::size_t>(num_bytes));
   for (const WeightEntry& entry : entries_) {
     reader.read(reader.index().tensors.at(prefix + entry.name), 0, entry.numel, memory->memory() + entry.offset_bytes);
   }

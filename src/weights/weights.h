@@ -20,12 +20,15 @@ namespace tessera {
 
 enum class WeightFormat { kSafetensors, kTorch };
 
+class CheckpointReader;
+
 class Weights {
  public:
   // A file (.safetensors; .bin, .pth, .pt) or a model folder, in which the first of these is used, as in transformers:
   // model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json; then
-  // state.index.json: the parameters and buffers of a checkpoint, which are put together in memory. An index and its
-  // shards must agree on every tensor. Throws UsageError naming the file and the tensor.
+  // state.index.json: the parameters and buffers of a checkpoint, which are put together in memory; so are those of
+  // another program's (foreign/foreign_checkpoint.h). An index and its shards must agree on every tensor. Throws
+  // UsageError naming the file and the tensor.
   static Weights open(const std::filesystem::path& file_or_folder);
   Weights(Weights&&) = default;
   Weights& operator=(Weights&&) = default;
@@ -49,7 +52,7 @@ class Weights {
   Weights() = default;
   void add_file(const std::filesystem::path& path);
   void add_shards(const std::filesystem::path& index);
-  void add_checkpoint(const std::filesystem::path& folder);
+  void add_checkpoint(CheckpointReader reader);
   void index_names();
 
   WeightFormat format_ = WeightFormat::kSafetensors;

@@ -136,7 +136,10 @@ $(training "$JOBS/run") $more --resume_from_checkpoint \$resume"
   wait_for 60 'the run has saved' ls -d "$JOBS/run/checkpoint-100"
   "$HERE/lab" kill "$STATE" node4
   wait_for 90 'Slurm has requeued the job' job_waits "$job"
+  in_room 20 scontrol hold "$job"  # until the node that has just booted can be reached by all
   bring_back node4
+  sleep 5
+  in_room 20 scontrol release "$job"
   wait_for 180 'the job ends' job_has_ended "$job"
   job_state "$job" | grep -qx COMPLETED || fail "job $job ended as $(job_state "$job")"
   expect "$JOBS/out" 'resuming after step [0-9]+ from'

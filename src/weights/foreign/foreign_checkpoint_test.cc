@@ -1,0 +1,175 @@
+#include "weights/foreign/foreign_checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <vector>
+
+#include "core/file.h"
+#include "weights/checkpoint_reader.h"
+#include "weights/foreign/foreign_tensors.h"
+#include "weights/test_files.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// tools/references/foreign_checkpoints.py made them of the same run.
+fs::path foreign(const std::string& name) {
+  return fs::path(TESSERA_TEST_DATA_FOLDER) / "foreign" / name;
+}
+
+std::vector<float> values_of(CheckpointReader& reader, const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(checked_numel(tensor.shape).value()));
+  reader.read(tensor, 0, std::ssize(values), reinterpret_cast<char*>(values.data()));
+  return values;
+}
+
+class ForeignFolder : public testing::TestWithParam<const char*> {};
+
+TEST_P(ForeignFolder, HoldsTheSameStateAsEveryOther) {
+  const ForeignCheckpoint found = open_foreign_checkpoint(foreign(GetParam()));
+  EXPECT_EQ(found.index.numbers.at(kNumUpdates), 5);
+  EXPECT_EQ(found.num_advanced.value_or(5), 5);
+  EXPECT_FALSE(found.index.numbers.contains(kLossScale));
+  CheckpointReader reader(foreign(GetParam()), found.index);
+  CheckpointReader wanted(foreign("zero1"), open_foreign_checkpoint(foreign("zero1")).index);
+  int num_compared = 0;
+  for (const auto& [name, tensor] : wanted.index().tensors) {
+    const auto same = reader.index().tensors.find(name);
+    if (same == reader.index().tensors.end()) {
+      EXPECT_TRUE(name.starts_with(kOptimizerPrefix) && !found.numbered.empty()) << name;
+      continue;
+    }
+    ++num_compared;
+    ASSERT_EQ(same->second.shape, tensor.shape) << name;
+    const std::vector<float> theirs = values_of(wanted, tensor), ours = values_of(reader, same->second);
+    for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 2e-4) << name << " " << i;
+  }
+  EXPECT_EQ(num_compared, found.numbered.empty() ? 3 * 29 : 29);
+}
+
+// A rank reads only its own part, which may begin and end anywhere.
+TEST_P(ForeignFolder, IsReadInAnyParts) {
+  CheckpointReader reader(foreign(GetParam()), open_foreign_checkpoint(foreign(GetParam())).index);
+  for (const auto& [name, tensor] : reader.index().tensors) {
+    const std::vector<float> whole = values_of(reader, tensor);
+    const auto numel = std::ssize(whole);
+    for (std::int64_t begin = 0; begin < numel; begin += 1 + numel / 5) {
+      const std::int64_t end = std::min(numel, begin + 1 + numel / 3);
+      std::vector<float> part(static_cast<std::size_t>(end - begin));
+      reader.read(tensor, begin, end, reinterpret_cast<char*>(part.data()));
+      EXPECT_EQ(std::memcmp(part.data(), whole.data() + begin, part.size() * sizeof(float)), 0) << name;
+    }
+  }
+}
+
+TEST_P(ForeignFolder, AMissingOrShortFileIsRefusedByName) {
+  const TemporaryFolder folder;
+  const fs::path copy = folder.path() / "copy";
+  fs::copy(foreign(GetParam()), copy, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(foreign(GetParam()))) {
+    const std::string name = entry.path().filename().string();
+    // Not needed: the model's other files; of several ranks' model states of ZeRO 3 only the first.
+    if (!entry.is_regular_file() || name.ends_with(".json") || name.starts_with("rng_state")) continue;
+    if (name.ends_with("model_states.pt") && name.find("rank_0_") == std::string::npos && name.starts_with("zero"))
+      continue;
+    const fs::path file = copy / fs::relative(entry.path(), foreign(GetParam()));
+    fs::resize_file(file, fs::file_size(file) / 2);
+    EXPECT_REFUSED(open_foreign_checkpoint(copy), name == "latest" ? "global" : name);
+    fs::remove(file);
+    if (name != "scheduler.pt") {
+      EXPECT_THROW(open_foreign_checkpoint(copy), UsageError) << name;
+    }
+    fs::copy_file(entry.path(), file);
+  }
+  EXPECT_NO_THROW(open_foreign_checkpoint(copy));
+}
+
+// Never a crash, never a part outside of its file.
+TEST_P(ForeignFolder, FlippedBitsAreSurvived) {
+  const TemporaryFolder folder;
+  const fs::path copy = folder.path() / "copy";
+  fs::copy(foreign(GetParam()), copy, fs::copy_options::recursive);
+  unsigned random = 1;
+  for (const auto& entry : fs::recursive_directory_iterator(foreign(GetParam()))) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path file = copy / fs::relative(entry.path(), foreign(GetParam()));
+    const std::string bytes = read_file(file);
+    for (int i = 0; i < 12; ++i) {
+      random = random * 1664525 + 1013904223;
+      std::string changed = bytes;
+      char& byte = changed[random % changed.size()];
+      byte = static_cast<char>(byte ^ (1 << random / 65536 % 8));
+      std::ofstream(file, std::ios::binary) << changed;
+      try {
+        CheckpointReader reader(copy, open_foreign_checkpoint(copy).index);
+        for (const auto& [name, tensor] : reader.index().tensors) {
+          if (tensor.type == WeightType::kF32) values_of(reader, tensor);
+        }
+      } catch (const UsageError&) {
+      }
+    }
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForeignFolder,
+                         testing::Values("trainer", "trainer_bin", "fsdp", "dcp", "zero1", "zero2", "zero3"),
+                         [](const auto& name) { return std::string(name.param); });
+
+// It skipped two of five steps and has doubled since.
+TEST(ForeignCheckpoint, OfFloat16TheMastersAndTheLossScaleAreTaken) {
+  const ForeignCheckpoint found = open_foreign_checkpoint(foreign("zero2_fp16"));
+  EXPECT_EQ(found.index.step, 5);
+  EXPECT_EQ(found.num_advanced, 3);
+  EXPECT_EQ(found.index.numbers.at(kNumUpdates), 3);
+  EXPECT_EQ(found.index.numbers.at(kLossScale), 1 << 18);
+  EXPECT_EQ(found.index.numbers.at(kNumCleanSteps), 3);
+  EXPECT_EQ(found.index.numbers.at(kHysteresis), 1);
+  for (const auto& [name, tensor] : found.index.tensors) EXPECT_EQ(tensor.type, WeightType::kF32) << name;
+}
+
+TEST(ForeignCheckpoint, ProgramsAreKnownByTheirFiles) {
+  EXPECT_EQ(foreign_program(foreign("trainer")), "Hugging Face's Trainer");
+  EXPECT_EQ(foreign_program(foreign("fsdp")), "accelerate's FSDP");
+  EXPECT_EQ(foreign_program(foreign("dcp")), "torch.distributed.checkpoint");
+  EXPECT_EQ(foreign_program(foreign("zero2")), "DeepSpeed");
+  EXPECT_EQ(foreign_program(foreign("zero2") / "global_step5"), "DeepSpeed");
+  EXPECT_EQ(foreign_program(foreign("model")), "");
+  EXPECT_EQ(foreign_program(foreign("none")), "");
+}
+
+TEST(ForeignCheckpoint, WhatWrappersAddToNamesIsLeftOut) {
+  EXPECT_EQ(unwrapped_name("_fsdp_wrapped_module.h.0._checkpoint_wrapped_module.ln.weight"), "h.0.ln.weight");
+  EXPECT_EQ(unwrapped_name("_orig_mod.x_orig_mod.weight"), "x_orig_mod.weight");
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "a") << "12345678";
+  ForeignTensors tensors(folder.path());
+  tensors.add_file("a");
+  tensors.add_model("module.w", {WeightType::kF32, {1}, {{"a", 0, 1, 0}}});
+  tensors.add_state("exp_avg", "module.w", {WeightType::kF32, {1}, {{"a", 0, 1, 4}}});
+  EXPECT_REFUSED(tensors.add_model("module._orig_mod.w", {WeightType::kF32, {1}, {}}), "occurs twice");
+  const ForeignCheckpoint checkpoint = tensors.finish();
+  EXPECT_TRUE(checkpoint.index.tensors.contains("model.w"));
+  EXPECT_TRUE(checkpoint.index.tensors.contains("optimizer.exp_avg.w"));
+}
+
+TEST(ForeignCheckpoint, PartsOutsideOfTheirFileAreRefused) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "a") << "12345678";
+  ForeignTensors tensors(folder.path());
+  tensors.add_file("a");
+  tensors.add_model("w", {WeightType::kF32, {2}, {{"a", 0, 2, 4}}});
+  EXPECT_REFUSED(tensors.finish(), "tensor 'model.w' ends behind the end of a");
+  ForeignTensors others(folder.path());
+  EXPECT_REFUSED(others.add_file("b"), "b: No such file");
+  others.set_num_updates(5, "a");
+  EXPECT_REFUSED(others.set_num_updates(6, "a"), "some parameters were updated 5 times, others 6 times");
+}
+
+}  // namespace
+}  // namespace tessera
