@@ -127,12 +127,12 @@ std::string plan_text(const PlanReport& report) {
   for (const char* column : kColumns) text += fmt::format("{:>{}}", column, kWidth);
   text += report.limit_bytes ? "            when\n" : "  when\n";
   for (const PlanRow& row : report.rows) text += row_text(report, row);
-  if (!report.left_out.empty()) {
-    text += fmt::format("left out, because these settings do not allow them: {}\n", join(report.left_out, ", "));
-  }
   text += fmt::format("while a checkpoint is written, --save_mode async takes {} more{}\n",
                       human_bytes(checkpoint_copy_bytes(report)),
                       report.request.options.on_gpu ? ", on the GPU if that much is free, else on the host" : "");
+  if (!report.left_out.empty()) {
+    text += fmt::format("left out, because these settings do not allow them: {}\n", join(report.left_out, ", "));
+  }
   if (report.limit_bytes) text += verdict(report);
   return text;
 }

@@ -93,23 +93,23 @@ TEST_F(CheckpointFault, AFolderTakenAwayUnderTheRunIsNamed) {
                                             wait_until(out("out") + "/checkpoint-2"), out("out"), out("gone")));
   EXPECT_EQ(ended.status, 1) << ended.output;
   EXPECT_TRUE(contains(ended.output, "was not written")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "removed")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "removed") || contains(ended.output, "No such file or directory")) << ended.output;
   EXPECT_EQ(gpt("gone", "--max_steps 1000 --resume_from_checkpoint latest --dry_run").status, 0);
 }
 
 // Neither the lock nor the choice and rotation of checkpoints go by the clock.
 TEST_F(CheckpointFault, AClockSetBackChangesNothing) {
-  const std::string words = "--max_steps 6 --save_strategy steps --save_steps 1 --save_total_limit 2 ";
-  ASSERT_EQ(gpt("whole", words).status, 0);
-  const Ended stopped = run_shell(fmt::format("{} {} & {}; kill -KILL $!; wait $!", binary(), gpt_words("out", words),
-                                              wait_until(out("out") + "/checkpoint-3")));
+  const std::string words = "--max_steps 100 --save_strategy steps --save_steps 1 ", keeping = "--save_total_limit 2 ";
+  ASSERT_EQ(gpt("whole", words + keeping).status, 0);
+  run_shell(fmt::format("{} {} & {}; kill -KILL $!; wait $!", binary(), gpt_words("out", words),
+                        wait_until(out("out") + "/checkpoint-3")));
   const Ended ended = run_shell(fmt::format("LD_PRELOAD={} SHIFT_CLOCK=-86400 {} {}", TESSERA_SHIFT_CLOCK, binary(),
-                                            gpt_words("out", words + "--resume_from_checkpoint latest")));
+                                            gpt_words("out", words + keeping + "--resume_from_checkpoint latest")));
   ASSERT_EQ(ended.status, 0) << ended.output;
-  EXPECT_FALSE(contains(ended.output, "resuming after step 6 ")) << "it had not been killed";
+  EXPECT_FALSE(contains(ended.output, "resuming after step 100 ")) << "it had not been killed";
   EXPECT_TRUE(model_of("out") == model_of("whole"));
-  for (const char* kept : {"checkpoint-5", "checkpoint-6"}) EXPECT_TRUE(fs::exists(folder_ / "out" / kept)) << kept;
-  EXPECT_FALSE(fs::exists(folder_ / "out/checkpoint-4"));
+  for (const char* kept : {"checkpoint-99", "checkpoint-100"}) EXPECT_TRUE(fs::exists(folder_ / "out" / kept)) << kept;
+  for (const char* old : {"checkpoint-2", "checkpoint-98"}) EXPECT_FALSE(fs::exists(folder_ / "out" / old)) << old;
 }
 
 // As Slurm 23 and newer name the end of a job.
