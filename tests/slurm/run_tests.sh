@@ -102,9 +102,9 @@ training_requeued() {
   train="$(training "$JOBS/run") --num_train_epochs 150 --save_steps 100000"
   write_job 1 "$train"
   job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
-  wait_for 60 'training has begun' grep -qs "'loss'" "$JOBS/out"
+  wait_for 150 'training has begun' grep -qs "'loss'" "$JOBS/out"
   in_room 20 scancel --signal=USR1 "$job"
-  wait_for 60 'the job ends' job_has_ended "$job"
+  wait_for 150 'the job ends' job_has_ended "$job"
   expect "$JOBS/out" 'SIGUSR1: stopped after step [0-9]+ of 300; --resume_from_checkpoint true resumes it' '^status 138$'
   grep -q '"status": "interrupted"' "$JOBS/run/run.json" || fail 'run.json does not have the status interrupted'
   num_done=$(grep -c "'loss'" "$JOBS/out")
@@ -215,19 +215,19 @@ experiments() {
 experiment_faults() {
   cd "$JOBS"
   submit fsdp/bloom/multi_node/2_nodes --min_busbw 100000 --num_train_epochs 1
-  wait_for 90 'the gate has failed' none_is_open
+  wait_for 150 'the gate has failed' none_is_open
   expect status.txt 'fsdp/bloom/multi_node/2_nodes .* failed .*bandwidth gate: below the threshold \(46\)'
   [ ! -e runs/fsdp/bloom/multi_node/2_nodes/001/output/run.json ] || fail 'it was trained below the threshold'
 
   echo '{"tessera_site": 1, "sbatch": ["--no-requeue", "--nodelist=node3,node4"]}' >site.json
   submit deepspeed/multi_node/2_nodes --num_train_epochs 400 --eval_strategy no --logging_steps 1 --site site.json
-  wait_for 60 'training has begun' grep -qsr "'loss'" runs/deepspeed/multi_node/2_nodes/001/log
+  wait_for 150 'training has begun' grep -qsr "'loss'" runs/deepspeed/multi_node/2_nodes/001/log
   "$HERE/lab" kill "$STATE" node4
-  wait_for 90 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*node failure'
+  wait_for 150 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*node failure'
   bring_back node4
   sed -i 's/"value": "400"/"value": "1"/' runs/deepspeed/multi_node/2_nodes/001/experiment.json
   in_room 60 "$TESSERA_BINARY" experiment rerun --failed deepspeed
-  wait_for 90 'the second run has ended' none_is_open
+  wait_for 150 'the second run has ended' none_is_open
   expect status.txt 'deepspeed/multi_node/2_nodes +002 .* finished'
   in_room 30 "$TESSERA_BINARY" experiment table deepspeed/multi_node >table.txt
   expect table.txt '^2 nodes x 2 GPUs +[0-9.]+ +[0-9.]+'
@@ -235,10 +235,10 @@ experiment_faults() {
   # As at a time limit: the job saves, requeues itself and resumes; it is one run.
   local name=fsdp/custom_model/multi_node/2_nodes job
   submit $name --gate off --num_train_epochs 20 --eval_strategy no --logging_steps 1
-  wait_for 60 'training has begun' grep -qsr "'loss'" runs/$name/001/logs
+  wait_for 150 'training has begun' grep -qsr "'loss'" runs/$name/001/logs
   job=$(sed -n 's/.*"job_id":"\([0-9]*\)".*/\1/p' runs/$name/001/submitted.json)
   in_room 20 scancel --signal=USR1 "$job"
-  wait_for 60 'the run has resumed' grep -qsr 'resuming after step' runs/$name/001/logs
+  wait_for 150 'the run has resumed' grep -qsr 'resuming after step' runs/$name/001/logs
   wait_for 120 'the run has ended' none_is_open
   expect status.txt "$name +001 .* finished"
 }
@@ -260,7 +260,7 @@ two_users() {
   done
   [ "$(stat -c %U runs/$name/001 runs/$name/002 | sort | xargs)" = 'games nobody' ] || fail 'a run has the wrong owner'
   for user in nobody games; do
-    wait_for 60 "$user's run has ended" has_finished $user
+    wait_for 150 "$user's run has ended" has_finished $user
     local loss
     loss=$(sed -n "s/.*'train_loss': \([0-9.]*\).*/\1/p" "$(awk '{print $4}' $user/submitted)"/log*/*.out)
     [ -n "$loss" ] || fail "$user's log has no loss"
