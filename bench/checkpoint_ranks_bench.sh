@@ -19,7 +19,7 @@ train() {
   local ranks=$1 strategy=zero3
   shift
   [ "$ranks" != 1 ] || strategy=single
-  OMPI_MCA_mpi_yield_when_idle=1 "$tessera" launch --starter mpirun --nproc_per_node "$ranks" train bloom-qa --device "$device" \
+  OMPI_MCA_mpi_yield_when_idle=1 "$tessera" launch --starter mpirun --nproc_per_node "$ranks" train bloom-qa --device "$device" --share_gpus \
     --config_name "$folder/config.json" --tokenizer_name examples/demo/tokenizer --train_file examples/demo/train-v1.1.json \
     --max_length 64 --per_device_train_batch_size 1 --gradient_accumulation_steps 1 --logging_steps 1 --disable_tqdm \
     --report_to none --strategy "$strategy" ${more[@]+"${more[@]}"} --output_dir "$folder/run" "$@" \

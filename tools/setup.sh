@@ -57,6 +57,7 @@ nlohmann-json3-dev header nlohmann/json.hpp
 libfmt-dev header fmt/core.h
 libgtest-dev header gtest/gtest.h
 libjpeg-dev header jpeglib.h
+libsodium-dev header sodium.h
 libxxhash-dev header xxhash.h
 zlib1g-dev header zlib.h
 END_OF_LIST

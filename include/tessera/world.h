@@ -82,6 +82,7 @@ struct WorldOptions {
   std::chrono::milliseconds comm_timeout{600'000};  // a collective that takes longer ends the run
   std::chrono::milliseconds start_timeout{60'000};  // ranks that have not all arrived by then end the run
   std::string device = "auto";                      // cpu, cuda; auto: cuda with nccl, else cpu
+  bool share_gpus = false;                          // several ranks may use one GPU; else that is refused
   int ranks_per_node = 0;                           // > 0: pretend that nodes have this many ranks
   bool banner = true;                               // rank 0 prints 'Running on N nodes x ...'
   bool log_all_ranks = false;                       // every rank reports its start, not only rank 0

@@ -25,7 +25,7 @@ struct ConvertSettings {
   std::vector<std::string> words;
   std::string dtype, format;
   std::int64_t max_shard_bytes = 0;
-  bool shard_size_given = false;
+  bool shard_size_given = false, overwrites = false;
 };
 
 void declare(Schema& schema, ConvertSettings& settings) {
@@ -44,6 +44,9 @@ void declare(Schema& schema, ConvertSettings& settings) {
       .preset("5G")
       .at_least(1)
       .help("larger weights are split into several files with an index");
+  schema.boolean("overwrite", &settings.overwrites)
+      .preset("false")
+      .help("replace the model in a TARGET that exists; never SOURCE itself");
 }
 
 std::optional<WeightType> type_of(const std::string& dtype) {
@@ -61,6 +64,24 @@ std::optional<WeightFormat> format_of_name(const fs::path& target) {
   if (extension == ".safetensors") return WeightFormat::kSafetensors;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
   return std::nullopt;
+}
+
+// Replaced files cannot be had back, so it must be asked for; and a source is never replaced by what is made of it.
+void check_target(const fs::path& source, const Weights& weights, const fs::path& target, bool overwrites) {
+  std::error_code ignored;
+  if (!fs::exists(target, ignored)) return;
+  bool is_source = fs::equivalent(source, target, ignored);
+  for (const auto& file : weights.files()) is_source = is_source || fs::equivalent(file->path(), target, ignored);
+  if (is_source) {
+    throw UsageError(
+        fmt::format("{} is the source itself, and would be lost if the conversion failed: give the target "
+                    "another name",
+                    target.string()));
+  }
+  const bool is_folder = fs::is_directory(target, ignored);
+  if (overwrites || (is_folder && fs::is_empty(target, ignored))) return;
+  throw UsageError(fmt::format("{} exists: give the target another name, or --overwrite to replace {}", target.string(),
+                               is_folder ? "the model in it" : "it"));
 }
 
 // All names, including those that safetensors keep only in their metadata: they share a tensor.
@@ -82,6 +103,7 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   options.format = settings.format == "bin" ? WeightFormat::kTorch : WeightFormat::kSafetensors;
   options.max_shard_bytes = settings.max_shard_bytes;
   const Weights weights = Weights::open(source);
+  check_target(source, weights, target, settings.overwrites);
   const std::vector<NamedTensor> tensors = tensors_in(weights);
   if (const auto format = format_of_name(target)) {
     if (settings.format != "auto" && options.format != *format) {

@@ -65,9 +65,8 @@ void declare(Schema& schema, DataCommandSettings& s) {
       .group(text)
       .help("tokens per batch, to show how rows pack into such batches; 0: do not show");
   schema.text("cache_folder", &s.cache_folder)
-      .environment("TESSERA_CACHE")
       .group(text)
-      .help("folder of the token cache; not given: $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+      .help("folder of the token cache; not given: $TESSERA_CACHE, $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
   schema.boolean("cache", &s.uses_cache).preset("true").group(text).help("keep the tokens for the next run");
   schema.boolean("json", &s.as_json).preset("false").group(output).help("print one JSON object (text only)");
 }

@@ -6,6 +6,7 @@
 #include "cli/sampled_run.h"
 #include "core/environment.h"
 #include "core/output.h"
+#include "core/standard_streams.h"
 #include "launch/host.h"
 #include "launch/launcher.h"
 #include "launch/settings.h"
@@ -27,6 +28,7 @@ int run_launch(const std::vector<std::string>& args, const std::vector<std::stri
     print_out(schema.config_text());
     return 0;
   }
+  survive_closed_pipes();
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const HostFacts host = examine_host(environment);
   LaunchPlan plan = make_plan(settings, host, environment, self, subcommands);

@@ -27,6 +27,7 @@
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/tokenize.h"
+#include "cli/torch_messages.h"
 #include "cli/train.h"
 #include "comm/failure.h"
 #include "core/environment.h"
@@ -35,6 +36,7 @@
 #include "core/output.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
+#include "core/thread_count.h"
 #include "core/version.h"
 #include "jobs/jobs.h"
 
@@ -125,7 +127,7 @@ const Command& find_command(std::string name) {
 
 int run(const Arguments& arguments) {
   try {
-    // `tessera env` reports a wrong TESSERA_LOG; everything else refuses it.
+    // `tessera env` reports a wrong TESSERA_LOG or OMP_NUM_THREADS; everything else refuses it.
     if (arguments.empty() || arguments.front() != "env") {
       const bool has_rank = arguments.empty() || !is_without_ranks(arguments.front());
       configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), has_rank ? 0 : -1);
@@ -139,7 +141,10 @@ int run(const Arguments& arguments) {
       print_out(this_program().version_line() + "\n");
       return 0;
     }
-    return find_command(first).run({arguments.begin() + 1, arguments.end()});
+    const Command& command = find_command(first);
+    if (first != "env") check_thread_count(Environment::of_process());
+    tame_torch_messages();
+    return command.run({arguments.begin() + 1, arguments.end()});
   } catch (const Error& error) {
     report_failure(error.what(), static_cast<int>(error.status()));
     return static_cast<int>(error.status());

@@ -34,6 +34,10 @@ std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool speci
     if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
       throw UsageError(fmt::format("expected token ids, found {}", id.dump()));
     }
+    if (id >= tokenizer.vocab_size()) {  // decode() leaves out unknown ids, as Hugging Face's does
+      throw UsageError(fmt::format("token id {} is beyond the tokenizer's vocabulary of {}: it is another tokenizer's",
+                                   id.dump(), tokenizer.vocab_size()));
+    }
     ids.push_back(id.get<std::int32_t>());
   }
   return Json(tokenizer.decode(ids, !special_tokens)).dump() + "\n";

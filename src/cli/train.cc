@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/freed_memory.h"
 #include "core/output.h"
+#include "core/standard_streams.h"
 #include "jobs/jobs.h"
 #include "jobs/run_job.h"
 #include "monitor/sampled_text.h"
@@ -28,6 +29,7 @@ int run_train(const std::vector<std::string>& args) {
                            .declare_more = [&](Schema& schema) { declare(schema, world_settings); },
                            .commit = build_commit()});
   if (run.is_done) return 0;
+  survive_closed_pipes();
   WorldOptions options = options_of(world_settings, *run.schema);
   if (run.settings.use_cpu) {
     if (options.device == "cuda") throw UsageError("--use_cpu and --device cuda exclude each other; give one");

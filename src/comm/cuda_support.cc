@@ -15,6 +15,12 @@ std::string cuda_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text;
+  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
 class CudaSupport : public GpuSupport {
  public:
   int num_gpus() const override { return c10::cuda::device_count(); }
@@ -24,7 +30,8 @@ class CudaSupport : public GpuSupport {
     return {
         properties->name, fmt::format("{}.{}", properties->major, properties->minor),
         static_cast<std::int64_t>(properties->totalGlobalMem),
-        fmt::format("{:08x}:{:02x}:{:02x}.0", properties->pciDomainID, properties->pciBusID, properties->pciDeviceID)};
+        fmt::format("{:08x}:{:02x}:{:02x}.0", properties->pciDomainID, properties->pciBusID, properties->pciDeviceID),
+        uuid_text(properties->uuid)};
   }
 
   std::string cuda_version() const override {

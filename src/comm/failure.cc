@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
 
 #include "core/environment.h"
@@ -25,8 +26,12 @@ void record_failure(const Failure& failure) noexcept {
                          {"message", failure.message},
                          {"exit_status", failure.exit_status},
                          {"time_ms", failure.time_ms != 0 ? failure.time_ms : now},
-                         {"is_consequence", failure.is_consequence}};
-    write_file_atomically(*path, record.dump(-1, ' ', false, Json::error_handler_t::replace));
+                         {"is_consequence", failure.is_consequence},
+                         {"is_finding", failure.is_finding}};
+    // Whole or not at all, but not flushed to disk: the launcher reads it now, and a busy disk takes seconds for that.
+    const std::string draft = *path + ".new";
+    std::ofstream(draft, std::ios::binary) << record.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::filesystem::rename(draft, *path);
   } catch (...) {
     // Nothing more can be reported: the exit status still says that the rank failed.
   }
@@ -60,7 +65,8 @@ std::optional<Failure> read_failure(const std::filesystem::path& path) {
                  .message = record.at("message"),
                  .exit_status = record.at("exit_status"),
                  .time_ms = record.at("time_ms"),
-                 .is_consequence = record.at("is_consequence")};
+                 .is_consequence = record.at("is_consequence"),
+                 .is_finding = record.value("is_finding", false)};
 }
 
 std::string message_of(const std::exception& error) {

@@ -18,6 +18,7 @@ struct Failure {
   int exit_status = 1;
   std::int64_t time_ms = 0;     // since the epoch: the earliest failure is the one to report
   bool is_consequence = false;  // this rank exited because another one had failed
+  bool is_finding = false;      // the message is about the run, not about this rank
 };
 
 // Does nothing if TESSERA_FAILURE_FILE is not set; never throws (it runs when everything else has failed).

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/failure.h"
 #include "core/quantity.h"
 #include "core/text.h"
 
@@ -179,7 +180,7 @@ void FlightRecorder::poll() {
     try {
       done = each->second();
     } catch (const std::exception& e) {
-      error = e.what();
+      error = message_of(e);
     }
     if (done) finish(each->first, error);
     each = done ? waiting.erase(each) : std::next(each);
@@ -188,12 +189,21 @@ void FlightRecorder::poll() {
   polled_.splice(polled_.begin(), waiting);
 }
 
-std::optional<FlightEntry> FlightRecorder::overdue(Clock::time_point limit) const {
+std::optional<FlightEntry> FlightRecorder::overdue(std::chrono::milliseconds limit, Clock::time_point now) const {
   std::lock_guard lock(mutex_);
   for (const FlightEntry& entry : entries_) {
-    if (!entry.done && entry.start < limit) return entry;
+    const auto allowed = entry.limit.count() > 0 ? entry.limit : limit;
+    if (!entry.done && now - entry.start > allowed) return entry;
   }
   return std::nullopt;
+}
+
+void FlightRecorder::forgive(Clock::duration pause) {
+  std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  for (FlightEntry& entry : entries_) {
+    if (!entry.done) entry.start = std::min(entry.start + pause, now);
+  }
 }
 
 std::optional<FlightEntry> FlightRecorder::first_failed() const {
@@ -238,6 +248,37 @@ std::vector<FlightEntry> FlightRecorder::parse_dump(const std::string& dump) {
   std::vector<FlightEntry> entries;
   for (const Json& entry : parse_json(dump, "flight recorder")) entries.push_back(FlightEntry::from_json(entry));
   return entries;
+}
+
+std::vector<int> absent_ranks(const FlightEntry& stuck,
+                              const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+  std::vector<int> absent;
+  for (int rank : stuck.ranks) {
+    const auto found = entries_of_rank.find(rank);
+    const bool is_absent =
+        found == entries_of_rank.end() ||
+        (stuck.sequence > 0 && find_collective(found->second, stuck) == nullptr && !has_passed(found->second, stuck));
+    if (is_absent) absent.push_back(rank);
+  }
+  return absent;
+}
+
+std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+  std::map<std::string, std::vector<int>> ranks_of_signature;
+  for (int rank : stuck.ranks) {
+    const auto found = entries_of_rank.find(rank);
+    const FlightEntry* entry = found == entries_of_rank.end() ? nullptr : find_collective(found->second, stuck);
+    if (entry != nullptr) ranks_of_signature[entry->signature()].push_back(rank);
+  }
+  std::vector<int> odd;
+  bool has_majority = false;
+  for (const auto& [signature, ranks] : ranks_of_signature) {
+    const bool is_majority = 2 * ranks.size() > stuck.ranks.size();
+    has_majority = has_majority || is_majority;
+    if (!is_majority) odd.insert(odd.end(), ranks.begin(), ranks.end());
+  }
+  std::sort(odd.begin(), odd.end());
+  return has_majority ? odd : std::vector<int>{};
 }
 
 std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {

@@ -31,8 +31,9 @@ struct FlightEntry {
   std::int64_t bytes = 0;      // of the larger of input and output
   Clock::time_point start, end;
   bool done = false;
-  std::string error;       // why it failed, if it did
-  bool is_polled = false;  // its end is noticed some time after it
+  std::string error;                   // why it failed, if it did
+  bool is_polled = false;              // its end is noticed some time after it
+  std::chrono::milliseconds limit{0};  // its own time limit; 0: that of all
 
   // Equal on all ranks if all called the collective in the same way. (In an all-to-all, ranks may send different
   // amounts.)
@@ -62,8 +63,10 @@ class FlightRecorder {
   void finish_when(std::uint64_t id, std::function<bool()> is_done);
   void poll();
 
-  // The oldest entry that is not done, if it started before `limit`.
-  std::optional<FlightEntry> overdue(Clock::time_point limit) const;
+  // The oldest entry that is not done and has taken longer than its limit: its own, else `limit`.
+  std::optional<FlightEntry> overdue(std::chrono::milliseconds limit, Clock::time_point now = Clock::now()) const;
+  // The process stood still for so long until now: what is in progress counts as begun that much later.
+  void forgive(Clock::duration pause);
   std::optional<FlightEntry> first_failed() const;
   std::vector<FlightEntry> entries() const;  // oldest first
   std::vector<FlightTotals> totals() const;  // since the start of the program
@@ -89,6 +92,12 @@ class FlightRecorder {
   std::uint64_t last_id_ = 0;
   std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;
 };
+
+// The ranks of `stuck` that never entered it, by what every rank recorded; a rank that sent nothing counts as one.
+std::vector<int> absent_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+
+// The ranks that entered another collective in its place than most did; empty if there is no majority.
+std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
 
 // Explains why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never
 // entered it, which entered another collective, and where each rank is.

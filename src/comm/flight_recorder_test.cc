@@ -7,6 +7,8 @@
 namespace tessera {
 namespace {
 
+using namespace std::chrono_literals;
+
 FlightEntry entry(const std::string& operation, std::int64_t bytes, const std::string& unit = "") {
   FlightEntry e;
   e.group = "world";
@@ -69,10 +71,18 @@ TEST(FlightRecorder, ForgetsWhatWasRefusedWithItsNumber) {
 TEST(FlightRecorder, FindsWhatIsOverdueAndWhatFailed) {
   FlightRecorder recorder;
   recorder.finish(recorder.begin(entry("barrier", 0)));
-  EXPECT_FALSE(recorder.overdue(Clock::now()));
+  const auto now = std::chrono::milliseconds(0), long_after = std::chrono::milliseconds(60'000);
+  EXPECT_FALSE(recorder.overdue(now));
   const auto id = recorder.begin(entry("all_reduce", 4, "x"));
-  EXPECT_TRUE(recorder.overdue(Clock::now() + std::chrono::seconds(1)));
-  EXPECT_FALSE(recorder.overdue(Clock::now() - std::chrono::seconds(1)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(recorder.overdue(now));
+  EXPECT_FALSE(recorder.overdue(long_after));
+  FlightEntry impatient = entry("MPI_Init", 0);
+  impatient.limit = std::chrono::milliseconds(1);
+  const auto second = recorder.begin(impatient);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(recorder.overdue(long_after)->operation, "MPI_Init");
+  recorder.finish(second);
   EXPECT_FALSE(recorder.first_failed());
   recorder.finish(id, "the sizes differ");
   EXPECT_EQ(recorder.first_failed()->unit, "x");
@@ -154,6 +164,18 @@ TEST(FlightRecorder, TellsAnObserverOfEveryEnd) {
   recorder.observe({});
   recorder.finish(recorder.begin(entry("barrier", 0)));
   EXPECT_EQ(names, std::vector<std::string>{"all_gather of 'block.3', 40960 bytes, group world"});
+}
+
+TEST(FlightRecorder, APauseIsNotHeldAgainstWhatIsInProgress) {
+  FlightRecorder recorder;
+  recorder.begin(entry("all_reduce", 4));
+  std::this_thread::sleep_for(200ms);
+  EXPECT_TRUE(recorder.overdue(150ms));
+  recorder.forgive(200ms);
+  EXPECT_FALSE(recorder.overdue(150ms));
+  recorder.forgive(1h);  // nothing begins in the future
+  std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(recorder.overdue(5ms));
 }
 
 }  // namespace

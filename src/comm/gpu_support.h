@@ -16,6 +16,7 @@ struct GpuInfo {
   std::string compute_capability;  // "9.0"
   std::int64_t memory_bytes = 0;
   std::string pci_address{};  // "00000000:1b:00.0"
+  std::string uuid{};         // hexadecimal; a part of a GPU (MIG) has its own
 };
 
 class GpuSupport {

@@ -39,7 +39,11 @@ WorkHandle Group::recorded(FlightEntry entry, const std::function<WorkHandle()>&
   if (auto host_work = c10::dynamic_intrusive_pointer_cast<HostWork>(work)) {
     host_work->on_end([recorder = recorder_, id](const std::string& error) { recorder->finish(id, error); });
   } else {
-    recorder_->finish_when(id, [work] { return work->isCompleted(); });
+    recorder_->finish_when(id, [work] {
+      if (!work->isCompleted()) return false;
+      if (const auto error = work->exception()) std::rethrow_exception(error);  // it counts as completed, too
+      return true;
+    });
   }
   return work;
 }

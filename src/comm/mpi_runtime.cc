@@ -37,14 +37,14 @@ MpiMark mark_of(const HostOperation& op, std::uint64_t sequence) {
 // MPI's blocking calls have no time limit: this ends the process when one takes too long.
 class TimeLimit {
  public:
-  TimeLimit(std::chrono::milliseconds timeout, const char* what)
-      : thread_([this, timeout, what] {
+  TimeLimit(std::chrono::milliseconds timeout, const char* what, ExitStatus status = ExitStatus::kRendezvous)
+      : thread_([this, timeout, what, status] {
           std::unique_lock lock(mutex_);
           if (done_.wait_for(lock, timeout, [this] { return is_done_; })) return;
           report_failure(fmt::format("{} has waited for {}: not all ranks have reached it; see the other ranks' output",
                                      what, format_duration(timeout)),
-                         static_cast<int>(ExitStatus::kRendezvous));
-          _exit(static_cast<int>(ExitStatus::kRendezvous));
+                         static_cast<int>(status));
+          _exit(static_cast<int>(status));
         }) {}
   ~TimeLimit() {
     {
@@ -136,7 +136,9 @@ void MpiRuntime::end() {
   wake_.notify_one();
   thread_.join();
   const bool at_peace = open_worlds_ == 0 && failed_.empty() && jobs_.empty() && inbox_.empty();
-  if (is_ours_ && at_peace) MPI_Finalize();
+  if (!is_ours_ || !at_peace) return;
+  const TimeLimit limit(finalize_timeout_, "MPI_Finalize", ExitStatus::kCollective);
+  MPI_Finalize();
 }
 
 MPI_Comm MpiRuntime::make_communicator(const std::vector<int>& ranks, int tag) {

@@ -80,14 +80,19 @@ class MpiRuntime {
 
   // If a world is opened but not closed properly (an exception, exit()), this rank leaves without MPI_Finalize, which
   // would wait for the others; the launcher then ends them.
-  void open_world() { ++open_worlds_; }
+  // MPI_Finalize, too, ends the process with status 43 when it takes longer than `finalize_timeout`.
+  void open_world(std::chrono::milliseconds finalize_timeout) {
+    finalize_timeout_ = finalize_timeout;
+    ++open_worlds_;
+  }
   void close_world() { --open_worlds_; }
+  // Ends MPI before the process ends: no world may follow. Once.
+  void end();
 
   ~MpiRuntime();
 
  private:
   explicit MpiRuntime(std::chrono::milliseconds timeout);
-  void end();                              // once
   void progress();                         // the thread
   void drive_until_ended(HostWork& work);  // a waiting caller
   // One pass over the operations; true if one of them advanced. Called with engine_mutex_ held.
@@ -101,6 +106,7 @@ class MpiRuntime {
   int process_id_ = 0;   // a forked child must not end its parent's MPI
   bool is_ours_ = true;  // we called MPI_Init
   std::atomic<int> open_worlds_{0};
+  std::chrono::milliseconds finalize_timeout_{600'000};
   std::mutex mutex_;
   std::condition_variable wake_;
   MpiJobs inbox_;                  // guarded by mutex_

@@ -4,15 +4,21 @@
 
 #include <atomic>
 #include <cstdio>
+#include <future>
 #include <iostream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "comm/announce.h"
 #include "comm/failure.h"
+#include "comm/gpu_sharing.h"
 #include "comm/gpu_support.h"
+#include "comm/meeting/meeting_store.h"
+#include "comm/meeting/secret.h"
+#include "comm/meeting_point.h"
 #include "comm/mpi_runtime.h"
 #include "comm/rank_env.h"
+#include "comm/stopped_peers.h"
 #include "comm/world_impl.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -23,8 +29,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::string kLeftKey = "tessera/left";        // how many ranks have left normally
-const std::string kStatusKey = "tessera/returned";  // how many have returned a status other than 0
+const std::string kStatusKey = "tessera/returned";  // how many ranks have returned a status other than 0
+constexpr std::chrono::seconds kStoreTimeout{10};   // at least
 
 std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
   if (options.backend == "mpi") return "mpi";
@@ -40,7 +46,14 @@ std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
     return "nccl";
   }
   // NCCL refuses two ranks on one GPU.
-  if (has_gpu && gpu_support()->num_gpus() >= self.local_size.value_or(1)) return "nccl";
+  const int num_gpus = has_gpu ? gpu_support()->num_gpus() : 0, num_here = self.local_size.value_or(1);
+  if (has_gpu && num_gpus >= num_here) return "nccl";
+  if (has_gpu && options.device == "auto" && self.rank == 0) {
+    log_warn(
+        "the {} ranks of this host see {} GPU{} and use none: start one rank per GPU, or give --device cuda "
+        "--share_gpus",
+        num_here, num_gpus, num_gpus == 1 ? "" : "s");
+  }
   return self.world_size == 1 ? "single" : "mpi";
 }
 
@@ -71,46 +84,12 @@ void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
                                      self.rank, self.world_size, self.source, mpi.rank(), mpi.size()));
 }
 
-// Where the ranks meet. Opens the lobby on rank 0 if no launcher serves it.
-Address find_lobby(const RankEnv& self, const std::string& backend, const WorldOptions& options,
-                   std::unique_ptr<LobbyServer>& lobby) {
-  const auto open = [&](int port) {
-    lobby = std::make_unique<LobbyServer>(port, self.world_size, options.start_timeout, "rank", self.job_id);
-    return lobby->port();
-  };
-  if (self.world_size == 1 && !self.launched) return {"127.0.0.1", open(0)};
-  if (self.launched || backend != "mpi") {
-    if (!self.master_addr || !self.master_port) {
-      throw rendezvous_error(fmt::format("{} is not set: rank 0's host and port must be known to all ranks",
-                                         self.master_addr ? "MASTER_PORT" : "MASTER_ADDR"));
-    }
-    if (!self.launched && self.rank == 0) open(*self.master_port);
-    return {*self.master_addr, *self.master_port};
-  }
-  // MPI carries the address, so the ranks need not agree on a port. If rank 0 cannot open the lobby, all ranks fail.
-  Json word;
-  if (self.rank == 0) {
-    try {
-      const bool port_is_wanted = self.source != "Slurm" && self.master_port.has_value();
-      const bool one_host = self.local_size == self.world_size;
-      word["port"] = open(port_is_wanted ? *self.master_port : 0);
-      word["host"] = self.master_addr.value_or(one_host ? "127.0.0.1" : host_name());
-    } catch (const Error& error) {
-      word["why"] = error.what();
-    }
-  }
-  word = parse_json(MpiRuntime::instance().broadcast_text(word.dump(), options.start_timeout), "rank 0's word");
-  if (word.contains("why")) throw rendezvous_error("rank 0: " + word.at("why").get<std::string>());
-  return {word.at("host"), word.at("port")};
-}
-
 Guest introduce(const RankEnv& self, const std::string& backend, const WorldOptions& options) {
   Guest guest;
   guest.rank = self.rank;
   guest.world_size = self.world_size;
   guest.host = host_name();
   guest.pid = getpid();
-  guest.job_id = self.job_id;
   guest.version = version_text();
   guest.settings = options.settings;
   guest.settings["backend"] = backend;
@@ -120,23 +99,35 @@ Guest introduce(const RankEnv& self, const std::string& backend, const WorldOpti
   return guest;
 }
 
-// Ends this process because the run cannot continue. No destructor may run: they would wait for ranks that never come.
-[[noreturn]] void end_process(int rank, const std::string& message, int status, bool is_consequence, bool speaks) {
+// The last words of a rank whose run has failed: for the user, and for the launcher.
+void say_last_words(int rank, const Ending& ending) {
+  // All ranks name the same cause; one of them also shows where each rank stands.
+  log_error("{}", ending.speaks ? ending.message : ending.message.substr(0, ending.message.find('\n')));
   record_failure({.rank = rank,
                   .host = host_name(),
-                  .message = message,
-                  .exit_status = status,
+                  .message = ending.message,
+                  .exit_status = ending.status,
                   .time_ms = 0,
-                  .is_consequence = is_consequence});
-  if (speaks) {
-    log_error("{}", message);
-  } else {
-    // mpirun or srun must not kill the rank that reports because we left first.
-    std::this_thread::sleep_for(milliseconds(500));
-  }
+                  .is_consequence = ending.is_consequence,
+                  .is_finding = !ending.is_own_failure});
   std::cout.flush();
   std::fflush(nullptr);
-  _exit(status);
+}
+
+// Ends this process because the run cannot continue. No destructor may run: they would wait for ranks that never come.
+// A disk or a pipe that hangs does not keep the process either: its last words have a time limit.
+// `peers`: those to take along if they are stopped.
+[[noreturn]] void end_process(int rank, const Ending& ending, const std::vector<Guest>& peers) {
+  auto said = std::make_shared<std::promise<void>>();
+  std::thread([=, &peers] {
+    say_last_words(rank, ending);
+    kill_stopped_peers(peers);
+    said->set_value();
+  }).detach();
+  said->get_future().wait_for(std::chrono::seconds(1));
+  // mpirun or srun must not kill the rank that reports because we left first.
+  if (!ending.speaks) std::this_thread::sleep_for(milliseconds(500));
+  _exit(ending.status);
 }
 
 World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
@@ -158,34 +149,68 @@ World::Impl::BackendMaker nccl_maker(const World::Impl* self, milliseconds timeo
   };
 }
 
+// An operation of all ranks that is not a collective of a group, for the watchdog.
+std::uint64_t begin_operation(World::Impl& self, const char* operation, milliseconds limit = {}) {
+  FlightEntry entry;
+  entry.group = "world";
+  for (int rank = 0; rank < self.size; ++rank) entry.ranks.push_back(rank);
+  entry.operation = operation;
+  entry.limit = limit;
+  return self.recorder->begin(std::move(entry));
+}
+
 // Finishes operations that were not waited for first. The rank that holds the store stays until all have left, since
-// the others' watchdogs need it; what this rank did last stays in the store. The watchdog is active throughout.
-void leave_together(World::Impl& self) {
+// the others' watchdogs need it; what this rank did last stays there. The watchdog is active throughout.
+void leave_together(World::Impl& self, bool is_last_world) {
   while (!self.recorder->is_idle()) std::this_thread::sleep_for(milliseconds(1));
   for (auto& [ranks, slot] : self.groups) {
     if (slot.group) slot.group->backend().shutdown();
   }
-  FlightEntry entry;
-  entry.group = "world";
-  entry.operation = "leave_world";
-  self.recorder->finish(self.recorder->begin(std::move(entry)));
-  self.watchdog->publish_last_words();
-  self.store->add(kLeftKey, 1);
-  while (self.lobby && self.store->add(kLeftKey, 0) < self.size) std::this_thread::sleep_for(milliseconds(5));
+  const std::uint64_t leaving = begin_operation(self, "leave_world");
+  if (self.backend_name == "mpi") {
+    MpiRuntime::instance().close_world();
+    // MPI_Finalize waits for all ranks: within sight of the watchdog, where it can be.
+    if (is_last_world) MpiRuntime::instance().end();
+  }
+  if (!self.place) self.recorder->finish(leaving);
+  self.client->publish(self.recorder->dump());
+  self.client->say_goodbye();
+  while (self.place && !self.place->all_have_left()) std::this_thread::sleep_for(milliseconds(5));
+  self.recorder->finish(leaving);
   self.watchdog.reset();
-  if (self.backend_name == "mpi") MpiRuntime::instance().close_world();
 }
 
-void start_watchdog(World::Impl& self, const WorldOptions& options) {
+void start_watchdog(World::Impl& self, const WorldOptions& options, bool by_srun) {
   WatchdogOptions watch;
   watch.rank = self.rank;
-  watch.world_size = self.size;
-  watch.hosts = self.hosts;
   watch.comm_timeout = options.comm_timeout;
-  watch.end = [rank = self.rank](const std::string& message, int status, bool is_consequence, bool speaks) {
-    end_process(rank, message, status, is_consequence, speaks);
+  // mpirun and our launcher end stopped ranks themselves, once they know why the others ended.
+  watch.end = [&self, by_srun](const Ending& ending) {
+    end_process(self.rank, ending, by_srun ? self.client->roster() : std::vector<Guest>{});
   };
-  self.watchdog = std::make_unique<Watchdog>(self.store->clone(), self.recorder, std::move(watch));
+  self.watchdog = std::make_unique<Watchdog>(self.client, self.recorder, std::move(watch));
+}
+
+// MPI has no time limits: where the ranks have met before, the watchdog says who never reached MPI_Init.
+void start_mpi(World::Impl& self, const RankEnv& env, const WorldOptions& options) {
+  constexpr std::chrono::seconds kWatchdogFirst{10};
+  const std::uint64_t starting = begin_operation(self, "MPI_Init", options.start_timeout);
+  check_mpi_agrees(env, options.start_timeout + kWatchdogFirst);
+  self.recorder->finish(starting);
+  // A launched rank finalizes MPI within sight of the watchdog, which speaks first.
+  MpiRuntime::instance().open_world(options.comm_timeout + (env.launched ? kWatchdogFirst : std::chrono::seconds(0)));
+}
+
+// The ranks have met: if one cannot go on from there, all learn why.
+template <typename Call>
+void or_tell_all(World::Impl& self, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    self.watchdog->raise(error.what(), static_cast<int>(error.status()));
+  } catch (const std::exception& error) {
+    self.watchdog->raise(message_of(error), static_cast<int>(ExitStatus::kFailure));
+  }
 }
 
 std::unique_ptr<World> make_lone_world(const WorldOptions& options) {
@@ -210,6 +235,7 @@ void World::Impl::leave_with_status(int status) {
 }
 
 std::unique_ptr<World> World::create(const WorldOptions& options) {
+  take_secret_of_environment();  // first of all: nobody else need see it
   const Environment environment = Environment::of_process();
   const RankEnv self = discover_rank(environment);
   configure_log(environment.find("TESSERA_LOG").value_or("info"), self.rank);
@@ -228,28 +254,44 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->size = self.world_size;
   impl->backend_name = backend;
   impl->is_process = true;
-  const Address address = find_lobby(self, backend, options, impl->lobby);
+  const MeetingPoint point =
+      find_meeting_point(self, backend == "mpi", options.start_timeout, environment, impl->place);
+  const Address& address = point.address;
   announce_start(options, self.rank, address);
-  Meeting meeting = join_lobby(address.host, address.port, introduce(self, backend, options), options.start_timeout);
-  if (backend == "mpi") {
-    check_mpi_agrees(self, options.start_timeout);
-    MpiRuntime::instance().open_world();
-  }
-  impl->store = meeting.store;
-  impl->layout = NodeLayout::of(meeting.roster, options.ranks_per_node);
-  for (const Guest& guest : meeting.roster) impl->hosts.push_back(guest.host);
-  const int local_rank = self.local_rank.value_or(impl->layout.local_rank_of_rank[static_cast<std::size_t>(self.rank)]);
-  impl->device = choose_device(options, backend, local_rank);
+  JoinOptions join;
+  join.host = impl->place ? impl->place->address() : address.host;
+  join.port = address.port;
+  join.key = point.key;
+  join.self = introduce(self, backend, options);
+  join.timeout = options.start_timeout;
+  join.holder = self.launched ? "the launcher" : "rank 0";
+  impl->client = std::make_shared<MeetingClient>(join);
+  impl->store =
+      c10::make_intrusive<MeetingStore>(impl->client, std::max<milliseconds>(options.start_timeout, kStoreTimeout));
+  impl->layout = NodeLayout::of(impl->client->roster(), options.ranks_per_node);
+  for (const Guest& guest : impl->client->roster()) impl->hosts.push_back(guest.host);
+  start_watchdog(*impl, options, self.by_srun);
+  or_tell_all(*impl, [&] {
+    if (backend == "mpi") start_mpi(*impl, self, options);
+    const auto local_rank_by_host = impl->layout.local_rank_of_rank[static_cast<std::size_t>(self.rank)];
+    impl->device = choose_device(options, backend, self.local_rank.value_or(local_rank_by_host));
+    if (impl->device.is_cuda() && !options.share_gpus) {
+      const GpuInfo gpu = gpu_support()->info(impl->device.index());
+      refuse_shared_gpus(*impl->store, self.rank, impl->hosts, fmt::format("{}, {}", gpu.name, gpu.uuid));
+    }
+  });
   impl->make_backend = backend == "mpi" ? mpi_maker(impl.get()) : nccl_maker(impl.get(), options.comm_timeout);
-  impl->leave = [raw = impl.get()] { leave_together(*raw); };
-  start_watchdog(*impl, options);
+  impl->leave = [raw = impl.get(), is_last = self.launched] { leave_together(*raw, is_last); };
+  Impl& started = *impl;
   auto world = std::make_unique<World>(std::move(impl));
-  // Make all three now, in the same order on every rank: groups made later in different orders would wait for each
-  // other.
-  world->all();
-  world->node();
-  world->across();
-  world->all().barrier("start")->wait();
+  or_tell_all(started, [&] {
+    // Make all three now, in the same order on every rank: groups made later in different orders would wait for each
+    // other.
+    world->all();
+    world->node();
+    world->across();
+    world->all().barrier("start")->wait();
+  });
   announce_world(options, *world, address);
   return world;
 }

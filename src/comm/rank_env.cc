@@ -153,6 +153,7 @@ RankEnv discover_rank(const Environment& environment) {
     check_agree(slurm, torchrun);
     check_pmix(environment, slurm);
     self = from_family(environment, slurm);
+    self.by_srun = true;
     self.num_nodes = environment.find_count("SLURM_STEP_NUM_NODES");
     if (!self.num_nodes) self.num_nodes = environment.find_count("SLURM_NNODES");
     fill_slurm_address(environment, self);

@@ -16,9 +16,10 @@ struct RankEnv {
   std::optional<int> local_rank, local_size, node_rank, num_nodes;
   std::optional<std::string> master_addr;
   std::optional<int> master_port;
-  std::string job_id;     // tells apart two jobs that meet on one port; may be empty
+  std::string job_id;     // goes into the job's key: two jobs on one port do not mix; may be empty
   std::string source;     // "torchrun's variables", "Slurm", "Open MPI", "none: one rank"
-  bool launched = false;  // by `tessera launch`: it serves the lobby, not rank 0
+  bool by_srun = false;   // which, without -K1, leaves the others alone when a rank ends
+  bool launched = false;  // by `tessera launch`: it holds the meeting place, not rank 0
 };
 
 // Variables set by `tessera launch` (TESSERA_LAUNCHED=1) beat Slurm's and MPI's. Otherwise every family that is

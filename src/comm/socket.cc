@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -52,9 +53,23 @@ AddressList resolve(const std::string& host, int port) {
   return {found, freeaddrinfo};
 }
 
+std::string numeric(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  return text.data();
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
+}
+
+Socket make_socket(int family) {
+  return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
 // A connected socket, or the reason for the failure.
 Socket try_connect(const addrinfo& address, Deadline deadline, int& reason) {
-  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Socket socket = make_socket(address.ai_family);
   if (!socket.is_open()) {
     reason = errno;
     return {};
@@ -73,37 +88,57 @@ Socket try_connect(const addrinfo& address, Deadline deadline, int& reason) {
   return socket;
 }
 
+// False, with the reason in errno.
+bool bind_and_listen(const Socket& socket, const sockaddr* address, socklen_t length) {
+  const int on = 1;
+  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  return bind(socket.descriptor(), address, length) == 0 && ::listen(socket.descriptor(), SOMAXCONN) == 0;
+}
+
+// One IPv6 socket serves both families; a host without IPv6 gets an IPv4 one.
+Socket listen_on_all(int port) {
+  for (int family : {AF_INET6, AF_INET}) {
+    Socket socket = make_socket(family);
+    if (!socket.is_open()) continue;
+    sockaddr_in6 v6{};
+    sockaddr_in v4{};
+    v6.sin6_family = AF_INET6;
+    v4.sin_family = AF_INET;
+    v6.sin6_port = v4.sin_port = htons(static_cast<std::uint16_t>(port));
+    const int off = 0;
+    if (family == AF_INET6) setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    const bool listens = family == AF_INET6 ? bind_and_listen(socket, reinterpret_cast<sockaddr*>(&v6), sizeof(v6))
+                                            : bind_and_listen(socket, reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
+    if (listens) return socket;
+    if (errno == EADDRINUSE) break;
+  }
+  return {};
+}
+
+Socket listen_at(const std::string& address, int port) {
+  const AddressList addresses = resolve(address, port);
+  Socket socket = make_socket(addresses->ai_family);
+  if (!socket.is_open() || !bind_and_listen(socket, addresses->ai_addr, addresses->ai_addrlen)) return {};
+  return socket;
+}
+
 }  // namespace
 
 Socket::~Socket() {
   if (is_open()) close(descriptor_);
 }
 
-Socket Socket::listen(int port) {
-  // One IPv6 socket serves both families; a host without IPv6 gets an IPv4 one.
-  for (int family : {AF_INET6, AF_INET}) {
-    Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!socket.is_open()) continue;
-    const int on = 1, off = 0;
-    setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    sockaddr_in6 v6{};
-    sockaddr_in v4{};
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = v4.sin_port = htons(static_cast<std::uint16_t>(port));
-    v4.sin_family = AF_INET;
-    if (family == AF_INET6) setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    const bool bound = family == AF_INET6
-                           ? bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&v6), sizeof(v6)) == 0
-                           : bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&v4), sizeof(v4)) == 0;
-    if (bound && ::listen(socket.descriptor(), SOMAXCONN) == 0) return socket;
-    if (errno == EADDRINUSE) {
-      throw rendezvous_error(
-          fmt::format("port {} is in use on this host, by another job or program: choose another one "
-                      "(MASTER_PORT, --master_port), or leave it out to get a free one",
-                      port));
-    }
+Socket Socket::listen(const std::string& address, int port) {
+  Socket socket = address.empty() ? listen_on_all(port) : listen_at(address, port);
+  if (socket.is_open()) return socket;
+  if (errno == EADDRINUSE) {
+    throw rendezvous_error(
+        fmt::format("port {} is in use on this host, by another job or program: choose another one "
+                    "(MASTER_PORT, --master_port), or leave it out to get a free one",
+                    port));
   }
-  throw rendezvous_error(fmt::format("cannot listen on port {}: {}", port, std::strerror(errno)));
+  throw rendezvous_error(fmt::format("cannot listen on port {} of {}: {}", port,
+                                     address.empty() ? "this host" : address, std::strerror(errno)));
 }
 
 int Socket::local_port() const {
@@ -115,11 +150,18 @@ int Socket::local_port() const {
   return ntohs(port);
 }
 
-std::optional<Socket> Socket::accept(Deadline deadline) const {
-  if (!wait_for(descriptor_, POLLIN, deadline)) return std::nullopt;
+std::optional<Socket> Socket::accept(bool* no_room) const {
   Socket guest(accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!guest.is_open()) return std::nullopt;
-  return guest;
+  if (guest.is_open()) return guest;
+  if (no_room != nullptr) *no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+  return std::nullopt;
+}
+
+std::string Socket::peer() const {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "?";
+  return numeric(reinterpret_cast<sockaddr*>(&address), length);
 }
 
 Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
@@ -138,42 +180,36 @@ Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
                   port, std::strerror(reason)));
 }
 
-std::optional<std::string> Socket::read_line(Deadline deadline, std::size_t most_bytes) {
-  while (true) {
-    const auto end = unread_.find('\n');
-    if (end != std::string::npos) {
-      std::string line = unread_.substr(0, end);
-      unread_.erase(0, end + 1);
-      return line;
-    }
-    if (unread_.size() > most_bytes || !wait_for(descriptor_, POLLIN, deadline)) return std::nullopt;
-    char buffer[4096];
-    const ssize_t count = recv(descriptor_, buffer, sizeof(buffer), 0);
-    if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) return std::nullopt;
-    if (count > 0) unread_.append(buffer, static_cast<std::size_t>(count));
+Socket::Got Socket::read_exactly(std::size_t num_bytes, Deadline deadline, std::string* bytes) const {
+  std::array<char, 512> buffer;
+  while (bytes->size() < num_bytes) {
+    if (!wait_for(descriptor_, POLLIN, deadline)) return Got::kNothingInTime;
+    const ssize_t count = recv(descriptor_, buffer.data(), std::min(buffer.size(), num_bytes - bytes->size()), 0);
+    if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) return Got::kClosed;
+    if (count > 0) bytes->append(buffer.data(), static_cast<std::size_t>(count));
   }
+  return Got::kAll;
 }
 
-bool Socket::is_closed() const {
-  char byte;
-  return recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+bool Socket::write_all(std::string_view bytes) const {
+  const ssize_t count = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return count == static_cast<ssize_t>(bytes.size());
 }
 
-bool Socket::write_line(const std::string& line) {
-  const std::string text = line + '\n';
-  std::size_t sent = 0;
-  const Deadline deadline = steady_clock::now() + std::chrono::seconds(10);
-  while (sent < text.size()) {
-    const ssize_t count = send(descriptor_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno == EAGAIN) {
-      if (!wait_for(descriptor_, POLLOUT, deadline)) return false;
-    } else if (count < 0 && errno != EINTR) {
-      return false;
-    } else if (count > 0) {
-      sent += static_cast<std::size_t>(count);
-    }
+std::string interface_of(const std::string& host, bool one_host) {
+  const AddressList addresses = resolve(host, 0);
+  if (one_host) return "127.0.0.1";
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    const std::string text = numeric(address->ai_addr, address->ai_addrlen);
+    if (is_loopback(text) && host != text && host != "localhost") continue;
+    const Socket probe = make_socket(address->ai_family);
+    if (probe.is_open() && bind(probe.descriptor(), address->ai_addr, address->ai_addrlen) == 0) return text;
   }
-  return true;
+  return {};
+}
+
+void check_host_resolves(const std::string& host) {
+  resolve(host, 0);
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "comm/thread_backend.h"
+#include "comm/thread_watch.h"
 #include "comm/world_impl.h"
 #include "core/error.h"
 
@@ -37,7 +38,8 @@ class ThreadHubs {
 
 std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& options,
                                   const std::shared_ptr<ThreadHubs>& hubs, const MakeThreadBackend& make,
-                                  const c10::intrusive_ptr<c10d::Store>& store) {
+                                  const c10::intrusive_ptr<c10d::Store>& store,
+                                  const std::shared_ptr<ThreadInquest>& inquest) {
   auto impl = std::make_unique<World::Impl>();
   std::vector<Guest> roster;
   for (int r = 0; r < size; ++r) roster.push_back({.rank = r, .world_size = size, .host = host_name()});
@@ -52,12 +54,15 @@ std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& option
   };
   WatchdogOptions watch;
   watch.rank = rank;
-  watch.world_size = size;
-  watch.hosts = impl->hosts;
   watch.comm_timeout = options.comm_timeout;
-  watch.end = [hubs](const std::string& message, int, bool, bool) { hubs->abort(message); };
-  impl->watchdog = std::make_unique<Watchdog>(store, impl->recorder, std::move(watch));
+  watch.end = [hubs](const Ending& ending) { hubs->abort(ending.message); };
+  impl->watchdog =
+      std::make_unique<Watchdog>(std::make_shared<ThreadWatchLine>(inquest, rank), impl->recorder, std::move(watch));
   return std::make_unique<World>(std::move(impl));
+}
+
+std::shared_ptr<ThreadInquest> make_inquest(int size) {
+  return std::make_shared<ThreadInquest>(std::vector<std::string>(static_cast<std::size_t>(size), host_name()));
 }
 
 c10::intrusive_ptr<ThreadBackend> plain_backend(int rank, int size, std::shared_ptr<ThreadHub> hub) {
@@ -74,6 +79,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
                       const std::function<void(World&)>& body) {
   auto hubs = std::make_shared<ThreadHubs>();
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
+  const auto inquest = make_inquest(num_ranks);
   std::mutex mutex;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
@@ -81,7 +87,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
     threads.emplace_back([&, rank] {
       std::unique_ptr<World> world;
       try {
-        world = make_world(rank, num_ranks, options, hubs, make, store);
+        world = make_world(rank, num_ranks, options, hubs, make, store, inquest);
         body(*world);
         world->all().barrier("end of the thread world")->wait();
       } catch (const std::exception& error) {
@@ -99,7 +105,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
 
 std::unique_ptr<World> make_single_world(const WorldOptions& options) {
   return make_world(0, 1, options, std::make_shared<ThreadHubs>(), plain_backend,
-                    c10::make_intrusive<c10d::HashStore>());
+                    c10::make_intrusive<c10d::HashStore>(), make_inquest(1));
 }
 
 }  // namespace tessera

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "comm/flight_recorder.h"
-#include "comm/lobby.h"
+#include "comm/meeting/meeting_client.h"
+#include "comm/meeting/meeting_place.h"
 #include "comm/watchdog.h"
 #include "tessera/world.h"
 
@@ -38,8 +39,9 @@ struct World::Impl {
   bool is_process = false;      // a failure ends this process, not only this rank
   std::function<void()> leave;  // the last words to the others, when the world ends normally
 
-  // Destroyed in reverse: groups first, the lobby (and with it the store that others use) last.
-  std::unique_ptr<LobbyServer> lobby;
+  // Destroyed in reverse: groups first, the meeting place (and with it the store that others use) last.
+  std::unique_ptr<MeetingPlace> place;    // on rank 0, if no launcher holds it
+  std::shared_ptr<MeetingClient> client;  // in a process world
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Watchdog> watchdog;
   // A group is made once, by the first caller; making it does not hold up other groups.

@@ -15,6 +15,10 @@ void declare(Schema& schema, WorldSettings& settings) {
       .choices({"auto", "cpu", "cuda"})
       .group(group)
       .help("where the tensors are; auto: cuda with nccl, else cpu");
+  schema.boolean("share_gpus", &options.share_gpus)
+      .preset("false")
+      .group(group)
+      .help("let several ranks use one GPU, with --device cuda and --backend mpi; without it they are refused");
   schema.duration("comm_timeout", &options.comm_timeout)
       .preset("10m")
       .at_least(0.1)

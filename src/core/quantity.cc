@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -119,6 +120,28 @@ std::string human_bytes(std::int64_t bytes) {
   std::string digits = fmt::format("{:.{}f}", amount, std::abs(amount) < 99.95 ? 1 : 0);
   if (digits.ends_with(".0")) digits.resize(digits.size() - 2);
   return fmt::format("{} {}", digits, kNames[name]);
+}
+
+std::optional<long long> slurm_seconds(std::string_view text) {
+  constexpr long long kMost = 100'000'000;
+  const auto number_of = [](std::string_view digits) {
+    const auto number = parse_integer(digits);
+    return number && *number >= 0 && *number <= kMost ? number : std::nullopt;
+  };
+  const std::size_t dash = text.find('-');
+  const bool has_days = dash != std::string_view::npos;
+  const auto days = has_days ? number_of(text.substr(0, dash)) : std::optional<long long>(0);
+  std::vector<long long> numbers;
+  for (const std::string& part : split(has_days ? text.substr(dash + 1) : text, ':')) {
+    const auto number = number_of(part);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  if (!days || numbers.empty() || numbers.size() > 3) return std::nullopt;
+  // Without days a single number is minutes and two are minutes:seconds; behind days all begin with hours.
+  if (!has_days && numbers.size() < 3) numbers.insert(numbers.begin(), 0);
+  numbers.resize(3);
+  return ((*days * 24 + numbers[0]) * 60 + numbers[1]) * 60 + numbers[2];
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,10 @@ std::chrono::milliseconds parse_duration(std::string_view text);
 // 600 s -> "10m".
 std::string format_bytes(std::int64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);
+
+// As Slurm writes times: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
+// days-hours:minutes:seconds. None for a text of another form.
+std::optional<long long> slurm_seconds(std::string_view text);
 
 // For people, rounded: "1.5 GiB", "312 MiB", "17 B".
 std::string human_bytes(std::int64_t bytes);

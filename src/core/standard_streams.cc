@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
+
 namespace tessera {
 
 void open_missing_standard_streams() {
@@ -12,6 +14,14 @@ void open_missing_standard_streams() {
     // should.
     if (open("/dev/null", O_RDWR) < 0) return;
   }
+}
+
+void survive_closed_pipes() {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;  // whoever started us chose
+  action.sa_handler = [](int) {};  // unlike SIG_IGN, exec resets it
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
 }  // namespace tessera

@@ -121,6 +121,14 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   return result + "...";
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) shown.push_back(printable(names[i]));
+  const std::string more = names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
+  return join(shown, ", ") + more;
+}
+
 std::string grouped(long long number) {
   std::string digits = std::to_string(number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;

@@ -25,6 +25,9 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 // \x1b. For text from outside that a terminal shows.
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
 
+// "a, b, c and 7 more": names from outside in a message, at most eight of them.
+std::string listed(const std::vector<std::string>& names);
+
 std::string grouped(long long number);  // 559214592 as "559,214,592"
 
 // {0,1,2,5} as "0-2, 5": how ranks are named in messages.

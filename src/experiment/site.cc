@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "core/user_folders.h"
 #include "experiment/json_comments.h"
 #include "settings/foreign_config.h"
 
@@ -123,16 +124,15 @@ Values Site::settings_of(const std::string& job) const {
 }
 
 fs::path own_site_file(const Environment& environment) {
-  if (const auto config = environment.find("XDG_CONFIG_HOME")) return fs::path(*config) / "tessera" / "site.json";
-  const auto home = environment.find("HOME");
-  if (!home) throw UsageError("HOME is not set: name the site file by --site");
-  return fs::path(*home) / ".config" / "tessera" / "site.json";
+  const auto folder = config_folder(environment);
+  if (!folder) throw UsageError("HOME is not set: name the site file by --site");
+  return *folder / "site.json";
 }
 
 std::optional<fs::path> site_file(const std::string& named, const Environment& environment) {
   if (!named.empty()) return named;
   if (const auto variable = environment.find("TESSERA_SITE")) return *variable;
-  if (!environment.find("XDG_CONFIG_HOME") && !environment.find("HOME")) return std::nullopt;
+  if (!config_folder(environment)) return std::nullopt;
   const fs::path file = own_site_file(environment);
   std::error_code none;
   return fs::exists(file, none) ? std::optional(file) : std::nullopt;

@@ -11,6 +11,8 @@
 #include "core/log.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "jobs/run_plan.h"
+#include "monitor/host_info.h"
 
 namespace tessera {
 namespace {
@@ -89,7 +91,18 @@ std::string memory_text(const PlanReport& plan) {
   return text;
 }
 
-void warn_of_too_large_a_plan(const World& world, const PlanReport& plan) {
+void check_plan(const World& world, const PlanReport& plan) {
+  const MemoryPlan& row = plan.rows.front().plan;
+  const int num_here = ranks_of_node(world);
+  const double on_host =
+      static_cast<double>(row.host.total() + (world.device().is_cpu() ? row.peak.total() : 0)) * num_here;
+  const std::optional<std::int64_t> most = read_memory_info().most_bytes();
+  if (most && on_host > static_cast<double>(*most)) {
+    throw Error(fmt::format("out of memory before the first step: the {} of this host need{} {}, and it has {}; {}",
+                            num_here == 1 ? "rank" : fmt::format("{} ranks", num_here), num_here == 1 ? "s" : "",
+                            human_bytes(static_cast<std::int64_t>(on_host)), human_bytes(*most), memory_text(plan)),
+                ExitStatus::kOutOfMemory);
+  }
   const std::optional<std::int64_t> limit = limit_of(plan);
   if (world.rank() != 0 || !limit || plan.rows.front().plan.peak.total() <= *limit) return;
   log_warn("this run may run out of memory: {}", memory_text(plan));

@@ -23,8 +23,9 @@ bool is_out_of_memory(const std::exception& error);
 // The plan's numbers and the three cheapest changes that would fit: the message of a run that is out of memory or,
 // before its first step, of one whose plan does not fit.
 std::string memory_text(const PlanReport& plan);
-// Rank 0 warns if the plan needs more than a rank can use.
-void warn_of_too_large_a_plan(const World& world, const PlanReport& plan);
+// Rank 0 warns if the plan needs more than a rank can use. Throws Error with the status kOutOfMemory if this host's
+// ranks need more of its memory than it has: the kernel would end one of them by SIGKILL, without a word about why.
+void check_plan(const World& world, const PlanReport& plan);
 
 // What ran out of memory, in which phase.
 std::string message_without_memory(const std::exception& error);

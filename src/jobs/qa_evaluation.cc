@@ -35,7 +35,9 @@ TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
     const std::int64_t batch = turn * options_.num_ranks + options_.rank;
     if (batch < num_batches()) {
       losses.push_back(
-          model_.loss(on_device(pack_rows(rows_, rows_of(batch), options_.device.is_cuda()), options_.device), runner)
+          model_
+              .loss(on_device(pack_rows(rows_, rows_of(batch), PackOptions::of(options_.device)), options_.device),
+                    runner)
               .sum);
     } else {
       pass_idly(model_, runner, options_.device);

@@ -34,8 +34,9 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
     }
     for (const std::int32_t id : tokens.targets(row)) {
       if (id == kIgnoredTarget || (id >= 0 && id < model.vocab_size())) continue;
-      throw UsageError(fmt::format("{}, row {}: label {} is beyond the model's vocabulary of {}", what, row, id,
-                                   model.vocab_size()));
+      throw UsageError(
+          fmt::format("{}, row {}: label {} is beyond the model's vocabulary of {}: tokenizer and model do not match",
+                      what, row, id, model.vocab_size()));
     }
   }
 }
@@ -108,7 +109,7 @@ TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
     // `new` takes the function's result directly: a loader cannot be moved.
     loader_.reset(new PrefetchLoader<PackedBatch>(
         text_loader(training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead},
-                    options_.device.is_cuda())));
+                    PackOptions::of(options_.device))));
   }
   UpdateShape shape{end - first, 0};
   for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];

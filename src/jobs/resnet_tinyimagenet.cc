@@ -169,7 +169,8 @@ class EpochReporter {
 PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
   PlannedModel planned = planned_resnet50(model, settings.data.image_size);
   StepShape pass;
-  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_images);
+  const std::int64_t num_of_rank = (num_images + world.size() - 1) / world.size();
+  pass.num_sequences = pass.num_tokens = std::min(settings.loop.batch_size, num_of_rank);
   pass.longest = settings.data.image_size;
   pass.casts_parameters = true;
   return plan_of_pass(settings, model, std::move(planned), pass, world, /*merges=*/false);

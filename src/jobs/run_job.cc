@@ -25,6 +25,7 @@
 #include "state/checkpoint_folder.h"
 #include "state/checkpoints.h"
 #include "state/output_lock.h"
+#include "state/resume.h"
 #include "train/numerics.h"
 #include "train/stop_signals.h"
 #include "weights/foreign/foreign_checkpoint.h"
@@ -72,24 +73,30 @@ void check_run(World& world, OpenJob& job, const std::optional<RunState>& resume
   print_out(text);
 }
 
-void warn_of_memory(World& world, OpenJob& job) {
+// Refuses what cannot fit. Nodes may have different memory, so one that lacks it ends all.
+void check_memory(World& world, OpenJob& job) {
   if (!has_planned_units(job.task().model(), job.settings().wrap)) return;
-  try {
-    warn_of_too_large_a_plan(world, job.memory_plan());
-  } catch (const std::exception& error) {
-    log_debug("no memory plan: {}", error.what());  // only advice; if something is wrong, the run itself reports it
-  }
+  on_every_rank(world, [&] {
+    try {
+      check_plan(world, job.memory_plan());
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->status() == ExitStatus::kOutOfMemory) throw;
+      log_debug("no memory plan: {}", error.what());  // only advice; if something is wrong, the run itself reports it
+    }
+  });
 }
 
 // The training of an open job: listeners, checkpoints, trainer.
 class Training {
  public:
   Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
-           const std::optional<fs::path>& checkpoint, const std::optional<OutputLock>& lock)
+           const std::optional<fs::path>& checkpoint, const std::optional<RunState>& resumed,
+           const std::optional<OutputLock>& lock)
       : world_(world),
         job_(job),
         lock_(lock),
-        state_(checkpoint ? read_checkpoint_state(*checkpoint) : RunState()),
+        state_(resumed.value_or(RunState())),
         last_moment_(last_moment(run)),
         console_(Console::of_process()),
         reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
@@ -256,12 +263,13 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   if (world.rank() == 0) job->announce(steps);
   if (run.settings.dry_run) {
     check_run(world, *job, resumed, steps);
+    check_memory(world, *job);
     return 0;
   }
-  warn_of_memory(world, *job);
+  check_memory(world, *job);
   std::string out_of_memory;
   try {
-    return Training(world, run, *job, steps, checkpoint, lock).run();
+    return Training(world, run, *job, steps, checkpoint, resumed, lock).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);

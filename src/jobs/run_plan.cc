@@ -14,14 +14,11 @@
 #include "train/step_setup.h"
 
 namespace tessera {
-namespace {
 
-int ranks_of_this_node(const World& world) {
+int ranks_of_node(const World& world) {
   const std::vector<int>& nodes = world.node_of_rank();
   return static_cast<int>(std::count(nodes.begin(), nodes.end(), world.node_rank()));
 }
-
-}  // namespace
 
 std::optional<std::int64_t> memory_of_rank(const World& world) {
   if (world.device().is_cuda()) {
@@ -30,7 +27,7 @@ std::optional<std::int64_t> memory_of_rank(const World& world) {
     return gpus->info(world.device().index()).memory_bytes / 10 * 9;
   }
   const std::optional<std::int64_t> usable = read_memory_info().usable_bytes();
-  return usable ? std::optional(*usable / 2 / ranks_of_this_node(world)) : std::nullopt;
+  return usable ? std::optional(*usable / 2 / ranks_of_node(world)) : std::nullopt;
 }
 
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
@@ -48,7 +45,7 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   options.num_ranks = world.size();
   // Nodes may have different sizes if nothing is sharded within a single node.
   const bool by_node = placement_of(step.spread).needs_equal_nodes() && world.num_nodes() > 1;
-  options.ranks_per_node = by_node ? ranks_of_this_node(world) : 0;
+  options.ranks_per_node = by_node ? ranks_of_node(world) : 0;
   options.num_micro_steps = merges ? 1 : static_cast<int>(settings.loop.accumulation);
   options.checkpoints_activations = step.recomputes;
   options.on_gpu = world.device().is_cuda();

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+int ranks_of_node(const World& world);  // this rank's
+
 // The memory that a rank can use: nine tenths of its GPU's, or half of its share of what the host has left. None:
 // unknown.
 std::optional<std::int64_t> memory_of_rank(const World& world);

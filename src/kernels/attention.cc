@@ -52,4 +52,16 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
   return flash_serves(q, how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
 }
 
+at::Tensor packed_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {
+  check(qkv.dim() == 4 && (parts_dim == 1 || parts_dim == 2) && qkv.size(parts_dim) == 3, kName,
+        fmt::format("q, k and v in dimension 1 or 2 of four but got {} and dimension {}", shape_text(qkv), parts_dim));
+  if (!fused_serves(qkv, qkv.size(3), how)) {
+    const auto parts = qkv.unbind(parts_dim);  // whose gradient is one stack
+    return packed_attention(parts[0], parts[1], parts[2], how);
+  }
+  const auto part = qkv.detach().select(parts_dim, 0);
+  check_inputs(part, part, part, how);
+  return attention_by_fused(qkv.contiguous(), parts_dim, how);
+}
+
 }  // namespace tessera::kernels

@@ -18,8 +18,13 @@ struct PackedAttention {
 };
 
 // softmax(q k^T / sqrt(D) + bias) v within each sequence; no token sees a later one. q, k, v: [T, H, D], possibly
-// strided views of one fused projection; the result is [T, H, D] contiguous. float32, bf16 and fp16 on any device; half
-// types accumulate in float32. On a GPU in half types this is FlashAttention. No [T, T] matrix is kept for backward.
+// strided views; the result is [T, H, D] contiguous. float32, bf16 and fp16 on any device; half types accumulate in
+// float32. No [T, T] matrix is kept for backward. On a GPU in half types this is FlashAttention.
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
+
+// The same for one fused projection, whose gradient is one tensor as well: qkv is [T, H, 3, D] (parts_dim 2) or
+// [T, 3, H, D] (1). On a GPU in half types, with the head sizes of the BLOOM family and without dropout, this is a
+// kernel of our own (attention.cu), which reads and writes the projection in place.
+at::Tensor packed_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how);
 
 }  // namespace tessera::kernels

@@ -16,6 +16,13 @@ TEST(PackedAttention, EqualsThePlainOneInFloat32) {
   for (const auto& one : attention_cases()) check_attention(one, at::kFloat, at::kCPU);
 }
 
+TEST(PackedAttention, OfOneProjectionEqualsThePlainOne) {
+  for (const auto& one : attention_cases()) {
+    check_attention(one, at::kFloat, at::kCPU, attention_of_heads);
+    check_attention(one, at::kFloat, at::kCPU, attention_of_parts);
+  }
+}
+
 TEST(PackedAttention, EqualsThePlainOneInHalfTypesWithinTheirError) {
   for (const auto& one : attention_cases()) {
     check_attention(one, at::kBFloat16, at::kCPU);

@@ -1,12 +1,15 @@
 // The CUDA implementation of cuda_kernels.h: converts tensors to pointers and passes the current stream. Compiled only
 // into libtessera_cuda.so.
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 
@@ -52,6 +55,10 @@ at::Tensor room(const at::Tensor& x, std::int64_t numel) {
   return at::empty({numel}, x.options().dtype(at::kFloat));
 }
 
+at::Tensor room_for_sums(const at::Tensor& x, const CudaRows& rows, std::int64_t num_sums) {
+  return room(x, num_sums * num_row_blocks(rows.num_rows) * rows.C);
+}
+
 void check_launch() {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
@@ -63,11 +70,11 @@ void bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias, const at::Te
 }
 
 void bias_gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias, const at::Tensor& grad_x,
-                        const at::Tensor& grad_bias) {
+                        const at::Tensor& result, const at::Tensor& grad_bias) {
   const c10::cuda::CUDAGuard guard(x.device());
-  const auto rows = rows_of(x, {&grad, &x, &bias, &grad_x});
-  const auto partial = room(x, num_row_blocks(rows.num_rows) * rows.C);
-  bias_gelu_backward_cuda(rows, in(grad), in(x), in(bias), out(grad_x), out(grad_bias), floats(partial));
+  const auto rows = rows_of(x, {&grad, &x, &bias, &grad_x, &result});
+  const auto partial = room_for_sums(x, rows, 1);
+  bias_gelu_backward_cuda(rows, in(grad), in(x), in(bias), out(grad_x), out(result), out(grad_bias), floats(partial));
   check_launch();
 }
 
@@ -81,14 +88,23 @@ void layer_norm_forward(const at::Tensor& x, const at::Tensor& residual, const a
   check_launch();
 }
 
-void layer_norm_backward(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
-                         const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& inverse_deviation,
-                         const at::Tensor& grad_x, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+void layer_norm_backward(const NormBackward& norm, const NormGradients& results) {
+  const c10::cuda::CUDAGuard guard(norm.x.device());
+  const auto rows =
+      rows_of(norm.x, {&norm.grad, &norm.grad_sum, &norm.x, &norm.weight, &norm.bias, &results.x, &results.out});
+  const auto partial = room_for_sums(norm.x, rows, results.grad_sums.defined() ? 4 : 2);
+  layer_norm_backward_cuda(
+      rows, {in(norm.grad), in(norm.grad_sum), in(norm.x), in(norm.weight), in(norm.bias), floats(norm.mean),
+             floats(norm.inverse_deviation), out(results.x), out(results.weight), out(results.bias), out(results.out),
+             out(results.grad_sums), out(results.x_sums), floats(partial)});
+  check_launch();
+}
+
+void column_sums(const at::Tensor& x, const at::Tensor& sums) {
   const c10::cuda::CUDAGuard guard(x.device());
-  const auto rows = rows_of(x, {&grad, &grad_sum, &x, &weight, &grad_x});
-  const auto partial = room(x, 2 * num_row_blocks(rows.num_rows) * rows.C);
-  layer_norm_backward_cuda(rows, in(grad), in(grad_sum), in(x), in(weight), floats(mean), floats(inverse_deviation),
-                           out(grad_x), out(grad_weight), out(grad_bias), floats(partial));
+  const auto rows = rows_of(x, {&x});
+  const auto partial = room_for_sums(x, rows, 1);
+  column_sums_cuda(rows, in(x), out(sums), floats(partial));
   check_launch();
 }
 
@@ -99,6 +115,53 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& targets, float on
   const auto losses = room(logits, rows.num_rows);
   cross_entropy_cuda(rows, out(logits), targets.const_data_ptr<std::int64_t>(), on_target, on_every, gradient_scale,
                      to_gradient, floats(sum), floats(losses));
+  check_launch();
+}
+
+// cp.async and mma.sync on bf16 came with compute capability 8.0.
+bool attends_itself(at::Device device) {
+  return at::cuda::getDeviceProperties(device.index())->major >= 8;
+}
+
+CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& result,
+                           const at::Tensor& logsumexp) {
+  const at::Tensor& q = qkv[0];
+  CudaAttention a{};
+  a.type = type_of(q);
+  a.num_heads = static_cast<int>(q.size(1));
+  a.head_size = static_cast<int>(q.size(2));
+  a.num_rows = static_cast<int>(how.cu_seqlens.numel()) - 1;
+  a.max_length = static_cast<int>(how.max_seqlen);
+  a.num_tokens = q.size(0);
+  a.cu_seqlens = how.cu_seqlens.const_data_ptr<std::int32_t>();
+  a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
+  a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(q.size(2))));
+  for (std::size_t i = 0; i < 3; ++i) a.parts[i] = in(qkv[i]);
+  a.token_stride = q.stride(0);
+  a.head_stride = q.stride(1);
+  a.out = out(result);
+  a.logsumexp = floats(logsumexp);
+  a.stream = stream_of(q);
+  return a;
+}
+
+void attention_forward(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& result,
+                       const at::Tensor& logsumexp) {
+  const c10::cuda::CUDAGuard guard(result.device());
+  attention_forward_cuda(attention_of(qkv, how, result, logsumexp));
+  check_launch();
+}
+
+void attention_backward(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
+                        const at::Tensor& result, const at::Tensor& logsumexp,
+                        const std::array<at::Tensor, 3>& grad_qkv) {
+  const c10::cuda::CUDAGuard guard(grad.device());
+  const auto delta = at::empty_like(logsumexp);
+  auto attention = attention_of(qkv, how, result, logsumexp);
+  attention.grad = in(grad);
+  attention.delta = floats(delta);
+  for (std::size_t i = 0; i < 3; ++i) attention.grad_parts[i] = out(grad_qkv[i]);
+  attention_backward_cuda(attention);
   check_launch();
 }
 
@@ -179,7 +242,11 @@ const bool registered = [] {
       .bias_gelu_backward = bias_gelu_backward,
       .layer_norm_forward = layer_norm_forward,
       .layer_norm_backward = layer_norm_backward,
+      .column_sums = column_sums,
       .cross_entropy_rows = cross_entropy,
+      .attends_itself = attends_itself,
+      .attention_forward = attention_forward,
+      .attention_backward = attention_backward,
       .widen_heads = widen_heads,
       .flat_update = flat_update,
       .put_parts = put_parts,

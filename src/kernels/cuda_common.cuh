@@ -75,20 +75,4 @@ void with_type(NumberType type, F f) {
   }
 }
 
-// out[c] = the sum of partial[b * C + c] over the row blocks b, in their order.
-template <typename T>
-__global__ void add_row_blocks(const float* partial, std::int64_t num_blocks, std::int64_t C, T* out) {
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= C) return;
-  float total = 0;
-  for (std::int64_t b = 0; b < num_blocks; ++b) total += partial[b * C + c];
-  out[c] = from_float<T>(total);
-}
-
-template <typename T>
-void launch_add_row_blocks(const CudaRows& rows, const float* partial, void* out) {
-  add_row_blocks<T><<<static_cast<unsigned>((rows.C + 127) / 128), 128, 0, rows.stream>>>(
-      partial, num_row_blocks(rows.num_rows), rows.C, static_cast<T*>(out));
-}
-
 }  // namespace tessera::kernels

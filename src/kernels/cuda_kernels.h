@@ -8,26 +8,35 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/attention.h"
 #include "kernels/flat_parts.h"
+#include "kernels/layer_norm.h"
 #include "kernels/optimizers/flat_update.h"
 
 namespace tessera::kernels {
 
 struct CudaKernels {
-  // bias_gelu_cpu.h
+  // bias_gelu.h; `out` may be undefined
   void (*bias_gelu_forward)(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& out);
   void (*bias_gelu_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias,
-                             const at::Tensor& grad_x, const at::Tensor& grad_bias);
-  // layer_norm_cpu.h; residual, sum and grad_sum may be undefined
+                             const at::Tensor& grad_x, const at::Tensor& out, const at::Tensor& grad_bias);
+  // layer_norm.h; residual and sum may be undefined
   void (*layer_norm_forward)(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                              const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,
                              const at::Tensor& mean, const at::Tensor& inverse_deviation);
-  void (*layer_norm_backward)(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
-                              const at::Tensor& weight, const at::Tensor& mean, const at::Tensor& inverse_deviation,
-                              const at::Tensor& grad_x, const at::Tensor& grad_weight, const at::Tensor& grad_bias);
+  void (*layer_norm_backward)(const NormBackward& norm, const NormGradients& results);
+  // column_sums.h
+  void (*column_sums)(const at::Tensor& x, const at::Tensor& sums);
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
+  // attention_paths.h: attention.cu's; {q, k, v} are parts of one tensor, and so are their gradients
+  bool (*attends_itself)(at::Device device);  // whether the device can run it
+  void (*attention_forward)(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& out,
+                            const at::Tensor& logsumexp);
+  void (*attention_backward)(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
+                             const at::Tensor& out, const at::Tensor& logsumexp,
+                             const std::array<at::Tensor, 3>& grad_qkv);
   // attention_paths.h: {q, k, v} widened to head size `wide`, with ALiBi's parts after the first D where there are
   // slopes
   std::array<at::Tensor, 3> (*widen_heads)(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,

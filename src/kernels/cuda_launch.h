@@ -18,27 +18,60 @@ struct CudaRows {
   cudaStream_t stream;
 };
 
-// Rows that one block adds up before partial sums are joined: column sums need ceil(num_rows / this) * C floats.
-inline constexpr std::int64_t kCudaRowBlock = 32;
+// Rows that one block adds up before partial sums are joined: K sums over columns need K * num_row_blocks * C floats.
+inline constexpr std::int64_t kCudaRowBlock = 64;
+inline constexpr int kMostColumnSums = 4;
 inline std::int64_t num_row_blocks(std::int64_t num_rows) {
   return (num_rows + kCudaRowBlock - 1) / kCudaRowBlock;
 }
 
-// bias_gelu.cu; partial: num_row_blocks * C
+// column_sums.cu: sums [C] over the rows of x; partial: one sum
+void column_sums_cuda(const CudaRows& rows, const void* x, void* sums, float* partial);
+
+// bias_gelu.cu; grad_x may be grad, and `out`, the GELU's result, may be null; partial: one sum
 void bias_gelu_forward_cuda(const CudaRows& rows, const void* x, const void* bias, void* out);
 void bias_gelu_backward_cuda(const CudaRows& rows, const void* grad, const void* x, const void* bias, void* grad_x,
-                             void* grad_bias, float* partial);
+                             void* out, void* grad_bias, float* partial);
 
-// layer_norm.cu; residual, sum, grad_sum may be null; partial: 2 * num_row_blocks * C
+// layer_norm.cu; residual and sum may be null
 void layer_norm_forward_cuda(const CudaRows& rows, const void* x, const void* residual, const void* weight,
                              const void* bias, float eps, void* sum, void* out, float* mean, float* inverse_deviation);
-void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void* grad_sum, const void* x,
-                              const void* weight, const float* mean, const float* inverse_deviation, void* grad_x,
-                              void* grad_weight, void* grad_bias, float* partial);
+// partial: two sums, four with grad_sums and grad_x_sums
+struct CudaNormBackward {
+  const void *grad, *grad_sum, *x, *weight, *bias;  // grad_sum, added to grad_x, may be null
+  const float *mean, *inverse_deviation;
+  void *grad_x, *grad_weight, *grad_bias;
+  void* out;        // the norm's result again; may be null
+  void* grad_sums;  // sums over the rows of grad_sum and grad_x; both null, or neither
+  void* grad_x_sums;
+  float* partial;
+};
+void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm);
 
 // cross_entropy.cu: rows.C is the number of classes; partial: num_rows (the rows' losses); adds their sum to *sum
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
+
+// attention.cu: bf16 or fp16; attention_sizes.h has the head sizes. Addresses and strides are multiples of 16 bytes.
+struct CudaAttention {
+  NumberType type;
+  int num_heads, head_size, num_rows, max_length;
+  std::int64_t num_tokens;
+  const std::int32_t* cu_seqlens;  // [num_rows + 1]
+  const float* slopes;             // null: no ALiBi
+  float scale;                     // of the products of q and k
+  const void* parts[3];            // q, k, v: [T, H, D] with these strides, in numbers
+  std::int64_t token_stride, head_stride;
+  void* out;         // [T, H, D]
+  float* logsumexp;  // [T, H], to the base 2
+  // backward alone
+  const void* grad;     // of out
+  float* delta;         // [T, H] scratch
+  void* grad_parts[3];  // with the strides of the parts
+  cudaStream_t stream;
+};
+void attention_forward_cuda(const CudaAttention& attention);
+void attention_backward_cuda(const CudaAttention& attention);
 
 // widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_flash.cc), then
 // zeros

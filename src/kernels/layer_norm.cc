@@ -15,12 +15,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Normed {
-  at::Tensor sum;  // undefined without a residual
-  at::Tensor out;
-  at::Tensor mean, inverse_deviation;  // [rows] float32
-};
-
 LayerNormShape shape_of(const at::Tensor& x) {
   return {x.scalar_type(), x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), x.size(-1)};
 }
@@ -29,8 +23,53 @@ const void* data_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
-Normed forward_of(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, const at::Tensor& bias,
-                  double eps) {
+class LayerNorm : public torch::autograd::Function<LayerNorm> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, double eps) {
+    const auto result = norm_forward(x, {}, weight, bias, eps);
+    context->save_for_backward({x, weight, result.mean, result.inverse_deviation});
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const auto result =
+        norm_backward({grads[0].contiguous(), {}, saved[0], saved[1], {}, saved[2], saved[3]}, NormExtras::kNone);
+    return {result.x, result.weight, result.bias, {}};
+  }
+};
+
+class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
+                               const at::Tensor& weight, const at::Tensor& bias, double eps) {
+    context->set_materialize_grads(false);
+    const auto result = norm_forward(x, residual, weight, bias, eps);
+    context->save_for_backward({result.sum, weight, result.mean, result.inverse_deviation});
+    return {result.sum, result.out};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    if (!grads[1].defined()) return {grads[0], grads[0], {}, {}, {}};
+    const auto grad_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
+    const auto saved = context->get_saved_variables();
+    const auto result =
+        norm_backward({grads[1].contiguous(), grad_sum, saved[0], saved[1], {}, saved[2], saved[3]}, NormExtras::kNone);
+    return {result.x, result.x, result.weight, result.bias, {}};
+  }
+};
+
+void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const char* name) {
+  check_float_type(x, name, "x");
+  check_row(x, weight, name, "a weight");
+  check_row(x, bias, name, "a bias");
+}
+
+}  // namespace
+
+Normed norm_forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, const at::Tensor& bias,
+                    double eps) {
   const auto shape = shape_of(x);
   const auto statistics = x.options().dtype(at::kFloat);
   Normed result{
@@ -49,67 +88,45 @@ Normed forward_of(const at::Tensor& x, const at::Tensor& residual, const at::Ten
   return result;
 }
 
-struct NormGradients {
-  at::Tensor x, weight, bias;
-};
-
-// `saved`: the normalised input, the weight, mean and 1 / deviation. `grad_sum` may be undefined.
-NormGradients backward_of(const variable_list& saved, const at::Tensor& grad, const at::Tensor& grad_sum) {
-  const auto &x = saved[0], &weight = saved[1], &mean = saved[2], &deviation = saved[3];
-  NormGradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
-  if (x.numel() == 0) return {result.x, result.weight.zero_(), result.bias.zero_()};
+NormGradients norm_backward(const NormBackward& norm, NormExtras extras) {
+  const at::Tensor &x = norm.x, &weight = norm.weight;
+  NormGradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight), {}, {}, {}};
+  if (extras != NormExtras::kNone) result.out = at::empty_like(x);
+  if (extras == NormExtras::kOutAndSums) {
+    result.grad_sums = at::empty_like(weight);
+    result.x_sums = at::empty_like(weight);
+  }
+  if (x.numel() == 0) {
+    for (auto* sums : {&result.weight, &result.bias, &result.grad_sums, &result.x_sums}) {
+      if (sums->defined()) sums->zero_();
+    }
+    return result;
+  }
   if (x.is_cuda()) {
-    cuda_kernels().layer_norm_backward(grad, grad_sum, x, weight, mean, deviation, result.x, result.weight,
-                                       result.bias);
-  } else {
-    layer_norm_backward_cpu(shape_of(x), grad.const_data_ptr(), data_or_null(grad_sum), x.const_data_ptr(),
-                            weight.const_data_ptr(), mean.const_data_ptr<float>(), deviation.const_data_ptr<float>(),
-                            result.x.mutable_data_ptr(), result.weight.mutable_data_ptr(),
-                            result.bias.mutable_data_ptr());
+    cuda_kernels().layer_norm_backward(norm, result);
+    return result;
+  }
+  layer_norm_backward_cpu(shape_of(x), norm.grad.const_data_ptr(), data_or_null(norm.grad_sum), x.const_data_ptr(),
+                          weight.const_data_ptr(), norm.mean.const_data_ptr<float>(),
+                          norm.inverse_deviation.const_data_ptr<float>(), result.x.mutable_data_ptr(),
+                          result.weight.mutable_data_ptr(), result.bias.mutable_data_ptr());
+  const auto sum_rows = [](const at::Tensor& rows) { return rows.reshape({-1, rows.size(-1)}).sum(0); };
+  if (extras != NormExtras::kNone) {
+    const auto of_row = [&x](const at::Tensor& statistic) {
+      auto sizes = x.sizes().vec();
+      sizes.back() = 1;
+      return statistic.view(sizes);
+    };
+    result.out = ((x.to(at::kFloat) - of_row(norm.mean)) * of_row(norm.inverse_deviation) * weight.to(at::kFloat) +
+                  norm.bias.to(at::kFloat))
+                     .to(x.scalar_type());
+  }
+  if (extras == NormExtras::kOutAndSums) {
+    result.grad_sums = sum_rows(norm.grad_sum);
+    result.x_sums = sum_rows(result.x);
   }
   return result;
 }
-
-class LayerNorm : public torch::autograd::Function<LayerNorm> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, double eps) {
-    const auto result = forward_of(x, {}, weight, bias, eps);
-    context->save_for_backward({x, weight, result.mean, result.inverse_deviation});
-    return result.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto result = backward_of(context->get_saved_variables(), grads[0].contiguous(), {});
-    return {result.x, result.weight, result.bias, {}};
-  }
-};
-
-class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
-                               const at::Tensor& weight, const at::Tensor& bias, double eps) {
-    context->set_materialize_grads(false);
-    const auto result = forward_of(x, residual, weight, bias, eps);
-    context->save_for_backward({result.sum, weight, result.mean, result.inverse_deviation});
-    return {result.sum, result.out};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    if (!grads[1].defined()) return {grads[0], grads[0], {}, {}, {}};
-    const auto grad_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    const auto result = backward_of(context->get_saved_variables(), grads[1].contiguous(), grad_sum);
-    return {result.x, result.x, result.weight, result.bias, {}};
-  }
-};
-
-void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const char* name) {
-  check_float_type(x, name, "x");
-  check_row(x, weight, name, "a weight");
-  check_row(x, bias, name, "a bias");
-}
-
-}  // namespace
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) {
   check_inputs(x, weight, bias, "layer_norm");

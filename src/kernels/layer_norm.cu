@@ -1,4 +1,4 @@
-#include "kernels/cuda_common.cuh"
+#include "kernels/column_sums.cuh"
 
 namespace tessera::kernels {
 namespace {
@@ -54,15 +54,16 @@ __global__ void forward(const T* x, const T* residual, const T* weight, const T*
 }
 
 template <typename T, int N>
-__global__ void backward_x(const T* grad, const T* grad_sum, const T* x, const T* weight, const float* mean,
-                           const float* inverse_deviation, T* grad_x, std::int64_t C) {
+__global__ void backward_x(CudaNormBackward norm, std::int64_t C) {
   __shared__ float shared[32];
   const std::int64_t row = blockIdx.x, begin = row * C;
-  const float m = mean[row], r = inverse_deviation[row];
+  const T *grad = static_cast<const T*>(norm.grad) + begin, *x = static_cast<const T*>(norm.x) + begin;
+  const T *weight = static_cast<const T*>(norm.weight), *bias = static_cast<const T*>(norm.bias);
+  const float m = norm.mean[row], r = norm.inverse_deviation[row];
   float ones = 0, normed = 0;
   for (std::int64_t c = threadIdx.x * N; c < C; c += blockDim.x * N) {
-    const auto gs = load<N>(grad + begin + c);
-    const auto xs = load<N>(x + begin + c);
+    const auto gs = load<N>(grad + c);
+    const auto xs = load<N>(x + c);
     const auto ws = load<N>(weight + c);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
@@ -74,46 +75,54 @@ __global__ void backward_x(const T* grad, const T* grad_sum, const T* x, const T
   const float along_one = block_sum(ones, shared) / static_cast<float>(C);
   const float along_normed = block_sum(normed, shared) / static_cast<float>(C);
   for (std::int64_t c = threadIdx.x * N; c < C; c += blockDim.x * N) {
-    const auto gs = load<N>(grad + begin + c);
-    const auto xs = load<N>(x + begin + c);
+    const auto gs = load<N>(grad + c);
+    const auto xs = load<N>(x + c);
     const auto ws = load<N>(weight + c);
     Pack<T, N> extra, result;
-    if (grad_sum != nullptr) extra = load<N>(grad_sum + begin + c);
+    if (norm.grad_sum != nullptr) extra = load<N>(static_cast<const T*>(norm.grad_sum) + begin + c);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       const float scaled = to_float(gs.values[n]) * to_float(ws.values[n]);
       const float d = r * (scaled - along_one - (to_float(xs.values[n]) - m) * r * along_normed);
-      result.values[n] = from_float<T>(grad_sum == nullptr ? d : d + to_float(extra.values[n]));
+      result.values[n] = from_float<T>(norm.grad_sum == nullptr ? d : d + to_float(extra.values[n]));
     }
-    store<N>(grad_x + begin + c, result);
+    store<N>(static_cast<T*>(norm.grad_x) + begin + c, result);
+    if (norm.out == nullptr) continue;
+    const auto bs = load<N>(bias + c);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      result.values[n] =
+          from_float<T>((to_float(xs.values[n]) - m) * r * to_float(ws.values[n]) + to_float(bs.values[n]));
+    }
+    store<N>(static_cast<T*>(norm.out) + begin + c, result);
   }
 }
 
-// A thread handles N columns of kCudaRowBlock rows: the sums for weight and bias.
-template <typename T, int N>
-__global__ void backward_parameters(const T* grad, const T* x, const float* mean, const float* inverse_deviation,
-                                    float* weight_partial, float* bias_partial, std::int64_t num_rows, std::int64_t C) {
-  const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  if (c >= C) return;
-  float weights[N] = {}, biases[N] = {};
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * kCudaRowBlock;
-  for (std::int64_t row = first; row < min(num_rows, first + kCudaRowBlock); ++row) {
+// The sums for weight and bias; with K = 4 also those of grad_sum and grad_x.
+template <typename T, int N, int K>
+__global__ void backward_parameters(CudaNormBackward norm, std::int64_t num_rows, std::int64_t C) {
+  const T *grad = static_cast<const T*>(norm.grad), *x = static_cast<const T*>(norm.x);
+  const auto add = [&](std::int64_t row, std::int64_t c, float(&sums)[K][N]) {
     const auto gs = load<N>(grad + row * C + c);
     const auto xs = load<N>(x + row * C + c);
-    const float m = mean[row], r = inverse_deviation[row];
+    const float m = norm.mean[row], r = norm.inverse_deviation[row];
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       const float g = to_float(gs.values[n]);
-      weights[n] += g * (to_float(xs.values[n]) - m) * r;
-      biases[n] += g;
+      sums[0][n] += g * (to_float(xs.values[n]) - m) * r;
+      sums[1][n] += g;
     }
-  }
-  const std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * C + c;
+    if constexpr (K == 4) {
+      const auto of_sum = load<N>(static_cast<const T*>(norm.grad_sum) + row * C + c);
+      const auto of_x = load<N>(static_cast<const T*>(norm.grad_x) + row * C + c);
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    weight_partial[at + n] = weights[n];
-    bias_partial[at + n] = biases[n];
-  }
+      for (int n = 0; n < N; ++n) {
+        sums[2][n] += to_float(of_sum.values[n]);
+        sums[3][n] += to_float(of_x.values[n]);
+      }
+    }
+  };
+  add_rows_of_block<K, N>(num_rows, C, norm.partial, add);
 }
 
 template <typename T, int N>
@@ -125,20 +134,13 @@ void run_forward(const CudaRows& rows, const void* x, const void* residual, cons
 }
 
 template <typename T, int N>
-void run_backward(const CudaRows& rows, const void* grad, const void* grad_sum, const void* x, const void* weight,
-                  const float* mean, const float* inverse_deviation, void* grad_x, void* grad_weight, void* grad_bias,
-                  float* partial) {
-  backward_x<T, N><<<static_cast<unsigned>(rows.num_rows), kThreads, 0, rows.stream>>>(
-      static_cast<const T*>(grad), static_cast<const T*>(grad_sum), static_cast<const T*>(x),
-      static_cast<const T*>(weight), mean, inverse_deviation, static_cast<T*>(grad_x), rows.C);
-  float* bias_partial = partial + num_row_blocks(rows.num_rows) * rows.C;
-  const dim3 grid(static_cast<unsigned>((rows.C / N + kThreads - 1) / kThreads),
-                  static_cast<unsigned>(num_row_blocks(rows.num_rows)));
-  backward_parameters<T, N><<<grid, kThreads, 0, rows.stream>>>(static_cast<const T*>(grad), static_cast<const T*>(x),
-                                                                mean, inverse_deviation, partial, bias_partial,
-                                                                rows.num_rows, rows.C);
-  launch_add_row_blocks<T>(rows, partial, grad_weight);
-  launch_add_row_blocks<T>(rows, bias_partial, grad_bias);
+void run_backward(const CudaRows& rows, const CudaNormBackward& norm) {
+  backward_x<T, N><<<static_cast<unsigned>(rows.num_rows), kThreads, 0, rows.stream>>>(norm, rows.C);
+  const bool with_gradients = norm.grad_sums != nullptr;
+  const auto kernel = with_gradients ? backward_parameters<T, N, 4> : backward_parameters<T, N, 2>;
+  kernel<<<column_grid(rows, N), kColumnThreads, 0, rows.stream>>>(norm, rows.num_rows, rows.C);
+  launch_add_row_blocks<T>(rows, norm.partial, {{norm.grad_weight, norm.grad_bias, norm.grad_sums, norm.grad_x_sums}},
+                           with_gradients ? 4 : 2);
 }
 
 }  // namespace
@@ -152,13 +154,11 @@ void layer_norm_forward_cuda(const CudaRows& rows, const void* x, const void* re
   });
 }
 
-void layer_norm_backward_cuda(const CudaRows& rows, const void* grad, const void* grad_sum, const void* x,
-                              const void* weight, const float* mean, const float* inverse_deviation, void* grad_x,
-                              void* grad_weight, void* grad_bias, float* partial) {
+void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm) {
   with_type(rows.type, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto run = rows.aligned && rows.C % 4 == 0 ? run_backward<T, 4> : run_backward<T, 1>;
-    run(rows, grad, grad_sum, x, weight, mean, inverse_deviation, grad_x, grad_weight, grad_bias, partial);
+    run(rows, norm);
   });
 }
 

@@ -3,25 +3,38 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kWarps = 8;  // of a thread block
 
-// A block of threads has one block of numbers.
+// A warp has one block of numbers. Lane l adds words l, l + 32, ... of it, a word being what one load takes; then the
+// lanes' sums are added as a tree.
 template <typename T>
-__global__ void square_sums(const T* values, std::int64_t n, std::int64_t block_numel, double* sums) {
-  __shared__ double shared[kThreads];
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * block_numel;
-  const std::int64_t end = min(n, begin + block_numel);
+__global__ void square_sums(const T* values, std::int64_t n, std::int64_t block_numel, std::int64_t num_blocks,
+                            bool aligned, double* sums) {
+  constexpr int N = 16 / sizeof(T);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (block >= num_blocks) return;
+  const std::int64_t begin = block * block_numel;
+  const bool is_whole = aligned && begin + block_numel <= n;
   double total = 0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
-    const double x = static_cast<double>(to_float(values[i]));
-    total = fma(x, x, total);
+  for (std::int64_t first = lane * N; first < block_numel; first += 32 * N) {
+    Pack<T, N> xs;
+    if (is_whole) {
+      xs = load<N>(values + begin + first);
+    } else {
+      for (int i = 0; i < N; ++i) {
+        const std::int64_t at = begin + first + i;
+        xs.values[i] = at < n ? values[at] : from_float<T>(0.0f);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const double x = static_cast<double>(to_float(xs.values[i]));
+      total = fma(x, x, total);
+    }
   }
-  shared[threadIdx.x] = total;
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) sums[blockIdx.x] = shared[0];
+  for (int offset = 16; offset > 0; offset /= 2) total += __shfl_xor_sync(0xffffffffu, total, offset);
+  if (lane == 0) sums[block] = total;
 }
 
 constexpr int kAddingThreads = 1024;
@@ -62,10 +75,12 @@ void add_units_cuda(const double* sums, std::int64_t num_parts, std::int64_t wid
 
 void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
                             double* sums, cudaStream_t stream) {
+  const std::int64_t num_blocks = (numel + block_numel - 1) / block_numel;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(values) % 16 == 0;
   with_type(type, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    square_sums<<<static_cast<unsigned>((numel + block_numel - 1) / block_numel), kThreads, 0, stream>>>(
-        static_cast<const T*>(values), numel, block_numel, sums);
+    square_sums<<<static_cast<unsigned>((num_blocks + kWarps - 1) / kWarps), kWarps * 32, 0, stream>>>(
+        static_cast<const T*>(values), numel, block_numel, num_blocks, aligned, sums);
   });
 }
 

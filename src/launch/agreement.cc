@@ -29,12 +29,12 @@ std::string Agreement::key(const std::string& name) const {
   return fmt::format("{}/{}", attempt_, name);
 }
 
-void Agreement::announce_lobby(int port) {
-  circle_.put(key("lobby"), std::to_string(port));
+void Agreement::announce_meeting(int port) {
+  circle_.put(key("meeting"), std::to_string(port));
 }
 
-std::optional<int> Agreement::find_lobby(milliseconds timeout) {
-  const auto text = wait_for("lobby", timeout);
+std::optional<int> Agreement::find_meeting(milliseconds timeout) {
+  const auto text = wait_for("meeting", timeout);
   if (!text) return std::nullopt;
   return static_cast<int>(parse_integer(*text).value_or(0));
 }

@@ -17,8 +17,8 @@ class Agreement {
   Agreement(NodeCircle& circle, int node_rank, int num_nodes, int attempt, SignalInbox& inbox)
       : circle_(circle), node_rank_(node_rank), num_nodes_(num_nodes), attempt_(attempt), inbox_(inbox) {}
 
-  void announce_lobby(int port);                                     // node 0
-  std::optional<int> find_lobby(std::chrono::milliseconds timeout);  // the others; nothing: see lost_verdict
+  void announce_meeting(int port);                                     // node 0
+  std::optional<int> find_meeting(std::chrono::milliseconds timeout);  // the others; nothing: see lost_verdict
 
   // While the ranks run.
   void announce_failure();

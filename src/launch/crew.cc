@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/host.h"
+#include "core/process_state.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "launch/say.h"
@@ -27,6 +28,11 @@ constexpr milliseconds kCulpritGrace{300};
 constexpr milliseconds kLateSignal{200};
 constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
+constexpr milliseconds kStoppedGrace{1000};
+
+bool is_over(char state) {
+  return state == 'Z' || state == 'X' || state == '\0';
+}
 
 }  // namespace
 
@@ -36,6 +42,7 @@ struct Crew::Member {
   int local_rank = -1;  // -1: has not said hello
   pid_t minder_pid = -1, rank_pid = -1;
   bool is_open = true;
+  Clock::time_point silent_since{};  // its rank has ended, but it has not said so
 };
 
 Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options)
@@ -72,6 +79,7 @@ CrewResult Crew::run() {
   for (int local_rank = 0; local_rank < order_.num_local_ranks; ++local_rank) {
     result_.ends.push_back(end_of(local_rank));
   }
+  blame_mpirun();
   explain_by_mpirun();
   note_late_signals();
   return std::move(result_);
@@ -88,6 +96,14 @@ void Crew::note_late_signals() {
     pollfd inbox{inbox_.fd(), POLLIN, 0};
     if (!result_.interrupted && is_suspicious) poll(&inbox, 1, 20);
   } while (!result_.interrupted && Clock::now() < until);
+}
+
+// When mpirun dies, its ranks die of it, perhaps before its own death is seen: whatever they say, it is to blame.
+void Crew::blame_mpirun() {
+  if (mpirun_death_.empty()) return;
+  result_.trouble = mpirun_death_;
+  result_.trouble_status = mpirun_death_status_;
+  for (RankEnd& end : result_.ends) end.says_consequence = end.says_consequence || end.failed();
 }
 
 // mpirun itself ends all ranks when one breaks MPI's rules, for example by exiting with 0 without MPI_Finalize. No rank
@@ -146,7 +162,7 @@ void Crew::take(Member& member, const Json& packet) {
     if (stopping_ || result_.signal != 0) {
       member.line.send({{"do", "stop"}, {"grace_ms", 0}});
     } else {
-      member.line.send_with_fds({{"do", "begin"}}, {STDOUT_FILENO, STDERR_FILENO});
+      member.line.send_with_fds({{"do", "begin"}, {"secret", options_.secret}}, {STDOUT_FILENO, STDERR_FILENO});
     }
   } else if (word == "started") {
     member.rank_pid = packet.at("pid");
@@ -216,6 +232,7 @@ void Crew::reap() {
     int status = 0;
     pid_t& pid = started_.pids[i];
     if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid) continue;
+    if (by_mpirun_ && WIFSIGNALED(status)) result_.killed_mpirun = pid;
     pid = -1;
     note_exit(i, status);
   }
@@ -225,8 +242,12 @@ void Crew::reap() {
 void Crew::note_exit(std::size_t index, int wait_status) {
   welcome_minders();  // its hello may still be unread
   for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
-  if (stopping_ || result_.signal != 0) return;
   const bool killed = WIFSIGNALED(wait_status);
+  if (by_mpirun_ && killed && !killed_before_ && result_.signal == 0) {
+    mpirun_death_ = fmt::format("mpirun was killed by {} while ranks were running", signal_name(WTERMSIG(wait_status)));
+    mpirun_death_status_ = 128 + WTERMSIG(wait_status);
+  }
+  if (stopping_ || result_.signal != 0) return;
   const int status = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
   const std::string how = fmt::format(
       "{} {}", by_mpirun_ ? "mpirun" : "a minder process",
@@ -248,8 +269,8 @@ void Crew::mind_the_clock() {
   };
   if (missing_ranks().empty()) start_deadline_.reset();
   if (is_due(start_deadline_)) {
-    note_trouble(fmt::format("rank {} did not start within {}", format_ranges(missing_ranks()),
-                             format_duration(options_.start_timeout)),
+    note_trouble(fmt::format("rank {} did not start within {}{}", format_ranges(missing_ranks()),
+                             format_duration(options_.start_timeout), starter_state()),
                  static_cast<int>(ExitStatus::kRendezvous));
   }
   if (!stopping_ && options_.must_stop && options_.must_stop()) stop(kGrace);
@@ -259,9 +280,39 @@ void Crew::mind_the_clock() {
     stop(milliseconds(0));
   }
   if (is_due(stop_at_)) stop(kGrace);
+  free_stopped_minders();
   // All ranks have ended and only mpirun is left, which should exit within milliseconds.
   if (!kill_at_ && missing_ranks().empty() && !any_minder_left()) kill_at_ = now + kStarterGrace;
   if (is_due(kill_at_)) kill_everything();
+}
+
+// A minder that was stopped (SIGSTOP) cannot report that its rank has ended, and the run would never end.
+void Crew::free_stopped_minders() {
+  if (Clock::now() < look_for_stopped_at_) return;
+  look_for_stopped_at_ = Clock::now() + kStoppedGrace;
+  for (Member& member : members_) {
+    const bool waits = member.is_open && member.rank_pid > 0 && process_state(member.minder_pid) == 'T' &&
+                       is_over(process_state(member.rank_pid));
+    if (!waits) {
+      member.silent_since = {};
+    } else if (member.silent_since == Clock::time_point{}) {
+      member.silent_since = Clock::now();
+    } else {
+      say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it",
+          order_.rank(member.local_rank), host_name(), member.minder_pid);
+      kill(member.minder_pid, SIGCONT);
+      member.silent_since = {};
+    }
+  }
+}
+
+std::string Crew::starter_state() const {
+  for (const pid_t pid : started_.pids) {
+    if (pid > 0 && process_state(pid) == 'T') {
+      return fmt::format(": {} (process {}) is stopped", by_mpirun_ ? "mpirun" : "its minder", pid);
+    }
+  }
+  return {};
 }
 
 void Crew::note_failure(bool of_another) {
@@ -290,6 +341,7 @@ void Crew::stop(milliseconds grace) {
 
 // The last resort: for minders that do not answer, and for an mpirun that does not notice that its processes are gone.
 void Crew::kill_everything() {
+  if (const std::string state = starter_state(); !state.empty() && !killed_before_) say("ending the run{}", state);
   for (const Member& member : members_) {
     if (!member.is_open) continue;
     if (member.rank_pid > 0) kill(-member.rank_pid, SIGKILL);
@@ -298,6 +350,7 @@ void Crew::kill_everything() {
   // mpirun removes its folders and segments of shared memory when it ends by SIGTERM, but not by SIGKILL.
   for (pid_t pid : started_.pids) {
     if (pid > 0) kill(pid, by_mpirun_ && !killed_before_ ? SIGTERM : SIGKILL);
+    if (pid > 0) kill(pid, SIGCONT);  // a stopped one could not act on it
   }
   killed_before_ = true;
   kill_at_ = Clock::now() + kMinderGrace;

@@ -24,12 +24,14 @@ struct CrewResult {
   bool interrupted = false;     // such a signal came, perhaps only after a rank had failed: no restart
   std::string trouble{};        // not the fault of a rank: the ranks could not be started, or mpirun died
   int trouble_status = 0;
+  pid_t killed_mpirun = 0;  // it had no time to clean up
 };
 
 class Crew {
  public:
   struct Options {
     std::chrono::milliseconds start_timeout{}, stop_timeout{};
+    std::string secret{};  // TESSERA_SECRET of the ranks: sent to the minders, so that no file and no argument holds it
     // If given, called ten times a second: true ends the ranks (another node has failed).
     std::function<bool()> must_stop{};
     // Called once, as soon as something has gone wrong here.
@@ -55,7 +57,7 @@ class Crew {
   void take_signal(int signal);
   void reap();
   void mind_the_clock();
-  void note_failure(bool is_consequence);
+  void note_failure(bool of_another);
   void note_trouble(const std::string& trouble, int status);
   void note_exit(std::size_t index, int wait_status);
   void stop(std::chrono::milliseconds grace);
@@ -65,6 +67,9 @@ class Crew {
   std::vector<int> missing_ranks() const;
   RankEnd end_of(int local_rank) const;
   void explain_by_mpirun();
+  void blame_mpirun();
+  void free_stopped_minders();
+  std::string starter_state() const;
   void note_late_signals();
 
   const RankOrder& order_;
@@ -79,6 +84,9 @@ class Crew {
   CrewResult result_;
   std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
+  std::string mpirun_death_;  // not by us
+  int mpirun_death_status_ = 0;
+  Clock::time_point look_for_stopped_at_{};
   int passed_on_ = 0;  // the last signal that was passed on to the ranks
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };

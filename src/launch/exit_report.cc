@@ -31,6 +31,7 @@ void add_last_words(RankEnd& end, const std::string& failure_file) {
     if (const auto failure = read_failure(failure_file)) {
       end.message = failure->message;
       end.says_consequence = failure->is_consequence;
+      end.says_finding = failure->is_finding;
       if (failure->time_ms > 0) end.time_ms = std::min(end.time_ms, failure->time_ms);
     }
   } catch (const std::exception& error) {
@@ -39,7 +40,7 @@ void add_last_words(RankEnd& end, const std::string& failure_file) {
 }
 
 bool is_consequence(const RankEnd& end) {
-  if (!end.message.empty()) return end.says_consequence;
+  if (end.says_consequence || !end.message.empty()) return end.says_consequence;
   return end.was_told_to_stop && !is_crash(end.signal);
 }
 
@@ -64,6 +65,7 @@ std::string cause_of(const RankEnd& end) {
 }
 
 std::string describe(const RankEnd& end) {
+  if (end.says_finding) return cause_of(end);
   return fmt::format("rank {} on host {} failed: {}", end.rank, end.host, cause_of(end));
 }
 
@@ -92,6 +94,7 @@ Json to_json(const RankEnd& end) {
           {"time_ms", end.time_ms},
           {"was_told_to_stop", end.was_told_to_stop},
           {"says_consequence", end.says_consequence},
+          {"says_finding", end.says_finding},
           {"message", end.message},
           {"note", end.note},
           {"log_file", end.log_file}};
@@ -105,6 +108,7 @@ RankEnd rank_end_from_json(const Json& json) {
           .time_ms = json.at("time_ms"),
           .was_told_to_stop = json.at("was_told_to_stop"),
           .says_consequence = json.at("says_consequence"),
+          .says_finding = json.at("says_finding"),
           .message = json.at("message"),
           .note = json.at("note"),
           .log_file = json.at("log_file")};

@@ -17,6 +17,7 @@ struct RankEnd {
   std::int64_t time_ms = 0;       // since the epoch: when it failed, if it reported that, else when it ended
   bool was_told_to_stop = false;  // before it ended: by the launcher, or by mpirun
   bool says_consequence = false;  // it reported that it ended because another rank had failed
+  bool says_finding = false;      // its message is about the run, not about itself
   std::string message{};          // its own last words, from its failure file
   std::string note{};             // what the minder adds: out of memory, could not be started
   std::string log_file{};         // empty: none

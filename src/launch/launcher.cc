@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -10,12 +9,17 @@
 #include <future>
 #include <memory>
 
+#include "comm/meeting/meeting_place.h"
+#include "comm/meeting/secret.h"
+#include "comm/socket.h"
 #include "core/error.h"
 #include "launch/agreement.h"
 #include "launch/crew.h"
+#include "launch/leftovers.h"
 #include "launch/nodes.h"
 #include "launch/order.h"
 #include "launch/pinning.h"
+#include "launch/run_folder.h"
 #include "launch/say.h"
 #include "launch/verdict.h"
 
@@ -25,10 +29,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTailLines = 8;
+// The crew, which knows how a rank ended, ends the others first; the meeting place speaks where it cannot.
+constexpr std::chrono::milliseconds kCrewFirst{1500};
 
-// TMPDIR for the launcher and everything it starts: absolute, since they work in their own folders, and existing, or
+// What the launchers of a job, or the launcher and its ranks, share. On one node nobody else need know it; the
+// launchers of several find it in the environment or in the user's file.
+Key secret_of_run(const LaunchPlan& plan, const Environment& environment) {
+  if (const auto given = take_secret_of_environment()) return *given;
+  return plan.num_nodes > 1 ? secret_of_file(environment) : random_key();
+}
+
+// For the launcher and everything it starts. TMPDIR is absolute, since they work in their own folders, and existing, or
 // mpirun could not start.
-Environment with_usable_tmpdir(Environment environment) {
+Environment for_children(Environment environment) {
+  environment.unset(kSecretVariable);  // it reaches the ranks by their minders, and nobody else
   const auto given = environment.find("TMPDIR");
   if (!given) return environment;
   std::error_code error;
@@ -42,32 +56,19 @@ Environment with_usable_tmpdir(Environment environment) {
   return environment;
 }
 
-// Private; removed when the launcher exits. Its path must fit in a socket's address, so a long TMPDIR is not used.
-class RunFolder {
- public:
-  explicit RunFolder(const Environment& environment) {
-    std::string base = environment.find("TMPDIR").value_or("/tmp");
-    if (base.size() > 70) base = "/tmp";
-    path_ = base + "/tessera-launch-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) throw Error("cannot make a folder in " + base + ": " + std::strerror(errno));
-  }
-  ~RunFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+fs::path temporary_folder(const Environment& environment) {
+  return environment.find("TMPDIR").value_or("/tmp");
+}
 
 class Launcher {
  public:
   Launcher(const LaunchPlan& plan, const HostFacts& host, Environment environment, std::string self)
-      : plan_(plan), host_(host), environment_(std::move(environment)), self_(std::move(self)), folder_(environment_) {
+      : plan_(plan),
+        host_(host),
+        environment_(std::move(environment)),
+        secret_(secret_of_run(plan, environment_)),
+        self_(std::move(self)),
+        folder_(environment_) {
     order_ = first_order();
   }
 
@@ -78,13 +79,15 @@ class Launcher {
   void make_log_dir();
   void meet_other_nodes();
   Verdict attempt(int number);
-  CrewResult run_crew(Agreement* agreement);
+  std::unique_ptr<MeetingPlace> open_meeting(const Key& secret) const;
+  CrewResult run_crew(Agreement* agreement, const Key& secret);
   void report(const Verdict& verdict) const;
   void report_log(const RankEnd& end) const;
 
   const LaunchPlan& plan_;
   const HostFacts& host_;
   const Environment environment_;
+  const Key secret_;
   std::string self_;
   SignalInbox inbox_{{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}};
   RunFolder folder_;
@@ -154,7 +157,7 @@ void Launcher::meet_other_nodes() {
                                 .num_nodes = plan_.num_nodes,
                                 .host = plan_.head_host,
                                 .port = plan_.head_port,
-                                .run_id = plan_.run_id,
+                                .key = keyed_hash(secret_, {"nodes", plan_.run_id}),
                                 .settings = {{"--nproc_per_node", std::to_string(plan_.num_local_ranks)},
                                              {"--max_restarts", std::to_string(plan_.max_restarts)}},
                                 .meet_timeout = plan_.start_timeout,
@@ -175,24 +178,38 @@ Verdict Launcher::attempt(int number) {
   order_.restart_count = number;
   const auto agreement =
       circle_ ? std::make_unique<Agreement>(*circle_, plan_.node_rank, plan_.num_nodes, number, inbox_) : nullptr;
-  std::unique_ptr<RankLobby> lobby;
+  const Key secret = keyed_hash(secret_, {"ranks", plan_.run_id, std::to_string(number)});
+  std::unique_ptr<MeetingPlace> place;
   if (plan_.node_rank == 0) {
-    lobby = std::make_unique<RankLobby>(plan_.num_nodes > 1 ? 0 : plan_.head_port, order_.world_size(),
-                                        plan_.start_timeout, plan_.run_id);
-    order_.master_port = lobby->port();
-    if (agreement) agreement->announce_lobby(lobby->port());
+    place = open_meeting(secret);
+    order_.master_port = place->port();
+    if (agreement) agreement->announce_meeting(place->port());
   } else {
-    const auto port = agreement->find_lobby(plan_.start_timeout);
+    const auto port = agreement->find_meeting(plan_.start_timeout);
     if (!port) return agreement->lost_verdict();
     order_.master_port = *port;
   }
-  Verdict verdict = judge(run_crew(agreement.get()));
+  const CrewResult result = run_crew(agreement.get(), secret);
+  if (result.killed_mpirun > 0) remove_session(result.killed_mpirun, temporary_folder(environment_));
+  Verdict verdict = judge(result);
   if (agreement) return agreement->settle(verdict, plan_.max_restarts);
   verdict.restart = verdict.failure && !verdict.interrupted && number < plan_.max_restarts;
   return verdict;
 }
 
-CrewResult Launcher::run_crew(Agreement* agreement) {
+std::unique_ptr<MeetingPlace> Launcher::open_meeting(const Key& secret) const {
+  MeetingOptions meeting;
+  if (plan_.num_nodes > 1) meeting.interface = interface_of(plan_.head_host, /*one_host=*/false);
+  meeting.port = plan_.num_nodes > 1 ? 0 : plan_.head_port;
+  meeting.num_guests = order_.world_size();
+  meeting.key = job_key(secret, plan_.run_id);
+  meeting.timeout = plan_.start_timeout;
+  meeting.holder = "the launcher";
+  meeting.loss_grace = kCrewFirst;
+  return std::make_unique<MeetingPlace>(std::move(meeting));
+}
+
+CrewResult Launcher::run_crew(Agreement* agreement, const Key& secret) {
   for (int local_rank = 0; local_rank < plan_.num_local_ranks; ++local_rank) {
     std::error_code ignored;
     fs::remove(failure_path(order_, local_rank), ignored);
@@ -209,7 +226,8 @@ CrewResult Launcher::run_crew(Agreement* agreement) {
   request.more_ranks_than_cpus = plan_.num_local_ranks > static_cast<int>(host_.cpus.size());
   request.environment = environment_;
   request.signal_mask = inbox_.former_mask();
-  Crew::Options options{.start_timeout = plan_.start_timeout, .stop_timeout = plan_.stop_timeout};
+  Crew::Options options{
+      .start_timeout = plan_.start_timeout, .stop_timeout = plan_.stop_timeout, .secret = to_hex(secret)};
   if (agreement != nullptr) {
     options.must_stop = [=] { return agreement->must_stop(); };
     options.on_failure = [=] { agreement->announce_failure(); };
@@ -241,9 +259,11 @@ void Launcher::report_log(const RankEnd& end) const {
 
 int run_launcher(const LaunchPlan& plan, const HostFacts& host, const Environment& environment,
                  const std::string& self) {
-  if (!plan.head_host.empty()) check_resolves(plan.head_host);
+  if (!plan.head_host.empty()) check_host_resolves(plan.head_host);
   for (const std::string& remark : plan.remarks) say("{}", remark);
-  return Launcher(plan, host, with_usable_tmpdir(environment), self).run();
+  const Environment usable = for_children(environment);
+  remove_leftovers({.temporary = temporary_folder(usable)});
+  return Launcher(plan, host, usable, self).run();
 }
 
 }  // namespace tessera

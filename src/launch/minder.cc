@@ -17,8 +17,10 @@
 #include <fstream>
 #include <optional>
 
+#include "comm/meeting/secret.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/process_state.h"
 #include "core/text.h"
 #include "launch/oom.h"
 #include "launch/order.h"
@@ -86,6 +88,7 @@ class Minder {
   bool was_told_to_stop_ = false;
   bool launcher_gone_ = false;
   std::string note_;
+  std::string secret_;  // for the rank's environment
 };
 
 int Minder::run() {
@@ -97,6 +100,8 @@ int Minder::run() {
   end_leftovers();
   if (output_) output_->drain();
   const int status = report();
+  // A launcher that was stopped could not report the end of the run: nothing goes on without it now.
+  if (const pid_t launcher = line_.peer(); launcher > 0 && process_state(launcher) == 'T') kill(launcher, SIGCONT);
   std::error_code ignored;
   if (launcher_gone_) std::filesystem::remove_all(order_.folder, ignored);  // the launcher could not do it itself
   return status;
@@ -146,6 +151,7 @@ void Minder::hear_launcher() {
 void Minder::obey(const Json& packet, std::array<Fd, 2> fds) {
   const std::string word = packet.at("do");
   if (word == "begin") {
+    secret_ = packet.at("secret");
     start(std::move(fds));
   } else if (word == "signal") {
     signal_rank(packet.at("signal"));
@@ -211,6 +217,7 @@ void Minder::become_rank(int error_fd) {
     sched_setaffinity(0, sizeof mask, &mask);  // if a core has gone offline, the run is slower but continues
   }
   for (const auto& [name, value] : rank_environment(order_, local_rank_)) setenv(name.c_str(), value.c_str(), 1);
+  if (!secret_.empty()) setenv(kSecretVariable, secret_.c_str(), 1);
   // Ranks share no input: several readers of one terminal would each get a part.
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);

@@ -7,7 +7,7 @@
 //
 // Packets from the minder: {"is":"hello", "local_rank", "pid"}, {"is":"started", "pid"},
 // {"is":"ended", "exit_status", "signal", "time_ms", "was_told_to_stop", "note"}.
-// Packets to it: {"do":"begin"} with the launcher's stdout and stderr, {"do":"signal", "signal"},
+// Packets to it: {"do":"begin", "secret"} with the launcher's stdout and stderr, {"do":"signal", "signal"},
 // {"do":"stop", "grace_ms"}: SIGTERM now, SIGKILL after the grace.
 #pragma once
 

@@ -1,8 +1,6 @@
 #include "launch/nodes.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +11,9 @@
 #include <vector>
 
 #include "comm/failure.h"
-#include "comm/lobby.h"
+#include "comm/meeting/meeting_place.h"
+#include "comm/meeting/meeting_store.h"
+#include "comm/socket.h"
 #include "core/error.h"
 #include "core/quantity.h"
 
@@ -32,7 +32,6 @@ Guest self_as_guest(const NodeCircle::Place& place) {
   self.world_size = place.num_nodes;
   self.host = host_name();
   self.pid = getpid();
-  self.job_id = place.run_id;
   self.version = version_text();
   self.settings = place.settings;
   self.node_rank = place.node_rank;
@@ -41,22 +40,12 @@ Guest self_as_guest(const NodeCircle::Place& place) {
 
 }  // namespace
 
-struct RankLobby::Impl {
-  LobbyServer server;
-};
-
-RankLobby::RankLobby(int port, int num_ranks, milliseconds timeout, const std::string& run_id)
-    : impl_(new Impl{LobbyServer(port, num_ranks, timeout, "rank", run_id)}) {}
-RankLobby::~RankLobby() = default;
-int RankLobby::port() const {
-  return impl_->server.port();
-}
-
 // What the launcher's thread and the exchange thread share.
 struct NodeCircle::Shared {
   Place place;
-  std::unique_ptr<LobbyServer> server;  // on node 0
-  Meeting meeting;
+  std::unique_ptr<MeetingPlace> server;  // on node 0
+  std::shared_ptr<MeetingClient> client;
+  c10::intrusive_ptr<c10d::Store> store;
 
   mutable std::mutex mutex;
   std::condition_variable wake, done;
@@ -72,17 +61,35 @@ struct NodeCircle::Shared {
   void exchange();
   void exchange_beats();
   bool is_silent(int node) const;  // with the lock held
-  std::string head() const { return fmt::format("node 0 ({})", meeting.roster.at(0).host); }
+  std::string head() const { return fmt::format("node 0 ({})", client->roster().at(0).host); }
 };
 
 NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>()) {
   shared_->place = place;
+  JoinOptions join;
+  join.host = place.host;
+  join.port = place.port;
+  join.key = place.key;
+  join.self = self_as_guest(place);
+  join.timeout = place.meet_timeout;
+  join.who = "node";
+  join.holder = "the launcher of node 0";
+  join.silence = place.node_timeout;
   if (place.node_rank == 0) {
-    shared_->server =
-        std::make_unique<LobbyServer>(place.port, place.num_nodes, place.meet_timeout, "node", place.run_id);
+    MeetingOptions meeting;
+    meeting.interface = interface_of(place.host, /*one_host=*/false);
+    meeting.port = place.port;
+    meeting.num_guests = place.num_nodes;
+    meeting.key = place.key;
+    meeting.timeout = place.meet_timeout;
+    meeting.who = "node";
+    meeting.holder = join.holder;
+    meeting.silence = place.node_timeout;
+    shared_->server = std::make_unique<MeetingPlace>(std::move(meeting));
+    join.host = shared_->server->address();
   }
-  const std::string host = place.node_rank == 0 ? "127.0.0.1" : place.host;
-  shared_->meeting = join_lobby(host, place.port, self_as_guest(place), place.meet_timeout, "node");
+  shared_->client = std::make_shared<MeetingClient>(join);
+  shared_->store = c10::make_intrusive<MeetingStore>(shared_->client, place.meet_timeout);
   std::thread([shared = shared_] { shared->exchange_loop(); }).detach();
 }
 
@@ -119,7 +126,7 @@ std::optional<std::string> NodeCircle::find(const std::string& key) {
 std::optional<std::string> NodeCircle::loss() const {
   const Shared& s = *shared_;
   const std::lock_guard lock(s.mutex);
-  if (!s.error.empty()) return fmt::format("the launcher of {} is gone: {}", s.head(), s.error);
+  if (!s.error.empty()) return s.error;  // it names the head
   const auto limit = s.place.node_timeout;
   if (Clock::now() - s.last_exchange > limit) {
     return fmt::format("the launcher of {} has not answered for {}", s.head(), format_duration(limit));
@@ -129,7 +136,7 @@ std::optional<std::string> NodeCircle::loss() const {
     const bool has_left = bye != s.seen.end() && bye->second;
     if (!has_left && s.is_silent(node)) {
       return fmt::format("the launcher of node {} ({}) has not responded for {}", node,
-                         s.meeting.roster.at(static_cast<std::size_t>(node)).host, format_duration(limit));
+                         s.client->roster().at(static_cast<std::size_t>(node)).host, format_duration(limit));
     }
   }
   return std::nullopt;
@@ -169,11 +176,10 @@ void NodeCircle::Shared::exchange() {
       if (!text) wanted.push_back(key);
     }
   }
-  c10d::Store& store = *meeting.store;
-  for (const auto& [key, text] : sending) store.set(key, text);
+  for (const auto& [key, text] : sending) store->set(key, text);
   for (const std::string& key : wanted) {
-    if (!store.check({key})) continue;
-    std::string text = store.get_to_str(key);
+    if (!store->check({key})) continue;
+    std::string text = store->get_to_str(key);
     const std::lock_guard lock(mutex);
     seen[key] = std::move(text);
   }
@@ -182,23 +188,12 @@ void NodeCircle::Shared::exchange() {
 
 void NodeCircle::Shared::exchange_beats() {
   const auto name = [](int node) { return fmt::format("beat/{}", node); };
-  meeting.store->add(name(place.node_rank), 1);
+  store->add(name(place.node_rank), 1);
   for (int node = 1; place.node_rank == 0 && node < place.num_nodes; ++node) {
-    const std::int64_t count = meeting.store->add(name(node), 0);
+    const std::int64_t count = store->add(name(node), 0);
     const std::lock_guard lock(mutex);
     const auto found = beats.find(node);
     if (found == beats.end() || found->second.first != count) beats[node] = {count, Clock::now()};
-  }
-}
-
-void check_resolves(const std::string& host) {
-  addrinfo* addresses = nullptr;
-  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
-  if (addresses != nullptr) freeaddrinfo(addresses);
-  if (error != 0) {
-    throw Error(fmt::format("the host '{}' of --rdzv_endpoint or --master_addr cannot be resolved: {}", host,
-                            gai_strerror(error)),
-                ExitStatus::kRendezvous);
   }
 }
 

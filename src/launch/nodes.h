@@ -2,8 +2,9 @@
 //
 // Node 0 serves the meeting and the store. A thread of each launcher exchanges with the store ten times a second, so
 // that a head node that has gone silent cannot block the launcher, which only reads what the thread has seen. The
-// keys of attempt K: "K/lobby" (port of the ranks' lobby), "K/failed" (any text: end your ranks), "K/ended/N" (how node
-// N's ranks ended), "K/verdict" (node 0's decision: what to report, and whether to try again); and "bye/N" at the end.
+// keys of attempt K: "K/meeting" (port of the ranks' meeting place), "K/failed" (any text: end your ranks), "K/ended/N"
+// (how node N's ranks ended), "K/verdict" (node 0's decision: what to report, and whether to try again); and "bye/N" at
+// the end.
 #pragma once
 
 #include <chrono>
@@ -12,22 +13,9 @@
 #include <optional>
 #include <string>
 
+#include "comm/meeting/keyed_hash.h"
+
 namespace tessera {
-
-// The ranks' lobby, without libtorch's headers. Throws Error(kRendezvous) if the port is in use.
-class RankLobby {
- public:
-  RankLobby(int port, int num_ranks, std::chrono::milliseconds timeout, const std::string& run_id);
-  ~RankLobby();
-  RankLobby(const RankLobby&) = delete;
-  RankLobby& operator=(const RankLobby&) = delete;
-
-  int port() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 class NodeCircle {
  public:
@@ -35,7 +23,7 @@ class NodeCircle {
     int node_rank = 0, num_nodes = 1;
     std::string host;  // of node 0
     int port = 0;
-    std::string run_id;
+    Key key{};                                    // of the nodes' meeting
     std::map<std::string, std::string> settings;  // must be the same on all nodes
     std::chrono::milliseconds meet_timeout{}, node_timeout{};
   };
@@ -58,8 +46,5 @@ class NodeCircle {
   struct Shared;
   std::shared_ptr<Shared> shared_;  // shared with the thread, which is left behind if it hangs in the store
 };
-
-// Throws Error(kRendezvous) if the host name cannot be resolved.
-void check_resolves(const std::string& host);
 
 }  // namespace tessera

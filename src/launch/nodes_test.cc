@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "comm/socket.h"
 #include "core/error.h"
 
 namespace tessera {
@@ -17,14 +18,13 @@ NodeCircle::Place place_of(int node, int port, int num_nodes = 2) {
           .num_nodes = num_nodes,
           .host = "127.0.0.1",
           .port = port,
-          .run_id = "job",
           .settings = {{"--nproc_per_node", "2"}},
           .meet_timeout = 2s,
           .node_timeout = 1s};
 }
 
 int free_port() {
-  return RankLobby(0, 1, 1s, "").port();
+  return Socket::listen("127.0.0.1", 0).local_port();
 }
 
 std::string wait_for(NodeCircle& circle, const std::string& key) {
@@ -77,19 +77,24 @@ TEST(NodeCircle, NamesTheSettingInWhichNodesDiffer) {
   EXPECT_NE(other.get().find("--nproc_per_node"), std::string::npos);
 }
 
-TEST(RankLobby, NamesThePortThatIsInUse) {
-  const RankLobby first(0, 1, 1s, "");
-  try {
-    RankLobby second(first.port(), 1, 1s, "");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), ExitStatus::kRendezvous);
-    EXPECT_NE(std::string(error.what()).find(std::to_string(first.port())), std::string::npos);
-  }
+TEST(NodeCircle, RefusesANodeThatDoesNotShareTheSecret) {
+  const int port = free_port();
+  auto other = std::async(std::launch::async, [&]() -> std::string {
+    NodeCircle::Place place = place_of(1, port);
+    place.key[0] = 1;
+    try {
+      NodeCircle circle(place);
+      return "met";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+  EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
+  EXPECT_NE(other.get().find("does not accept this job's secret"), std::string::npos);
 }
 
 TEST(NodeCircle, NamesAHostWithoutAddress) {
-  EXPECT_THROW(check_resolves("no-such-host.invalid"), Error);
+  EXPECT_THROW(check_host_resolves("no-such-host.invalid"), Error);
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ std::int64_t now_ms() {
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
 }
 
+pid_t Line::peer() const {
+  ucred other{};
+  socklen_t length = sizeof other;
+  return getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid : -1;
+}
+
 void Line::send(const Json& packet) const {
   const std::string text = packet.dump(-1, ' ', false, Json::error_handler_t::replace);
   (void)::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -3,6 +3,8 @@
 // Either end sees the other's death at once, as the end of the line; a packet sent before that is still read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -28,6 +30,8 @@ class Line {
   enum class Got { kPacket, kNothingYet, kEnd };
   // Does not wait. `fds`, if given, receives the descriptors that came with the packet.
   Got receive(Json* packet, std::array<Fd, 2>* fds = nullptr) const;
+  // The process at the other end; for who connected: the one that listens.
+  pid_t peer() const;
 
  private:
   Fd fd_;

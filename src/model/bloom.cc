@@ -6,6 +6,7 @@
 
 #include "kernels/bias_gelu.h"
 #include "kernels/layer_norm.h"
+#include "kernels/transformer_block.h"
 #include "model/alibi.h"
 #include "model/tied_table.h"
 
@@ -26,6 +27,7 @@ class BloomBlock : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+    if (is_one_node(x, attend, keys)) return kernels::transformer_block(x, as_node(), *attend.packed);
     const double epsilon = config_.layer_norm_epsilon;
     const at::Tensor normed = kernels::layer_norm(x, input_norm_->weight, input_norm_->bias, epsilon);
     const at::Tensor attended = dropout(self_attention(normed, attend), config_.hidden_dropout, keys, 1);
@@ -42,12 +44,34 @@ class BloomBlock : public torch::nn::Module {
  private:
   at::Tensor self_attention(const at::Tensor& normed, const Attend& attend) const {
     const std::int64_t T = normed.size(0), H = config_.num_heads;
-    // Each head's q, k and v are adjacent: [T, H, 3, D]. Views, no copies; unbind's gradient is one stack.
-    const auto parts = at::linear(normed, query_key_value_->weight, query_key_value_->bias)
-                           .view({T, H, 3, config_.head_dim()})
-                           .unbind(2);
-    const at::Tensor context = attend(parts[0], parts[1], parts[2]).view({T, config_.hidden_size});
+    // Each head's q, k and v are adjacent: [T, H, 3, D].
+    const at::Tensor qkv =
+        at::linear(normed, query_key_value_->weight, query_key_value_->bias).view({T, H, 3, config_.head_dim()});
+    const at::Tensor context = attend(qkv, /*parts_dim=*/2).view({T, config_.hidden_size});
     return at::linear(context, dense_->weight, dense_->bias);
+  }
+
+  bool is_one_node(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+    const bool drops = keys.active() && config_.hidden_dropout > 0;
+    return attend.packed && !drops && !config_.residual_after_norm &&
+           kernels::transformer_block_serves(x, config_.num_heads, *attend.packed);
+  }
+
+  kernels::TransformerBlock as_node() const {
+    return {input_norm_->weight,
+            input_norm_->bias,
+            query_key_value_->weight,
+            query_key_value_->bias,
+            dense_->weight,
+            dense_->bias,
+            attention_norm_->weight,
+            attention_norm_->bias,
+            up_->weight,
+            up_->bias,
+            down_->weight,
+            down_->bias,
+            config_.num_heads,
+            config_.layer_norm_epsilon};
   }
 
   BloomConfig config_;
@@ -79,8 +103,10 @@ std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
 
 std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
   const std::int64_t C = config_.hidden_size;
-  // Both norms' results and the sum between them; the GELU's input.
-  const std::int64_t numel = num_tokens * (3 + 4) * C;
+  // Both norms' results, which one node for the block computes again, and the sum between them; the GELU's input.
+  const bool is_one_node =
+      fuses_attention() && !config_.residual_after_norm && (!is_training() || config_.hidden_dropout == 0);
+  const std::int64_t numel = num_tokens * ((is_one_node ? 1 : 3) + 4) * C;
   const std::int64_t norms = num_tokens * 4 * 4;  // mean and deviation of each, in float32
   return attention_bytes(num_tokens) + numel * element_bytes() + norms +
          2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);

@@ -7,7 +7,8 @@ namespace {
 
 class BloomStepMemory : public TextStepMemory {
  public:
-  using TextStepMemory::TextStepMemory;
+  BloomStepMemory(const Sizes& sizes, const StepShape& shape, bool residual_after_norm)
+      : TextStepMemory(sizes, shape), is_one_node_(fuses_attention() && !drops() && !residual_after_norm) {}
 
   void begin_forward(MemoryTape& tape) const override {
     tape.take(row_bytes_);                      // the tokens' rows, kept by the norm
@@ -15,6 +16,7 @@ class BloomStepMemory : public TextStepMemory {
   }
 
   void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
+    if (is_one_node_) return node_forward(keeps, tape);
     const std::int64_t rows = row_bytes_;
     const auto unless_kept = [&](std::int64_t bytes) {
       if (!keeps) tape.give(bytes);
@@ -40,6 +42,7 @@ class BloomStepMemory : public TextStepMemory {
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
+    if (is_one_node_) return node_backward(gradient_is_held, tape);
     const std::int64_t rows = row_bytes_, C = C_;
     // The incoming gradient also waits for the residual's side.
     const std::int64_t dropped = dropout_backward(rows, tape);
@@ -67,6 +70,56 @@ class BloomStepMemory : public TextStepMemory {
     norm_backward(2 * row_bytes_, tape);
     look_up_backward(tape);
   }
+
+ private:
+  // kernels/transformer_block.cc: the projection, the context, the sum and the GELU's input are kept.
+  std::int64_t kept_by_node() const { return (3 + 1 + 1 + 4) * row_bytes_ + 2 * statistics_bytes_ + logsumexp_bytes_; }
+
+  void node_forward(bool keeps, MemoryTape& tape) const {
+    const std::int64_t rows = row_bytes_;
+    tape.take(rows + statistics_bytes_);  // normed
+    tape.take(3 * rows);
+    tape.give(rows);
+    tape.take(rows + logsumexp_bytes_);       // the context
+    tape.take(rows);                          // attended
+    tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
+    tape.give(rows);
+    tape.take(4 * rows);  // the GELU's input
+    tape.give(rows);
+    tape.take(4 * rows + rows);  // the GELU's result, and the unit's
+    tape.give(4 * rows);
+    if (!keeps) tape.give(kept_by_node());
+  }
+
+  void node_backward(bool gradient_is_held, MemoryTape& tape) const {
+    const std::int64_t rows = row_bytes_, C = C_;
+    tape.take(4 * rows);               // the gradient of the GELU's result
+    tape.take(8 * rows + 4 * C * e_);  // of its input, and the result again
+    tape.give(4 * rows);
+    tape.take(4 * C * C * e_);
+    tape.give(4 * rows);
+    tape.take(rows);                   // of the second norm's result
+    tape.take(2 * rows + 4 * C * e_);  // of the sum, and the norm's result again; four sums
+    tape.give(rows);
+    tape.take(4 * C * C * e_);
+    tape.give(4 * rows + rows);
+    tape.take(C * C * e_);
+    tape.take(rows + 3 * rows);  // of the context, of the projection
+    tape.pass(logsumexp_bytes_);
+    tape.give(rows);
+    tape.take(3 * C * e_);
+    tape.take(rows);                   // of the first norm's result
+    tape.take(2 * rows + 2 * C * e_);  // of the unit's input, and the norm's result again
+    tape.give(rows);
+    tape.take(3 * C * C * e_);
+    tape.give(rows + 3 * rows + rows);  // the norm's result, the gradients of the projection and of the sum
+    tape.give(kept_by_node() + rows + (gradient_is_held ? 0 : rows));  // with the unit's input
+    for (const std::int64_t numel : {C, C, 3 * C * C, 3 * C, C * C, C, C, C, 4 * C * C, 4 * C, 4 * C * C, C}) {
+      tape.hand_over(numel);
+    }
+  }
+
+  const bool is_one_node_;
 };
 
 }  // namespace
@@ -77,7 +130,8 @@ std::unique_ptr<StepMemory> bloom_step_memory(const Json& config, const std::str
   sizes.has_alibi = sizes.has_last_norm = true;
   sizes.is_tied = c.tie_word_embeddings;
   sizes.dropout = c.hidden_dropout;
-  return std::make_unique<BloomStepMemory>(sizes, shape);
+  sizes.attention_dropout = c.attention_dropout;
+  return std::make_unique<BloomStepMemory>(sizes, shape, c.residual_after_norm);
 }
 
 }  // namespace tessera

@@ -23,8 +23,10 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
     if (prompts[i].empty()) throw UsageError(fmt::format("prompt {} has no tokens: it needs at least one", i));
     for (const std::int64_t id : prompts[i]) {
       if (id >= 0 && id < model.vocab_size()) continue;
-      throw UsageError(
-          fmt::format("prompt {} has token {}: the model's vocabulary is 0 to {}", i, id, model.vocab_size() - 1));
+      throw UsageError(fmt::format(
+          "prompt {} has token {}, which is beyond the model's vocabulary of {}: tokenizer and model do not "
+          "match",
+          i, id, model.vocab_size()));
     }
     const auto length = static_cast<std::int64_t>(prompts[i].size()) + options.max_new_tokens;
     if (model.max_positions() && length - 1 > *model.max_positions()) {

@@ -40,9 +40,8 @@ class EncoderLayer : public torch::nn::Module {
   at::Tensor self_attention(const at::Tensor& x, const Attend& attend) const {
     const std::int64_t T = x.size(0);
     // All heads' q, then all heads' k and v: [T, 3, H, D].
-    const auto parts =
-        at::linear(x, in_weight_, in_bias_).view({T, 3, config_.num_heads, config_.head_dim()}).unbind(1);
-    const at::Tensor context = attend(parts[0], parts[1], parts[2]).view({T, config_.hidden_size});
+    const at::Tensor qkv = at::linear(x, in_weight_, in_bias_).view({T, 3, config_.num_heads, config_.head_dim()});
+    const at::Tensor context = attend(qkv, /*parts_dim=*/1).view({T, config_.hidden_size});
     return at::linear(context, out_->weight, out_->bias);
   }
 

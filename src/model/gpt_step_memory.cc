@@ -84,7 +84,7 @@ std::unique_ptr<StepMemory> gpt_step_memory(const Json& config, const std::strin
   const GptConfig c = GptConfig::from_json(config, origin);
   TextStepMemory::Sizes sizes{c.vocab_size, c.hidden_size, c.num_layers, c.num_heads};
   sizes.has_head_bias = true;
-  sizes.dropout = c.dropout;
+  sizes.dropout = sizes.attention_dropout = c.dropout;
   return std::make_unique<GptStepMemory>(sizes, shape, c.ff_dim, c.learned_positions ? c.seq_length : 0);
 }
 

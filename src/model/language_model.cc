@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "kernels/attention.h"
+#include "kernels/attention_sizes.h"
 #include "model/tied_table.h"
 
 namespace tessera {
@@ -32,10 +33,15 @@ std::int64_t LanguageModel::attention_bytes(std::int64_t num_tokens) const {
   std::int64_t numel = 4 * shape_.hidden_size;
   // FlashAttention needs a head size that is a multiple of 8, and ALiBi three more elements per head
   // (kernels/attention_flash.cc): then widened copies of all four are kept, and the result beside them.
-  const std::int64_t padded = (D + (slopes() ? 3 : 0) + 7) / 8 * 8;
-  if (!device().is_cpu() && dtype() != at::kFloat && padded != D)
+  const std::int64_t padded = (D + (slopes() ? kernels::kAlibiParts : 0) + 7) / 8 * 8;
+  if (!device().is_cpu() && dtype() != at::kFloat && padded != D && !fuses_attention())
     numel = 4 * shape_.num_heads * padded + shape_.hidden_size;
   return num_tokens * (numel * element_bytes() + shape_.num_heads * 4);
+}
+
+bool LanguageModel::fuses_attention() const {
+  return !device().is_cpu() && dtype() != at::kFloat && kernels::attention_has_head_size(shape_.head_dim()) &&
+         (!is_training() || shape_.attention_dropout == 0);
 }
 
 LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
@@ -45,17 +51,18 @@ LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatc
   how.alibi_slopes = slopes();
   return [how, probability = shape_.attention_dropout](std::size_t, const DropoutKeys& keys) -> Attend {
     if (!keys.active() || probability == 0) {
-      return [how](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-        return kernels::packed_attention(q, k, v, how);
-      };
+      return {[how](const at::Tensor& qkv, std::int64_t parts_dim) {
+                return kernels::packed_attention(qkv, parts_dim, how);
+              },
+              how};
     }
     kernels::PackedAttention dropping = how;
     dropping.training = true;
     dropping.dropout = probability;
-    return [dropping, key = keys.at(kAttentionPlace)](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-      const SeededGenerator seeded(q.device(), key);
-      return kernels::packed_attention(q, k, v, dropping);
-    };
+    return {[dropping, key = keys.at(kAttentionPlace)](const at::Tensor& qkv, std::int64_t parts_dim) {
+      const SeededGenerator seeded(qkv.device(), key);
+      return kernels::packed_attention(qkv, parts_dim, dropping);
+    }};
   };
 }
 
@@ -112,11 +119,10 @@ at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cac
   cache.begin_prompt(prompts);
   const AttendOfLayer packed = packed_attention_of(prompts);
   const AttendOfLayer keeping = [&](std::size_t layer, const DropoutKeys& keys) -> Attend {
-    return
-        [&cache, layer, attend = packed(layer, keys)](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-          cache.store(static_cast<std::int64_t>(layer), k, v);
-          return attend(q, k, v);
-        };
+    return {[&cache, layer, attend = packed(layer, keys)](const at::Tensor& qkv, std::int64_t parts_dim) {
+      cache.store(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 1), qkv.select(parts_dim, 2));
+      return attend(qkv, parts_dim);
+    }};
   };
   const at::Tensor hidden =
       finish(run_units(embed(prompts.input_ids, prompts.positions, embedding_weight(), false), keeping, runner));
@@ -129,9 +135,10 @@ at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, Unit
   check_length(shape_, cache.longest() + 1);
   cache.begin_step(slopes());
   const AttendOfLayer cached = [&](std::size_t layer, const DropoutKeys&) -> Attend {
-    return [&cache, layer](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-      return cache.attend(static_cast<std::int64_t>(layer), q, k, v);
-    };
+    return {[&cache, layer](const at::Tensor& qkv, std::int64_t parts_dim) {
+      return cache.attend(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 0), qkv.select(parts_dim, 1),
+                          qkv.select(parts_dim, 2));
+    }};
   };
   const at::Tensor logits =
       head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));

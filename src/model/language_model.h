@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "kernels/attention.h"
 #include "kernels/linear_cross_entropy.h"
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
@@ -31,8 +32,14 @@ struct LanguageModelShape {
   std::int64_t head_dim() const { return hidden_size / num_heads; }
 };
 
-// What a block calls once: q, k, v [T, H, D] to [T, H, D].
-using Attend = std::function<at::Tensor(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+// What a block calls once, with its fused projection: qkv [T, H, 3, D] (parts_dim 2) or [T, 3, H, D] (1) to [T, H, D].
+struct Attend {
+  std::function<at::Tensor(const at::Tensor& qkv, std::int64_t parts_dim)> call;
+  // Where the call is packed_attention with this and nothing else: a block may make it part of something larger.
+  std::optional<kernels::PackedAttention> packed = std::nullopt;
+
+  at::Tensor operator()(const at::Tensor& qkv, std::int64_t parts_dim) const { return call(qkv, parts_dim); }
+};
 
 class LanguageModel : public TextModel {
  public:
@@ -87,6 +94,7 @@ class LanguageModel : public TextModel {
   std::int64_t dropout_bytes(std::int64_t numel, double probability) const;
   // q, k, v and attention's result, as the device's kernel keeps them, and what its softmax needs for backward.
   std::int64_t attention_bytes(std::int64_t num_tokens) const;
+  bool fuses_attention() const;  // on a GPU: kernels/attention.cu
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(head_weight().element_size()); }
 
   std::vector<Unit> units_;

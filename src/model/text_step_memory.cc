@@ -23,10 +23,15 @@ TextStepMemory::TextStepMemory(const Sizes& sizes, const StepShape& shape)
       statistics_bytes_(2 * shape.num_tokens * kFloatBytes),
       logsumexp_bytes_(sizes.num_heads * shape.num_tokens * kFloatBytes),
       wide_row_bytes_(row_bytes_) {
-  if (shape.on_gpu && e_ != kFloatBytes) {
+  if (shape.on_gpu && e_ != kFloatBytes && !fuses_attention()) {
     const std::int64_t D = C_ / sizes.num_heads, wide = (D + (sizes.has_alibi ? kAlibiParts : 0) + 7) / 8 * 8;
     wide_row_bytes_ = shape.num_tokens * sizes.num_heads * wide * e_;
   }
+}
+
+bool TextStepMemory::fuses_attention() const {
+  return shape_.on_gpu && e_ != kFloatBytes && kernels::attention_has_head_size(C_ / sizes_.num_heads) &&
+         (!shape_.training || sizes_.attention_dropout == 0);
 }
 
 void TextStepMemory::dropout_forward(std::int64_t bytes, bool keeps, MemoryTape& tape) const {
@@ -73,6 +78,11 @@ void TextStepMemory::attention_backward(MemoryTape& tape) const {
     return;
   }
   tape.take(3 * rows);
+  if (fuses_attention()) {
+    tape.pass(logsumexp_bytes_);
+    tape.give(3 * rows + rows + logsumexp_bytes_ + rows);  // q, k, v, context, and the context's gradient
+    return;
+  }
   if (!shape_.on_gpu) {
     // A head's q, k, v, gradient and result, and the gradients of q, k, v.
     const std::int64_t heads = e_ == kFloatBytes ? 0 : 8 * L * D;

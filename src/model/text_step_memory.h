@@ -15,6 +15,7 @@ class TextStepMemory : public StepMemory {
     std::int64_t vocab_size = 0, hidden_size = 0, num_layers = 0, num_heads = 0;
     bool has_alibi = false, is_tied = true, has_head_bias = false, has_last_norm = false;
     double dropout = 0;  // of hidden states
+    double attention_dropout = 0;
   };
   TextStepMemory(const Sizes& sizes, const StepShape& shape);
 
@@ -40,6 +41,8 @@ class TextStepMemory : public StepMemory {
   // From the context's gradient, which it gives back, to the fused projection's (3 rows); gives back all that was kept.
   void attention_backward(MemoryTape& tape) const;
   bool widens_heads() const { return wide_row_bytes_ != row_bytes_; }
+  // On a GPU: kernels/attention.cu.
+  bool fuses_attention() const;
 
   // [T, in] to [T, out].
   void linear_forward(std::int64_t in, std::int64_t out, MemoryTape& tape) const;

@@ -176,6 +176,12 @@ std::optional<std::int64_t> MemoryInfo::usable_bytes() const {
   return least;
 }
 
+std::optional<std::int64_t> MemoryInfo::most_bytes() const {
+  std::optional<std::int64_t> least = total_bytes;
+  if (cgroup_limit_bytes) lower(least, *cgroup_limit_bytes);
+  return least ? std::optional(*least + swap_bytes.value_or(0)) : std::nullopt;
+}
+
 CpuInfo read_cpu_info(const fs::path& root) {
   const CpuModel model = parse_cpuinfo(read_text(root / "proc/cpuinfo"));
   return {model.name, model.num_processors, read_quota(root)};
@@ -186,6 +192,7 @@ MemoryInfo read_memory_info(const fs::path& root) {
   const std::string meminfo = read_text(root / "proc/meminfo");
   memory.total_bytes = parse_meminfo(meminfo, "MemTotal");
   memory.available_bytes = parse_meminfo(meminfo, "MemAvailable");
+  memory.swap_bytes = parse_meminfo(meminfo, "SwapTotal");
   apply_memory_limits(cgroup_folders(root, ""), {"memory.max", "memory.current", "inactive_file"}, memory);
   apply_memory_limits(cgroup_folders(root, "memory"),
                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, memory);

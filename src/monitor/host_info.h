@@ -19,12 +19,15 @@ struct CpuInfo {
 
 struct MemoryInfo {
   std::optional<std::int64_t> total_bytes, available_bytes;          // of the host
+  std::optional<std::int64_t> swap_bytes;                            // of the host, used or not
   std::optional<std::int64_t> cgroup_limit_bytes;                    // the lowest of the cgroup and its parents
   std::optional<std::int64_t> cgroup_available_bytes;                // what is left of it; file cache counts as free
   std::optional<std::int64_t> shm_total_bytes, shm_available_bytes;  // /dev/shm
 
   // What this process could allocate now within both limits; none: unknown.
   std::optional<std::int64_t> usable_bytes() const;
+  // What all processes within both limits could ever hold, swap included; none: unknown.
+  std::optional<std::int64_t> most_bytes() const;
 };
 
 struct NetworkInterface {

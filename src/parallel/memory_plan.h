@@ -65,7 +65,7 @@ struct MemoryPlan {
 };
 
 // `step` may be null: no activations. Throws UsageError if the options make no sense (no ranks, 'single' on several,
-// a node larger than the world).
+// a node larger than the world), and Error with the status kOutOfMemory for more than an exbibyte.
 MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
 
 // The row adapted to these ranks and nodes, and the number of ranks that it splits a unit over.

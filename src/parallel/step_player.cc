@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
 #include "kernels/norm.h"
 
 namespace tessera {
@@ -15,6 +16,7 @@ constexpr std::int64_t kSumBytes = 8;
 // libtorch gives cuBLAS 32 MiB on Hopper (8 on earlier GPUs) at the first matrix product: once for the thread of the
 // forward pass, once for that of backward.
 constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{2} * 32 << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // one more operator's bytes still fit in 64 bits
 
 }  // namespace
 
@@ -40,6 +42,12 @@ StepPlayer::StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* 
 void StepPlayer::take(Kind kind, std::int64_t bytes) {
   now_.*kind += bytes;
   if (now_.total() <= peak_.total()) return;
+  if (now_.total() > kMostBytes) {
+    throw Error(fmt::format("{}: a step of this size takes more than an exbibyte (2^60 bytes) of memory: use a smaller "
+                            "batch or shorter sequences",
+                            moment_),
+                ExitStatus::kOutOfMemory);
+  }
   peak_ = now_;
   peak_moment_ = moment_;
 }

@@ -56,7 +56,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
 }
 
 // Numbers of optimizers other than the chosen one.
-void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
+void check_optimizer(const Schema& schema, const DeclaredSettings& s, std::vector<std::string>& notes) {
   const OptimizerSettings& optimizer = s.train.optimizer;
   const OptimizerKind& chosen = optimizer_of(optimizer.optim);
   for (const OptimizerKind* other : optimizers()) {
@@ -64,6 +64,11 @@ void check_optimizer(const Schema& schema, const DeclaredSettings& s) {
       const bool is_read = std::find(chosen.reads.begin(), chosen.reads.end(), name) != chosen.reads.end();
       need(schema, is_read, {name.c_str()}, "with --optim " + other->words.front());
     }
+  }
+  if (divides_by_zero(optimizer)) {
+    notes.push_back(
+        fmt::format("{}: a parameter whose gradients were all 0 is updated by 0 / 0 and becomes NaN; use 1e-8",
+                    shown(schema, "adam_epsilon")));
   }
   if (optimizer.numbers.nesterov && optimizer.numbers.momentum == 0) refuse("--nesterov: needs --momentum above 0");
   need(schema, s.train.precision.compute == NumberType::kFloat16 || s.train.precision.half_on_gpu,
@@ -166,7 +171,7 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
                         std::vector<std::string>& notes) {
   const TrainSettings& train = s.train;
   check_spread(schema, s, how);
-  check_optimizer(schema, s);
+  check_optimizer(schema, s, notes);
   check_buffers(schema, job, s, notes);
   check_schedule(schema, s, notes);
   const FlowOptions& flow = train.flow;
@@ -179,6 +184,12 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
 }
 
 }  // namespace internal
+
+bool divides_by_zero(const OptimizerSettings& optimizer) {
+  const std::vector<std::string>& reads = optimizer_of(optimizer.optim).reads;
+  const bool has_epsilon = std::find(reads.begin(), reads.end(), "adam_epsilon") != reads.end();
+  return has_epsilon && static_cast<float>(optimizer.numbers.epsilon) == 0;
+}
 
 void check_total_steps(const TrainSettings& settings, std::int64_t num_steps) {
   const ScheduleOptions& schedule = settings.schedule;

@@ -54,7 +54,7 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   shared::max_eval_samples(schema, data, group);
   schema.integer("samples_per_rank", &s.samples_per_rank)
       .preset("0")
-      .at_least(0)
+      .range(0, 1'000'000'000)  // times the most ranks there can be, it fits in 64 bits
       .group(group)
       .help("weak scaling: max_train_samples is this times the number of ranks; 0: use --max_train_samples");
   schema.boolean("no_shuffle", &s.no_shuffle).group(group).help("keep the rows in the order of the file");

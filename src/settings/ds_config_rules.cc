@@ -16,9 +16,9 @@ constexpr const char* kNvme = "only nvme needs it";
 constexpr const char* kOwnWay = "Tessera handles this its own way";
 
 const Rules kOutermost = {
-    {"", "train_batch_size", F::kCount, T::kSetting, "train_batch_size", kAuto},
-    {"", "train_micro_batch_size_per_gpu", F::kCount, T::kSetting, "per_device_train_batch_size", kAuto},
-    {"", "gradient_accumulation_steps", F::kCount, T::kSetting, "gradient_accumulation_steps", kAuto},
+    {"", "train_batch_size", F::kPositive, T::kSetting, "train_batch_size", kAuto},
+    {"", "train_micro_batch_size_per_gpu", F::kPositive, T::kSetting, "per_device_train_batch_size", kAuto},
+    {"", "gradient_accumulation_steps", F::kPositive, T::kSetting, "gradient_accumulation_steps", kAuto},
     {"", "gradient_clipping", F::kNumber, T::kSetting, "max_grad_norm", kAuto},
     {"", "dataloader_drop_last", F::kBool, T::kSetting, "dataloader_drop_last"},
     {"", "communication_data_type", F::kText, T::kReader},

@@ -26,13 +26,23 @@ bool is_whole(const Json& value) {
          (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
 }
 
-// People write numbers and booleans as strings in such files.
+// People write numbers and booleans as strings in such files: "true", as Python prints it or JSON does. Other words,
+// such as "yes", mean different things to different readers.
+std::optional<bool> bool_of(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (!value.is_string()) return std::nullopt;
+  const std::string word = lower_case(value.get<std::string>());
+  return word == "true" ? std::optional(true) : word == "false" ? std::optional(false) : std::nullopt;
+}
+
 bool has_form(const Json& value, Form form) {
   switch (form) {
     case Form::kBool:
-      return value.is_boolean() || (value.is_string() && parse_bool(value.get<std::string>()));
+      return bool_of(value).has_value();
     case Form::kCount:
       return is_whole(value) && value.get<double>() >= 0;
+    case Form::kPositive:
+      return is_whole(value) && value.get<double>() >= 1;
     case Form::kNumber:
       return value.is_number() || (value.is_string() && parse_real(value.get<std::string>()));
     case Form::kText:
@@ -53,6 +63,8 @@ const char* form_name(Form form) {
       return "true or false";
     case Form::kCount:
       return "a whole number of at least 0";
+    case Form::kPositive:
+      return "a whole number of at least 1";
     case Form::kNumber:
       return "a number";
     case Form::kText:
@@ -121,10 +133,22 @@ class Walk {
   }
 
   void check_off(const KeyRule& rule, const std::string& path, const Json& value) const {
-    const bool is_object = value.is_object();
-    if (!is_object && text_of(value) == "false") return;
-    if (is_object && (value.empty() || (value.contains("enabled") && text_of(value.at("enabled")) != "true"))) return;
+    if (value.is_object() ? is_switched_off(path, value) : bool_of(value) == false) return;
     file_.refuse_key(path, fmt::format("not supported by Tessera: {}", rule.what));
+  }
+
+  // "auto" stands for what the trainer's arguments say, and no argument switches such a section on.
+  bool is_switched_off(const std::string& path, const Json& section) const {
+    if (section.empty()) return true;
+    if (!section.contains("enabled")) return false;
+    const Json& enabled = section.at("enabled");
+    if (enabled.is_null() || enabled == "auto") return true;
+    const std::optional<bool> is_on = bool_of(enabled);
+    if (!is_on) {
+      file_.refuse_value(joined(path, "enabled"),
+                         fmt::format("expected {}, found {}", form_name(Form::kBool), shown(enabled)));
+    }
+    return !*is_on;
   }
 
   const KeyRule* find(const std::string& section, const std::string& key) const {
@@ -219,7 +243,7 @@ ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules) {
 std::string text_of(const Json& value) {
   if (value.is_string()) {
     std::string text = value.get<std::string>();
-    if (const std::optional<bool> flag = parse_bool(text); flag && text.size() > 3) return *flag ? "true" : "false";
+    if (const std::optional<bool> flag = bool_of(value)) return *flag ? "true" : "false";
     return text;
   }
   // 5e8 is a whole number to people, though a float to JSON.

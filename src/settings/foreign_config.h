@@ -20,7 +20,7 @@
 namespace tessera {
 
 struct KeyRule {
-  enum class Form { kBool, kCount, kNumber, kText, kAny, kSection, kSectionOrBool };
+  enum class Form { kBool, kCount, kPositive, kNumber, kText, kAny, kSection, kSectionOrBool };
   enum class Fate {
     kSetting,   // is the setting `what`
     kNoEffect,  // accepted with a note: `what` says why

@@ -136,16 +136,17 @@ struct ScheduleOption {
   const char* name;
   std::optional<double> ScheduleOptions::*member;
   std::vector<std::string> kinds;
+  double low, high;  // both allowed
 };
 
 const std::vector<ScheduleOption>& schedule_options() {
   static const std::vector<ScheduleOption> options = {
-      {"num_cycles", &ScheduleOptions::num_cycles, {"cosine", "cosine_with_restarts", "cosine_with_min_lr"}},
-      {"power", &ScheduleOptions::power, {"polynomial"}},
-      {"lr_end", &ScheduleOptions::lr_end, {"polynomial"}},
-      {"min_lr", &ScheduleOptions::min_lr, {"cosine_with_min_lr"}},
-      {"min_lr_rate", &ScheduleOptions::min_lr_rate, {"cosine_with_min_lr"}},
-      {"timescale", &ScheduleOptions::timescale, {"inverse_sqrt"}}};
+      {"num_cycles", &ScheduleOptions::num_cycles, {"cosine", "cosine_with_restarts", "cosine_with_min_lr"}, 0, 1e9},
+      {"power", &ScheduleOptions::power, {"polynomial"}, 0, 1e9},
+      {"lr_end", &ScheduleOptions::lr_end, {"polynomial"}, 0, 1e9},
+      {"min_lr", &ScheduleOptions::min_lr, {"cosine_with_min_lr"}, 0, 1e9},
+      {"min_lr_rate", &ScheduleOptions::min_lr_rate, {"cosine_with_min_lr"}, 0, 1},
+      {"timescale", &ScheduleOptions::timescale, {"inverse_sqrt"}, 1, 1e18}};
   return options;
 }
 
@@ -165,8 +166,12 @@ void resolve_schedule(const Schema& schema, DeclaredSettings& s) {
       throw UsageError(
           fmt::format("{}: {} has no option {}", place, shown(schema, "lr_scheduler_type"), printable(key, 40)));
     }
-    if (!value.is_number()) throw UsageError(fmt::format("{}: {}: expected a number", place, key));
-    schedule.*(option->member) = value.get<double>();
+    const double number = value.is_number() ? value.get<double>() : std::nan("");
+    if (!(number >= option->low && number <= option->high)) {
+      throw UsageError(fmt::format("{}: {}: expected a number from {} to {}, found {}", place, key, option->low,
+                                   option->high, printable(value.dump(), 40)));
+    }
+    schedule.*(option->member) = number;
   }
 }
 

@@ -78,6 +78,9 @@ struct OptimizerSettings {
   double max_grad_norm = 0;  // 0: no clipping
 };
 
+// Adam with an epsilon of 0, as the update computes it: 0 / 0 for a parameter whose gradients were all 0.
+bool divides_by_zero(const OptimizerSettings& optimizer);
+
 struct LoopSettings {
   std::int64_t batch_size = 0, eval_batch_size = 0;  // per rank and micro-step
   std::int64_t accumulation = 1;

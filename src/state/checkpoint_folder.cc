@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "state/checkpoint_rotation.h"
@@ -32,6 +35,17 @@ double writer_of(const fs::path& checkpoint) {
   } catch (const Error&) {
     return INFINITY;  // looked at first, and named
   }
+}
+
+// Waits a little: on a network file system a name may appear later on other hosts.
+bool appears(const fs::path& path) {
+  constexpr int kNumTries = 50;
+  std::error_code ignored;
+  for (int i = 0; i < kNumTries; ++i) {
+    if (fs::exists(path, ignored)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return false;
 }
 
 }  // namespace
@@ -110,6 +124,17 @@ void delete_folder(const fs::path& aside) {
 
 void remove_checkpoint(const fs::path& checkpoint) {
   delete_folder(put_aside(checkpoint));
+}
+
+void check_is_shared(const fs::path& file) {
+  if (appears(file)) return;
+  throw Error(fmt::format("{} is not there on {}: it was removed, or --output_dir is no folder that all nodes share",
+                          file.string(), host_name()));
+}
+
+bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
+  std::error_code ignored;
+  return fs::equivalent(fs::absolute(checkpoint).lexically_normal().parent_path(), output_dir, ignored);
 }
 
 }  // namespace tessera

@@ -31,6 +31,11 @@ bool ranks_read_parts_of(const std::filesystem::path& checkpoint);
 // missing or damaged.
 void check_checkpoint(const std::filesystem::path& checkpoint, int rank = 0, int num_ranks = 1);
 
+// Throws Error if `file`, which rank 0 has made, is not seen here.
+void check_is_shared(const std::filesystem::path& file);
+// Whether the checkpoint is directly in `output_dir`.
+bool is_in_folder(const std::filesystem::path& checkpoint, const std::filesystem::path& output_dir);
+
 // Of another program's too.
 RunState read_checkpoint_state(const std::filesystem::path& checkpoint);
 

@@ -7,80 +7,24 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "comm/exchange.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
 #include "core/log.h"
 #include "core/quantity.h"
-#include "core/text.h"
 #include "monitor/host_info.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoint_rotation.h"
-#include "state/foreign_state.h"
 #include "state/optimizer_file.h"
 #include "state/run_state_file.h"
-#include "state/sharded_state.h"
-#include "state/weights_file.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Waits a little: on a network file system a name may appear later on other hosts.
-bool appears(const fs::path& path) {
-  constexpr int kNumTries = 50;
-  std::error_code ignored;
-  for (int i = 0; i < kNumTries; ++i) {
-    if (fs::exists(path, ignored)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  return false;
-}
-
-// Why it cannot be resumed from; nothing if it can. Ranks share the reading. One of another program only if the user
-// named it: a run's own checkpoints are never mistaken for one. Collective.
-std::string fault_of(World& world, const fs::path& checkpoint, bool is_named = false) {
-  try {
-    on_every_rank(world, [&] {
-      if (is_named && !foreign_program(checkpoint).empty()) return check_foreign_checkpoint(checkpoint);
-      check_checkpoint(checkpoint, world.rank(), world.size());
-    });
-    return "";
-  } catch (const Error& error) {
-    if (error.status() != ExitStatus::kUsage) throw;  // not the checkpoint's fault
-    return error.what();
-  }
-}
-
-// As rank 0 sees it.
-std::vector<fs::path> shared_list(World& world, const fs::path& output_dir) {
-  std::string names;
-  on_first_rank(world, [&] {
-    for (const fs::path& each : checkpoints_in(output_dir)) names += each.filename().string() + "\n";
-  });
-  std::vector<fs::path> folders;
-  for (const std::string& name : split(text_of_first_rank(world, names, "checkpoints"), '\n')) {
-    if (!name.empty()) folders.push_back(output_dir / name);
-  }
-  return folders;
-}
-
-// The first of them without a fault; `pass_over` hears of the others.
-std::optional<fs::path> first_intact(World& world, const std::vector<fs::path>& folders,
-                                     const std::function<void(const std::string&)>& pass_over) {
-  for (const fs::path& folder : folders) {
-    const std::string fault = fault_of(world, folder);
-    if (fault.empty()) return folder;
-    pass_over(fault);
-  }
-  return std::nullopt;
-}
 
 // Last of all, with every file that lies there: those of other ranks too, which a network file system may show late.
 void write_index(CheckpointIndex& index, const fs::path& folder) {
@@ -91,11 +35,6 @@ void write_index(CheckpointIndex& index, const fs::path& folder) {
     if (is_ours && !index.files.contains(name)) add_file(index, entry.path());
   }
   write_file_atomically(folder / kIndexFile, index_text(index));
-}
-
-bool is_same(const fs::path& a, const fs::path& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored);
 }
 
 }  // namespace
@@ -125,7 +64,7 @@ void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) 
     const bool continues = is_in_folder(checkpoint, output_.output_dir);
     for (std::size_t i = 0; continues && i < steps.size(); ++i) {
       found[i] = fs::exists(folder_of(steps[i]), ignored) ? 1 : 0;
-      if (place != kNowhere && is_same(is_told ? told : beside, folder_of(steps[i]))) place = kOwn + i;
+      if (place != kNowhere && fs::equivalent(is_told ? told : beside, folder_of(steps[i]), ignored)) place = kOwn + i;
     }
     found.back() = static_cast<double>(place);
   }
@@ -295,68 +234,6 @@ Error CheckpointKeeper::given_up(RunState& state, const Error& error) {
   return error.in_context(fmt::format(
       "{} was not written{}", what,
       kept_.empty() ? "" : fmt::format("; {} is complete", folder_of(*kept_.rbegin()).filename().string())));
-}
-
-std::optional<fs::path> checkpoint_to_resume(World& world, const OutputSettings& output) {
-  if (!output.resume_from_checkpoint.empty()) {
-    fs::path folder = output.resume_from_checkpoint;
-    if (!folder.has_filename()) folder = folder.parent_path();  // "out/checkpoint-93/"
-    const std::string fault = fault_of(world, folder, /*is_named=*/true);
-    if (fault.empty()) return folder;
-    std::vector<fs::path> others = shared_list(world, folder.parent_path());
-    std::erase(others, folder);
-    const auto intact = first_intact(world, others, [](const std::string&) {});
-    throw UsageError(fmt::format("--resume_from_checkpoint {}: {}{}", folder.string(), fault,
-                                 intact ? fmt::format("; {} is complete", intact->string()) : ""));
-  }
-  if (!output.resume_from_latest) return std::nullopt;
-  const auto warn = [&](const std::string& fault) {
-    if (world.rank() == 0) log_warn("passed over: {}", fault);
-  };
-  const auto latest = first_intact(world, shared_list(world, output.output_dir), warn);
-  if (latest) return latest;
-  throw UsageError(
-      fmt::format("--resume_from_checkpoint true: {} has no checkpoint to resume from", output.output_dir));
-}
-
-void check_is_shared(const fs::path& file) {
-  if (appears(file)) return;
-  throw Error(fmt::format("{} is not there on {}: it was removed, or --output_dir is no folder that all nodes share",
-                          file.string(), host_name()));
-}
-
-bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
-  return is_same(fs::absolute(checkpoint).lexically_normal().parent_path(), output_dir);
-}
-
-void resume(World& world, Trainer& trainer, const SavedModel& model, const fs::path& checkpoint,
-            const RunState& state) {
-  const SpreadModel spread{world, trainer.step().engine(), model.model};
-  if (!foreign_program(checkpoint).empty()) {
-    std::optional<CheckpointReader> reader;
-    on_every_rank(world, [&] { reader.emplace(foreign_reader(checkpoint, spread)); });
-    return trainer.restore(state, read_state(spread, trainer.step(), *reader).scale);
-  }
-  if (!has_sharded_weights(checkpoint)) {
-    trainer.restore(state, read_optimizer_file(spread, trainer.step(), checkpoint / kOptimizerFile).scale);
-    return;
-  }
-  CheckpointReader reader(checkpoint);
-  const double began = steady_seconds();
-  trainer.restore(state, read_state(spread, trainer.step(), reader).scale);
-  if (world.rank() == 0) log_info("{}: read in {:.2f} s", checkpoint.filename().string(), steady_seconds() - began);
-}
-
-void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
-  const SpreadModel spread{world, engine, model.model};
-  if (!foreign_program(folder).empty()) {
-    std::optional<CheckpointReader> reader;
-    on_every_rank(world, [&] { reader.emplace(foreign_reader(folder, spread)); });
-    return read_model_state(spread, *reader);
-  }
-  if (!has_sharded_weights(folder)) return read_weights_file(spread, folder / kWeightsFile);
-  CheckpointReader reader(folder);
-  read_model_state(spread, reader);
 }
 
 }  // namespace tessera

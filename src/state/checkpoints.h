@@ -1,7 +1,6 @@
-// The checkpoints of a run: written, rotated, resumed.
+// The checkpoints of a run: written and rotated.
 //
-// A checkpoint is written by all ranks (sharded_state.h) and appears by one rename. Older ones are read too: a model
-// folder with optimizer.safetensors and trainer_state.json, written by rank 0.
+// A checkpoint is written by all ranks (state_snapshot.h) and appears by one rename.
 //
 // Collective, between updates. If a rank fails, every rank throws the same error.
 #pragma once
@@ -18,7 +17,7 @@
 
 #include "core/error.h"
 #include "state/model_output.h"
-#include "state/sharded_state.h"
+#include "state/state_snapshot.h"
 #include "tessera/world.h"
 #include "train/listener.h"
 #include "train/trainer.h"
@@ -79,21 +78,5 @@ class CheckpointKeeper {
   std::future<void> removal_;  // of old ones, on rank 0
   std::optional<std::filesystem::path> best_;
 };
-
-// The folder to resume from; none if the settings do not ask for one. All of its bytes have been checked; broken ones
-// are named and passed over, or refused if named by the user. Throws UsageError if there is none. Collective.
-std::optional<std::filesystem::path> checkpoint_to_resume(World& world, const OutputSettings& output);
-// Throws Error if `file`, which rank 0 has made, is not seen here. Not collective.
-void check_is_shared(const std::filesystem::path& file);
-// Whether the checkpoint is directly in `output_dir`.
-bool is_in_folder(const std::filesystem::path& checkpoint, const std::filesystem::path& output_dir);
-// Restores the checkpoint's weights, optimizer states, loss scale and run state. Weights that are not sharded are
-// already the engine's first values. Works under any strategy and number of ranks.
-void resume(World& world, Trainer& trainer, const SavedModel& model, const std::filesystem::path& checkpoint,
-            const RunState& state);
-
-// Loads a checkpoint's weights and buffers into the engine and the model: for load_best_model_at_end.
-void load_checkpoint_weights(World& world, Engine& engine, const SavedModel& model,
-                             const std::filesystem::path& folder);
 
 }  // namespace tessera

@@ -4,9 +4,11 @@
 #include <ATen/ops/zeros.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "comm/exchange.h"
 #include "parallel/whole_state.h"
+#include "weights/checkpoint_index.h"
 
 namespace tessera {
 
@@ -36,6 +38,21 @@ std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimize
                         take_part(engine.units()[index], part(index), whole);
                       },
                       [part](std::size_t index, const at::Tensor& values) { part(index).copy_(values); }});
+  }
+  return states;
+}
+
+FlatState checkpoint_parameters(Engine& engine) {
+  FlatState state = parameters_of(engine);
+  state.prefix = kModelPrefix;
+  return state;
+}
+
+std::vector<FlatState> checkpoint_states(Engine& engine, const ShardedOptimizer& optimizer) {
+  std::vector<FlatState> states{checkpoint_parameters(engine)};
+  for (FlatState& state : optimizer_states_of(engine, optimizer)) {
+    state.prefix = kOptimizerPrefix + state.prefix;
+    states.push_back(std::move(state));
   }
   return states;
 }

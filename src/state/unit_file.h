@@ -44,6 +44,11 @@ FlatState parameters_of(Engine& engine);
 // Under the names of the optimizer's descriptor, which are torch's.
 std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer);
 
+// The same as a checkpoint names them (weights/checkpoint_index.h): the parameters, and with them the optimizer's
+// states.
+FlatState checkpoint_parameters(Engine& engine);
+std::vector<FlatState> checkpoint_states(Engine& engine, const ShardedOptimizer& optimizer);
+
 // Other names of the same parameters, by the name that its unit uses: the first.
 std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model);
 

@@ -277,9 +277,12 @@ void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, co
   }
   const std::string message = fmt::format("step {}: {}", update.step, what);
   if (settings_.loop.stop_on_nan) {
-    throw Error(message +
-                "; a lower learning rate, clipping or bf16 instead of fp16 may help (--stop_on_nan false skips "
-                "the update and continues)");
+    const char* advice =
+        divides_by_zero(settings_.optimizer)
+            ? "--adam_epsilon is 0, so that a parameter whose gradients were all 0 becomes NaN: use 1e-8"
+            : "a lower learning rate, clipping or bf16 instead of fp16 may help (--stop_on_nan false skips the update "
+              "and continues)";
+    throw Error(fmt::format("{}; {}", message, advice));
   }
   if (world_.rank() == 0) log_warn("{}; skipping the update", message);
 }

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "weights/damaged_values.h"
 #include "weights/parallel_copy.h"
 #include "weights/weight_tensors.h"
 
@@ -22,20 +23,21 @@ namespace {
 struct Target {
   std::vector<std::string> names;
   at::Tensor tensor;
+  bool is_buffer = false;
   const WeightEntry* source = nullptr;
 };
 
 std::vector<Target> targets_of(torch::nn::Module& module) {
   std::vector<Target> targets;
   std::unordered_map<const void*, std::size_t> known;
-  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+  const auto add = [&](const std::string& name, const at::Tensor& tensor, bool is_buffer) {
     if (!tensor.defined()) return;
     const auto [place, is_new] = known.try_emplace(tensor.unsafeGetTensorImpl(), targets.size());
-    if (is_new) targets.push_back({{}, tensor, nullptr});
+    if (is_new) targets.push_back({{}, tensor, is_buffer, nullptr});
     targets[place->second].names.push_back(name);
   };
-  for (const auto& item : module.named_parameters()) add(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) add(item.key(), item.value());
+  for (const auto& item : module.named_parameters()) add(item.key(), item.value(), false);
+  for (const auto& item : module.named_buffers()) add(item.key(), item.value(), true);
   return targets;
 }
 
@@ -99,20 +101,10 @@ class Matcher {
   std::unordered_set<const WeightEntry*> used_;
 };
 
-// "a, b, c and 7 more"
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 8;
-  const std::size_t shown = std::min(names.size(), kShown);
-  std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 // All mistakes in one message: users fix a name mapping once, not tensor by tensor.
 void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const Weights& weights,
                const LoadOptions& options, LoadReport& report) {
-  std::vector<std::string> missing, left, misshapen;
+  std::vector<std::string> missing, left, misshapen, of_other_kind;
   for (const Target& target : targets) {
     if (target.source == nullptr) {
       const bool allowed = std::any_of(target.names.begin(), target.names.end(), [&](const std::string& name) {
@@ -122,6 +114,10 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
     } else if (target.tensor.sizes() != at::IntArrayRef(target.source->shape)) {
       misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", target.source->name,
                                       shape_text(target.source->shape), shape_text(target.tensor.sizes().vec())));
+    } else if (is_floating(target.source->type) != target.tensor.is_floating_point()) {
+      of_other_kind.push_back(fmt::format("{} ({} in the file, {} in the model)", target.source->name,
+                                          torch_name(target.source->type),
+                                          torch_name(weight_type(target.tensor.scalar_type()))));
     }
   }
   for (std::string& name : matcher.left_over()) {
@@ -131,18 +127,22 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
   if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
   if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
   if (!misshapen.empty()) mistakes.push_back(fmt::format("of another shape: {}", listed(misshapen)));
+  // Numbers that were quantised mean nothing without their scales.
+  if (!of_other_kind.empty()) mistakes.push_back(fmt::format("of another kind of number: {}", listed(of_other_kind)));
   if (mistakes.empty()) return;
   throw UsageError(fmt::format("{}: the weights do not fit the model: {}", weights.files().front()->path().string(),
                                join(mistakes, "; ")));
 }
 
 // To another type or device: in pieces, so that the file's pages are released one after another.
-void convert(const Target& target, const Weights& weights) {
+void convert(const Target& target, const Weights& weights, DamageReport& damage) {
   constexpr std::int64_t kPieceNumel = 8 << 20;
   const WeightEntry& source = *target.source;
   const MappedFile& file = *weights.files()[source.file];
   if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
-    target.tensor.copy_(tensor_of(weights, source));
+    const at::Tensor values = tensor_of(weights, source).contiguous();
+    damage.look_at(source, static_cast<const char*>(values.const_data_ptr()), source.numel, target.is_buffer);
+    target.tensor.copy_(values);
     file.forget(source.offset_bytes, source.num_bytes());
     return;
   }
@@ -151,6 +151,7 @@ void convert(const Target& target, const Weights& weights) {
     const std::int64_t numel = std::min(kPieceNumel, source.numel - done);
     const std::int64_t offset = source.offset_bytes + done * bytes_of(source.type);
     file.expect(offset, numel * bytes_of(source.type));
+    damage.look_at(source, file.bytes().data() + offset, numel, target.is_buffer);
     to.narrow(0, done, numel).copy_(from.narrow(0, done, numel));
     file.forget(offset, numel * bytes_of(source.type));
   }
@@ -161,10 +162,13 @@ bool is_plain_copy(const Target& target) {
          target.tensor.scalar_type() == scalar_type(target.source->type);
 }
 
-CopyJob plain_copy(const Target& target, const Weights& weights) {
+CopyJob plain_copy(const Target& target, const Weights& weights, DamageReport& damage) {
   const WeightEntry& source = *target.source;
+  const auto look = [&damage, &source, is_buffer = target.is_buffer](const char* bytes, std::int64_t num_bytes) {
+    damage.look_at(source, bytes, num_bytes / bytes_of(source.type), is_buffer);
+  };
   return {weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
-          static_cast<char*>(target.tensor.mutable_data_ptr())};
+          static_cast<char*>(target.tensor.mutable_data_ptr()), look};
 }
 
 // Every tensor of the module with its source in the file.
@@ -186,14 +190,16 @@ int num_threads_of(const LoadOptions& options) {
 LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
   LoadReport report;
   const at::NoGradGuard no_gradients;
+  DamageReport damage(weights);
   std::vector<CopyJob> plain;
   for (const Target& target : matched(module, weights, options, report)) {
     if (target.source == nullptr) continue;
     report.num_tensors += 1;
     report.num_bytes += target.source->num_bytes();
-    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights)) : convert(target, weights);
+    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights, damage)) : convert(target, weights, damage);
   }
   copy_from_files(plain, num_threads_of(options));
+  damage.finish();
   return report;
 }
 
@@ -201,19 +207,24 @@ WeightSource::WeightSource(torch::nn::Module& module, const Weights& weights, co
     : weights_(weights), num_threads_(num_threads_of(options)) {
   LoadReport report;
   for (const Target& target : matched(module, weights, options, report)) {
-    for (const std::string& name : target.names) entry_of_[name] = target.source;
+    for (const std::string& name : target.names) source_of_[name] = {target.source, target.is_buffer};
   }
 }
 
 void WeightSource::fill(const std::string& name, const at::Tensor& values) const {
-  const auto found = entry_of_.find(name);
-  if (found == entry_of_.end() || found->second == nullptr) {
+  const auto found = source_of_.find(name);
+  if (found == source_of_.end() || found->second.entry == nullptr) {
     throw UsageError(fmt::format("{}: no tensor for '{}'", weights_.files().front()->path().string(), printable(name)));
   }
   const at::NoGradGuard no_gradients;
-  const Target target{{name}, values, found->second};
-  if (!is_plain_copy(target)) return convert(target, weights_);
-  copy_from_files({plain_copy(target, weights_)}, num_threads_);
+  const Target target{{name}, values, found->second.is_buffer, found->second.entry};
+  DamageReport damage(weights_);
+  if (is_plain_copy(target)) {
+    copy_from_files({plain_copy(target, weights_, damage)}, num_threads_);
+  } else {
+    convert(target, weights_, damage);
+  }
+  damage.finish();
 }
 
 }  // namespace tessera

@@ -34,7 +34,9 @@ struct LoadReport {
 // Fills every parameter and buffer of `module`, converting types, on any device; a tensor registered under several
 // names needs only one of them in the file. Memory beyond the model: at most the largest tensor once. A batch norm's
 // num_batches_tracked may always be missing: files from before torch 1.0 (torchvision's) have none. Nothing is filled
-// unless everything fits: UsageError names every tensor that is missing, left over or of a different shape.
+// unless everything fits: UsageError names every tensor that is missing, left over, of a different shape, or of whole
+// numbers where the model has floating-point ones. Nor may a value be NaN, or a parameter's Inf: UsageError names the
+// damaged tensors, after all were read.
 LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
 
 // The same tensor by tensor, for a model that no rank ever holds whole: the engine's source of initial values.
@@ -45,12 +47,17 @@ class WeightSource {
   WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
 
   // Copies the tensor that the module knows by that name into one of the same shape, of any type and on any device.
+  // Throws UsageError if its values are damaged, as above.
   void fill(const std::string& name, const at::Tensor& values) const;
 
  private:
   const Weights& weights_;
   int num_threads_;
-  std::unordered_map<std::string, const WeightEntry*> entry_of_;
+  struct Source {
+    const WeightEntry* entry;  // null: the file has none, and need not
+    bool is_buffer;
+  };
+  std::unordered_map<std::string, Source> source_of_;
 };
 
 }  // namespace tessera

@@ -16,7 +16,8 @@ std::vector<CopyJob> cut(const std::vector<CopyJob>& jobs) {
   std::vector<CopyJob> pieces;
   for (const CopyJob& job : jobs) {
     for (std::int64_t done = 0; done < job.num_bytes; done += kPieceBytes) {
-      pieces.push_back({job.file, job.offset_bytes + done, std::min(kPieceBytes, job.num_bytes - done), job.to + done});
+      pieces.push_back(
+          {job.file, job.offset_bytes + done, std::min(kPieceBytes, job.num_bytes - done), job.to + done, job.look});
     }
   }
   return pieces;
@@ -26,6 +27,7 @@ void copy(const CopyJob& piece) {
   piece.file->expect(piece.offset_bytes, piece.num_bytes);
   std::memcpy(piece.to, piece.file->bytes().data() + piece.offset_bytes, static_cast<std::size_t>(piece.num_bytes));
   piece.file->forget(piece.offset_bytes, piece.num_bytes);
+  if (piece.look) piece.look(piece.to, piece.num_bytes);
 }
 
 }  // namespace

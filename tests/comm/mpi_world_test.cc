@@ -16,6 +16,7 @@ WorldOptions options(int ranks_per_node) {
   options.comm_timeout = std::chrono::seconds(120);
   options.banner = false;
   if (const char* device = std::getenv("TEST_DEVICE")) options.device = device;
+  options.share_gpus = true;
   return options;
 }
 

@@ -172,6 +172,7 @@ int main(int argc, char** argv) {
   tessera::WorldOptions options;
   options.backend = "mpi";
   options.device = "cuda";
+  options.share_gpus = true;
   options.banner = false;
   options.comm_timeout = std::chrono::seconds(60);
   tessera::world = tessera::World::create(options);

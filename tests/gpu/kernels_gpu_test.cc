@@ -1,5 +1,6 @@
 // The kernels on a GPU: the checks of src/kernels, in float32 and in the half types.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,6 +40,50 @@ TEST_F(KernelsOnGpu, PackedAttentionOfLongSequencesKeepsAlibiExact) {
   // Where the bias reaches a thousand, two parts in bfloat16 are not enough.
   const AttentionCase one{"long", {2048, 1500, 3}, 8, 64, true, true};
   for (const auto type : kTypes) check_attention(one, type, gpu_);
+  for (const auto type : kTypes) check_attention(one, type, gpu_, attention_of_heads);
+}
+
+TEST_F(KernelsOnGpu, AttentionOfOneProjectionEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& one : attention_cases()) {
+      check_attention(one, type, gpu_, attention_of_heads);
+      check_attention(one, type, gpu_, attention_of_parts);
+    }
+  }
+}
+
+TEST_F(KernelsOnGpu, AttentionOfOneProjectionTakesEveryLengthAndHeadSize) {
+  const std::vector<std::int64_t> lengths = {1, 63, 64, 65, 0, 128, 384, 385};
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    for (const std::int64_t D : {64, 80, 96, 128}) {
+      for (const bool alibi : {true, false}) {
+        check_attention({fmt::format("heads of {}", D), lengths, 3, D, alibi, false}, type, gpu_, attention_of_heads);
+      }
+    }
+    for (const std::int64_t H : {1, 64}) {
+      check_attention({fmt::format("{} heads", H), lengths, H, 64, true, false}, type, gpu_, attention_of_parts);
+    }
+  }
+}
+
+TEST_F(KernelsOnGpu, AttentionOfOneProjectionRepeatsItsBits) {
+  const PackedAttention how{at::tensor({0, 2048, 3072}, at::kInt).to(gpu_), 2048, at::linspace(0.01, 1, 16).to(gpu_)};
+  const auto qkv = random_tensor({3072, 16, 3, 64}, at::kBFloat16, gpu_, 1).requires_grad_();
+  at::Tensor first;
+  for (int i = 0; i < 10; ++i) {
+    qkv.mutable_grad().reset();
+    packed_attention(qkv, 2, how).sum().backward();
+    if (i == 0) first = qkv.grad();
+    EXPECT_TRUE(at::equal(qkv.grad(), first)) << "time " << i + 1;
+  }
+}
+
+TEST_F(KernelsOnGpu, ABlockAsOneNodeIsAsExactAsItsOperations) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    check_transformer_block(2, 64, type, gpu_);
+    check_transformer_block(3, 80, type, gpu_);
+    check_transformer_block(8, 128, type, gpu_);
+  }
 }
 
 TEST_F(KernelsOnGpu, PackedAttentionRepeatsItsGradientsWhereThatIsWished) {

@@ -99,6 +99,16 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
   expect_near(gradient(v, 2), rv.grad(), tolerance(type), "gradient of v");
 }
 
+at::Tensor attention_of_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how) {
+  return packed_attention(at::stack({q, k, v}, 2), 2, how);
+}
+
+at::Tensor attention_of_parts(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how) {
+  return packed_attention(at::stack({q, k, v}, 1), 1, how);
+}
+
 void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute) {
   const std::vector<std::int64_t> lengths = {200, 150};
   const std::int64_t H = 4, D = 32;

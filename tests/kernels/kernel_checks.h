@@ -36,6 +36,11 @@ const std::vector<AttentionCase>& attention_cases();
 using AttentionFunction = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const PackedAttention&);
 void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
                      AttentionFunction& compute = packed_attention);
+// packed_attention of one projection, [T, H, 3, D] and [T, 3, H, D], for check_attention.
+at::Tensor attention_of_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how);
+at::Tensor attention_of_parts(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how);
 // Dropout drops about its share, keeps the mean, and backward uses forward's mask.
 void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute = packed_attention);
 
@@ -47,6 +52,9 @@ void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device devic
 // Gives the same as its parts, gradients too.
 void check_bias_gelu_linear(const RowsCase& rows, at::ScalarType type, at::Device device);
 void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device);
+
+// One node for a whole block: results and gradients no further from float64 than those of the separate operations.
+void check_transformer_block(std::int64_t num_heads, std::int64_t head_size, at::ScalarType type, at::Device device);
 
 struct HeadCase {
   std::string name;

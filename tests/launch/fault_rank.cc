@@ -17,8 +17,13 @@ namespace {
 using tessera::World;
 using namespace std::chrono_literals;
 
-// The rank that misbehaves in each case.
-constexpr int kCulprit = 1;
+int number_in(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+// The rank that misbehaves.
+const int kCulprit = number_in("TEST_CULPRIT", 1);
 
 // Records when it fails, so that the test can measure from there.
 void note_time() {
@@ -33,6 +38,7 @@ void reduce(World& world, std::int64_t numel, const char* unit) {
 
 const std::map<std::string, std::function<int(World&)>> kFaults = {
     {"kill", [](World&) { return std::raise(SIGKILL); }},
+    {"die", [](World&) { return std::raise(SIGKILL); }},
     {"segfault", [](World&) { return std::raise(SIGSEGV); }},
     {"throw", [](World&) -> int { throw tessera::Error("the disk is full"); }},
     {"exit", [](World&) -> int { std::exit(3); }},
@@ -73,15 +79,19 @@ int drop_works(World& world) {
 
 int main(int, char** argv) {
   const std::string fault = argv[1];
-  const bool is_culprit = std::string(std::getenv("RANK")) == std::to_string(kCulprit);
+  const bool is_culprit = number_in("RANK", number_in("OMPI_COMM_WORLD_RANK", 0)) == kCulprit;
   if (fault == "never_comes" && is_culprit) std::this_thread::sleep_for(1h);
   if (fault == "ends_early" && is_culprit) return 0;
   tessera::WorldOptions options;
-  options.comm_timeout = fault == "drop_works" ? 30s : 2s;  // not a fault, even on a busy machine
-  options.start_timeout = 3s;
+  // A rank that waits for a dead one must not depend on this limit; dropped works are no fault, even on a busy machine.
+  options.comm_timeout = fault == "drop_works" || fault == "die" ? 60s : 2s;
+  const bool is_missing = fault == "never_comes" || fault == "ends_early";
+  options.start_timeout = is_missing ? 3s : std::getenv("TEST_STOP_IN") != nullptr ? 8s : 30s;
   if (fault == "settings") options.settings["learning_rate"] = is_culprit ? "0.1" : "0.01";
   return tessera::run_rank(options, [&](World& world) {
     if (fault == "drop_works") return drop_works(world);
+    if (fault == "none") return 0;
+    if (fault == "compute") std::this_thread::sleep_for(1h);
     // 'size' leaves this out: nothing larger may have been exchanged before it.
     if (fault != "size") reduce(world, 1 << 20, "block.2");
     if (world.rank() == kCulprit) {

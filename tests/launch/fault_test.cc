@@ -18,7 +18,7 @@ struct Outcome {
 Outcome run_with_fault(const std::string& fault, int num_ranks = 3) {
   LaunchRun run({"--starter", "mpirun", "--nproc_per_node", std::to_string(num_ranks), FAULT_RANK, fault});
   Outcome outcome;
-  outcome.status = run.wait(40s);
+  outcome.status = run.wait(60s);
   if (std::filesystem::exists(run.folder() / "died")) {
     outcome.seconds = static_cast<double>(now_ms() - read_ms(run.folder() / "died")) / 1000;
   }
@@ -27,9 +27,6 @@ Outcome run_with_fault(const std::string& fault, int num_ranks = 3) {
   return outcome;
 }
 
-// The time limit of 2 s, up to 2 s for the others' answers, and 1 s for all to end.
-constexpr double kHangSeconds = 2 + 2 + 1;
-
 void expect_named(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
   EXPECT_EQ(outcome.status, status) << outcome.text;
   for (const std::string& part : parts)
@@ -37,34 +34,34 @@ void expect_named(const Outcome& outcome, int status, const std::vector<std::str
   EXPECT_TRUE(outcome.is_gone);
 }
 
-TEST(Fault, AKilledRankTakesTheOthersDownInTwoSeconds) {
+TEST(Fault, AKilledRankTakesTheOthersDown) {
   const Outcome outcome = run_with_fault("kill");
   expect_named(outcome, 137, {"tessera launch: rank 1 on host ", "killed by SIGKILL"});
-  EXPECT_LT(outcome.seconds, 2);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ACrashIsNamedByItsSignal) {
   const Outcome outcome = run_with_fault("segfault");
   expect_named(outcome, 139, {"rank 1 on host ", "killed by SIGSEGV"});
-  EXPECT_LT(outcome.seconds, 2);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, AnExceptionIsToldByItsOwnWords) {
   const Outcome outcome = run_with_fault("throw");
   expect_named(outcome, 1, {"tessera launch: rank 1 on host ", "the disk is full"});
-  EXPECT_LT(outcome.seconds, 2);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatCallsExitTakesTheOthersDownToo) {
   const Outcome outcome = run_with_fault("exit");
   expect_named(outcome, 3, {"tessera launch: rank 1 on host ", "exit status 3"});
-  EXPECT_LT(outcome.seconds, 2);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatReturnsAnErrorAloneEndsTheRun) {
   const Outcome outcome = run_with_fault("return");
   expect_named(outcome, 7, {"tessera launch: rank 1 on host ", "the program returned 7 while other ranks continue"});
-  EXPECT_LT(outcome.seconds, 3);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatNeverEntersACollectiveIsNamedWithWhereItStands) {
@@ -74,19 +71,21 @@ TEST(Fault, ARankThatNeverEntersACollectiveIsNamedWithWhereItStands) {
       {"a collective took longer than 2s (--comm_timeout)",
        "all_reduce of 'block.3' (4194304 bytes, Float sum) on group world",
        "never entered it:\n  rank 1: last finished", "of 'block.2'", "entered it:\n  ranks 0, 2: waiting in it"});
-  EXPECT_LT(outcome.seconds, kHangSeconds);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatLeftInPeaceIsNamedAsSuch) {
   const Outcome outcome = run_with_fault("leave");
-  expect_named(outcome, 43, {"entered another one instead:\n  rank 1: #", "leave_world"});
-  EXPECT_LT(outcome.seconds, kHangSeconds);
+  expect_named(outcome, 43,
+               {"tessera launch: rank 1 on ",
+                " entered another collective: ", "entered another one instead:\n  rank 1: #", "leave_world"});
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, AStoppedRankThatCannotAnswerIsNamedToo) {
   const Outcome outcome = run_with_fault("stop");
   expect_named(outcome, 43, {"rank 1: did not answer"});
-  EXPECT_LT(outcome.seconds, kHangSeconds);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
@@ -96,21 +95,19 @@ TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
     expect_named(outcome, 43,
                  {"(4096 bytes, Float sum)", "(4194304 bytes, Float sum)", "entered another one instead:"});
     EXPECT_TRUE(contains(outcome.text, "\n  rank 1: #") || contains(outcome.text, "rank 1 on ")) << outcome.text;
-    EXPECT_LT(outcome.seconds, kHangSeconds);
+    EXPECT_LT(outcome.seconds, kSoon / 1s);
   }
 }
 
 TEST(Fault, ARankThatCallsAnotherOperationIsNamedWithIt) {
   const Outcome outcome = run_with_fault("operation");
   expect_named(outcome, 43, {"broadcast of 'block.3'", "all_reduce of 'block.3'", "entered another one instead:"});
-  EXPECT_LT(outcome.seconds, kHangSeconds);
+  EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
-TEST(Fault, ARankThatNeverComesIsNamedInSeconds) {
-  const auto start = now_ms();
+TEST(Fault, ARankThatNeverComesIsNamed) {
   expect_named(run_with_fault("never_comes"), 42, {"rank 1 of 3 never connected", "connected: 0 on ", "2 on "});
   expect_named(run_with_fault("ends_early"), 42, {"rank 1 of 3 never connected"});
-  EXPECT_LT(now_ms() - start, 30'000);
 }
 
 TEST(Fault, ASettingThatDiffersIsNamedWithItsRank) {

@@ -56,12 +56,12 @@ TEST_P(Launch, GivesRanksTheirPlaceWhateverItInherits) {
   }
 }
 
-TEST_P(Launch, NamesASignalAndTakesTheOthersDownInTwoSeconds) {
+TEST_P(Launch, NamesASignalAndTakesTheOthersDown) {
   LaunchRun run(shell(ranks(3),
                       "[ $RANK = 1 ] || { echo up; exec sleep 60; }; sleep 1; date +%s%3N > $TEST_FOLDER/died; "
                       "kill -9 $$"));
   EXPECT_EQ(run.wait(), 137);
-  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), 2000);
+  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), kSoon / 1ms);
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   EXPECT_TRUE(
@@ -75,7 +75,7 @@ TEST_P(Launch, KillsRanksThatWillNotEndAndWhatTheyStarted) {
                       "[ $RANK = 2 ] && { sleep 1; date +%s%3N > $TEST_FOLDER/died; exit 7; }; trap '' TERM; "
                       "setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"));
   EXPECT_EQ(run.wait(), 7);
-  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), 2000);
+  EXPECT_LT(now_ms() - read_ms(run.folder() / "died"), kSoon / 1ms);
   EXPECT_TRUE(contains(run.err(), "rank 2 on host ")) << run.err();
   EXPECT_TRUE(contains(run.err(), "failed: exit status 7\n")) << run.err();
   EXPECT_TRUE(run.is_gone(100ms));
@@ -242,7 +242,7 @@ TEST_P(Launch, LeavesNothingWhenItIsKilledItself) {
   run.wait_for_output("up", 2);
   run.signal(SIGKILL);
   EXPECT_EQ(run.wait(), 137);
-  EXPECT_TRUE(run.is_gone(2s));
+  EXPECT_TRUE(run.is_gone(kSoon));
 }
 
 }  // namespace

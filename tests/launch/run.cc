@@ -13,6 +13,8 @@
 #include <sstream>
 #include <thread>
 
+#include "core/process_state.h"
+
 namespace tessera::testing {
 namespace {
 
@@ -27,10 +29,9 @@ std::string read_all(const fs::path& path) {
   return text.str();
 }
 
-bool is_zombie(const fs::path& process) {
-  const std::string stat = read_all(process / "stat");
-  const auto after_name = stat.rfind(')');
-  return after_name == std::string::npos || stat.size() < after_name + 3 || stat[after_name + 2] == 'Z';
+bool is_alive(const fs::path& process) {
+  const char state = process_state(process);
+  return state != 'Z' && state != '\0';
 }
 
 }  // namespace
@@ -48,62 +49,72 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-LaunchRun::LaunchRun(Words launch_arguments, const Variables& variables, const Words& prefix) {
+StartedRun::StartedRun(Words command, const Variables& variables) {
   std::string name = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
   folder_ = mkdtemp(name.data());
   mark_ = "TESSERA_TEST_MARK=" + folder_.string();
-  Words words = prefix;
-  words.insert(words.end(), {tessera_binary(), "launch"});
-  words.insert(words.end(), launch_arguments.begin(), launch_arguments.end());
   pid_ = fork();
   if (pid_ != 0) return;
   // Whoever started the tests may ignore some signals, as `&` in a script does.
   for (int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) std::signal(number, SIG_DFL);
   setenv("TESSERA_TEST_MARK", folder_.c_str(), 1);
   setenv("TEST_FOLDER", folder_.c_str(), 1);
+  // Launchers of several nodes share a secret by a file: not by the one of whoever runs the tests.
+  const std::string secret = (fs::temp_directory_path() / ("tessera-test-secret-" + std::to_string(getuid()))).string();
+  setenv("TESSERA_SECRET_FILE", secret.c_str(), 1);
   for (const auto& [variable, value] : variables) setenv(variable.c_str(), value.c_str(), 1);
   dup2(open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644), STDOUT_FILENO);
   dup2(open((folder_ / "err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644), STDERR_FILENO);
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   _exit(127);
 }
 
-LaunchRun::~LaunchRun() {
+StartedRun::~StartedRun() {
   for (pid_t process : processes()) kill(process, SIGKILL);
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
   fs::remove_all(folder_);
 }
 
-void LaunchRun::signal(int number) const {
-  kill(pid_, number);
+void StartedRun::signal(int number) const {
+  if (pid_ > 0) kill(pid_, number);
 }
 
-int LaunchRun::wait(std::chrono::seconds limit) {
+int StartedRun::wait(std::chrono::seconds limit) {
   const auto until = Clock::now() + limit;
-  int status = 0;
-  while (waitpid(pid_, &status, WNOHANG) == 0) {
+  while (!status()) {
     if (Clock::now() > until) {
       ADD_FAILURE() << "still running; stderr:\n" << err();
       kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+      return 128 + SIGKILL;
     }
     std::this_thread::sleep_for(milliseconds(5));
   }
-  pid_ = -1;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return *status_;
 }
 
-std::string LaunchRun::out() const {
+std::optional<int> StartedRun::status() {
+  int status = 0;
+  if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) {
+    status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    pid_ = -1;
+  }
+  return status_;
+}
+
+std::string StartedRun::out() const {
   return read_all(folder_ / "out");
 }
-std::string LaunchRun::err() const {
+std::string StartedRun::err() const {
   return read_all(folder_ / "err");
 }
 
-void LaunchRun::wait_for_output(const std::string& text, int count) const {
-  const auto until = Clock::now() + std::chrono::seconds(10);
+void StartedRun::wait_for_output(const std::string& text, int count) const {
+  const auto until = Clock::now() + std::chrono::seconds(60);
   for (;;) {
     const std::string seen = out();
     int found = 0;
@@ -119,19 +130,36 @@ void LaunchRun::wait_for_output(const std::string& text, int count) const {
   }
 }
 
-std::vector<pid_t> LaunchRun::processes() const {
+std::vector<pid_t> StartedRun::processes() const {
   std::vector<pid_t> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     // Between fork and exec a process of this test does not have the mark yet: a later call finds it.
-    if (pid > 0 && contains(read_all(entry.path() / "environ"), mark_) && !is_zombie(entry.path()))
-      found.push_back(pid);
+    if (pid > 0 && contains(read_all(entry.path() / "environ"), mark_) && is_alive(entry.path())) found.push_back(pid);
   }
   return found;
 }
 
-bool LaunchRun::is_gone(milliseconds limit) const {
+std::vector<pid_t> StartedRun::processes_named(const std::string& name) const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : processes()) {
+    std::error_code ignored;
+    const fs::path program = fs::read_symlink("/proc/" + std::to_string(pid) + "/exe", ignored);
+    if (contains(program.filename().string(), name)) found.push_back(pid);
+  }
+  return found;
+}
+
+pid_t StartedRun::mpirun() const {
+  for (const char* name : {"orterun", "mpirun", "prterun"}) {  // Open MPI's own names of it
+    const auto found = processes_named(name);
+    if (!found.empty()) return found.front();
+  }
+  return -1;
+}
+
+bool StartedRun::is_gone(milliseconds limit) const {
   const auto until = Clock::now() + limit;
   while (!processes().empty()) {
     if (Clock::now() > until) return false;
@@ -139,6 +167,16 @@ bool LaunchRun::is_gone(milliseconds limit) const {
   }
   return true;
 }
+
+LaunchRun::LaunchRun(const Words& launch_arguments, const Variables& variables, const Words& prefix)
+    : StartedRun(
+          [&] {
+            Words words = prefix;
+            words.insert(words.end(), {tessera_binary(), "launch"});
+            words.insert(words.end(), launch_arguments.begin(), launch_arguments.end());
+            return words;
+          }(),
+          variables) {}
 
 Words shell(Words flags, const std::string& line) {
   flags.insert(flags.end(), {"sh", "-c", line});

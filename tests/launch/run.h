@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,28 +19,36 @@ using Variables = std::map<std::string, std::string>;
 std::string tessera_binary();
 bool has_mpirun();
 
+// For what happens at once: long enough for a machine whose processor or disk serves others for seconds, and shorter
+// than the limits (30 s and more) at which a run would end by itself. How long it really takes, `./x soak` shows.
+inline constexpr std::chrono::seconds kSoon{25};
+
 bool contains(const std::string& text, const std::string& part);
 
-// One run of `tessera launch`. Its output goes to files in its own folder; its processes carry a mark in their
+// A command that is running. Its output goes to files in its own folder; its processes carry a mark in their
 // environment, by which they are found.
-class LaunchRun {
+class StartedRun {
  public:
-  // `prefix`: words before the program, that is, another program that starts it.
-  explicit LaunchRun(Words launch_arguments, const Variables& variables = {}, const Words& prefix = {});
-  ~LaunchRun();  // ends what is left
-  LaunchRun(const LaunchRun&) = delete;
-  LaunchRun& operator=(const LaunchRun&) = delete;
+  explicit StartedRun(Words command, const Variables& variables = {});
+  ~StartedRun();  // ends what is left
+  StartedRun(const StartedRun&) = delete;
+  StartedRun& operator=(const StartedRun&) = delete;
 
   void signal(int number) const;
-  // The exit status as a shell reports it; after `limit`, fails the test and kills the run.
-  int wait(std::chrono::seconds limit = std::chrono::seconds(30));
+  // The exit status as a shell reports it; nothing while it runs.
+  std::optional<int> status();
+  // The exit status; after `limit`, fails the test and kills the run.
+  int wait(std::chrono::seconds limit = std::chrono::seconds(120));
 
   std::string out() const;
   std::string err() const;
-  // Waits until the ranks have written `text` `count` times to stdout; fails the test after ten seconds.
+  // Waits until the ranks have written `text` `count` times to stdout; fails the test after a minute.
   void wait_for_output(const std::string& text, int count = 1) const;
-  // The launcher, minders, ranks and what they started, except zombies.
+  // The command's own process and all that it started, except zombies.
   std::vector<pid_t> processes() const;
+  // Those of them whose program has this name.
+  std::vector<pid_t> processes_named(const std::string& name) const;
+  pid_t mpirun() const;  // -1: none is running
   // True if none is left within `limit`.
   bool is_gone(std::chrono::milliseconds limit) const;
   const std::filesystem::path& folder() const { return folder_; }
@@ -48,6 +57,13 @@ class LaunchRun {
   std::filesystem::path folder_;
   std::string mark_;
   pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+// One run of `tessera launch`. `prefix`: words before the program, that is, another program that starts it.
+class LaunchRun : public StartedRun {
+ public:
+  explicit LaunchRun(const Words& launch_arguments, const Variables& variables = {}, const Words& prefix = {});
 };
 
 // Words for a rank that runs one line of shell.

@@ -143,7 +143,7 @@ TEST(GenerateCommand, RefusesWithStatusTwoAndSaysWhatToDo) {
   refused(model, "give either --prompt TEXT or --prompt_ids");
   refused(model + "--prompt x --prompt_ids [1]", "give either --prompt TEXT or --prompt_ids");
   refused(model + "--prompt ''", "the tokenizer finds no tokens in it");
-  refused(model + "--prompt_ids [1,400]", "token 400: the model's vocabulary is 0 to 399");
+  refused(model + "--prompt_ids [1,400]", "token 400, which is beyond the model's vocabulary of 400");
   refused(model + "--prompt_ids [1.5]", "expected a whole number");
   refused(model + "--prompt_ids '{}'", "expected a JSON array of token ids");
   refused(model + "--prompt_ids ''", "--prompt_ids:1:1");

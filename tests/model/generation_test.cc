@@ -173,7 +173,7 @@ TEST(Generation, RefusesWhatCannotBe) {
   const auto model = small_bloom();
   GenerationOptions options;
   EXPECT_TRUE(contains(refusal(*model, {{1}, {}}, options), "prompt 1 has no tokens"));
-  EXPECT_TRUE(contains(refusal(*model, {{1, 50}}, options), "token 50: the model's vocabulary is 0 to 49"));
+  EXPECT_TRUE(contains(refusal(*model, {{1, 50}}, options), "token 50, which is beyond the model's vocabulary of 50"));
   EXPECT_TRUE(contains(refusal(*model, {{-1}}, options), "token -1"));
   options.max_new_tokens = 0;
   EXPECT_TRUE(contains(refusal(*model, {{1}}, options), "max_new_tokens 0"));

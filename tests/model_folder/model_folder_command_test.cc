@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "comm_test/program.h"
 #include "core/file.h"
@@ -120,15 +122,62 @@ TEST(Convert, BetweenFormatsAndShardsNothingChanges) {
             read_file(reference("bloom_safetensors") / "generation_config.json"));
 }
 
-TEST(Convert, ChangesTheTypeInPlaceToo) {
+std::map<std::string, std::string> contents_of(const fs::path& folder) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : fs::directory_iterator(folder)) contents[entry.path().filename()] = read_file(entry.path());
+  return contents;
+}
+
+TEST(Convert, ChangesTheType) {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model";
-  fs::copy(reference("bloom_safetensors"), model);
-  const Ended ended = run_tessera(fmt::format("convert {0} {0} --dtype bf16", model.string()));
+  const Ended ended =
+      run_tessera(fmt::format("convert {} {} --dtype bf16", reference("bloom_safetensors").string(), model.string()));
   ASSERT_EQ(ended.status, 0) << ended.output;
   const Weights written = Weights::open(model);
   for (const WeightEntry& entry : written.entries()) EXPECT_EQ(entry.type, WeightType::kBF16);
   EXPECT_EQ(read_json_file(model / "config.json").at("dtype"), "bfloat16");
+}
+
+TEST(Convert, NeverReplacesItsSource) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model", link = folder.path() / "link";
+  fs::copy(reference("bloom_safetensors"), model);
+  fs::create_directory_symlink(model, link);
+  const auto before = contents_of(model);
+  for (const std::string& target : {model.string(), model.string() + "/", model.string() + "/../link", link.string(),
+                                    (model / "model.safetensors").string()}) {
+    const Ended ended = run_tessera(fmt::format("convert {} {} --dtype bf16 --overwrite", model.string(), target));
+    EXPECT_EQ(ended.status, 2) << target << ended.output;
+    EXPECT_TRUE(contains(ended.output, "is the source itself")) << target << ended.output;
+  }
+  EXPECT_EQ(contents_of(model), before);
+}
+
+TEST(Convert, ReplacesWhatExistsOnlyWhenAsked) {
+  const TemporaryFolder folder;
+  const std::string source = reference("bloom_bin").string();
+  const fs::path model = folder.path() / "model", file = folder.path() / "weights.safetensors";
+  fs::copy(reference("bloom_safetensors"), model);
+  write_file_atomically(file, "precious");
+  const auto before = contents_of(model);
+  for (const fs::path& target : {model, file}) {
+    const Ended ended = run_tessera(fmt::format("convert {} {}", source, target.string()));
+    EXPECT_EQ(ended.status, 2) << ended.output;
+    EXPECT_TRUE(contains(ended.output, target.string() + " exists: give the target another name, or --overwrite"))
+        << ended.output;
+  }
+  EXPECT_EQ(contents_of(model), before);
+  EXPECT_EQ(read_file(file), "precious");
+  for (const fs::path& target : {model, file}) {
+    const Ended ended = run_tessera(fmt::format("convert {} {} --dtype bf16 --overwrite", source, target.string()));
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    const Weights written = Weights::open(target);
+    for (const WeightEntry& entry : written.entries()) EXPECT_EQ(entry.type, WeightType::kBF16);
+  }
+  const fs::path empty = folder.path() / "empty";
+  fs::create_directory(empty);
+  EXPECT_EQ(run_tessera(fmt::format("convert {} {}", source, empty.string())).status, 0);
 }
 
 // A safetensors file holds a tied tensor once and its other names as metadata: all names are back in the end.
@@ -171,7 +220,8 @@ TEST(Convert, RefusesWhatCannotBeMeant) {
       {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "expected a size"},
       {fmt::format("convert {} {}.bin --max_shard_size 1K", source, out), "which is one file; give a folder"},
       {fmt::format("convert {} ''", reference("bloom_bin").string()), "needs a name"},
-      {fmt::format("convert {} /dev/null", reference("bloom_bin").string()), "it is a file"},
+      {fmt::format("convert {} /dev/null", reference("bloom_bin").string()), "/dev/null exists"},
+      {fmt::format("convert {} /dev/null --overwrite", reference("bloom_bin").string()), "it is a file"},
   };
   for (const auto& [arguments, reason] : cases) {
     const Ended ended = run_tessera(arguments);

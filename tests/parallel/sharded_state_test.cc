@@ -1,7 +1,5 @@
 // Checkpoints by all ranks: written under each strategy at 1 to 4 ranks, read under every other one; damaged in every
 // way that a disk knows.
-#include "state/sharded_state.h"
-
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,6 +10,8 @@
 #include "core/file.h"
 #include "parallel/small_model.h"
 #include "parallel/whole_state.h"
+#include "state/read_state.h"
+#include "state/state_snapshot.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 #include "train/small_run_for_test.h"

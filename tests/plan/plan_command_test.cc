@@ -47,6 +47,18 @@ void expect_near(std::int64_t found, std::int64_t wanted, const std::string& wha
   EXPECT_NEAR(static_cast<double>(found), static_cast<double>(wanted), 0.005 * static_cast<double>(wanted)) << what;
 }
 
+// The sum of BLOOM-176B's activations does not fit in 64 bits, and must not come out as one that fits.
+TEST(PlanCommand, AStepBeyondAllMeasureIsRefused) {
+  const Ended ended = plan(
+      "--config_name tests/data/plan/bloom_176b.json --per_device_train_batch_size 1000000 --max_seq_length 1000000 "
+      "--strategy zero3 --ranks 8");
+  EXPECT_EQ(ended.status, 47) << ended.output;
+  EXPECT_TRUE(contains(ended.output,
+                       "a step of this size takes more than an exbibyte (2^60 bytes) of memory: use a "
+                       "smaller batch or shorter sequences"))
+      << ended.output;
+}
+
 TEST(PlanCommand, PrintsWhatTheDocsShow) {
   std::ifstream page(kSource + "/docs/memory.md");
   std::string line, command, expected;

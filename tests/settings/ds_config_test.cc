@@ -1,5 +1,7 @@
 #include "settings/ds_config.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "core/file.h"
@@ -222,9 +224,9 @@ TEST_F(DsConfig, AnUnknownKeyIsRefusedByLineAndColumnWithTheRightOne) {
 
 TEST_F(DsConfig, AValueOfAnotherFormIsRefusedByLineAndColumn) {
   EXPECT_EQ(refusal_with(R"({"train_batch_size": "many"})"),
-            "ds.json:1:22: train_batch_size: expected a whole number of at least 0 or \"auto\", found \"many\"");
+            "ds.json:1:22: train_batch_size: expected a whole number of at least 1 or \"auto\", found \"many\"");
   EXPECT_EQ(refusal_with(R"({"gradient_accumulation_steps": 0})"),
-            "ds.json:1:33: gradient_accumulation_steps: expected a whole number from 1 to 1000000, found 0");
+            "ds.json:1:33: gradient_accumulation_steps: expected a whole number of at least 1 or \"auto\", found 0");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 4}})"),
             "ds.json:1:33: zero_optimization.stage: expected 0, 1, 2 or 3, found 4");
   EXPECT_EQ(
@@ -245,6 +247,29 @@ TEST_F(DsConfig, AValueOfAnotherFormIsRefusedByLineAndColumn) {
             "ds.json:1:2: scheduler: WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
   EXPECT_EQ(refusal_with("[1]"), "ds.json: expected a JSON object of settings");
   EXPECT_EQ(refusal_with("{\"fp16\": {,}}"), "ds.json:1:11: expected a key in double quotes or '}', found ','");
+}
+
+// 0 is how the setting says 'unset', which a file says by leaving the key out.
+TEST_F(DsConfig, ABatchOfNoSamplesIsRefused) {
+  for (const char* key : {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
+    EXPECT_NE(refusal_with(fmt::format(R"({{"{}": 0}})", key))
+                  .find(fmt::format("{}: expected a whole number of at least 1 or \"auto\", found 0", key)),
+              std::string::npos)
+        << key;
+  }
+}
+
+TEST_F(DsConfig, AWordThatIsNoBooleanIsRefusedWhereverASwitchStands) {
+  EXPECT_EQ(refusal_with(R"({"fp16": {"enabled": "yes"}})"),
+            "ds.json:1:22: fp16.enabled: expected true or false or \"auto\", found \"yes\"");
+  // A section that Tessera does not have: "yes" must not count as off.
+  for (const char* word : {"\"yes\"", "\"on\"", "1", "\"1\"", "[true]"}) {
+    EXPECT_EQ(refusal_with(fmt::format(R"({{"flops_profiler": {{"enabled": {}}}}})", word)),
+              fmt::format("ds.json:1:32: flops_profiler.enabled: expected true or false, found {}", word));
+  }
+  EXPECT_EQ(refusal_with(R"({"flops_profiler": {"enabled": "True"}})"),
+            "ds.json:1:2: flops_profiler: not supported by Tessera: the run's record has its speed");
+  EXPECT_EQ(refusal_with(R"({"flops_profiler": {"enabled": "False"}, "fp16": {"enabled": "true"}})"), "accepted");
 }
 
 TEST_F(DsConfig, WhatThereIsNotIsRefusedWithAdvice) {

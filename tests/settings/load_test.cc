@@ -146,6 +146,41 @@ TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
             "--lr_scheduler_kwargs: lr_scheduler_type=linear (default) has no option num_cycles");
 }
 
+TEST_F(TrainSettingsOf, OptionsOfAScheduleAreHeldToTheirRanges) {
+  const auto refused = [&](const std::string& kind, const std::string& options) {
+    return refusal({"--lr_scheduler_type", kind, "--lr_scheduler_kwargs", options});
+  };
+  EXPECT_EQ(refused("cosine", R"({"num_cycles": -1})"),
+            "--lr_scheduler_kwargs: num_cycles: expected a number from 0 to 1000000000, found -1");
+  EXPECT_EQ(refused("polynomial", R"({"power": -2})"),
+            "--lr_scheduler_kwargs: power: expected a number from 0 to 1000000000, found -2");
+  EXPECT_EQ(refused("cosine_with_min_lr", R"({"min_lr_rate": 1.5})"),
+            "--lr_scheduler_kwargs: min_lr_rate: expected a number from 0 to 1, found 1.5");
+  EXPECT_EQ(refused("inverse_sqrt", R"({"timescale": 0})"),
+            "--lr_scheduler_kwargs: timescale: expected a number from 1 to 1e+18, found 0");
+  EXPECT_EQ(refused("cosine", R"({"num_cycles": "2"})"),
+            "--lr_scheduler_kwargs: num_cycles: expected a number from 0 to 1000000000, found \"2\"");
+  EXPECT_EQ(refused("cosine", R"({"num_cycles": 0})"), "accepted");
+}
+
+// Times the number of ranks it would not fit in 64 bits.
+TEST_F(TrainSettingsOf, MoreSamplesPerRankThanCanBeCountedAreRefused) {
+  num_ranks_ = 4;
+  EXPECT_EQ(refusal({"--samples_per_rank=9223372036854775807"}),
+            "--samples_per_rank=9223372036854775807 (command line): expected a whole number from 0 to 1000000000");
+  EXPECT_EQ(load({"--samples_per_rank=1000000000"}).settings.data.max_train_samples, 4'000'000'000);
+}
+
+TEST_F(TrainSettingsOf, AnEpsilonOfNothingIsSpokenOf) {
+  const auto note = [](const std::string& epsilon) {
+    return "--adam_epsilon=" + epsilon +
+           " (command line): a parameter whose gradients were all 0 is updated by 0 / 0 and becomes NaN; use 1e-8\n";
+  };
+  EXPECT_EQ(notes(load({"--adam_epsilon=0"})), note("0"));
+  EXPECT_EQ(notes(load({"--adam_epsilon=1e-60"})), note("1e-60"));  // 0 in float32
+  EXPECT_EQ(notes(load({"--adam_epsilon=1e-30"})), "");
+}
+
 TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
   EXPECT_EQ(refusal({"--per_device_train_batchsize", "8"}),
             "unknown setting --per_device_train_batchsize (command line); did you mean --per_device_train_batch_size?");

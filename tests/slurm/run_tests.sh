@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tessera on a real four-node Slurm (see ./lab). ctest calls this once per scenario:
 #   run_tests.sh up | nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed |
-#     launchers_node_killed | experiments | experiment_faults | two_users | down
-# By hand, in a lab of eight nodes (./x soak): families | time_limit | power_loss
+#     launchers_node_killed | rank_killed | rank_stopped | network_cut | strangers | experiments | experiment_faults |
+#     two_users | down
+# By hand, in a lab of eight nodes (./x soak): families | time_limit | power_loss | slurmd_killed
 # TESSERA_BINARY is the program under test; TESSERA_SLURM_LAB is a file with the lab's location.
 # Exit status 77: skipped; the reason is printed.
 set -euo pipefail
@@ -17,7 +18,7 @@ main() {
   case ${1:-} in
     up | down) "$1" ;;
     nodes | bandwidth_gate | launch_without_mpi | training_requeued | node_killed | launchers_node_killed | \
-      experiments | experiment_faults | two_users | families | time_limit | \
+      rank_killed | rank_stopped | slurmd_killed | network_cut | strangers | experiments | experiment_faults | two_users | families | time_limit | \
       power_loss)
       [ -s "$LAB_FILE" ] || skip "no lab is up (slurm.up says why)"
       STATE=$(<"$LAB_FILE")
@@ -193,6 +194,130 @@ srun --kill-on-bad-exit=0 --no-kill '"$TESSERA_BINARY launch --starter fork --nn
   bring_back node4
 }
 
+# A rank is killed, or stopped, with and without srun's own -K1; rank 0 too. It is named, and all are gone in seconds.
+rank_killed() {
+  local kill_on_bad_exit victim
+  for kill_on_bad_exit in 0 1; do
+    for victim in 0 3; do strike_rank KILL "$kill_on_bad_exit" "$victim"; done
+  done
+}
+rank_stopped() {
+  local kill_on_bad_exit victim
+  for kill_on_bad_exit in 0 1; do
+    for victim in 0 3; do strike_rank STOP "$kill_on_bad_exit" "$victim"; done
+  done
+}
+
+# strike_rank KILL|STOP KILL_ON_BAD_EXIT RANK: ranks 0 and 1 are on node1, 2 and 3 on node2.
+strike_rank() {
+  local rank=$3 node=node1 job struck_at
+  # A death must be noticed long before a collective's limit.
+  local limit=30m blame='is gone: its process ended'
+  if [ "$1" = STOP ]; then
+    limit=5s blame='(did not answer|has not answered)'
+  fi
+  [ "$rank" -lt 2 ] || node=node2
+  rm -f "$JOBS/out"
+  write_job 2 "srun --mpi=pmix --kill-on-bad-exit=$2 $TESSERA_BINARY comm-test -b 1M -e 1M -n 10000000 --comm_timeout $limit"
+  job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
+  wait_for 60 'comm-test starts' grep -qs 'Running on 2 nodes x 2 ranks = 4 total ranks' "$JOBS/out"
+  sleep 2  # until the collectives run
+  signal_rank "$1" "$node" "$rank" || fail "found no process of rank $rank on $node"
+  struck_at=$SECONDS
+  # With -K1 Slurm may end the others of a dead rank before they speak.
+  if [ "$1$2" != KILL1 ]; then
+    wait_for 15 "the others name rank $rank" grep -qsE "rank $rank on $node $blame" "$JOBS/out"
+    ! grep -E "rank [0-9]+ on node[0-9]+ $blame" "$JOBS/out" | grep -vE "rank $rank on $node $blame" ||
+      fail 'an innocent rank is blamed'
+  fi
+  wait_for 20 'the job ends' job_has_ended "$job"
+  echo "rank $rank, SIG$1, -K$2: job $job ended $((SECONDS - struck_at)) s after it"
+  for node in node1 node2; do wait_for 5 "no rank is left on $node" none_left "$node" "^$TESSERA_BINARY comm-test"; done
+}
+
+# signal_rank SIGNAL NODE RANK: of comm-test; other jobs may run there.
+signal_rank() {
+  # shellcheck disable=SC2016 # the node's shell looks
+  "$HERE/lab" in "$STATE" "$2" bash -c 'for process in /proc/[0-9]*; do
+    if grep -qsz "^SLURM_PROCID=$1$" "$process/environ" && grep -qsz "^comm-test$" "$process/cmdline" &&
+      [ "$(readlink "$process/exe")" = "$2" ]; then
+      kill -"$3" "${process#/proc/}" && exit
+    fi
+  done; exit 1' - "$3" "$TESSERA_BINARY" "$1"
+}
+
+# Slurm's own daemon dies on node2: Slurm gives up the node and ends the rank on node1; nobody tells the one on node2,
+# which notices by itself.
+slurmd_killed() {
+  rm -rf "$JOBS/out" "$JOBS/run"
+  write_job 1 "$(training "$JOBS/run") --num_train_epochs 40000 --comm_timeout 30m"
+  local job killed_at
+  job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
+  wait_for 90 'training has begun' grep -qs "'loss'" "$JOBS/run/log/rank-0.log"
+  "$HERE/lab" in "$STATE" node2 pkill -KILL -x slurmd
+  wait_for 90 'the rank on node1 is ended' none_left node1 "^$TESSERA_BINARY train"
+  killed_at=$SECONDS
+  wait_for 10 'the rank on node2 ends' none_left node2 "^$TESSERA_BINARY train"
+  echo "without slurmd the rank on node2 was gone $((SECONDS - killed_at)) s after the other"
+  "$HERE/lab" in "$STATE" node2 slurmd -N node2
+  in_room 20 scancel "$job" || true
+  wait_for 90 'the job ends' job_has_ended "$job"
+  for node in node1 node2; do wait_for 90 "$node is back" node_is_idle "$node"; done
+}
+
+# The cable of a node is pulled: of node2, then of node1 with rank 0 and the store. The ranks on both sides of the cut end
+# by themselves within the limit, and say so in their own logs.
+network_cut() {
+  local cut job cut_at node limit=6
+  for cut in node2 node1; do
+    rm -rf "$JOBS/out" "$JOBS/run"
+    write_job 1 "$(training "$JOBS/run") --num_train_epochs 4000 --comm_timeout ${limit}s"
+    job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
+    wait_for 90 'training has begun' grep -qs "'loss'" "$JOBS/run/log/rank-0.log"
+    "$HERE/lab" cut "$STATE" "$cut"
+    cut_at=$SECONDS
+    for node in node1 node2; do
+      wait_for $((limit + 6)) "the rank on $node ends" none_left "$node" "^$TESSERA_BINARY train"
+    done
+    echo "$cut cut off: both ranks were gone after $((SECONDS - cut_at)) s"
+    "$HERE/lab" mend "$STATE" "$cut"
+    for node in 0 1; do
+      expect "$JOBS/run/log/rank-$node.log" 'rank 0 on node1 and rank 1 on node2 have lost contact: no answer for 4s'
+    done
+    in_room 20 scancel "$job" || true
+    wait_for 90 'the job ends' job_has_ended "$job"
+    for node in node1 node2; do wait_for 60 "$node is back" node_is_idle "$node"; done
+  done
+}
+
+# A stranger on another node attacks the launchers' meeting place, while they wait for each other and while ranks run.
+strangers() {
+  cat >"$JOBS/work_a_while" <<'END_OF_FILE'
+#!/bin/sh
+echo "rank $RANK works"
+sleep 6
+END_OF_FILE
+  chmod +x "$JOBS/work_a_while"
+  export XDG_CONFIG_HOME=$JOBS/config  # the secret is made here, by whichever launcher is first
+  # shellcheck disable=SC2016 # the job's shell knows the node list
+  write_job 1 'export TMPDIR='"$STATE/tmp"'
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -1)
+srun bash -c "[ \$SLURM_NODEID = 0 ] || sleep 5; exec '"$TESSERA_BINARY launch --starter fork --nnodes 2 --nproc_per_node 2"' \
+  --master_addr $head --master_port 29513 '"$JOBS/work_a_while\""
+  local job
+  job=$(in_room 30 sbatch --parsable --no-requeue --nodelist=node1,node2 "$JOBS/job")
+  sleep 3
+  "$HERE/lab" in "$STATE" node3 setpriv --reuid nobody --regid nogroup --clear-groups "$TESSERA_STRANGER" 10.77.0.1 29513 8 |
+    tee "$JOBS/stranger"
+  wait_for 60 'the job ends' job_has_ended "$job"
+  expect "$JOBS/out" '^status 0$'
+  expect "$JOBS/stranger" 'as user 65534: [1-9][0-9]* connections' 'longest word 40 bytes'
+  [ "$(grep -c 'works$' "$JOBS/out")" = 4 ] || fail 'not all ranks have worked'
+  [ "$(grep -c "does not hold this job's secret" "$JOBS/out")" -le 1 ] || fail 'more than one line about strangers'
+  [ "$(stat -c %a "$JOBS/config/tessera/secret")" = 600 ] || fail 'others can read the secret'
+  ! grep -qF "$(<"$JOBS/config/tessera/secret")" "$JOBS/out" || fail 'the secret is in the output'
+}
+
 # Experiments of each family, submitted, tabled, reported and collected without a hand on them.
 experiments() {
   cd "$JOBS"
@@ -223,7 +348,7 @@ experiment_faults() {
   submit deepspeed/multi_node/2_nodes --num_train_epochs 400 --eval_strategy no --logging_steps 1 --site site.json
   wait_for 150 'training has begun' grep -qsr "'loss'" runs/deepspeed/multi_node/2_nodes/001/log
   "$HERE/lab" kill "$STATE" node4
-  wait_for 150 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*node failure'
+  wait_for 150 'the lost node is named' status_says 'deepspeed/multi_node/2_nodes .* failed .*(node failure|rank 0 on node3 and ranks 2-3 on node4 have lost contact)'
   bring_back node4
   sed -i 's/"value": "400"/"value": "1"/' runs/deepspeed/multi_node/2_nodes/001/experiment.json
   in_room 60 "$TESSERA_BINARY" experiment rerun --failed deepspeed

@@ -60,6 +60,9 @@ TEST(TokenizeCommand, ABadLineIsRefusedWithItsNumber) {
   EXPECT_NE(refusal("", "\"a\"\n\n").find("standard input, line 2: "), std::string::npos);
   EXPECT_NE(refusal("--decode", "[1]\n[\"x\"]\n").find("line 2: expected token ids, found \"x\""), std::string::npos);
   EXPECT_NE(refusal("--decode", "[-1]\n").find("line 1: expected token ids, found -1"), std::string::npos);
+  // Hugging Face's decode leaves unknown ids out, so that a wrong tokenizer's text looks right.
+  EXPECT_NE(refusal("--decode", "[1]\n[1, 7999999, 2]\n").find("line 2: token id 7999999 is beyond the tokenizer's"),
+            std::string::npos);
 }
 
 TEST(TokenizeCommand, WithoutATokenizerItSaysWhatIsMissing) {

@@ -1,7 +1,10 @@
 // Checkpoints of `tessera train`: which of them stay, and what a run resumes from.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "core/file.h"
@@ -15,6 +18,11 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+
+int number_from_environment(const char* name, int preset) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? preset : std::atoi(text);
+}
 
 class CheckpointCommand : public TrainCommandTest {
  protected:
@@ -104,14 +112,58 @@ TEST_F(CheckpointCommand, ADamagedOneIsNamedAndPassedOverOrRefused) {
   EXPECT_TRUE(contains(latest.output, "resuming after step 4 from")) << latest.output;
 }
 
+// Whatever is done to whichever file: the resume is refused and names it. More flips: TESSERA_FLIPS and TESSERA_SEED.
+TEST_F(CheckpointCommand, NoFileOfADamagedOneIsUsed) {
+  const std::string words =
+      "--max_steps 2 --save_strategy steps --save_steps 2 --strategy full_shard --save_hf_weights ";
+  ASSERT_EQ(gpt("good", words, 2).status, 0);
+  ASSERT_EQ(gpt("other", words + "--seed 5", 2).status, 0);
+  const fs::path good = folder_ / "good/checkpoint-2", other = folder_ / "other/checkpoint-2";
+  const fs::path bad = folder_ / "bad/checkpoint-2";
+  std::mt19937 random(static_cast<unsigned>(number_from_environment("TESSERA_SEED", 1)));
+  const auto expect_named = [&](const std::string& file, const std::string& how) {
+    const Ended verified = run_tessera("checkpoint verify " + bad.string());
+    EXPECT_NE(verified.status, 0) << file << " " << how;
+    EXPECT_TRUE(contains(verified.output, file)) << how << ": " << verified.output;
+    const Ended ended = gpt("bad", words + "--max_steps 3 --resume_from_checkpoint " + bad.string());
+    EXPECT_EQ(ended.status, 2) << file << " " << how << ": " << ended.output;
+    EXPECT_TRUE(contains(ended.output, file)) << how << ": " << ended.output;
+  };
+  for (const auto& entry : fs::directory_iterator(good)) {
+    const std::string file = entry.path().filename().string();
+    const auto damage = [&](const std::string& how, const std::function<void(std::string&)>& change) {
+      fs::remove_all(bad.parent_path());
+      fs::create_directories(bad.parent_path());
+      fs::copy(good, bad, fs::copy_options::recursive);
+      std::string bytes = read_file(bad / file);
+      change(bytes);
+      std::ofstream(bad / file, std::ios::binary) << bytes;
+      expect_named(file, how);
+    };
+    for (int i = 0; i < number_from_environment("TESSERA_FLIPS", 1); ++i) {
+      damage("with a flipped bit", [&](std::string& bytes) {
+        // A digit or letter of text: a changed blank of the index says the same.
+        std::size_t at = random() % bytes.size();
+        while (file == "state.index.json" && std::isalnum(static_cast<unsigned char>(bytes[at])) == 0) {
+          at = (at + 1) % bytes.size();
+        }
+        bytes[at] = static_cast<char>(bytes[at] ^ 1);
+      });
+    }
+    damage("cut", [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
+    const std::string of_other = fs::exists(other / file) ? read_file(other / file) : "";
+    if (!of_other.empty() && of_other != read_file(good / file) && file != "state.index.json") {
+      damage("of another run", [&](std::string& bytes) { bytes = of_other; });
+    }
+    fs::remove(bad / file);
+    expect_named(file, "removed");
+  }
+}
+
 // Whoever is killed, and whenever: a rank, or the launcher and with it all. More kills: TESSERA_KILLS and TESSERA_SEED.
 TEST_F(CheckpointCommand, KilledAtRandomMomentsARunEndsWithTheSameModel) {
-  const auto number = [](const char* name, int preset) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? preset : std::atoi(text);
-  };
-  const int num_kills = number("TESSERA_KILLS", 6);
-  std::mt19937 random(static_cast<unsigned>(number("TESSERA_SEED", 7)));
+  const int num_kills = number_from_environment("TESSERA_KILLS", 6);
+  std::mt19937 random(static_cast<unsigned>(number_from_environment("TESSERA_SEED", 7)));
   const auto launched = [&](const std::string& name, const std::string& more) {
     return fmt::format("{} launch --nproc_per_node 2 {}", binary(),
                        gpt_words(name, fmt::format("--strategy zero2 --num_train_epochs {} --save_strategy steps "
@@ -128,7 +180,8 @@ TEST_F(CheckpointCommand, KilledAtRandomMomentsARunEndsWithTheSameModel) {
     const double seconds = 0.7 + static_cast<double>(random() % 1200) / 1000;
     const bool kills_a_rank = random() % 2 == 0;
     ended = run_shell(i == num_kills ? command
-                      : kills_a_rank ? fmt::format("{} & sleep {}; pkill -KILL -n -f -- '{} train.*{}'; wait $!",
+                      : kills_a_rank ? fmt::format("{} & sleep {}; until pkill -KILL -n -f -- '{} train.*{}'; do kill "
+                                                   "-0 $! || break; sleep 0.1; done; wait $!",
                                                    command, seconds, binary(), out("out"))
                                      : fmt::format("timeout -s KILL {} {}", seconds, command));
     if (ended.status != 0) ++num_killed;

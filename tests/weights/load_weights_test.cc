@@ -6,6 +6,9 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 
+#include <cmath>
+#include <limits>
+
 #include "monitor/cpu_tensors.h"
 #include "support/shell_module.h"
 #include "weights/model_folder.h"
@@ -15,6 +18,8 @@
 
 namespace tessera {
 namespace {
+
+namespace fs = std::filesystem;
 
 ShellModule shell_of(const Weights& weights, at::ScalarType type, const std::string& prefix = "") {
   ShellModule shell;
@@ -157,6 +162,71 @@ TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
   shell.add("0.weight", at::empty({3, 2, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
   load_weights(shell, weights, {.may_be_left = {"1.*"}});
   EXPECT_TRUE(at::equal(shell.named_parameters()["0.weight"], tensor_of(weights, "0.weight")));
+}
+
+// Large ones are copied in pieces by several threads; a type that differs is converted; a view is read as one.
+TEST(LoadWeights, DamagedValuesAreRefusedWithTheirTensors) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "m.bin";
+  at::Tensor large = at::randn({3 << 20}), small = at::randn({7}), view = at::randn({4, 6}).t();
+  const auto refused = [&](const std::string& message) {
+    write_weights_file(path, {{"large", large}, {"small", small}, {"view", view}}, {.format = WeightFormat::kTorch});
+    const Weights weights = Weights::open(path);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      ShellModule shell = shell_of(weights, type);
+      EXPECT_REFUSED(load_weights(shell, weights, {.num_threads = 3}),
+                     path.string() + ": the weights are damaged: " + message);
+    }
+  };
+  small[6] = -inf;
+  refused("there are values that are infinite in small;");
+  large[(3 << 20) - 1] = nan;
+  refused("there are values that are not numbers (NaN) in large, small;");
+  view[5][3] = nan;
+  refused("there are values that are not numbers (NaN) in large, small, view;");
+}
+
+TEST(LoadWeights, AMaskMayBeInfiniteAndNoBufferMayBeNan) {
+  struct Masked : torch::nn::Module {
+    explicit Masked(const at::Tensor& values) { mask = register_buffer("mask", values); }
+    at::Tensor mask;
+  };
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "m.safetensors";
+  Masked masked(at::zeros({2}));
+  write_weights_file(path, {{"mask", at::tensor({0.0F, -std::numeric_limits<float>::infinity()})}}, {});
+  load_weights(masked, Weights::open(path));
+  EXPECT_TRUE(std::isinf(masked.mask[1].item<float>()));
+  write_weights_file(path, {{"mask", at::tensor({0.0F, std::numeric_limits<float>::quiet_NaN()})}}, {});
+  EXPECT_REFUSED(load_weights(masked, Weights::open(path)), "not numbers (NaN) in mask;");
+}
+
+// Quantised weights without their scales: they would be taken for weights of up to two billion.
+TEST(LoadWeights, WholeNumbersAreNoWeights) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "m.safetensors";
+  write_weights_file(path, {{"w", at::ones({2, 3}, at::kInt)}, {"b", at::ones({3})}}, {});
+  const Weights weights = Weights::open(path);
+  ShellModule shell = shell_of(weights, at::kFloat);
+  EXPECT_REFUSED(
+      load_weights(shell, weights),
+      "the weights do not fit the model: of another kind of number: w (int32 in the file, float32 in the model)");
+  EXPECT_EQ(shell.named_parameters()["b"][0].item<float>(), -77);  // nothing was filled
+}
+
+TEST(WeightSource, RefusesADamagedTensorWhenItIsFilled) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "m.safetensors";
+  write_weights_file(path, {{"good", at::ones({3})}, {"bad", at::full({3}, std::numeric_limits<float>::quiet_NaN())}},
+                     {});
+  const Weights weights = Weights::open(path);
+  ShellModule shell = shell_of(weights, at::kFloat);
+  const WeightSource source(shell, weights);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    source.fill("good", at::empty({3}, type));
+    EXPECT_REFUSED(source.fill("bad", at::empty({3}, type)), "not numbers (NaN) in bad;");
+  }
 }
 
 TEST(WeightSource, FillsOneTensorAfterAnotherOfAModelWithoutMemory) {

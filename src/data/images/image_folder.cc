@@ -47,7 +47,7 @@ void require_folder(const fs::path& path) {
 }
 
 struct Listing {
-  std::vector<std::string> folders, files;  // names, sorted
+  std::vector<std::string> folders, files, others;  // names; sorted, but for the others: pipes, sockets, devices
 };
 
 Listing list(const fs::path& folder) {
@@ -55,8 +55,10 @@ Listing list(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    std::error_code unreadable;  // a dangling link is not a folder; opening it will report it
-    auto& names = entries->is_directory(unreadable) ? listing.folders : listing.files;
+    std::error_code unreadable;  // a dangling link counts as a file; opening it will report it
+    const bool is_folder = entries->is_directory(unreadable);
+    const bool is_other = !is_folder && entries->is_other(unreadable);
+    auto& names = is_folder ? listing.folders : is_other ? listing.others : listing.files;
     names.push_back(entries->path().filename().string());
   }
   if (error) throw UsageError(fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
@@ -76,6 +78,17 @@ bool is_jpeg(const fs::path& folder, const std::string& name) {
   return false;
 }
 
+// The JPEGs among a folder's files. A pipe with a picture's name is refused here: opening it would wait for ever.
+std::vector<std::string> jpegs_in(const fs::path& folder, Listing listing) {
+  for (const std::string& name : listing.others) {
+    if (!is_jpeg(folder, name)) continue;
+    throw UsageError(fmt::format("{} is a pipe, a socket or a device, not a picture: remove it from the folder",
+                                 (folder / name).string()));
+  }
+  std::erase_if(listing.files, [&](const std::string& name) { return !is_jpeg(folder, name); });
+  return std::move(listing.files);
+}
+
 using FilesOfFolder = std::pair<std::string, std::vector<std::string>>;
 
 void walk(const fs::path& root, const std::string& folder, int depth, std::vector<FilesOfFolder>& found) {
@@ -83,9 +96,8 @@ void walk(const fs::path& root, const std::string& folder, int depth, std::vecto
     throw UsageError(fmt::format("{}: more than {} folders deep; does a link point back to its own folder?",
                                  (root / folder).string(), kMaxDepth));
   }
-  Listing listing = list(root / folder);
-  std::erase_if(listing.files, [&](const std::string& name) { return !is_jpeg(root / folder, name); });
-  found.emplace_back(folder, std::move(listing.files));
+  const Listing listing = list(root / folder);
+  found.emplace_back(folder, jpegs_in(root / folder, listing));
   for (const std::string& name : listing.folders) walk(root, folder + "/" + name, depth + 1, found);
 }
 
@@ -139,8 +151,7 @@ void add_annotated(ImageFolder& folder) {
     throw UsageError(fmt::format("{} holds both images, for {}, and class folders such as {}: remove one or the other",
                                  tree.string(), kAnnotations, printable(name)));
   }
-  std::vector<std::string> files = list(tree / "images").files;
-  std::erase_if(files, [&](const std::string& name) { return !is_jpeg(tree / "images", name); });
+  const std::vector<std::string> files = jpegs_in(tree / "images", list(tree / "images"));
   folder.items = parse_val_annotations(read_file(tree / kAnnotations), (tree / kAnnotations).string(), folder.classes,
                                        files, "val/images");
 }

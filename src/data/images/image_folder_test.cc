@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "data/images/image_references.h"
@@ -68,6 +69,22 @@ TEST_F(ImageFolderTest, ReadsTinyImageNetsForm) {
   EXPECT_EQ(validation.items[0].label, 1);
   EXPECT_EQ(validation.items[1].label, 0);
   EXPECT_TRUE(fs::exists(validation.path_of(1)));
+}
+
+// Opening a pipe waits until somebody writes into it.
+TEST_F(ImageFolderTest, APipeWithAPicturesNameIsRefused) {
+  put_tiny_image_net();
+  ASSERT_EQ(mkfifo((folder_ / "train/n01/images/pipe.jpg").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder_ / "val/images/pipe.JPEG").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder_ / "train/n02/pipe.txt").c_str(), 0600), 0);  // nobody opens it
+  EXPECT_EQ(refusal(ImageSplit::kTrain),
+            (folder_ / "train/n01/images/pipe.jpg").string() +
+                " is a pipe, a socket or a device, not a picture: remove it from the folder");
+  EXPECT_EQ(refusal(ImageSplit::kValidation), (folder_ / "val/images/pipe.JPEG").string() +
+                                                  " is a pipe, a socket or a device, not a picture: remove it from the "
+                                                  "folder");
+  fs::create_symlink("pipe.jpg", folder_ / "train/n01/images/another.jpg");
+  EXPECT_TRUE(refusal(ImageSplit::kTrain).ends_with("remove it from the folder"));
 }
 
 TEST_F(ImageFolderTest, ValidationClassesHaveTheNumbersOfTraining) {

@@ -42,6 +42,20 @@ TEST(TextBatches, RowsLieEndToEndWithTheirOwnPositions) {
   EXPECT_EQ(batch.num_counted, 4);
 }
 
+TEST(TextBatches, AreFilledUpToAMultiple) {
+  const TokenStore store = numbered_store(5);
+  const PackedBatch batch = pack_rows(store, std::vector<std::int64_t>{2, 0}, {.multiple = 8});
+  EXPECT_EQ(longs(batch.input_ids), (std::vector<std::int64_t>{200, 201, 202, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(longs(batch.positions), (std::vector<std::int64_t>{0, 1, 2, 0, 0, 1, 2, 0})) << "none longer than a row";
+  EXPECT_EQ(longs(batch.targets), (std::vector<std::int64_t>{201, 202, -100, -100, -100, -100, -100, -100}));
+  const std::int32_t* starts = batch.cu_seqlens.const_data_ptr<std::int32_t>();
+  EXPECT_EQ(std::vector<std::int32_t>(starts, starts + batch.cu_seqlens.numel()),
+            (std::vector<std::int32_t>{0, 3, 4, 7, 8}));
+  EXPECT_EQ(batch.num_counted, 2);
+  EXPECT_EQ(longs(batch.counted), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(pack_rows(store, std::vector<std::int64_t>{3}, {.multiple = 4}).input_ids.numel(), 4) << "full already";
+}
+
 TEST(TextBatches, RefusesRowsThatAreNotThere) {
   const TokenStore store = numbered_store(2);
   EXPECT_THROW(pack_rows(store, std::vector<std::int64_t>{2}), Error);

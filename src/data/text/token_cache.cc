@@ -199,6 +199,7 @@ TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer, std:
 }  // namespace
 
 fs::path default_cache_folder(const Environment& environment) {
+  if (const auto own = environment.find("TESSERA_CACHE")) return *own;
   if (const auto base = environment.find("XDG_CACHE_HOME"); base && fs::path(*base).is_absolute()) {
     return fs::path(*base) / "tessera";
   }

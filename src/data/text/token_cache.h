@@ -29,7 +29,8 @@ struct TextDataSettings {
   int num_threads = 0;                 // for tokenising; 0: one per core that this process may use, at most 8
 };
 
-// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty (no cache) if neither variable is an absolute path.
+// $TESSERA_CACHE, else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty (no cache) if neither of the last two
+// variables is an absolute path.
 std::filesystem::path default_cache_folder(const Environment& environment);
 
 enum class CacheUse { kFound, kMade, kMadeUnkept };  // kMadeUnkept: no cache folder, or not writable

@@ -210,6 +210,8 @@ TEST(TokenCache, ARowThatCannotBeIsNamedByFileAndNumber) {
 }
 
 TEST(TokenCache, DefaultFolderFollowsTheEnvironment) {
+  EXPECT_EQ(default_cache_folder(Environment({{"TESSERA_CACHE", "/t"}, {"XDG_CACHE_HOME", "/x"}})), "/t");
+  EXPECT_EQ(default_cache_folder(Environment({{"TESSERA_CACHE", ""}, {"XDG_CACHE_HOME", "/x"}})), "/x/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}})), "/x/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}})), "/h/.cache/tessera");
   EXPECT_EQ(default_cache_folder(Environment({{"HOME", "/h"}})), "/h/.cache/tessera");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/quantity.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -27,20 +28,9 @@ std::optional<int> gpus_of_piece(const std::string& piece) {
 }  // namespace
 
 std::optional<std::string> slurm_time(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  const bool has_days = dash != std::string_view::npos;
-  const auto days = has_days ? slurm_number(text.substr(0, dash)) : std::optional<long long>(0);
-  std::vector<long long> numbers;
-  for (const std::string& part : split(has_days ? text.substr(dash + 1) : text, ':')) {
-    const auto number = slurm_number(part);
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  if (!days || numbers.empty() || numbers.size() > 3) return std::nullopt;
-  // Without days a single number is minutes and two are minutes:seconds; behind days all begin with hours.
-  if (!has_days && numbers.size() < 3) numbers.insert(numbers.begin(), 0);
-  numbers.resize(3);
-  const long long seconds = ((*days * 24 + numbers[0]) * 60 + numbers[1]) * 60 + numbers[2];
+  const auto parsed = slurm_seconds(text);
+  if (!parsed) return std::nullopt;
+  const long long seconds = *parsed;
   const std::string clock = fmt::format("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
   return seconds < 86400 ? clock : fmt::format("{}-{}", seconds / 86400, clock);
 }

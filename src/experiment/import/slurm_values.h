@@ -7,8 +7,7 @@
 
 namespace tessera {
 
-// minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds
-// -> "HH:MM:SS", with "D-" before it from a day on.
+// Any of slurm_seconds() -> "HH:MM:SS", with "D-" before it from a day on.
 std::optional<std::string> slurm_time(std::string_view text);
 
 // "64G", "64000" (megabytes), "0" (all) -> megabytes, rounded up.

@@ -1,4 +1,4 @@
-#include "state/sharded_state.h"
+#include "state/state_snapshot.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -8,18 +8,15 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <fstream>
 #include <functional>
 #include <future>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/output_file.h"
-#include "core/text.h"
 #include "parallel/host_link.h"
 #include "state/weights_file.h"
 #include "weights/block_checksums.h"
@@ -32,24 +29,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kChunkBytes = std::int64_t{32} << 20;  // from a GPU at once
+constexpr std::size_t kWorthAThread = std::size_t{1} << 20;   // bytes
 
 std::int64_t aligned(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 64;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-constexpr std::size_t kWorthAThread = std::size_t{1} << 20;  // bytes
-
-FlatState model_state(Engine& engine) {
-  FlatState state = parameters_of(engine);
-  state.prefix = kModelPrefix;
-  return state;
-}
-
-std::vector<FlatState> optimizer_states(Engine& engine, const ShardedOptimizer& optimizer) {
-  std::vector<FlatState> states = optimizer_states_of(engine, optimizer);
-  for (FlatState& state : states) state.prefix = kOptimizerPrefix + state.prefix;
-  return states;
 }
 
 // Of a unit's flat buffer: what this rank writes. Ranks that hold the same values share them equally.
@@ -68,141 +52,10 @@ std::string shard_name(int rank, int num_ranks) {
   return fmt::format("state-{:05}-of-{:05}.safetensors", rank, num_ranks);
 }
 
-// Never null.
-const StoredTensor* find_tensor(const CheckpointReader& reader, const std::string& name,
-                                const std::vector<std::int64_t>& shape, at::ScalarType type) {
-  const auto found = reader.index().tensors.find(name);
-  const auto fail = [&](const std::string& what) {
-    throw UsageError(fmt::format("{}: tensor '{}' {}", reader.folder().string(), printable(name), what));
-  };
-  static const StoredTensor nothing{WeightType::kF32, {0}, {}};
-  if (found == reader.index().tensors.end() && checked_numel(shape) == 0) return &nothing;  // is not written
-  if (found == reader.index().tensors.end()) fail("is missing: the checkpoint is of another model or optimizer");
-  const StoredTensor& tensor = found->second;
-  if (tensor.shape != shape) {
-    fail(fmt::format("is {} there and {} in the model", shape_text(tensor.shape), shape_text(shape)));
-  }
-  const bool can_convert = is_floating(tensor.type) && at::isFloatingType(type);
-  if (tensor.type != weight_type(type) && !can_convert) {
-    fail(fmt::format("has the type {}", safetensors_name(tensor.type)));
-  }
-  return &tensor;
-}
-
-// Elements [begin, end) of a tensor, converted if the checkpoint has another type. `to` is flat, on the host.
-void read_values(CheckpointReader& reader, const StoredTensor& tensor, std::int64_t begin, std::int64_t end,
-                 const at::Tensor& to) {
-  if (tensor.type == weight_type(to.scalar_type())) {
-    return reader.read(tensor, begin, end, static_cast<char*>(to.mutable_data_ptr()));
-  }
-  constexpr std::int64_t kPieceNumel = 4 << 20;  // of a second copy
-  for (std::int64_t at = begin; at < end; at += kPieceNumel) {
-    const at::Tensor piece = at::empty({std::min(kPieceNumel, end - at)}, scalar_type(tensor.type));
-    reader.read(tensor, at, at + piece.numel(), static_cast<char*>(piece.mutable_data_ptr()));
-    to.narrow(0, at - begin, piece.numel()).copy_(piece);
-  }
-}
-
-// Reads all states of all units. An error is kept until the end, and the collectives go on: no rank is left waiting.
-class StateLoader {
- public:
-  StateLoader(const SpreadModel& spread, CheckpointReader& reader, bool reads_optimizer)
-      : spread_(spread), reader_(reader), reads_optimizer_(reads_optimizer) {}
-
-  void load_states(const std::vector<FlatState>& states) {
-    keep_error([&] { check_known(states); });
-    for (std::size_t index = 0; index < spread_.engine.units().size(); ++index) {
-      const FlatUnit& unit = spread_.engine.units()[index];
-      if (unit.layout().padded_numel() == 0) continue;
-      for (const FlatState& state : states) {
-        state.replace_part(index, values_of(unit, state.prefix, state.part(index).scalar_type()));
-      }
-    }
-  }
-
-  void load_buffers() {
-    for (NamedBuffer& buffer : buffers_of(spread_.model)) {
-      keep_error([&] {
-        const StateTensor& wanted = buffer.description;
-        const StoredTensor* stored = find_tensor(reader_, kModelPrefix + wanted.name, wanted.shape, wanted.type);
-        const at::Tensor values = at::empty(wanted.shape, wanted.type);
-        read_values(reader_, *stored, 0, values.numel(), values.view({-1}));
-        buffer.tensor.copy_(values);
-      });
-    }
-  }
-
-  void finish() {
-    on_every_rank(spread_.world, [&] {
-      if (error_) std::rethrow_exception(error_);
-    });
-  }
-
- private:
-  // A checkpoint may hold no tensor of the kinds that are read which the model does not have.
-  void check_known(const std::vector<FlatState>& states) const {
-    std::set<std::string> known;
-    for (const NamedBuffer& buffer : buffers_of(spread_.model)) known.insert(kModelPrefix + buffer.description.name);
-    for (const FlatUnit& unit : spread_.engine.units()) {
-      for (const FlatState& state : states) {
-        for (const FlatSlot& slot : unit.layout().slots()) known.insert(state.prefix + slot.name);
-      }
-    }
-    for (const auto& [name, tensor] : reader_.index().tensors) {
-      const bool is_read = name.starts_with(kModelPrefix) || (reads_optimizer_ && name.starts_with(kOptimizerPrefix));
-      if (!is_read || known.contains(name)) continue;
-      throw UsageError(fmt::format("{}: tensor '{}' is unknown here: the checkpoint is of another model or optimizer",
-                                   reader_.folder().string(), printable(name)));
-    }
-  }
-
-  // Of the unit's updated() part. What all ranks hold alike is read once on each node: each rank reads a share, and
-  // they send it on.
-  at::Tensor values_of(const FlatUnit& unit, const std::string& prefix, at::ScalarType type) {
-    const FlatRange held = unit.updated();
-    Group& node = spread_.world.node();
-    const std::int64_t num_shares = unit.is_part() ? 1 : node.size(), place = unit.is_part() ? 0 : node.rank();
-    const std::int64_t share = (held.numel() + num_shares - 1) / num_shares;
-    const at::Tensor own = at::zeros({share}, type);
-    keep_error([&] {
-      read_range(unit, prefix, intersect(held, {held.begin + place * share, held.begin + (place + 1) * share}), own);
-    });
-    if (num_shares == 1 || share == 0) return own;
-    const at::Tensor all = at::empty({num_shares * share}, own.options().device(spread_.world.device()));
-    node.all_gather(all, own.to(all.device()), "loading")->wait();
-    return all.narrow(0, 0, held.numel());
-  }
-
-  void read_range(const FlatUnit& unit, const std::string& prefix, FlatRange held, const at::Tensor& part) {
-    for (const FlatSlot& slot : unit.layout().slots()) {
-      const StoredTensor* tensor = find_tensor(reader_, prefix + slot.name, slot.shape, part.scalar_type());
-      const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
-      if (own.empty()) continue;
-      read_values(reader_, *tensor, own.begin - slot.offset, own.end - slot.offset,
-                  part.narrow(0, own.begin - held.begin, own.numel()));
-    }
-  }
-
-  void keep_error(const std::function<void()>& work) {
-    if (error_) return;
-    try {
-      work();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
-
-  const SpreadModel& spread_;
-  CheckpointReader& reader_;
-  bool reads_optimizer_;
-  std::exception_ptr error_;
-};
-
 // What this rank writes, valid until the next step. Waits for updates that still run.
 std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedOptimizer& optimizer) {
   const at::NoGradGuard no_gradients;
-  std::vector<FlatState> states = optimizer_states(spread.engine, optimizer);
-  states.insert(states.begin(), model_state(spread.engine));
+  const std::vector<FlatState> states = checkpoint_states(spread.engine, optimizer);
   std::vector<StatePiece> pieces;
   if (spread.world.rank() == 0) {
     for (const NamedBuffer& buffer : buffers_of(spread.model)) {
@@ -374,32 +227,6 @@ void add_file(CheckpointIndex& index, const fs::path& file) {
   }
   if (!stream.eof()) throw Error(fmt::format("cannot read {} again", file.string()));
   index.files[file.filename().string()] = {num_bytes, checksums.finish()};
-}
-
-void read_model_state(const SpreadModel& spread, CheckpointReader& reader) {
-  const at::NoGradGuard no_gradients;
-  spread.guarded("loading", [&] {
-    StateLoader loader(spread, reader, /*reads_optimizer=*/false);
-    loader.load_buffers();
-    loader.load_states({model_state(spread.engine)});
-    loader.finish();
-  });
-}
-
-OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader) {
-  const at::NoGradGuard no_gradients;
-  spread.guarded("loading", [&] {
-    std::vector<FlatState> states = optimizer_states(spread.engine, step.optimizer());
-    states.insert(states.begin(), model_state(spread.engine));
-    StateLoader loader(spread, reader, /*reads_optimizer=*/true);
-    loader.load_buffers();
-    loader.load_states(states);
-    loader.finish();
-  });
-  return progress_of(step, (reader.folder() / kIndexFile).string(), [&](const std::string& name) {
-    const auto found = reader.index().numbers.find(name);
-    return found == reader.index().numbers.end() ? std::nullopt : std::optional<double>(found->second);
-  });
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // The state of a spread model, written by all ranks: each its own file, state-RRRRR-of-NNNNN.safetensors, and one index
-// (weights/checkpoint_index.h). Any number of ranks under any strategy reads it; each reads only its own part.
+// (weights/checkpoint_index.h).
 //
 // Collective, between steps. What several ranks hold alike, each writes an equal share of.
 #pragma once
@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "parallel/train_step.h"
-#include "state/optimizer_file.h"
 #include "state/unit_file.h"
 #include "weights/checkpoint_index.h"
-#include "weights/checkpoint_reader.h"
 
 namespace tessera {
 
@@ -62,11 +60,5 @@ CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::stri
 
 // Adds a file of the folder with its checksums. Throws UsageError.
 void add_file(CheckpointIndex& index, const std::filesystem::path& file);
-
-// Reads parameters, buffers and the optimizer's states into the model. Throws the same error on every rank if any of
-// them finds a damaged or missing byte, or if the tensors are not the model's; the values are then unusable.
-OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader);
-// Only parameters and buffers.
-void read_model_state(const SpreadModel& spread, CheckpointReader& reader);
 
 }  // namespace tessera

@@ -1,0 +1,144 @@
+#include "comm/meeting/inquest.h"
+
+#include <gtest/gtest.h>
+
+#include "support/contains.h"
+
+namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+
+Inquest inquest_of(const std::vector<std::string>& hosts) {
+  return Inquest({.holder = "rank 0 on " + hosts[0], .holder_host = hosts[0], .hosts = hosts});
+}
+
+FlightEntry all_reduce(int num_ranks) {
+  FlightEntry entry;
+  entry.group = "world";
+  for (int rank = 0; rank < num_ranks; ++rank) entry.ranks.push_back(rank);
+  entry.operation = "all_reduce";
+  entry.unit = "block.3";
+  return entry;
+}
+
+// A rank that is in the collective, and one that has not started any.
+std::string dump_in(int num_ranks, FlightEntry* entry = nullptr) {
+  FlightRecorder recorder;
+  recorder.begin(all_reduce(num_ranks));
+  if (entry != nullptr) *entry = recorder.entries().front();
+  return recorder.dump();
+}
+
+TEST(Inquest, NamesTheRankThatNeverEnteredACollectiveWithItsHost) {
+  Inquest inquest = inquest_of({"node1", "node1", "node2"});
+  FlightEntry stuck;
+  const std::string inside = dump_in(3, &stuck);
+  inquest.hear_alarm({0, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  EXPECT_TRUE(inquest.is_open());
+  inquest.hear_flight(0, inside);
+  inquest.hear_flight(1, inside);
+  EXPECT_FALSE(inquest.conclude(Clock::now()));
+  inquest.hear_flight(2, "[]");
+  const auto finding = inquest.conclude(Clock::now());
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 2 on node2 never entered a collective: a collective took longer"));
+  EXPECT_EQ(finding->speaker, 0);
+  EXPECT_FALSE(inquest.conclude(Clock::now() + 1h));  // once
+}
+
+TEST(Inquest, NamesTheRankThatDoesNotAnswer) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  FlightEntry stuck;
+  const std::string inside = dump_in(2, &stuck);
+  inquest.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  inquest.hear_flight(1, inside);
+  EXPECT_FALSE(inquest.conclude(Clock::now()));
+  const auto finding = inquest.conclude(Clock::now() + 3s);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 0 on node1 did not answer: a collective took longer"));
+  EXPECT_EQ(finding->speaker, 1);
+}
+
+TEST(Inquest, BlamesTheDeadAndNotWhoeverSawItFirst) {
+  Inquest inquest = inquest_of({"node1", "node1", "node2", "node2"});
+  FlightEntry stuck;
+  const std::string inside = dump_in(4, &stuck);
+  stuck.error = "MPI_Test: connection reset";
+  inquest.hear_alarm({1, 43, stuck.error, stuck});
+  for (int rank = 0; rank < 3; ++rank) inquest.hear_flight(rank, inside);
+  inquest.note_loss(3, Loss::kEnded);
+  const auto finding = inquest.conclude(Clock::now() + 1s);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->message, "rank 3 on node2 is gone: its process ended without a word");
+  EXPECT_TRUE(finding->is_loss);
+}
+
+TEST(Inquest, BlamesTheDeadAlsoIfARankFailsOfItInItsOwnWords) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  inquest.hear_alarm({0, 1, "NCCL error: remote process exited", std::nullopt});
+  EXPECT_FALSE(inquest.conclude(Clock::now()));
+  inquest.note_loss(1, Loss::kEnded);
+  const auto finding = inquest.conclude(Clock::now() + 1s);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->message, "rank 1 on node2 is gone: its process ended without a word");
+}
+
+TEST(Inquest, TellsAHostThatDoesNotAnswerFromAProcessThatEnded) {
+  Inquest inquest = inquest_of({"node1", "node1", "node2", "node2"});
+  inquest.note_loss(2, Loss::kUnreachable);  // rank 3 is silent too, and its connection not yet given up
+  EXPECT_FALSE(inquest.conclude(Clock::now()));
+  const auto finding = inquest.conclude(Clock::now() + 1s);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 0 on node1 and ranks 2-3 on node2 have lost contact: no answer for 4s"));
+}
+
+TEST(Inquest, ARankThatLeftInPeaceIsNotLost) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  inquest.note_leave(1);
+  inquest.note_loss(1, Loss::kEnded);
+  EXPECT_FALSE(inquest.is_open());
+}
+
+TEST(Inquest, ARankThatRaisedTheAlarmAndGaveUpIsNotBlamed) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  FlightEntry stuck;
+  const std::string inside = dump_in(2, &stuck);
+  inquest.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  inquest.hear_flight(1, inside);
+  inquest.note_loss(1, Loss::kEnded);
+  inquest.hear_flight(0, "[]");
+  const auto finding = inquest.conclude(Clock::now());
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 0 on node1 never entered a collective"));
+}
+
+TEST(Inquest, AHolderThatWasStoppedBlamesItself) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  inquest.note_own_pause(30s);
+  inquest.note_loss(1, Loss::kEnded);
+  const auto finding = inquest.conclude(Clock::now() + 1s);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 0 on node1 was stopped for 30s"));
+}
+
+TEST(Inquest, TheFirstOfTwoAlarmsCounts) {
+  Inquest inquest = inquest_of({"node1", "node2"});
+  inquest.hear_alarm({1, 7, "the disk is full", {}});
+  inquest.hear_alarm({0, 9, "me too", {}});
+  const auto finding = inquest.conclude(Clock::now() + 1s);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->message, "rank 1 on node2: the disk is full");
+  EXPECT_EQ(finding->status, 7);
+  EXPECT_TRUE(finding->is_plain);
+}
+
+TEST(Inquest, NoAlarmEndsARunWithSuccess) {
+  for (const int status : {0, -1, 256, 1 << 20}) {
+    EXPECT_EQ(Alarm::from_text(Alarm{0, status, "x", {}}.to_text()).status, 1);
+    EXPECT_EQ(Finding::from_text(Finding{.message = "x", .status = status}.to_text()).status, 1);
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,122 @@
+// Strangers at the door of a meeting.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+
+#include "comm/meeting/meeting_for_test.h"
+#include "support/contains.h"
+
+namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meeting_test;
+
+class Strangers : public testing::Test {
+ protected:
+  Socket connect() const { return Socket::connect("127.0.0.1", place_.port(), SteadyClock::now() + 5s); }
+  // The other end has closed, without a word beyond the challenge.
+  static bool is_cut_off(const Socket& socket, std::chrono::milliseconds limit = 8s) {
+    std::string rest;
+    socket.read_exactly(kChallengeBytes, SteadyClock::now() + limit, &rest);
+    return socket.read_exactly(kChallengeBytes + 1, SteadyClock::now() + limit, &rest) == Socket::Got::kClosed;
+  }
+
+  const MeetingPlace place_{meeting_of(2)};
+};
+
+TEST_F(Strangers, WithAnotherSecretAreRefusedAndTheMeetingGoesOn) {
+  JoinOptions stranger = join_of(place_.port(), guest(1, 2), 1s);
+  stranger.key = random_key();
+  const std::string message = error_of([&] { MeetingClient client(stranger); });
+  EXPECT_TRUE(contains(message, "does not accept this job's secret") && contains(message, "two jobs share one port"))
+      << message;
+  meet(place_, 2);
+}
+
+TEST_F(Strangers, ThatTalkNonsenseAreCutOff) {
+  const Socket scanner = connect();
+  scanner.write_all(
+      "GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: a scanner that sends more than an answer\r\n\r\n");
+  EXPECT_TRUE(is_cut_off(scanner));
+  meet(place_, 2);
+}
+
+TEST_F(Strangers, ThatReplayARecordedAnswerAreCutOff) {
+  // What a rank answered to a challenge before.
+  const Nonces before{random_key(), random_key()};
+  const Socket thief = connect();
+  thief.write_all(make_answer(kJobKey, before));
+  EXPECT_TRUE(is_cut_off(thief));
+  meet(place_, 2);
+}
+
+TEST_F(Strangers, ThatSayNothingAreCutOffInSeconds) {
+  const Socket mute = connect();
+  EXPECT_TRUE(is_cut_off(mute));
+}
+
+TEST_F(Strangers, ThatSendAGiantLineCostNothing) {
+  std::thread sender([&] {
+    const Socket giant = connect();
+    const std::string part(1 << 20, 'x');
+    for (int i = 0; i < 300; ++i) {
+      pollfd ready{giant.descriptor(), POLLOUT, 0};
+      if (poll(&ready, 1, 1000) <= 0 || send(giant.descriptor(), part.data(), part.size(), MSG_NOSIGNAL) < 0) break;
+    }
+  });
+  meet(place_, 2);
+  sender.join();
+}
+
+TEST_F(Strangers, ThatFloodTheDoorDoNotKeepRanksOut) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> floods;
+  for (int i = 0; i < 2; ++i) {
+    floods.emplace_back([&] {
+      std::vector<Socket> held;  // half-open in the protocol: connected, and silent
+      for (int n = 0; n < 1000 && !done; ++n) {
+        try {
+          held.push_back(connect());
+        } catch (const Error&) {
+          return;  // the door has been closed: the meeting has begun
+        }
+        if (held.size() > 300) held.erase(held.begin());
+      }
+    });
+  }
+  std::this_thread::sleep_for(200ms);
+  meet(place_, 2);
+  done = true;
+  for (std::thread& flood : floods) flood.join();
+}
+
+TEST_F(Strangers, FindAClosedPortOnceTheRanksHaveMet) {
+  const Met met = meet(place_, 2);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(contains(error_of([&] { Socket::connect("127.0.0.1", place_.port(), SteadyClock::now() + 100ms); }),
+                       "no answer from"));
+}
+
+TEST(StrangersServer, ThatDoesNotHoldTheKeyIsRefused) {
+  const Socket listener = Socket::listen("127.0.0.1", 0);
+  std::atomic<bool> done{false};
+  std::thread impostor([&] {
+    while (!done) {
+      const auto visitor = listener.accept();
+      if (!visitor) continue;
+      std::string answer;
+      visitor->write_all(make_challenge(random_key()));
+      visitor->read_exactly(kAnswerBytes, SteadyClock::now() + 2s, &answer);
+      visitor->write_all(answer.substr(sizeof(Key)));  // reflects the rank's own proof
+    }
+  });
+  const std::string message = error_of([&] { MeetingClient client(join_of(listener.local_port(), guest(0, 2))); });
+  done = true;
+  impostor.join();
+  EXPECT_TRUE(contains(message, "cannot prove that it belongs to this job")) << message;
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,362 @@
+// Causal attention over packed rows, forward and backward. A thread block has kTileRows queries (or keys) of one head
+// of one row and walks over the tiles of keys (or queries) that they meet, two tiles in shared memory, one being read
+// while the next arrives. In backward each tile of dK and dV and each tile of dQ has a block of its own: the scores are
+// computed twice, and nothing is added by atomics, so that the same inputs always give the same bits.
+#include "kernels/tensor_cores.cuh"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr int kScoreTiles = kTileRows / 8;
+
+// 2^x to within two units in the last place; results below the smallest normal number are 0.
+__device__ inline float power_of_two(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// Where a block works.
+struct Place {
+  int head, begin, length;  // of the row: its first token, its tokens
+
+  __device__ explicit Place(const CudaAttention& a) : head(static_cast<int>(blockIdx.y)) {
+    begin = a.cu_seqlens[blockIdx.z];
+    length = a.cu_seqlens[blockIdx.z + 1] - begin;
+  }
+};
+
+// Within a tile, the row that a lane's first two numbers (c < 2) or last two belong to, and their columns.
+__device__ inline int row_of(int c) {
+  return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 + c / 2 * 8;
+}
+__device__ inline int lane_column() {
+  return static_cast<int>(threadIdx.x) % 4 * 2;
+}
+__device__ inline int column_of(int n, int c) {
+  return n * 8 + lane_column() + c % 2;
+}
+
+// Scores are kept as powers of two: log2(e) (q k / sqrt(D) + slope (key - query)). Of one pair of tiles: a lane's
+// numbers are in two rows and in columns that differ by constants, so that the bias is one addition and one product.
+struct Scores {
+  float scale, slope;
+  float bias[2];  // of the lane's first column, by row
+
+  __device__ Scores(const CudaAttention& a, int head)
+      : scale(a.scale * kLog2E), slope(a.slopes == nullptr ? 0.0f : a.slopes[head] * kLog2E), bias{} {}
+
+  // The lane's first column is `key` for its rows' queries, or with kOfKeys the other way round.
+  template <bool kOfKeys>
+  __device__ void begin(int first_row, int first_column) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int distance = first_column + lane_column() - first_row - row_of(2 * half);
+      bias[half] = slope * static_cast<float>(kOfKeys ? -distance : distance);
+    }
+  }
+  template <bool kOfKeys>
+  __device__ float of(float product, int n, int c) const {
+    const float column = static_cast<float>(n * 8 + c % 2);
+    return fmaf(product, scale, fmaf(kOfKeys ? -slope : slope, column, bias[c / 2]));
+  }
+};
+
+template <typename T>
+__device__ inline const T* part_of(const CudaAttention& a, int part, const Place& place, int first) {
+  return static_cast<const T*>(a.parts[part]) + (place.begin + static_cast<std::int64_t>(first)) * a.token_stride +
+         place.head * a.head_stride;
+}
+template <typename T, int D>
+__device__ inline std::int64_t result_offset(const CudaAttention& a, const Place& place, int first) {
+  return ((place.begin + static_cast<std::int64_t>(first)) * a.num_heads + place.head) * D;
+}
+
+// Over the four lanes that share a row.
+__device__ inline float largest_of_row(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ inline float sum_of_row(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+extern __shared__ __align__(16) unsigned char shared_bytes[];
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kTileThreads) forward(CudaAttention a) {
+  constexpr int kTile = kTileRows * kTileStride<D>;
+  const Place place(a);
+  const int tile = static_cast<int>(gridDim.x - 1 - blockIdx.x), first = tile * kTileRows;  // the longest first
+  if (first >= place.length) return;
+  T* const queries = reinterpret_cast<T*>(shared_bytes);
+  T* const keys = queries + kTile;     // two tiles
+  T* const values = keys + 2 * kTile;  // two tiles
+  const auto start = [&](int index) {
+    const int at = index * kTileRows, stage = index % 2;
+    start_tile<T, D>(keys + stage * kTile, part_of<T>(a, 1, place, at), a.token_stride, place.length - at);
+    start_tile<T, D>(values + stage * kTile, part_of<T>(a, 2, place, at), a.token_stride, place.length - at);
+    end_group();
+  };
+  start_tile<T, D>(queries, part_of<T>(a, 0, place, first), a.token_stride, place.length - first);
+  start(0);
+  Scores score(a, place.head);
+  const T* const my_queries = queries + static_cast<int>(threadIdx.x) / 32 * 16 * kTileStride<D>;
+  Accumulator result[D / 8] = {};
+  float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+  for (int index = 0; index <= tile; ++index) {
+    if (index < tile) {
+      start(index + 1);
+      wait_for_tiles<1>();
+    } else {
+      wait_for_tiles<0>();
+    }
+    Accumulator scores[kScoreTiles] = {};
+    add_rows_by_rows<T, D>(scores, my_queries, keys + index % 2 * kTile);
+    score.begin<false>(first, index * kTileRows);
+    const bool hides = index == tile;  // keys after the query
+    float new_largest[2] = {largest[0], largest[1]};
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float& s = scores[n].values[c];
+        s = hides && column_of(n, c) > row_of(c) ? -INFINITY : score.of<false>(s, n, c);
+        new_largest[c / 2] = fmaxf(new_largest[c / 2], s);
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      new_largest[half] = largest_of_row(new_largest[half]);
+      const float shrink = power_of_two(largest[half] - new_largest[half]);
+      largest[half] = new_largest[half];
+      sum[half] *= shrink;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        result[n].values[2 * half] *= shrink;
+        result[n].values[2 * half + 1] *= shrink;
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float& s = scores[n].values[c];
+        s = power_of_two(s - largest[c / 2]);
+        sum[c / 2] += s;
+      }
+    }
+    add_product<T, D>(result, scores, values + index % 2 * kTile);
+    __syncthreads();  // this stage may be filled again
+  }
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16, rows_left = place.length - first - warp_row;
+  sum[0] = sum_of_row(sum[0]);
+  sum[1] = sum_of_row(sum[1]);
+  store_rows<T, D>(result, 1.0f / sum[0], 1.0f / sum[1],
+                   static_cast<T*>(a.out) + result_offset<T, D>(a, place, first + warp_row),
+                   static_cast<std::int64_t>(a.num_heads) * D, rows_left);
+  if (threadIdx.x % 4 == 0) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = first + row_of(2 * half);
+      if (query < place.length) {
+        a.logsumexp[static_cast<std::int64_t>(place.begin + query) * a.num_heads + place.head] =
+            largest[half] + log2f(sum[half]);
+      }
+    }
+  }
+}
+
+// delta: the sum of grad * out over a head, one warp for each token's head.
+template <typename T, int D>
+__global__ void sum_products(CudaAttention a, std::int64_t num_heads_of_tokens) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+  if (i >= num_heads_of_tokens) return;
+  const T *grad = static_cast<const T*>(a.grad) + i * D, *out = static_cast<const T*>(a.out) + i * D;
+  float total = 0;
+  for (int d = threadIdx.x % 32 * 2; d < D; d += 64) {
+    const auto g = load<2>(grad + d), o = load<2>(out + d);
+    total += to_float(g.values[0]) * to_float(o.values[0]) + to_float(g.values[1]) * to_float(o.values[1]);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) total += __shfl_xor_sync(0xffffffffu, total, offset);
+  if (threadIdx.x % 32 == 0) a.delta[i] = total;
+}
+
+// With kOfKeys the block has keys and values and meets queries and their gradients: it gives dK and dV. Else it has
+// queries and meets keys: it gives dQ.
+template <typename T, int D, bool kOfKeys>
+__device__ void backward_of_tile(const CudaAttention& a, const Place& place, int tile) {
+  constexpr int kTile = kTileRows * kTileStride<D>;
+  const int first = tile * kTileRows, last_tile = kOfKeys ? (place.length - 1) / kTileRows : tile;
+  T* const mine = reinterpret_cast<T*>(shared_bytes);  // keys, or queries
+  T* const my_other = mine + kTile;                    // values, or the result's gradient
+  T* const met = my_other + kTile;                     // two tiles: queries, or keys
+  T* const met_other = met + 2 * kTile;                // two tiles: the result's gradient, or values
+  float* const met_logsumexp = reinterpret_cast<float*>(met_other + 2 * kTile);  // kOfKeys: two times kTileRows
+  float* const met_delta = met_logsumexp + 2 * kTileRows;
+
+  const std::int64_t result_stride = static_cast<std::int64_t>(a.num_heads) * D;
+  const auto start_part = [&](T* to, int part, int at) {
+    start_tile<T, D>(to, part_of<T>(a, part, place, at), a.token_stride, place.length - at);
+  };
+  const auto start_gradient = [&](T* to, int at) {
+    start_tile<T, D>(to, static_cast<const T*>(a.grad) + result_offset<T, D>(a, place, at), result_stride,
+                     place.length - at);
+  };
+  const auto statistic = [&](const float* of_tokens, int query) {
+    return of_tokens[static_cast<std::int64_t>(place.begin + query) * a.num_heads + place.head];
+  };
+  const auto start = [&](int index) {
+    const int at = index * kTileRows, stage = index % 2;
+    start_part(met + stage * kTile, kOfKeys ? 0 : 1, at);
+    if constexpr (kOfKeys) {
+      start_gradient(met_other + stage * kTile, at);
+      if (threadIdx.x < kTileRows) {
+        const int query = at + static_cast<int>(threadIdx.x);
+        const bool exists = query < place.length;
+        // exp2(x - infinity) is 0: a query that does not exist gives nothing
+        met_logsumexp[stage * kTileRows + threadIdx.x] = exists ? statistic(a.logsumexp, query) : INFINITY;
+        met_delta[stage * kTileRows + threadIdx.x] = exists ? statistic(a.delta, query) : 0.0f;
+      }
+    } else {
+      start_part(met_other + stage * kTile, 2, at);
+    }
+    end_group();
+  };
+
+  start_part(mine, kOfKeys ? 1 : 0, first);
+  if constexpr (kOfKeys) {
+    start_part(my_other, 2, first);
+  } else {
+    start_gradient(my_other, first);
+  }
+  const int first_met = kOfKeys ? tile : 0;
+  start(first_met);
+  float my_logsumexp[2] = {INFINITY, INFINITY}, my_delta[2] = {};
+  if constexpr (!kOfKeys) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = first + row_of(2 * half);
+      if (query < place.length) {
+        my_logsumexp[half] = statistic(a.logsumexp, query);
+        my_delta[half] = statistic(a.delta, query);
+      }
+    }
+  }
+  Scores score(a, place.head);
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const T *const my_rows = mine + warp_row * kTileStride<D>, *const my_other_rows =
+                                                                 my_other + warp_row * kTileStride<D>;
+  Accumulator grad_mine[D / 8] = {}, grad_values[kOfKeys ? D / 8 : 1] = {};
+  for (int index = first_met; index <= last_tile; ++index) {
+    if (index < last_tile) {
+      start(index + 1);
+      wait_for_tiles<1>();
+    } else {
+      wait_for_tiles<0>();
+    }
+    const int stage = index % 2;
+    Accumulator weights[kScoreTiles] = {}, grad_scores[kScoreTiles] = {};
+    add_rows_by_rows<T, D>(weights, my_rows, met + stage * kTile);
+    score.template begin<kOfKeys>(first, index * kTileRows);
+    const bool hides = index == tile;  // keys after the query
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int row = row_of(c), column = column_of(n, c);
+        const bool is_hidden = hides && (kOfKeys ? row > column : column > row);
+        const float logsumexp = kOfKeys ? met_logsumexp[stage * kTileRows + column] : my_logsumexp[c / 2];
+        float& w = weights[n].values[c];
+        w = is_hidden ? 0.0f : power_of_two(score.template of<kOfKeys>(w, n, c) - logsumexp);
+      }
+    }
+    if constexpr (kOfKeys) add_product<T, D>(grad_values, weights, met_other + stage * kTile);
+    add_rows_by_rows<T, D>(grad_scores, my_other_rows, met_other + stage * kTile);
+#pragma unroll
+    for (int n = 0; n < kScoreTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const float delta = kOfKeys ? met_delta[stage * kTileRows + column_of(n, c)] : my_delta[c / 2];
+        float& g = grad_scores[n].values[c];
+        g = weights[n].values[c] * (g - delta);
+      }
+    }
+    add_product<T, D>(grad_mine, grad_scores, met + stage * kTile);
+    __syncthreads();  // this stage may be filled again
+  }
+  const int rows_left = place.length - first - warp_row;
+  const auto target = [&](int part) {
+    return static_cast<T*>(a.grad_parts[part]) +
+           (place.begin + static_cast<std::int64_t>(first) + warp_row) * a.token_stride + place.head * a.head_stride;
+  };
+  store_rows<T, D>(grad_mine, a.scale, a.scale, target(kOfKeys ? 1 : 0), a.token_stride, rows_left);
+  if constexpr (kOfKeys) store_rows<T, D>(grad_values, 1.0f, 1.0f, target(2), a.token_stride, rows_left);
+}
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kTileThreads) backward(CudaAttention a) {
+  const Place place(a);
+  const int index = static_cast<int>(blockIdx.x) / 2, num_tiles = static_cast<int>(gridDim.x) / 2;
+  const bool of_keys = blockIdx.x % 2 == 0;
+  const int tile = of_keys ? index : num_tiles - 1 - index;  // the longest walks first
+  if (tile * kTileRows >= place.length) return;
+  if (of_keys) {
+    backward_of_tile<T, D, true>(a, place, tile);
+  } else {
+    backward_of_tile<T, D, false>(a, place, tile);
+  }
+}
+
+// Calls f with a null pointer of the type and the head size as a type.
+template <typename F>
+void with_kind(const CudaAttention& a, F f) {
+  const auto with_size = [&](auto* type) {
+    switch (a.head_size) {
+      case 64:
+        return f(type, std::integral_constant<int, 64>());
+      case 80:
+        return f(type, std::integral_constant<int, 80>());
+      case 96:
+        return f(type, std::integral_constant<int, 96>());
+      case 128:
+        return f(type, std::integral_constant<int, 128>());
+    }
+  };
+  a.type == NumberType::kBFloat16 ? with_size(static_cast<__nv_bfloat16*>(nullptr))
+                                  : with_size(static_cast<__half*>(nullptr));
+}
+
+template <typename Kernel>
+void launch(Kernel kernel, const CudaAttention& a, int blocks_a_tile, std::size_t bytes) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  const auto num_tiles = static_cast<unsigned>((a.max_length + kTileRows - 1) / kTileRows);
+  const dim3 grid(num_tiles * static_cast<unsigned>(blocks_a_tile), static_cast<unsigned>(a.num_heads),
+                  static_cast<unsigned>(a.num_rows));
+  kernel<<<grid, kTileThreads, bytes, a.stream>>>(a);
+}
+
+}  // namespace
+
+void attention_forward_cuda(const CudaAttention& a) {
+  with_kind(a, [&](auto* type, auto size) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    constexpr int D = decltype(size)::value;
+    launch(forward<T, D>, a, 1, 5 * kTileRows * kTileStride<D> * sizeof(T));
+  });
+}
+
+void attention_backward_cuda(const CudaAttention& a) {
+  with_kind(a, [&](auto* type, auto size) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    constexpr int D = decltype(size)::value;
+    const std::int64_t count = a.num_tokens * a.num_heads;
+    constexpr int kWarps = 8;
+    sum_products<T, D><<<static_cast<unsigned>((count + kWarps - 1) / kWarps), kWarps * 32, 0, a.stream>>>(a, count);
+    launch(backward<T, D>, a, 2, 6 * kTileRows * kTileStride<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
+  });
+}
+
+}  // namespace tessera::kernels

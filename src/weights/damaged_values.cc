@@ -1,0 +1,103 @@
+#include "weights/damaged_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+
+namespace {
+
+// A number's bits without its sign: from `least_bad` on they are no finite number, above `infinity` NaN.
+struct Bits {
+  int num_bytes;
+  std::uint64_t least_bad, infinity;
+};
+
+std::optional<Bits> bits_of(WeightType type) {
+  switch (type) {
+    case WeightType::kF8E4M3:
+      return Bits{1, 0x7f, 0x7e};  // has no infinity
+    case WeightType::kF8E5M2:
+      return Bits{1, 0x7c, 0x7c};
+    case WeightType::kF16:
+      return Bits{2, 0x7c00, 0x7c00};
+    case WeightType::kBF16:
+      return Bits{2, 0x7f80, 0x7f80};
+    case WeightType::kF32:
+      return Bits{4, 0x7f800000, 0x7f800000};
+    case WeightType::kF64:
+      return Bits{8, 0x7ff0000000000000, 0x7ff0000000000000};
+    default:
+      return std::nullopt;
+  }
+}
+
+// The pattern in each of the numbers that eight bytes hold.
+std::uint64_t repeated(std::uint64_t pattern, int num_bytes) {
+  std::uint64_t all = 0;
+  for (int byte = 0; byte < 8; byte += num_bytes) all |= pattern << (8 * byte);
+  return all;
+}
+
+// The bits of `least_bad` are all ones up to the sign: adding the lowest of them carries into the sign only where all
+// are set, and never into the next number.
+bool may_be_damaged(const Bits& bits, const char* bytes, std::int64_t num_bytes) {
+  const std::uint64_t mask = repeated(bits.least_bad, bits.num_bytes);
+  const std::uint64_t lowest = repeated(bits.least_bad & (~bits.least_bad + 1), bits.num_bytes);
+  const std::uint64_t signs = repeated(std::uint64_t{1} << (8 * bits.num_bytes - 1), bits.num_bytes);
+  std::uint64_t found = 0, word = 0;
+  std::int64_t at = 0;
+  for (; at + 8 <= num_bytes; at += 8) {
+    std::memcpy(&word, bytes + at, 8);
+    found |= (word & mask) + lowest;
+  }
+  word = 0;
+  if (at < num_bytes) std::memcpy(&word, bytes + at, static_cast<std::size_t>(num_bytes - at));
+  return ((found | ((word & mask) + lowest)) & signs) != 0;
+}
+
+}  // namespace
+
+Damage damage_in(WeightType type, const char* bytes, std::int64_t numel) {
+  const std::optional<Bits> bits = bits_of(type);
+  if (!bits || !may_be_damaged(*bits, bytes, numel * bits->num_bytes)) return Damage::kNone;
+  const std::uint64_t sign = std::uint64_t{1} << (8 * bits->num_bytes - 1);
+  for (std::int64_t i = 0; i < numel; ++i) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, bytes + i * bits->num_bytes, static_cast<std::size_t>(bits->num_bytes));
+    if ((number & (sign - 1)) > bits->infinity) return Damage::kNan;
+  }
+  return Damage::kInfinite;
+}
+
+void DamageReport::look_at(const WeightEntry& entry, const char* bytes, std::int64_t numel, bool may_be_infinite) {
+  const Damage damage = damage_in(entry.type, bytes, numel);
+  if (damage == Damage::kNone || (damage == Damage::kInfinite && may_be_infinite)) return;
+  const std::lock_guard lock(mutex_);
+  if (found_.empty()) file_ = weights_.files()[entry.file]->path().string();
+  Damage& worst = found_[entry.name];
+  worst = std::max(worst, damage);
+}
+
+void DamageReport::finish() const {
+  if (found_.empty()) return;
+  std::vector<std::string> names;
+  bool has_nan = false;
+  for (const auto& [name, damage] : found_) {
+    names.push_back(name);
+    has_nan = has_nan || damage == Damage::kNan;
+  }
+  throw UsageError(
+      fmt::format("{}: the weights are damaged: there are values that are {} in {}; copy the file again, or use a "
+                  "model that was saved before its training diverged",
+                  file_, has_nan ? "not numbers (NaN)" : "infinite", listed(names)));
+}
+
+}  // namespace tessera

@@ -1,0 +1,130 @@
+// What stands between the launcher and its ranks fails: mpirun, a minder, MPI's own start and end. Each is named, and
+// nothing hangs.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "comm_test/program.h"
+#include "core/host.h"
+#include "run.h"
+
+namespace tessera::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+Words two_ranks(const Words& command = {}) {
+  Words words = {"--starter", "mpirun", "--nproc_per_node", "2"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+TEST(StarterFault, TheDeathOfMpirunIsNotBlamedOnARank) {
+  for (int round = 0; round < 3; ++round) {
+    std::string temporary = (std::filesystem::temp_directory_path() / "tessera-mpirun-XXXXXX").string();
+    ASSERT_NE(mkdtemp(temporary.data()), nullptr);
+    LaunchRun run(shell(two_ranks(), "exec " + tessera_binary() + " comm-test -b 1M -e 1M -n 100000 --device cpu"),
+                  {{"TMPDIR", temporary}});
+    run.wait_for_output("Running on", 1);
+    std::this_thread::sleep_for(500ms);
+    ASSERT_GT(run.mpirun(), 0);
+    kill(run.mpirun(), SIGKILL);
+    EXPECT_EQ(run.wait(kSoon), 137) << run.err();
+    EXPECT_TRUE(contains(run.err(), "tessera launch: mpirun was killed by SIGKILL")) << run.err();
+    EXPECT_FALSE(contains(run.err(), "tessera launch: rank")) << run.err();
+    EXPECT_TRUE(run.is_gone(kSoon));
+    for (const auto& left : std::filesystem::recursive_directory_iterator(temporary)) {
+      EXPECT_FALSE(contains(left.path().filename().string(), "pid.")) << left.path();  // Open MPI's own folder
+    }
+    std::filesystem::remove_all(temporary);
+  }
+}
+
+TEST(StarterFault, AStoppedMpirunDoesNotKeepAFinishedRun) {
+  LaunchRun run(shell(two_ranks(), "echo up; sleep 1"));
+  run.wait_for_output("up", 2);
+  const pid_t mpirun = run.mpirun();
+  ASSERT_GT(mpirun, 0);
+  kill(mpirun, SIGSTOP);
+  EXPECT_EQ(run.wait(kSoon), 0) << run.err();
+  EXPECT_TRUE(contains(run.err(), "mpirun (process " + std::to_string(mpirun) + ") is stopped")) << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
+TEST(StarterFault, AStoppedMinderIsNamedAndContinuedWhenItsRankHasEnded) {
+  for (const char* starter : {"fork", "mpirun"}) {
+    LaunchRun run(shell({"--starter", starter, "--nproc_per_node", "2"}, "echo up; sleep 1; exit 0"));
+    run.wait_for_output("up", 2);
+    const pid_t minder = run.processes_named("tessera-minder").at(0);
+    kill(minder, SIGSTOP);
+    EXPECT_EQ(run.wait(kSoon), 0) << run.err();
+    EXPECT_TRUE(contains(run.err(), "its minder (process " + std::to_string(minder) + ") is stopped")) << run.err();
+    EXPECT_TRUE(run.is_gone(kSoon));
+  }
+}
+
+// Nobody waits for the launcher while ranks compute; still, its silence ends the run at the limit, here 2 s.
+TEST(StarterFault, AStoppedLauncherIsNamedAndEndsWithItsRanks) {
+  LaunchRun run(two_ranks({FAULT_RANK, "compute"}));
+  run.wait_for_output("Running on", 1);
+  std::this_thread::sleep_for(500ms);
+  run.signal(SIGSTOP);
+  EXPECT_EQ(run.wait(kSoon), 43) << run.err();  // the limit, a beat or two, and the end
+  EXPECT_TRUE(contains(run.err(), "the launcher on " + host_name() + " has not answered for 2s: it is stopped"))
+      << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
+// As scontrol suspend and resume do: the time that all stand still counts for nobody, though it is twice the limit.
+TEST(StarterFault, ASuspendedJobGoesOn) {
+  const std::string line =
+      "exec " + tessera_binary() + " comm-test -b 4M -e 4M -n 1000000 --device cpu --comm_timeout 2s";
+  for (const char* starter : {"launch", "mpirun"}) {
+    const bool is_launched = std::string(starter) == "launch";
+    const std::string ranks = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 sh -c '" + line + "'";
+    StartedRun run(is_launched ? Words{tessera_binary(), "launch", "--nproc_per_node", "2", "sh", "-c", line}
+                               : Words{"sh", "-c", "exec " + ranks});
+    run.wait_for_output("Running on", 1);
+    std::this_thread::sleep_for(300ms);
+    const auto processes = run.processes();
+    for (const pid_t pid : processes) kill(pid, SIGSTOP);
+    std::this_thread::sleep_for(4s);
+    for (const pid_t pid : processes) kill(pid, SIGCONT);
+    std::this_thread::sleep_for(4s);
+    EXPECT_FALSE(run.status()) << starter << run.err();
+    run.signal(SIGTERM);
+    EXPECT_EQ(run.wait(kSoon), is_launched ? 143 : 1) << starter << run.err();  // 1: mpirun's own way
+  }
+}
+
+Variables stopping_in(const std::string& call) {
+  return {{"TEST_STOP_IN", call}, {"LD_PRELOAD", TESSERA_STOP_IN_MPI}};
+}
+
+TEST(StarterFault, ARankThatIsStoppedInMpiInitIsNamed) {
+  LaunchRun run(two_ranks({FAULT_RANK, "leave"}), stopping_in("MPI_Init_thread"));
+  EXPECT_EQ(run.wait(kSoon), 42) << run.err();
+  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + " did not answer: MPI_Init took longer than 8s"))
+      << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
+TEST(StarterFault, ARankThatIsStoppedInMpiFinalizeIsNamed) {
+  LaunchRun run(two_ranks({FAULT_RANK, "none"}), stopping_in("MPI_Finalize"));
+  EXPECT_EQ(run.wait(kSoon), 43) << run.err();
+  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + " did not answer:")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "leave_world")) << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
+TEST(StarterFault, WithoutOurLauncherMpiFinalizeHasALimitToo) {
+  const Ended ended = run_shell("TEST_STOP_IN=MPI_Finalize timeout -k 1 30 " TESSERA_MPIRUN
+                                " --allow-run-as-root --oversubscribe --bind-to none -x LD_PRELOAD=" TESSERA_STOP_IN_MPI
+                                " -np 2 " FAULT_RANK " none");
+  EXPECT_EQ(ended.status, 43) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "MPI_Finalize has waited for 2s")) << ended.output;
+}
+
+}  // namespace
+}  // namespace tessera::testing
