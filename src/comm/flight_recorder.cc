@@ -263,22 +263,25 @@ std::vector<int> absent_ranks(const FlightEntry& stuck,
   return absent;
 }
 
-std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
-  std::map<std::string, std::vector<int>> ranks_of_signature;
+std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,
+                                           const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+  std::map<std::string, std::size_t> num_ranks;  // by what they entered
   for (int rank : stuck.ranks) {
     const auto found = entries_of_rank.find(rank);
     const FlightEntry* entry = found == entries_of_rank.end() ? nullptr : find_collective(found->second, stuck);
-    if (entry != nullptr) ranks_of_signature[entry->signature()].push_back(rank);
+    if (entry != nullptr && 2 * ++num_ranks[entry->signature()] > stuck.ranks.size()) return *entry;
   }
+  return std::nullopt;
+}
+
+std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
   std::vector<int> odd;
-  bool has_majority = false;
-  for (const auto& [signature, ranks] : ranks_of_signature) {
-    const bool is_majority = 2 * ranks.size() > stuck.ranks.size();
-    has_majority = has_majority || is_majority;
-    if (!is_majority) odd.insert(odd.end(), ranks.begin(), ranks.end());
+  for (int rank : stuck.ranks) {
+    const auto found = entries_of_rank.find(rank);
+    const FlightEntry* entry = found == entries_of_rank.end() ? nullptr : find_collective(found->second, stuck);
+    if (entry != nullptr && entry->signature() != stuck.signature()) odd.push_back(rank);
   }
-  std::sort(odd.begin(), odd.end());
-  return has_majority ? odd : std::vector<int>{};
+  return odd;
 }
 
 std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {

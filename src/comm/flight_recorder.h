@@ -96,7 +96,11 @@ class FlightRecorder {
 // The ranks of `stuck` that never entered it, by what every rank recorded; a rank that sent nothing counts as one.
 std::vector<int> absent_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
 
-// The ranks that entered another collective in its place than most did; empty if there is no majority.
+// What more than half of its ranks entered at that point of their group, if so many agree.
+std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,
+                                           const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+
+// The ranks that entered another collective in its place.
 std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
 
 // Explains why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never

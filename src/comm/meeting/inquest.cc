@@ -163,10 +163,13 @@ std::string Inquest::loss_text(Loss loss) const {
 }
 
 std::string Inquest::explain_stuck() const {
-  const FlightEntry& stuck = *alarm_->stuck;
+  // Whoever is alone in another operation may be the first to raise the alarm: what most entered is the measure.
+  std::optional<FlightEntry> usual;
+  if (alarm_->stuck->error.empty()) usual = entered_by_most(*alarm_->stuck, flights_);
+  const FlightEntry stuck = usual.value_or(*alarm_->stuck);
   const std::vector<int> absent = absent_ranks(stuck, flights_), odd = odd_ranks(stuck, flights_);
   const std::string diagnosis = diagnose(stuck, flights_);
-  if (stuck.error.empty() && absent.empty() && !odd.empty()) {
+  if (usual && absent.empty() && !odd.empty()) {
     return fmt::format("{} entered another collective: {}\n{}", name_ranks(odd, options_.hosts), alarm_->message,
                        diagnosis);
   }

@@ -47,6 +47,28 @@ TEST(Inquest, NamesTheRankThatNeverEnteredACollectiveWithItsHost) {
   EXPECT_FALSE(inquest.conclude(Clock::now() + 1h));  // once
 }
 
+TEST(Inquest, WhatMostEnteredIsTheMeasureWhoeverRaisesTheAlarm) {
+  FlightRecorder alone;
+  FlightEntry leave = all_reduce(3);
+  leave.operation = "leave_world";
+  alone.begin(leave);
+  FlightEntry most;
+  const std::string inside = dump_in(3, &most);
+  for (const int raiser : {0, 1}) {
+    Inquest inquest = inquest_of({"node1", "node1", "node2"});
+    inquest.hear_alarm({raiser, 43, "it took too long", raiser == 1 ? alone.entries().front() : most});
+    inquest.hear_flight(0, inside);
+    inquest.hear_flight(1, alone.dump());
+    inquest.hear_flight(2, inside);
+    const auto finding = inquest.conclude(Clock::now());
+    ASSERT_TRUE(finding);
+    EXPECT_TRUE(contains(finding->message, "rank 1 on node1 entered another collective: it took too long\n#1 all_reduce"))
+        << finding->message;
+    EXPECT_TRUE(contains(finding->message, "entered another one instead:\n  rank 1: #1 leave_world")) << finding->message;
+    EXPECT_TRUE(contains(finding->message, "entered it:\n  ranks 0, 2: waiting in it")) << finding->message;
+  }
+}
+
 TEST(Inquest, NamesTheRankThatDoesNotAnswer) {
   Inquest inquest = inquest_of({"node1", "node2"});
   FlightEntry stuck;
