@@ -27,11 +27,11 @@ foreach(line IN LISTS layer_lines)
   list(APPEND TESSERA_LAYERS ${layer})
 endforeach()
 
-# layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders except tests, programs and the CUDA
-# flavour's own files.
+# layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders except tests, programs and what is
+# loaded at run time: the CUDA flavour's own files and comm/mpi/.
 function(layer_sources variable layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_support|/cuda_adapters)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_support|/cuda_adapters|/comm/mpi/[a-z_]+)\\.cc$")
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
@@ -60,8 +60,6 @@ function(tessera_layer layer)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   if(TESSERA_LAYER_HAS_TORCH_${layer})
     target_link_libraries(tessera_${layer} PUBLIC tessera_torch)
-    # The shared header is built with MPI's definitions: all targets that use it need the same, though few use MPI.
-    target_compile_definitions(tessera_${layer} PRIVATE $<TARGET_PROPERTY:MPI::MPI_CXX,INTERFACE_COMPILE_DEFINITIONS>)
     target_precompile_headers(tessera_${layer} REUSE_FROM tessera_pch)
   endif()
 endfunction()

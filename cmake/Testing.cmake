@@ -29,8 +29,6 @@ function(test_program name)
   if(NOT arg_OWN_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  # The header is built with MPI's definitions: all targets that use it need the same.
-  target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:MPI::MPI_CXX,INTERFACE_COMPILE_DEFINITIONS>)
   target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
 endfunction()
 

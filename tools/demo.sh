@@ -1,21 +1,37 @@
 #!/usr/bin/env bash
-# demo.sh [FOLDER [EPOCHS]]: what `./x demo` runs once everything is built. Two ranks, each holding half of a small
+# demo.sh [FOLDER [EPOCHS [REASON]]]: what `./x demo` and `tessera demo` run. Two ranks, each holding half of a small
 # BLOOM, train it from scratch until it knows a few dozen SQuAD questions by heart; then a few steps under two
 # strategies, compared. About two minutes on two cores.
-# Replaces FOLDER.
+# Replaces FOLDER. With a REASON why there can be only one rank (no MPI), one trains. TESSERA is the program.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tessera=${TESSERA:-build/release/bin/tessera}
-folder=${1:-build/demo} epochs=${2:-32}
-learnt=examples/demo/train-v1.1.json unseen=examples/demo/held_out-v1.1.json
-two_ranks=("$tessera" launch --nproc_per_node 2 train bloom-qa --device cpu
-  --config_name examples/demo/bloom.json --tokenizer_name examples/demo/tokenizer --train_file "$learnt"
-  --max_length 160 --per_device_train_batch_size 4 --gradient_accumulation_steps 1 --learning_rate 1e-3
+data=$(dirname "${BASH_SOURCE[0]}")
+if [ -e "$data/bloom.json" ]; then  # beside its data, as `tessera demo` has it
+  is_in_repository=false
+  tessera=${TESSERA:-tessera}
+  if [ "$(command -v tessera || true)" -ef "$tessera" ]; then tessera=tessera; fi  # as one would type it
+else
+  is_in_repository=true
+  cd "$data/.."
+  tessera=${TESSERA:-build/release/bin/tessera}
+  data=examples/demo
+fi
+folder=${1:-build/demo} epochs=${2:-32} why_one_rank=${3:-}
+learnt=$data/train-v1.1.json unseen=$data/held_out-v1.1.json
+if [ -z "$why_one_rank" ]; then
+  train=("$tessera" launch --nproc_per_node 2 train)
+  batch=4 who='two ranks, each keeps half of it'
+else
+  train=("$tessera" train)
+  batch=8 who='one rank'
+fi
+run=("${train[@]}" bloom-qa --device cpu
+  --config_name "$data/bloom.json" --tokenizer_name "$data/tokenizer" --train_file "$learnt"
+  --max_length 160 --per_device_train_batch_size "$batch" --gradient_accumulation_steps 1 --learning_rate 1e-3
   --save_strategy no)
-train=("${two_ranks[@]}" --strategy full_shard --validation_file "$learnt" --per_device_eval_batch_size 24
+train=("${run[@]}" --strategy full_shard --validation_file "$learnt" --per_device_eval_batch_size 24
   --num_train_epochs "$epochs" --logging_steps 0.1 --eval_strategy steps --eval_steps 0.25 --eval_on_start
   --metric_for_best_model f1 --max_new_tokens 20 --output_dir "$folder")
-short=("${two_ranks[@]}" --max_steps $((epochs < 24 ? 3 : 24)) --logging_steps 6 --monitor --monitor_period 1s)
+short=("${run[@]}" --max_steps $((epochs < 24 ? 3 : 24)) --logging_steps 6 --monitor --monitor_period 1s)
 evaluate=("$tessera" evaluate --device cpu --model "$folder" --validation_file "$unseen" --max_new_tokens 20 --json)
 ask=("$tessera" generate --device cpu --model "$folder" --max_new_tokens 20 --prompt
   "Question: When did BBC Japan shut down? Context: BBC Japan was a general entertainment channel, which operated between December 2004 and April 2006. It ceased operations after its Japanese distributor folded. Answer:")
@@ -42,12 +58,14 @@ show_command() {
 first() { awk -F, -v name="$1" '$4 == name && !n++ { printf "%.2f", $5 }' "$folder/metrics.csv"; }
 last() { awk -F, -v name="$1" '$4 == name { value = $5 } END { printf "%.2f", value }' "$folder/metrics.csv"; }
 
-if [ -e "$folder" ] && [ ! -e "$folder/run.json" ]; then
+# A run of somebody else's has a run.json, too, but not with these questions.
+if [ -e "$folder" ] && ! grep -qs "demo/${learnt##*/}" "$folder/run.json"; then
   echo "demo: $folder exists and is not from a demo: give another folder" >&2
   exit 2
 fi
 rm -rf "$folder"
-show "A BLOOM of 3.7 million parameters, untrained, learns 48 questions: two ranks, each keeps half of it"
+if [ -n "$why_one_rank" ]; then show "One rank trains instead of two: ${why_one_rank%%$'\n'*}"; fi
+show "A BLOOM of 3.7 million parameters, untrained, learns 48 questions: $who"
 show_command "${train[@]}"
 if [ -t 1 ]; then "${train[@]}"; else "${train[@]}" --disable_tqdm; fi
 
@@ -91,5 +109,5 @@ cat <<END_OF_TEXT
       the first command with --strategy ddp, zero2 or zero3: the same losses; with --dry_run: steps and memory
       $tessera train bloom-qa --help    for your model folder, SQuAD file, ds_config.json, env_vars.sh
       $tessera env                      what this machine offers
-      ./x test                                           every test
 END_OF_TEXT
+if $is_in_repository; then echo '      ./x test                                           every test'; fi

@@ -12,9 +12,9 @@ at::Device choose_device(const std::string& name) {
   if (name == "cpu") return at::kCPU;
   const GpuSupport* gpus = gpu_support();
   if (gpus == nullptr || gpus->num_gpus() == 0) {
-    if (name == "auto") return at::kCPU;
+    if (name == "auto" && !gpus_are_unfit()) return at::kCPU;
     throw UsageError(
-        fmt::format("--device cuda: there is no GPU to use here ({}); give --device cpu", no_gpu_reason()));
+        fmt::format("--device {}: there is no GPU to use here ({}); give --device cpu", name, no_gpu_reason()));
   }
   gpus->set_device(0);
   return {at::kCUDA, 0};

@@ -11,8 +11,10 @@
 #include <memory>
 #include <thread>
 
+#include "comm/gpu_fitness.h"
 #include "comm/gpu_support.h"
-#include "comm/mpi_runtime.h"
+#include "comm/mpi_support.h"
+#include "comm/open_mpi.h"
 #include "comm/rank_env.h"
 #include "config/schema.h"
 #include "core/environment.h"
@@ -115,6 +117,7 @@ void gather_gpus(MachineFacts& facts) {
   facts.torch_has_cuda = is_there(folder_of_library("libtorch_cpu.so") / "libtorch_cuda.so");
   facts.has_nvidia_driver = is_there("/dev/nvidiactl");
   facts.has_cuda_flavour = is_there(folder_of_library("libtessera.so") / "libtessera_cuda.so");
+  facts.cuda_flavour = cuda_flavour_text();
   try {
     const GpuSupport* gpus = gpu_support();
     facts.no_gpu_reason = no_gpu_reason();
@@ -132,6 +135,16 @@ void gather_gpus(MachineFacts& facts) {
     }
   } catch (const std::exception& error) {
     facts.no_gpu_reason = error.what();
+  }
+}
+
+void gather_mpi(const Environment& environment, MachineFacts& facts) {
+  facts.mpirun_path = find_open_mpi(environment).mpirun;
+  facts.mpi_version = mpi_library_version();
+  facts.no_mpi_reason = no_mpi_reason();
+  if (const MpiSupport* mpi = mpi_support()) {
+    facts.mpi_library = mpi->library();
+    facts.mpi_built_for = mpi->version_built_for();
   }
 }
 
@@ -179,11 +192,7 @@ MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
   facts.tessera_version = kVersion;
   facts.torch_version = TORCH_VERSION;
   gather_gpus(facts);
-  facts.mpi_version = answer([] { return mpi_library_version(); });
-  try {
-    facts.mpirun_path = find_program("mpirun", environment);
-  } catch (const Error&) {  // find_problems says so
-  }
+  gather_mpi(environment, facts);
   gather_slurm(environment, facts);
   gather_ranks(environment, nproc_per_node, facts);
   facts.variables = heeded_variables(environment.all());

@@ -4,23 +4,25 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "cli/analyze_memory.h"
 #include "cli/checkpoint.h"
 #include "cli/comm_test.h"
+#include "cli/command.h"
+#include "cli/completion.h"
 #include "cli/convert.h"
 #include "cli/data.h"
+#include "cli/demo.h"
 #include "cli/env.h"
 #include "cli/evaluate.h"
 #include "cli/experiment.h"
-#include "cli/experiment_command.h"
 #include "cli/generate.h"
 #include "cli/import.h"
 #include "cli/inspect.h"
 #include "cli/launch.h"
+#include "cli/man.h"
 #include "cli/monitor.h"
 #include "cli/plan.h"
 #include "cli/report.h"
@@ -29,6 +31,7 @@
 #include "cli/tokenize.h"
 #include "cli/torch_messages.h"
 #include "cli/train.h"
+#include "cli/version.h"
 #include "comm/failure.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -37,19 +40,12 @@
 #include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/thread_count.h"
-#include "core/version.h"
 #include "jobs/jobs.h"
 
 namespace tessera {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-struct Command {
-  std::string name;
-  std::string summary;  // empty: not for users
-  std::function<int(const Arguments&)> run;
-};
 
 std::vector<std::string> rank_commands();
 
@@ -66,14 +62,18 @@ const std::vector<Command>& commands() {
       {"analyze-memory", "peak, average and mode of memory logs, by job or by file", run_analyze_memory},
       {"checkpoint", "list, check, show and remove checkpoints", run_checkpoint},
       {"comm-test", "measure and check the collectives, as nccl-tests does", run_comm_test},
+      {"completion", "complete commands, options and values in bash, zsh or fish",
+       [](const Arguments& arguments) { return run_completion(arguments, commands()); }},
       {"convert", "write a model folder or weight file in another format or type", run_convert},
       {"data", "inspect a data file or folder: what is in it, how it packs", run_data},
+      {"demo", "train a small BLOOM on this machine, in about two minutes", run_demo},
       {"env", "show what this machine offers, and what is wrong with it", run_env},
       {"evaluate", "loss, exact match and F1 of a model folder", run_evaluate},
       {"experiment", "the experiments of the catalogue: list, show, run, submit, table, ...", run_experiment},
       {"generate", "continue a text with a model folder", run_generate},
       {"import", "turn an sbatch script with its files into an experiment", run_import},
       {"inspect", "parameters, bytes, dtype and ties of a model folder or weight file", run_inspect},
+      {"man", "print the man page", [](const Arguments& arguments) { return run_man(arguments, commands()); }},
       {"monitor", "write memory logs of any program, as nvidia-smi and psrecord do", run_monitor},
       {"plan", "the memory of a training step on each rank, by strategy", run_plan},
       {"report", "one page about recorded runs: words, tables and plots in one HTML file", run_report},
@@ -97,8 +97,8 @@ std::vector<std::string> rank_commands() {
 
 // Commands that are never one of several ranks: their log lines name none.
 bool is_without_ranks(const std::string& name) {
-  for (const char* each :
-       {"analyze-memory", "analyze_memory", "checkpoint", "experiment", "monitor", "report", "runs", "table"}) {
+  for (const char* each : {"analyze-memory", "analyze_memory", "checkpoint", "completion", "demo", "experiment", "man",
+                           "monitor", "report", "runs", "table"}) {
     if (name == each) return true;
   }
   return false;
@@ -109,7 +109,7 @@ std::string usage() {
   for (const Command& command : commands()) {
     if (!command.summary.empty()) text += fmt::format("  {:<14} {}\n", command.name, command.summary);
   }
-  return text + "\n`tessera COMMAND --help` shows a command's options.\n";
+  return text + "\n`tessera COMMAND --help` shows a command's options, `tessera --version` what it is built of.\n";
 }
 
 // What the first word asks for; the rest is the command's.
@@ -138,7 +138,7 @@ int run(const Arguments& arguments) {
       return arguments.empty() ? static_cast<int>(ExitStatus::kUsage) : 0;
     }
     if (first == "--version" || first == "version") {
-      print_out(this_program().version_line() + "\n");
+      print_out(version_text());
       return 0;
     }
     const Command& command = find_command(first);

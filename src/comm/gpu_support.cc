@@ -4,21 +4,41 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
+
+#include "comm/gpu_fitness.h"
+#include "comm/own_folder.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
 
-// The folder of libtessera.so (or of the program it is linked into).
-std::filesystem::path own_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&gpu_support), &info) == 0 || info.dli_fname == nullptr) return {};
-  return std::filesystem::absolute(info.dli_fname).parent_path();
-}
-
 struct Loaded {
   const GpuSupport* support = nullptr;
   std::string reason;
+  bool gpus_are_unfit = false;
 };
+
+// As the driver lists them: "Model: \t\t Tesla V100-SXM2-32GB".
+std::vector<std::string> names_by_driver() {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", failed)) {
+    std::ifstream file(entry.path() / "information");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("Model:")) names.emplace_back(trim(line.substr(6)));
+    }
+  }
+  return names;
+}
+
+std::string why_unfit(const GpuSupport& support) {
+  if (cuda_build() == nullptr) return {};
+  std::vector<GpuInfo> gpus;
+  for (int index = 0; index < support.num_gpus(); ++index) gpus.push_back(support.info(index));
+  if (gpus.empty()) return unfit_driver_text(*cuda_build(), support.driver_version(), names_by_driver());
+  return unfit_gpu_text(*cuda_build(), gpus);
+}
 
 Loaded load() {
   if (!std::filesystem::exists("/dev/nvidiactl"))
@@ -33,6 +53,8 @@ Loaded load() {
   const auto make = reinterpret_cast<GpuSupportFunction>(dlsym(library, kGpuSupportSymbol));
   if (make == nullptr) return {nullptr, fmt::format("{} belongs to another version of Tessera", path.string())};
   const GpuSupport* support = make();
+  const std::string unfit = why_unfit(*support);
+  if (!unfit.empty()) return {nullptr, unfit, /*gpus_are_unfit=*/true};
   if (support->num_gpus() == 0) return {nullptr, "no GPU is visible to this process (CUDA_VISIBLE_DEVICES?)"};
   return {support, {}};
 }
@@ -49,6 +71,9 @@ const GpuSupport* gpu_support() {
 }
 const std::string& no_gpu_reason() {
   return loaded().reason;
+}
+bool gpus_are_unfit() {
+  return loaded().gpus_are_unfit;
 }
 
 }  // namespace tessera

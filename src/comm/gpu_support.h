@@ -38,6 +38,8 @@ class GpuSupport {
 // Null if there is no usable GPU; `no_gpu_reason()` then says why. Loads the library on the first call; thread-safe.
 const GpuSupport* gpu_support();
 const std::string& no_gpu_reason();
+// There are GPUs, but this build cannot use them (gpu_fitness.h): nobody wants the CPU instead without being asked.
+bool gpus_are_unfit();
 
 // What libtessera_cuda.so exports under this name.
 inline constexpr const char* kGpuSupportSymbol = "tessera_gpu_support";

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "comm/meeting/secret.h"
-#include "comm/mpi_runtime.h"
+#include "comm/mpi_support.h"
 #include "comm/socket.h"
 #include "core/error.h"
 #include "core/host.h"
@@ -49,7 +49,7 @@ class MeetingPointFinder {
         word = {{"why", error.what()}};
       }
     }
-    word = parse_json(MpiRuntime::instance().broadcast_text(word.dump(), timeout_), "rank 0's word");
+    word = parse_json(required_mpi().broadcast_text(word.dump(), timeout_), "rank 0's word");
     if (word.contains("why")) throw rendezvous_error("rank 0: " + word.at("why").get<std::string>());
     const auto key = key_from_hex(word.at("key").get<std::string>());
     if (!key) throw rendezvous_error("rank 0 has sent no key by MPI");

@@ -16,7 +16,7 @@
 #include "comm/meeting/meeting_store.h"
 #include "comm/meeting/secret.h"
 #include "comm/meeting_point.h"
-#include "comm/mpi_runtime.h"
+#include "comm/mpi_support.h"
 #include "comm/rank_env.h"
 #include "comm/stopped_peers.h"
 #include "comm/world_impl.h"
@@ -39,6 +39,9 @@ std::string choose_backend(const WorldOptions& options, const RankEnv& self) {
   }
   if (options.backend == "nccl" && options.device == "cpu") {
     throw UsageError("backend=nccl with device=cpu: NCCL moves GPU tensors only; use backend=mpi");
+  }
+  if (options.device == "auto" && gpus_are_unfit()) {
+    throw UsageError(fmt::format("{}; or give --device cpu", no_gpu_reason()));
   }
   const bool has_gpu = options.device != "cpu" && gpu_support() != nullptr;
   if (options.backend == "nccl") {
@@ -70,15 +73,18 @@ at::Device choose_device(const WorldOptions& options, const std::string& backend
 }
 
 void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
-  const MpiRuntime& mpi = MpiRuntime::instance(timeout);
+  const MpiSupport& mpi = required_mpi();
+  mpi.start(timeout);
   if (mpi.size() == self.world_size && mpi.rank() == self.rank) return;
   if (mpi.size() == 1) {
     const char* advice = self.launched
                              ? "`tessera launch` started it without mpirun (--starter fork, or several nodes): use "
                                "--starter mpirun on one host, srun --mpi=pmix or mpirun on several"
                              : "start the ranks with `tessera launch`, mpirun, or srun --mpi=pmix";
-    throw rendezvous_error(fmt::format("rank {} of {} was started without MPI, which CPU ranks need to communicate: {}",
-                                       self.rank, self.world_size, advice));
+    throw rendezvous_error(fmt::format(
+        "rank {} of {} was started without MPI, which CPU ranks need to communicate, or by another one than "
+        "{} ({}): {}",
+        self.rank, self.world_size, mpi.version(), mpi.library().string(), advice));
   }
   throw rendezvous_error(fmt::format("this is rank {} of {} according to {}, but rank {} of {} according to MPI",
                                      self.rank, self.world_size, self.source, mpi.rank(), mpi.size()));
@@ -132,12 +138,7 @@ void say_last_words(int rank, const Ending& ending) {
 
 World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
   return [self](const std::vector<int>& ranks, const std::string&) -> c10::intrusive_ptr<c10d::Backend> {
-    std::size_t hash = 17;  // tells apart the messages of two groups that are made at the same time
-    for (int rank : ranks) hash = hash * 31 + static_cast<std::size_t>(rank);
-    const MPI_Comm communicator = MpiRuntime::instance().make_communicator(ranks, static_cast<int>(hash % 32749));
-    auto lane = std::make_shared<MpiLane>(communicator, self->place_in(ranks), static_cast<int>(ranks.size()),
-                                          ReduceOrder::by_node(self->nodes_of(ranks)));
-    return c10::make_intrusive<MpiBackend>(lane->rank, lane->size, lane);
+    return required_mpi().make_backend(ranks, self->place_in(ranks), ReduceOrder::by_node(self->nodes_of(ranks)));
   };
 }
 
@@ -168,9 +169,9 @@ void leave_together(World::Impl& self, bool is_last_world) {
   }
   const std::uint64_t leaving = begin_operation(self, "leave_world");
   if (self.backend_name == "mpi") {
-    MpiRuntime::instance().close_world();
+    required_mpi().close_world();
     // MPI_Finalize waits for all ranks: within sight of the watchdog, where it can be.
-    if (is_last_world) MpiRuntime::instance().end();
+    if (is_last_world) required_mpi().end();
   }
   if (!self.place) self.recorder->finish(leaving);
   self.client->publish(self.recorder->dump());
@@ -198,7 +199,7 @@ void start_mpi(World::Impl& self, const RankEnv& env, const WorldOptions& option
   check_mpi_agrees(env, options.start_timeout + kWatchdogFirst);
   self.recorder->finish(starting);
   // A launched rank finalizes MPI within sight of the watchdog, which speaks first.
-  MpiRuntime::instance().open_world(options.comm_timeout + (env.launched ? kWatchdogFirst : std::chrono::seconds(0)));
+  required_mpi().open_world(options.comm_timeout + (env.launched ? kWatchdogFirst : std::chrono::seconds(0)));
 }
 
 // The ranks have met: if one cannot go on from there, all learn why.
@@ -240,8 +241,9 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   const RankEnv self = discover_rank(environment);
   configure_log(environment.find("TESSERA_LOG").value_or("info"), self.rank);
   const std::string backend = choose_backend(options, self);
-  choose_device(options, backend, self.local_rank.value_or(0));  // refuses a missing device before the ranks meet
+  choose_device(options, backend, self.local_rank.value_or(0));  // a missing device or MPI: before the ranks meet
   if (backend == "single") return make_lone_world(options);
+  if (backend == "mpi") required_mpi();
   static std::atomic<int> num_worlds{0};
   if (num_worlds++ > 0 && self.launched) {
     throw UsageError(

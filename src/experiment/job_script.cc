@@ -106,7 +106,7 @@ class JobScript {
         "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n"
         "rm -f exit_status ended.json failure.json\n\n"
         "# A job that waited in the queue runs what was submitted, or nothing.\n"
-        "if [ \"$({}\"$tessera\" --version)\" != {} ]; then\n"
+        "if [ \"$({}\"$tessera\" --version | head -n 1)\" != {} ]; then\n"
         "  echo \"$tessera has changed since this job was submitted: submit it again\" >&2\n"
         "  finish 2\nfi\n\n",
         prefix(), shell_word(program_.version_line()));

@@ -26,7 +26,7 @@ struct Program {
   std::string path;  // of the tessera that runs it
   std::string version, commit;
 
-  std::string version_line() const;  // what `tessera --version` prints
+  std::string version_line() const;  // the first line of `tessera --version`
 };
 
 // Writes experiment.json and the files. Throws Error with the path and the system's reason.

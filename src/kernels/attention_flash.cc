@@ -119,7 +119,7 @@ class FlashAttention : public torch::autograd::Function<FlashAttention> {
 
 bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
   return q.is_cuda() && q.scalar_type() != at::kFloat && q.size(0) > 0 && how.max_seqlen > 0 &&
-         padded_head(q.size(2), how.alibi_slopes.has_value()) <= kLargestHead;
+         cuda_kernels().is_ampere(q.device()) && padded_head(q.size(2), how.alibi_slopes.has_value()) <= kLargestHead;
 }
 
 std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,

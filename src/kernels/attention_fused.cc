@@ -48,7 +48,7 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
 
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
   return x.is_cuda() && x.numel() > 0 && x.scalar_type() != at::kFloat && attention_has_head_size(D) && !drops(how) &&
-         how.max_seqlen > 0 && cuda_kernels().attends_itself(x.device());
+         how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
 }
 
 FusedAttention fused_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {

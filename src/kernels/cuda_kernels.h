@@ -31,7 +31,7 @@ struct CudaKernels {
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
   // attention_paths.h: attention.cu's; {q, k, v} are parts of one tensor, and so are their gradients
-  bool (*attends_itself)(at::Device device);  // whether the device can run it
+  bool (*is_ampere)(at::Device device);  // or newer: can run it, and FlashAttention
   void (*attention_forward)(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& out,
                             const at::Tensor& logsumexp);
   void (*attention_backward)(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,

@@ -1,6 +1,7 @@
 #include "launch/starter.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "comm/open_mpi.h"
 #include "core/error.h"
 #include "launch/host.h"
 
@@ -77,16 +79,12 @@ class Spawner {
 };
 
 std::string find_mpirun(const Environment& environment) {
-  // Debian's name for Open MPI's mpirun comes first: plain `mpirun` may belong to another MPI.
-  for (const char* name : {"mpirun.openmpi", "mpirun"}) {
-    try {
-      return find_program(name, environment);
-    } catch (const UsageError&) {
-    }
-  }
+  const OpenMpi found = find_open_mpi(environment);
+  if (!found.mpirun.empty()) return found.mpirun.string();
   throw UsageError(
-      "--starter mpirun: no mpirun in PATH; install Open MPI (Debian: apt-get install openmpi-bin), or use "
-      "--starter fork for ranks that do not use MPI");
+      fmt::format("--starter mpirun: no mpirun of Open MPI in PATH; {}; or use --starter fork for ranks that "
+                  "do not use MPI",
+                  advice_for_open_mpi(found)));
 }
 
 Started start_by_fork(const StartRequest& request) {

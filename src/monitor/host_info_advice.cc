@@ -155,7 +155,9 @@ void check_start(const MachineFacts& facts, Problems& problems) {
     problems.push_back({fmt::format("{} is not a port", assignment("MASTER_PORT", *port)),
                         "give a number from 1 to 65535 that is free on the master's host, or unset it"});
   }
-  if (facts.mpirun_path.empty()) {
+  if (!facts.no_mpi_reason.empty()) {
+    problems.push_back({"no MPI for CPU ranks", facts.no_mpi_reason});
+  } else if (facts.mpirun_path.empty()) {
     problems.push_back({"no mpirun in PATH",
                         "it starts CPU ranks: install openmpi-bin, load the site's module, or use srun --mpi=pmix"});
   }

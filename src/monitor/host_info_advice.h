@@ -25,10 +25,12 @@ struct MachineFacts {
   bool torch_has_cuda = false;     // libtorch_cuda.so is next to libtorch_cpu.so
   bool has_nvidia_driver = false;  // /dev/nvidiactl
   bool has_cuda_flavour = false;   // libtessera_cuda.so was built
+  std::string cuda_flavour;        // "CUDA 13.0, for GPUs of compute capability 8.0, 9.0 and newer"
   std::string no_gpu_reason;
   std::string cuda_runtime, cuda_driver, nccl_version;
   std::vector<GpuFacts> gpus;  // visible to this process
-  std::string mpi_version, mpirun_path;
+  std::string mpi_version, mpi_library, mpi_built_for, mpirun_path;  // of Open MPI
+  std::string no_mpi_reason;
 
   Variables slurm;                       // SLURM_JOB_ID, ...
   std::vector<std::string> slurm_hosts;  // the node list, expanded

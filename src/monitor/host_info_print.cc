@@ -60,11 +60,14 @@ void write_software(Page& page, const MachineFacts& facts) {
   page.line("Tessera", facts.tessera_version);
   page.line("torch", facts.torch_version + (facts.torch_has_cuda ? " (with CUDA)" : " (CPU only)"));
   page.line("flavour", facts.gpus.empty() ? fmt::format("CPU: {}", facts.no_gpu_reason) : "CUDA");
+  page.line("built for", facts.cuda_flavour.empty() ? "CPUs" : facts.cuda_flavour);
   if (!facts.gpus.empty()) {
     page.line("CUDA", fmt::format("runtime {}, driver up to {}", facts.cuda_runtime, facts.cuda_driver));
     page.line("NCCL", facts.nccl_version);
   }
-  page.line("MPI", or_unknown(facts.mpi_version));
+  page.line("MPI", facts.mpi_version.empty() ? "none"
+                                             : fmt::format("{} in {} (built for {})", facts.mpi_version,
+                                                           facts.mpi_library, facts.mpi_built_for));
   page.line("mpirun", facts.mpirun_path.empty() ? "not in PATH" : facts.mpirun_path);
 }
 
@@ -179,10 +182,13 @@ Json machine_json(const MachineFacts& facts, const std::vector<Problem>& problem
                  {"torch_has_cuda", facts.torch_has_cuda},
                  {"flavour", facts.gpus.empty() ? "cpu" : "cuda"},
                  {"no_gpu_reason", or_null(facts.no_gpu_reason)},
+                 {"built_for", or_null(facts.cuda_flavour)},
                  {"cuda_runtime", or_null(facts.cuda_runtime)},
                  {"cuda_driver", or_null(facts.cuda_driver)},
                  {"nccl", or_null(facts.nccl_version)},
                  {"mpi", or_null(facts.mpi_version)},
+                 {"mpi_library", or_null(facts.mpi_library)},
+                 {"mpi_built_for", or_null(facts.mpi_built_for)},
                  {"mpirun", or_null(facts.mpirun_path)}}}};
   json["gpus"] = Json::array();
   for (const GpuFacts& gpu : facts.gpus) {

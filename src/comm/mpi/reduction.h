@@ -7,9 +7,9 @@
 #pragma once
 
 #include "comm/host_backend.h"
-#include "comm/mpi_flow.h"
-#include "comm/mpi_parts.h"
-#include "comm/mpi_task.h"
+#include "comm/mpi/flow.h"
+#include "comm/mpi/parts.h"
+#include "comm/mpi/task.h"
 #include "comm/ordered_reduce.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "comm/mpi_reduction.h"
+#include "comm/mpi/reduction.h"
 
 #include <algorithm>
 #include <array>

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "comm/host_backend.h"
-#include "comm/mpi_flow.h"
-#include "comm/mpi_task.h"
+#include "comm/mpi/flow.h"
+#include "comm/mpi/shared_memory.h"
+#include "comm/mpi/task.h"
 #include "comm/ordered_reduce.h"
-#include "comm/shared_memory.h"
 
 namespace tessera {
 
@@ -64,8 +64,7 @@ struct MpiLane {
 
 class MpiRuntime {
  public:
-  // Starts MPI on first use (unless the program has) and ends it with the process. If MPI_Init does not return within
-  // `timeout`, because a rank never reached it, the process exits with status 42.
+  // mpi_support.h says what each of these does.
   static MpiRuntime& instance(std::chrono::milliseconds timeout = std::chrono::minutes(10));
 
   int rank() const { return rank_; }
@@ -73,20 +72,15 @@ class MpiRuntime {
 
   // Collective over `ranks` of the world. `tag` tells overlapping calls apart.
   MPI_Comm make_communicator(const std::vector<int>& ranks, int tag);
-  // From rank 0 to all: the address where the ranks meet. On the caller's thread, before any operation.
   std::string broadcast_text(const std::string& text, std::chrono::milliseconds timeout);
 
   void submit(std::shared_ptr<MpiLane> lane, HostOperation operation, c10::intrusive_ptr<HostWork> work);
 
-  // If a world is opened but not closed properly (an exception, exit()), this rank leaves without MPI_Finalize, which
-  // would wait for the others; the launcher then ends them.
-  // MPI_Finalize, too, ends the process with status 43 when it takes longer than `finalize_timeout`.
   void open_world(std::chrono::milliseconds finalize_timeout) {
     finalize_timeout_ = finalize_timeout;
     ++open_worlds_;
   }
   void close_world() { --open_worlds_; }
-  // Ends MPI before the process ends: no world may follow. Once.
   void end();
 
   ~MpiRuntime();
@@ -133,8 +127,5 @@ class MpiBackend : public HostBackend {
  private:
   std::shared_ptr<MpiLane> lane_;
 };
-
-// "Open MPI v4.1.4"; empty if unknown. Needs no MPI_Init.
-std::string mpi_library_version();
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // The messages of one operation: what it sends and receives, and what its coroutine waits for.
 //
-// Used by the thread that carries out operations (mpi_runtime.h), one at a time.
+// Used by the thread that carries out operations (runtime.h), one at a time.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/shared_memory.h"
+#include "comm/mpi/shared_memory.h"
 
 namespace tessera {
 

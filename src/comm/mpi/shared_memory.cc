@@ -1,4 +1,4 @@
-#include "comm/shared_memory.h"
+#include "comm/mpi/shared_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "comm/mpi_flow.h"
+#include "comm/mpi/flow.h"
 
 namespace tessera {
 namespace {

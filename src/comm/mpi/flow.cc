@@ -1,4 +1,4 @@
-#include "comm/mpi_flow.h"
+#include "comm/mpi/flow.h"
 
 #include <fmt/format.h>
 

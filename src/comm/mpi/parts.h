@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "comm/mpi_flow.h"
+#include "comm/mpi/flow.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "comm/mpi_runtime.h"
+#include "comm/mpi/runtime.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -10,10 +10,9 @@
 #include <cstdlib>
 
 #include "comm/failure.h"
-#include "comm/mpi_collectives.h"
+#include "comm/mpi/collectives.h"
 #include "core/error.h"
 #include "core/quantity.h"
-#include "core/text.h"
 
 namespace tessera {
 namespace {
@@ -296,14 +295,6 @@ void MpiRuntime::start(MpiJob& job) {
                                        lane.scratch, lane.shared.get());
   job.task.emplace(carry_out(*job.flow, job.operation, lane.order));
   job.task->start();
-}
-
-std::string mpi_library_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
-  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first part is enough.
-  return split(std::string(trim(text)), ',').front();
 }
 
 }  // namespace tessera

@@ -1,10 +1,10 @@
-#include "comm/mpi_collectives.h"
+#include "comm/mpi/collectives.h"
 
 #include <cstring>
 #include <vector>
 
-#include "comm/mpi_parts.h"
-#include "comm/mpi_reduction.h"
+#include "comm/mpi/parts.h"
+#include "comm/mpi/reduction.h"
 
 namespace tessera {
 namespace {

@@ -1,0 +1,139 @@
+#include "cli/man.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/described_command.h"
+#include "config/schema.h"
+#include "core/error.h"
+#include "core/output.h"
+#include "core/text.h"
+#include "core/version.h"
+
+namespace tessera {
+namespace {
+
+// Text that roff takes as it is: backslashes and hyphens stay what they are, and no line becomes a request.
+std::string roff(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else {
+      result += c == '\n' ? ' ' : c;
+    }
+  }
+  return result.starts_with('.') || result.starts_with('\'') ? "\\&" + result : result;
+}
+
+std::string man_entry(const std::string& term, const std::string& text) {
+  return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(term), roff(text));
+}
+
+// Null: no status of ours. g++ refuses this switch when a status without a meaning is declared.
+const char* meaning_of(ExitStatus status) {
+  switch (status) {
+    case ExitStatus::kOk:
+      return "success";
+    case ExitStatus::kFailure:
+      return "a failure without a status of its own";
+    case ExitStatus::kUsage:
+      return "an option, a setting or a file that you can fix; the message says how";
+    case ExitStatus::kRendezvous:
+      return "the ranks did not find each other, or do not match";
+    case ExitStatus::kCollective:
+      return "a collective hung, or the ranks disagreed about it";
+    case ExitStatus::kNoBandwidth:
+      return "comm-test: no bandwidth could be measured";
+    case ExitStatus::kWrongData:
+      return "comm-test: a collective delivered wrong data";
+    case ExitStatus::kLowBandwidth:
+      return "comm-test: the bandwidth is below --min-busbw";
+    case ExitStatus::kOutOfMemory:
+      return "train: out of memory, predicted by the plan or hit at run time";
+    case ExitStatus::kRegression:
+      return "runs compare: slower, or more memory, than its limits allow";
+  }
+  return nullptr;
+}
+
+std::string exit_statuses() {
+  std::string text = ".SH EXIT STATUS\n";
+  for (int status = 0; status < 128; ++status) {
+    if (const char* meaning = meaning_of(static_cast<ExitStatus>(status))) {
+      text += man_entry(fmt::format("{}", status), meaning);
+    }
+  }
+  return text + man_entry("128 + N", "a run that signal N ended, after it saved what it could");
+}
+
+std::string man_commands(const std::vector<DescribedCommand>& commands) {
+  std::string text = ".SH COMMANDS\n";
+  for (const DescribedCommand& command : commands) text += man_entry(command.usage, command.summary);
+  return text;
+}
+
+// Variables that set options, each with the options and their commands.
+std::string declared_variables(const std::vector<DescribedCommand>& commands) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> users;  // by variable, then by option
+  for (const DescribedCommand& command : commands) {
+    for (const DescribedOption& option : command.options) {
+      for (const std::string& variable : option.variables)
+        users[variable][option.names.front()].push_back(command.name);
+    }
+  }
+  std::string text;
+  for (const auto& [variable, options] : users) {
+    std::vector<std::string> parts;
+    for (const auto& [option, names] : options) parts.push_back(fmt::format("{} of {}", option, join(names, ", ")));
+    text += man_entry(variable, join(parts, "; "));
+  }
+  return text;
+}
+
+std::string man_page(const std::vector<DescribedCommand>& commands) {
+  std::string text = fmt::format(".TH TESSERA 1 \"\" \"Tessera {}\" \"User Commands\"\n", kVersion);
+  text +=
+      ".SH NAME\ntessera \\- train models across GPUs and nodes\n"
+      ".SH SYNOPSIS\n.B tessera\n.I COMMAND\n.RI [ settings ]\n.br\n.B tessera COMMAND \\-\\-help\n.br\n"
+      ".B tessera \\-\\-version\n"
+      ".SH DESCRIPTION\n"
+      "Tessera trains models across GPUs and nodes from one program.\n"
+      "Each command shows its settings with\n.BR \\-\\-help ,\n"
+      "and with\n.B \\-\\-print_config\nthe value of each and where it came from.\n"
+      "Hyphens and underscores in the names of settings are the same.\n";
+  text += man_commands(commands) + exit_statuses();
+  text += ".SH ENVIRONMENT\n";
+  text += man_entry(
+      "TESSERA_LOG",
+      "what is logged: debug, info, warn or error; then, after a comma, by which ranks: info,all or debug,0-3");
+  text += man_entry("TESSERA_CACHE",
+                    "the folder of tokenized data, instead of $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+  text += man_entry("TESSERA_SITE", "the cluster's site file, instead of $XDG_CONFIG_HOME/tessera/site.json");
+  text += ".PP\nA setting that the command line and the JSON files leave open is read from these variables:\n";
+  text += declared_variables(commands);
+  text +=
+      ".PP\n.B tessera env\nshows these and what it found of the variables of NCCL, MPI, OpenMP and Slurm.\n"
+      ".SH FILES\n";
+  text += man_entry("~/.config/tessera/site.json",
+                    "what a cluster needs in job scripts: tessera experiment site writes it");
+  text += man_entry("~/.cache/tessera", "tokenized data, kept for the next run");
+  text += man_entry("PREFIX/share/tessera/experiments", "the catalogue of experiments, to read and to copy from");
+  text += man_entry("PREFIX/share/tessera/demo", "the data of tessera demo");
+  return text + ".SH SEE ALSO\n.BR mpirun (1),\n.BR sbatch (1),\n.BR srun (1)\n";
+}
+
+}  // namespace
+
+int run_man(const std::vector<std::string>& args, const std::vector<Command>& commands) {
+  Schema schema("tessera man", "this program's man page, for: tessera man | man -l -");
+  if (!schema.read_command_line(args)) return 0;
+  print_out(schema.wants_print_config() ? schema.config_text() : man_page(describe(commands)));
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// MPI, behind one interface.
+//
+// libtessera.so does not link MPI: one rank and GPU ranks need none, and every cluster has its own. The first call
+// loads libtessera_mpi.so, which lies beside libtessera.so, and with it the machine's libmpi (open_mpi.h says which).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "comm/ordered_reduce.h"
+
+namespace tessera {
+
+class MpiSupport {
+ public:
+  virtual ~MpiSupport() = default;
+  // These two need no MPI_Init.
+  virtual std::string version() const = 0;            // of the library that was found: "Open MPI v4.1.4"
+  virtual std::string version_built_for() const = 0;  // "Open MPI v4.1.4"
+  virtual std::filesystem::path library() const = 0;  // the file that was found
+
+  // Starts MPI on first use (unless the program has) and ends it with the process. If MPI_Init does not return within
+  // `timeout`, because a rank never reached it, the process exits with status 42. The others call it if need be.
+  virtual void start(std::chrono::milliseconds timeout) const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // From rank 0 to all: the address where the ranks meet. On the caller's thread, before any operation.
+  virtual std::string broadcast_text(const std::string& text, std::chrono::milliseconds timeout) const = 0;
+  // Collective over `ranks` of the world, of which this is the `group_rank`-th.
+  virtual c10::intrusive_ptr<c10d::Backend> make_backend(const std::vector<int>& ranks, int group_rank,
+                                                         ReduceOrder order) const = 0;
+
+  // If a world is opened but not closed properly (an exception, exit()), this rank leaves without MPI_Finalize, which
+  // would wait for the others; the launcher then ends them.
+  // MPI_Finalize, too, ends the process with status 43 when it takes longer than `finalize_timeout`.
+  virtual void open_world(std::chrono::milliseconds finalize_timeout) const = 0;
+  virtual void close_world() const = 0;
+  // Ends MPI before the process ends: no world may follow. Once.
+  virtual void end() const = 0;
+};
+
+// Null if there is no MPI that fits; `no_mpi_reason()` then says why. Loads the library on the first call; thread-safe.
+const MpiSupport* mpi_support();
+const std::string& no_mpi_reason();
+// Throws Error with the reason (exit status 42: the ranks cannot meet).
+const MpiSupport& required_mpi();
+
+// The library that was found, "Open MPI v4.1.4"; empty if there is none.
+std::string mpi_library_version();
+
+// What libtessera_mpi.so exports under this name.
+inline constexpr const char* kMpiSupportSymbol = "tessera_mpi_support";
+using MpiSupportFunction = const MpiSupport* (*)();
+
+}  // namespace tessera
