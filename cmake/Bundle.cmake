@@ -8,7 +8,7 @@ set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 file(GLOB libraries "${prefix}/lib/lib*.so")
 file(GET_RUNTIME_DEPENDENCIES
   LIBRARIES ${libraries}
-  EXECUTABLES "${prefix}/bin/tessera"
+  EXECUTABLES "${prefix}/bin/tessera" "${prefix}/bin/tessera-minder"
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES
@@ -23,7 +23,7 @@ foreach(library IN LISTS found)
   file(COPY_FILE "${file}" "${prefix}/lib/${name}")
 endforeach()
 string(REPLACE ";" ":" rpath "${bundle_rpath}")
-foreach(file IN LISTS libraries ITEMS "${prefix}/bin/tessera")
+foreach(file IN LISTS libraries ITEMS "${prefix}/bin/tessera" "${prefix}/bin/tessera-minder")
   file(RPATH_SET FILE "${file}" NEW_RPATH "${rpath}")
 endforeach()
 # The package finds libtorch by its own place alone.

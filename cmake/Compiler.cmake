@@ -32,6 +32,10 @@ if(TESSERA_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 endif()
 
+# An RPATH in place of a RUNPATH: it goes before LD_LIBRARY_PATH, where clusters' modules and conda put other versions of
+# torch's libraries and of ours.
+add_link_options(-Wl,--disable-new-dtags)
+
 find_program(TESSERA_MOLD mold)
 find_program(TESSERA_LLD ld.lld)
 if(TESSERA_MOLD)

