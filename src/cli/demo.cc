@@ -8,7 +8,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/experiment_command.h"
 #include "comm/mpi_support.h"
+#include "comm/open_mpi.h"
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/output.h"
@@ -43,13 +45,14 @@ int run_demo(const std::vector<std::string>& args) {
     return 0;
   }
   if (words.size() > 1) throw UsageError("expected: tessera demo [FOLDER]");
-  const fs::path program = fs::read_symlink("/proc/self/exe");
-  const std::string script = demo_script(program).string();
+  const std::string script = demo_script(fs::read_symlink("/proc/self/exe")).string();
   const std::string folder = words.empty() ? "tessera-demo" : words.front();
   const std::string num_epochs = epochs > 0 ? fmt::format("{}", epochs) : "";
   // Ranks that are processes on CPUs meet by MPI; one alone needs none.
-  const std::string why_one_rank = mpi_support() == nullptr ? no_mpi_reason() : "";
-  ::setenv("TESSERA", program.c_str(), 1);
+  const OpenMpi mpi = find_open_mpi(Environment::of_process());
+  std::string why_one_rank = mpi_support() == nullptr ? no_mpi_reason() : "";
+  if (why_one_rank.empty() && mpi.mpirun.empty()) why_one_rank = "no mpirun in PATH: " + advice_for_open_mpi(mpi);
+  ::setenv("TESSERA", this_program().path.c_str(), 1);
   ::execlp("bash", "bash", script.c_str(), folder.c_str(), num_epochs.c_str(), why_one_rank.c_str(), nullptr);
   throw Error(fmt::format("cannot start bash, which runs the demo: {}", std::strerror(errno)));
 }

@@ -22,8 +22,8 @@ constexpr const char* kOrigin = "command line";
 void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate,
              std::string& min_busbw) {
   schema.positionals(
-      "VERB NAME...: list, show, run, submit, status, cancel, rerun, collect, table, report or site; then experiments, "
-      "folders of them, or patterns",
+      "list|show|run|submit|status|cancel|rerun|collect|table|report|site NAME...: of experiments, folders of them, or "
+      "patterns",
       &s.words);
   const std::string choice = "Which experiments";
   schema.text("preset", &s.preset)
@@ -204,7 +204,9 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
 }
 
 Program this_program() {
-  return {std::filesystem::read_symlink("/proc/self/exe").string(), kVersion, build_commit()};
+  // A wheel's starter finds torch and MPI before it becomes this program (packaging/wheel/start.cc): scripts call it.
+  const auto starter = Environment::of_process().find("TESSERA_STARTER");
+  return {starter.value_or(std::filesystem::read_symlink("/proc/self/exe").string()), kVersion, build_commit()};
 }
 
 }  // namespace tessera

@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include <filesystem>
-
 #include "cli/experiment_command.h"
 #include "comm/gpu_fitness.h"
 #include "comm/mpi_support.h"
-#include "comm/own_folder.h"
 
 namespace tessera {
 namespace {
@@ -23,12 +20,9 @@ std::string running_torch_version() {
   return settings.substr(start + kName.size(), settings.find_first_of(", \n", start) - start - kName.size());
 }
 
-// The flavour is a library of its own, which a package may leave out. Loading it would take seconds.
 std::string cuda_line() {
-  std::error_code ignored;
-  const bool is_there = std::filesystem::exists(own_folder() / "libtessera_cuda.so", ignored);
   const std::string flavour = cuda_flavour_text();
-  return is_there && !flavour.empty() ? flavour : "no CUDA flavour";
+  return flavour.empty() ? "no CUDA flavour" : flavour;
 }
 
 std::string mpi_line() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "comm/failure.h"
 #include "core/quantity.h"
@@ -261,6 +262,28 @@ std::vector<int> absent_ranks(const FlightEntry& stuck,
     if (is_absent) absent.push_back(rank);
   }
   return absent;
+}
+
+FlightEntry first_held_up(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+  FlightEntry first = stuck;
+  std::set<std::pair<std::string, std::uint64_t>> seen;
+  while (first.sequence > 0 && seen.insert({first.group, first.sequence}).second) {
+    const std::vector<int> absent = absent_ranks(first, entries_of_rank);
+    const FlightEntry* cause = nullptr;
+    for (int rank : absent) {
+      const auto found = entries_of_rank.find(rank);
+      if (found == entries_of_rank.end()) continue;
+      for (const FlightEntry& entry : found->second) {
+        if (entry.done || entry.sequence == 0) continue;
+        if (cause == nullptr || (entry.group == cause->group && entry.sequence < cause->sequence)) cause = &entry;
+      }
+    }
+    if (cause == nullptr) return first;
+    // An operation that all have entered alike explains nothing: it is slow at most.
+    if (absent_ranks(*cause, entries_of_rank).empty() && odd_ranks(*cause, entries_of_rank).empty()) return first;
+    first = *cause;
+  }
+  return first;
 }
 
 std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,

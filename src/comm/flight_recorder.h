@@ -96,6 +96,10 @@ class FlightRecorder {
 // The ranks of `stuck` that never entered it, by what every rank recorded; a rank that sent nothing counts as one.
 std::vector<int> absent_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
 
+// The operation that holds up the others. Ranks leave a collective at different times, so the one whose limit is over
+// may wait for a rank that is itself held up, in an earlier one or in one of another group: follows that to its end.
+FlightEntry first_held_up(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+
 // What more than half of its ranks entered at that point of their group, if so many agree.
 std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,
                                            const std::map<int, std::vector<FlightEntry>>& entries_of_rank);

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
+#include "comm/own_folder.h"
 #include "core/text.h"
 
 namespace tessera {
 namespace {
 
-// V100 and older: CUDA 13 does not compile for them any more.
-constexpr int kOldestOfCuda13 = 75;
+constexpr int kOldestOfCuda13 = 75;  // it does not compile for V100 any more
+constexpr int kOldestOfOurs = 70;    // half types in our kernels need it
 
 int architecture_of(const GpuInfo& gpu) {  // "7.0" -> 70
   const std::vector<std::string> parts = split(gpu.compute_capability, '.');
@@ -33,13 +35,10 @@ std::string CudaBuild::architectures_text() const {
 
 const CudaBuild* cuda_build() {
 #ifdef TESSERA_CUDA_VERSION
-  static const CudaBuild build = [] {
-    CudaBuild made{TESSERA_CUDA_VERSION, {}};
-    for (const std::string& word : split(TESSERA_CUDA_ARCHITECTURES, ','))
-      made.architectures.push_back(std::stoi(word));
-    return made;
-  }();
-  return &build;
+  static const CudaBuild build{TESSERA_CUDA_VERSION, {TESSERA_CUDA_ARCHITECTURES}};
+  static const bool is_there =
+      std::filesystem::exists(own_folder() / "libtessera_cuda.so");  // packages may leave it out
+  return is_there ? &build : nullptr;
 #else
   return nullptr;
 #endif
@@ -55,8 +54,8 @@ std::string unfit_gpu_text(const CudaBuild& build, const std::vector<GpuInfo>& g
   for (std::size_t index = 0; index < gpus.size(); ++index) {
     const int architecture = architecture_of(gpus[index]);
     if (architecture >= build.architectures.front()) continue;
-    const bool is_older_than_cuda13 = architecture < kOldestOfCuda13;
-    const std::string way = is_older_than_cuda13
+    const std::string way = architecture < kOldestOfOurs ? "it is too old for Tessera"
+                            : architecture < kOldestOfCuda13
                                 ? "CUDA 13 has no code for it: " + build_for("70, 80, 90")
                                 : fmt::format("build Tessera for it (-DCMAKE_CUDA_ARCHITECTURES={})", architecture);
     return fmt::format(
@@ -70,6 +69,11 @@ std::string unfit_gpu_text(const CudaBuild& build, const std::vector<GpuInfo>& g
 std::string unfit_driver_text(const CudaBuild& build, const std::string& driver,
                               const std::vector<std::string>& names) {
   if (std::atoi(driver.c_str()) >= std::atoi(build.cuda.c_str())) return {};  // minor versions work with each other
+  if (std::atoi(driver.c_str()) == 0) {
+    return "there is an NVIDIA driver, but its libcuda is not here: start the container with --nv (Apptainer) or "
+           "--gpus all "
+           "(Docker)";
+  }
   return fmt::format(
       "the driver of {} supports CUDA up to {}, and this Tessera is built for CUDA {}; ask for a newer "
       "driver, or {}",

@@ -26,6 +26,12 @@ TEST(GpuFitness, NamesAV100AndTheWayThatWorks) {
   EXPECT_TRUE(contains(text, "torch of CUDA 12.6 and nvcc 12 for 70, 80, 90")) << text;
 }
 
+TEST(GpuFitness, OffersNoWayForAGpuThatIsTooOldForAnyBuild) {
+  const std::string text = unfit_gpu_text(kBuild, {gpu("Tesla P100", "6.0")});
+  EXPECT_TRUE(contains(text, "it is too old for Tessera")) << text;
+  EXPECT_FALSE(contains(text, "12.6")) << text;
+}
+
 TEST(GpuFitness, AGpuThatCuda13KnowsNeedsOnlyItsArchitecture) {
   const std::string text = unfit_gpu_text(kBuild, {gpu("Tesla T4", "7.5")});
   EXPECT_TRUE(contains(text, "-DCMAKE_CUDA_ARCHITECTURES=75")) << text;
@@ -35,6 +41,7 @@ TEST(GpuFitness, AGpuThatCuda13KnowsNeedsOnlyItsArchitecture) {
 TEST(GpuFitness, NamesADriverThatIsTooOldWithItsGpus) {
   EXPECT_EQ(unfit_driver_text(kBuild, "13.0", {}), "");
   EXPECT_EQ(unfit_driver_text(kBuild, "13.2", {}), "");
+  EXPECT_TRUE(contains(unfit_driver_text(kBuild, "0.0", {}), "--nv"));
   const std::string text = unfit_driver_text(kBuild, "12.2", {"Tesla V100-SXM2-32GB"});
   EXPECT_TRUE(contains(text, "the driver of Tesla V100-SXM2-32GB supports CUDA up to 12.2")) << text;
   EXPECT_TRUE(contains(text, "built for CUDA 13.0")) << text;

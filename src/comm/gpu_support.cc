@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -32,10 +33,16 @@ std::vector<std::string> names_by_driver() {
   return names;
 }
 
+bool gpus_are_hidden() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible != nullptr && (*visible == '\0' || *visible == '-');
+}
+
 std::string why_unfit(const GpuSupport& support) {
   if (cuda_build() == nullptr) return {};
   std::vector<GpuInfo> gpus;
   for (int index = 0; index < support.num_gpus(); ++index) gpus.push_back(support.info(index));
+  if (gpus.empty() && gpus_are_hidden()) return {};
   if (gpus.empty()) return unfit_driver_text(*cuda_build(), support.driver_version(), names_by_driver());
   return unfit_gpu_text(*cuda_build(), gpus);
 }
@@ -45,11 +52,16 @@ Loaded load() {
     return {nullptr, "this machine has no NVIDIA GPU (or no driver for it)"};
   const auto path = own_folder() / "libtessera_cuda.so";
   if (!std::filesystem::exists(path)) {
-    return {nullptr, "this is the CPU flavour: to use the GPU, install the CUDA toolkit (nvcc) and build again"};
+    return {nullptr,
+            "this is the CPU flavour: to use the GPU, install the wheel, or build where the CUDA toolkit (nvcc) is"};
   }
   // Global, since torch_cuda's registrations serve the whole program; never closed.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) return {nullptr, fmt::format("{} cannot be loaded: {}", path.string(), dlerror())};
+  if (library == nullptr) {
+    // A torch of another CUDA, or without it.
+    return {nullptr, fmt::format("{} cannot be loaded: {}", path.string(), dlerror()),
+            /*gpus_are_unfit=*/!gpus_are_hidden()};
+  }
   const auto make = reinterpret_cast<GpuSupportFunction>(dlsym(library, kGpuSupportSymbol));
   if (make == nullptr) return {nullptr, fmt::format("{} belongs to another version of Tessera", path.string())};
   const GpuSupport* support = make();

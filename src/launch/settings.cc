@@ -153,7 +153,18 @@ std::vector<std::string> resolve_command(const LaunchSettings& settings, const E
   return command;
 }
 
-Starter resolve_starter(const LaunchSettings& settings, const HostFacts& host, int num_nodes) {
+// A command of ours that is told to use the CPU communicates by MPI, whatever the host has.
+bool uses_gpus(const std::vector<std::string>& command, const std::string& self, const HostFacts& host) {
+  if (command[0] != self) return host.num_gpus > 0;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (command[i] == "--device=cpu" || command[i] == "--backend=mpi") return false;
+    const std::string next = i + 1 < command.size() ? command[i + 1] : "";
+    if ((command[i] == "--device" && next == "cpu") || (command[i] == "--backend" && next == "mpi")) return false;
+  }
+  return host.num_gpus > 0;
+}
+
+Starter resolve_starter(const LaunchSettings& settings, bool gpus_are_used, int num_nodes) {
   if (settings.starter == "fork") return Starter::kFork;
   if (settings.starter == "mpirun" && num_nodes > 1) {
     throw UsageError(
@@ -162,12 +173,12 @@ Starter resolve_starter(const LaunchSettings& settings, const HostFacts& host, i
                     num_nodes));
   }
   if (settings.starter == "mpirun") return Starter::kMpirun;
-  return host.num_gpus > 0 || num_nodes > 1 ? Starter::kFork : Starter::kMpirun;
+  return gpus_are_used || num_nodes > 1 ? Starter::kFork : Starter::kMpirun;
 }
 
 // Tessera's own subcommands use MPI if there is no GPU, and forked ranks have no MPI between them.
-void check_can_talk(const LaunchPlan& plan, const HostFacts& host, const std::string& self) {
-  if (plan.command[0] != self || host.num_gpus > 0 || plan.starter != Starter::kFork) return;
+void check_can_talk(const LaunchPlan& plan, bool gpus_are_used, const std::string& self) {
+  if (plan.command[0] != self || gpus_are_used || plan.starter != Starter::kFork) return;
   const std::string what = plan.command[1];
   if (plan.num_nodes > 1) {
     throw UsageError(
@@ -286,7 +297,6 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
   // Several nodes agree on the id only if it is given: a made-up one would differ on each.
   if (plan.run_id.empty() && plan.num_nodes == 1) plan.run_id = new_run_id();
   plan.max_restarts = settings.max_restarts;
-  plan.starter = resolve_starter(settings, host, plan.num_nodes);
   plan.pin = settings.pin == "yes" || (settings.pin == "auto" && host.num_gpus == 0);
   plan.tee = settings.tee;
   plan.log_dir = settings.log_dir;
@@ -294,7 +304,9 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
   plan.stop_timeout = settings.stop_timeout;
   plan.node_timeout = settings.node_timeout;
   plan.command = resolve_command(settings, environment, self, subcommands);
-  check_can_talk(plan, host, self);
+  const bool gpus_are_used = uses_gpus(plan.command, self, host);
+  plan.starter = resolve_starter(settings, gpus_are_used, plan.num_nodes);
+  check_can_talk(plan, gpus_are_used, self);
   return plan;
 }
 

@@ -123,15 +123,18 @@ TEST(LaunchSettings, ReadsTorchrunsNumbersForTee) {
   EXPECT_EQ(plain({"--tee", "1", "sh"}), std::nullopt);  // read as a boolean
 }
 
+// `tessera launch ARGUMENTS comm_test WORDS`
+LaunchPlan plan_for(std::vector<std::string> arguments, int num_gpus, const std::vector<std::string>& words = {}) {
+  LaunchSettings settings;
+  Schema schema("tessera launch", "test");
+  declare(schema, settings);
+  arguments.push_back("comm_test");
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  schema.read_command_line(arguments);
+  return make_plan(settings, host_with(4, num_gpus), Environment(), "/opt/tessera", {"comm-test"});
+}
+
 TEST(LaunchSettings, TellsOwnSubcommandsThatCouldNotTalk) {
-  const auto plan_for = [](std::vector<std::string> arguments, int num_gpus) {
-    LaunchSettings settings;
-    Schema schema("tessera launch", "test");
-    declare(schema, settings);
-    arguments.push_back("comm_test");
-    schema.read_command_line(arguments);
-    return make_plan(settings, host_with(4, num_gpus), Environment(), "/opt/tessera", {"comm-test"});
-  };
   const std::vector<std::string> two_nodes = {"--nnodes=2", "--node_rank=0", "--master_addr=n0"};
   EXPECT_EQ(plan_for({}, 0).command, (std::vector<std::string>{"/opt/tessera", "comm-test"}));
   EXPECT_TRUE(plan_for({}, 0).remarks.empty());
@@ -142,7 +145,16 @@ TEST(LaunchSettings, TellsOwnSubcommandsThatCouldNotTalk) {
   } catch (const UsageError& error) {
     EXPECT_TRUE(contains(error.what(), "srun --mpi=pmix tessera comm-test")) << error.what();
   }
+  EXPECT_EQ(plan_for({}, 1).starter, Starter::kFork);
   EXPECT_EQ(plan_for({"--starter=fork"}, 0).starter, Starter::kFork);  // its ranks report what is missing
+}
+
+TEST(LaunchSettings, RanksOfOursOnTheCpuUseMpiWhateverTheHostHas) {
+  EXPECT_EQ(plan_for({}, 2, {"--device", "cpu"}).starter, Starter::kMpirun);
+  EXPECT_EQ(plan_for({}, 2, {"--device=cpu"}).starter, Starter::kMpirun);
+  EXPECT_EQ(plan_for({}, 2, {"-n", "5", "--backend", "mpi"}).starter, Starter::kMpirun);
+  EXPECT_EQ(plan_for({}, 2, {"--backend=mpi"}).starter, Starter::kMpirun);
+  EXPECT_EQ(plan_for({}, 2, {"--device", "cuda"}).starter, Starter::kFork);
 }
 
 TEST(LaunchSettings, LeavesTheProgramsOwnFlagsAlone) {

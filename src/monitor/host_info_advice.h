@@ -28,7 +28,7 @@ struct MachineFacts {
   std::string cuda_flavour;        // "CUDA 13.0, for GPUs of compute capability 8.0, 9.0 and newer"
   std::string no_gpu_reason;
   std::string cuda_runtime, cuda_driver, nccl_version;
-  std::vector<GpuFacts> gpus;  // visible to this process
+  std::vector<GpuFacts> gpus;                                        // visible to this process
   std::string mpi_version, mpi_library, mpi_built_for, mpirun_path;  // of Open MPI
   std::string no_mpi_reason;
 

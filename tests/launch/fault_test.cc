@@ -101,7 +101,8 @@ TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
 
 TEST(Fault, ARankThatCallsAnotherOperationIsNamedWithIt) {
   const Outcome outcome = run_with_fault("operation");
-  expect_named(outcome, 43, {"all_reduce of 'block.3'", "entered another one instead:\n  rank 1: #", "broadcast of 'block.3'"});
+  expect_named(outcome, 43,
+               {"all_reduce of 'block.3'", "entered another one instead:\n  rank 1: #", "broadcast of 'block.3'"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 

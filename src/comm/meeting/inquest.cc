@@ -164,16 +164,18 @@ std::string Inquest::loss_text(Loss loss) const {
 
 std::string Inquest::explain_stuck() const {
   // Whoever is alone in another operation may be the first to raise the alarm: what most entered is the measure.
+  const bool has_failed = !alarm_->stuck->error.empty();
+  const FlightEntry first = has_failed ? *alarm_->stuck : first_held_up(*alarm_->stuck, flights_);
   std::optional<FlightEntry> usual;
-  if (alarm_->stuck->error.empty()) usual = entered_by_most(*alarm_->stuck, flights_);
-  const FlightEntry stuck = usual.value_or(*alarm_->stuck);
+  if (!has_failed) usual = entered_by_most(first, flights_);
+  const FlightEntry stuck = usual.value_or(first);
   const std::vector<int> absent = absent_ranks(stuck, flights_), odd = odd_ranks(stuck, flights_);
   const std::string diagnosis = diagnose(stuck, flights_);
   if (usual && absent.empty() && !odd.empty()) {
     return fmt::format("{} entered another collective: {}\n{}", name_ranks(odd, options_.hosts), alarm_->message,
                        diagnosis);
   }
-  if (absent.empty() || !stuck.error.empty()) {
+  if (absent.empty() || has_failed) {
     return fmt::format("{}: {}\n{}", name_ranks({alarm_->rank}, options_.hosts), alarm_->message, diagnosis);
   }
   const bool answers = std::any_of(absent.begin(), absent.end(), [&](int rank) { return flights_.count(rank) != 0; });

@@ -62,11 +62,48 @@ TEST(Inquest, WhatMostEnteredIsTheMeasureWhoeverRaisesTheAlarm) {
     inquest.hear_flight(2, inside);
     const auto finding = inquest.conclude(Clock::now());
     ASSERT_TRUE(finding);
-    EXPECT_TRUE(contains(finding->message, "rank 1 on node1 entered another collective: it took too long\n#1 all_reduce"))
+    EXPECT_TRUE(
+        contains(finding->message, "rank 1 on node1 entered another collective: it took too long\n#1 all_reduce"))
         << finding->message;
-    EXPECT_TRUE(contains(finding->message, "entered another one instead:\n  rank 1: #1 leave_world")) << finding->message;
+    EXPECT_TRUE(contains(finding->message, "entered another one instead:\n  rank 1: #1 leave_world"))
+        << finding->message;
     EXPECT_TRUE(contains(finding->message, "entered it:\n  ranks 0, 2: waiting in it")) << finding->message;
   }
+}
+
+TEST(Inquest, ARankThatIsHeldUpInAnEarlierCollectiveIsNotToBlame) {
+  Inquest inquest = inquest_of({"node1", "node1", "node2", "node2"});
+  FlightRecorder ahead, behind;
+  ahead.finish(ahead.begin(all_reduce(4)));  // its own part of #1 is done
+  ahead.begin(all_reduce(4));
+  behind.begin(all_reduce(4));  // still waits in #1 for rank 3
+  inquest.hear_alarm({0, 43, "it took too long", ahead.entries().back()});
+  for (const int rank : {0, 1}) inquest.hear_flight(rank, ahead.dump());
+  inquest.hear_flight(2, behind.dump());
+  const auto finding = inquest.conclude(Clock::now() + 3s);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 3 on node2 did not answer: it took too long\n#1 all_reduce"))
+      << finding->message;
+  EXPECT_TRUE(contains(finding->message, "rank 2: waiting in it")) << finding->message;
+}
+
+TEST(Inquest, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {
+  Inquest inquest = inquest_of({"node1", "node1", "node2", "node2"});
+  FlightEntry in_node = all_reduce(4);
+  in_node.group = "node";
+  in_node.ranks = {2, 3};
+  FlightRecorder world, node;
+  world.begin(all_reduce(4));
+  node.begin(in_node);
+  inquest.hear_alarm({0, 43, "it took too long", world.entries().back()});
+  for (const int rank : {0, 1}) inquest.hear_flight(rank, world.dump());
+  inquest.hear_flight(2, node.dump());
+  inquest.hear_flight(3, "[]");
+  const auto finding = inquest.conclude(Clock::now());
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(contains(finding->message, "rank 3 on node2 never entered a collective: it took too long"))
+      << finding->message;
+  EXPECT_FALSE(contains(finding->message, "ranks 2-3 on")) << finding->message;
 }
 
 TEST(Inquest, NamesTheRankThatDoesNotAnswer) {
