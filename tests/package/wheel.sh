@@ -178,7 +178,7 @@ cat >"$work/project/one.cc" <<'END_OF_FILE'
 #include <tessera/spread.h>
 int main() { return tessera::strategy_names().empty(); }
 END_OF_FILE
-if ! { cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$site/tessera_train" -DCMAKE_CXX_COMPILER="$cxx" &&
+if ! { cmake -G Ninja -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$site/tessera_train" -DCMAKE_CXX_COMPILER="$cxx" &&
   cmake --build "$work/project/build"; } >"$work/log" 2>&1; then die "a project does not find the wheel's CMake package"; fi
 grep -q "torch: $site/torch" "$work/log" || die "the CMake package does not take the torch beside it"
 "$work/project/build/one" >"$work/log" 2>&1 || die "a program linked with the wheel's library ends with status $?"
