@@ -61,17 +61,22 @@ TEST(NodeCircle, NamesTheNodeThatNeverCame) {
   }
 }
 
+// "met", or why not.
+std::string outcome_of(const NodeCircle::Place& place) {
+  try {
+    NodeCircle circle(place);
+    return "met";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 TEST(NodeCircle, NamesTheSettingInWhichNodesDiffer) {
   const int port = free_port();
   auto other = std::async(std::launch::async, [&]() -> std::string {
     NodeCircle::Place place = place_of(1, port);
     place.settings["--nproc_per_node"] = "4";
-    try {
-      NodeCircle circle(place);
-      return "met";
-    } catch (const Error& error) {
-      return error.what();
-    }
+    return outcome_of(place);
   });
   EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
   EXPECT_NE(other.get().find("--nproc_per_node"), std::string::npos);
@@ -82,12 +87,7 @@ TEST(NodeCircle, RefusesANodeThatDoesNotShareTheSecret) {
   auto other = std::async(std::launch::async, [&]() -> std::string {
     NodeCircle::Place place = place_of(1, port);
     place.key[0] = 1;
-    try {
-      NodeCircle circle(place);
-      return "met";
-    } catch (const Error& error) {
-      return error.what();
-    }
+    return outcome_of(place);
   });
   EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
   EXPECT_NE(other.get().find("does not accept this job's secret"), std::string::npos);

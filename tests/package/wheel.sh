@@ -105,17 +105,6 @@ refused() {
     fail "$1: not one clear message that names: $2"
   fi
 }
-# works_or_says NAME "WORD..." [NAME=VALUE...] -- ARGUMENTS
-works_or_says() {
-  # shellcheck disable=SC2086
-  if run "${@:3}"; then
-    echo "works: $1"
-  elif is_clear $2; then
-    echo "refused: $1: $(tail -1 "$work/log")"
-  else
-    fail "$1: neither works nor ends with one clear message that names: $2"
-  fi
-}
 
 # --- torch ------------------------------------------------------------------------------------------
 put_torch "$version"
@@ -148,17 +137,17 @@ works "small libraries of conda first" LD_LIBRARY_PATH="$work/conda" -- "${train
 stubs "$work/other_torch" libtorch_cpu.so libc10.so libtorch.so
 works "another torch's libraries first" LD_LIBRARY_PATH="$work/other_torch" -- "${train[@]}"
 stubs "$work/old" libstdc++.so.6 libgcc_s.so.1
-works_or_says "an old libstdc++ first" LD_LIBRARY_PATH LD_LIBRARY_PATH="$work/old" -- "${train[@]}"
+refused "an old libstdc++ first" LD_LIBRARY_PATH LD_LIBRARY_PATH="$work/old" -- "${train[@]}"
 
 # --- MPI ----------------------------------------------------------------------------------------------
-works_or_says "no mpirun" "MPI" -- "${two_ranks[@]}"
+refused "no mpirun" "MPI" -- "${two_ranks[@]}"
 mkdir -p "$work/mpich"
 printf '#!/bin/sh\necho "this is not the mpirun you want"\nexit 9\n' >"$work/mpich/mpiexec.hydra"
 chmod +x "$work/mpich/mpiexec.hydra"
 ln -s mpiexec.hydra "$work/mpich/mpirun"
 ln -s mpiexec.hydra "$work/mpich/mpiexec"
 stubs "$work/mpich/lib" libmpi.so.12
-works_or_says "MPICH alone" "$work/mpich/mpirun MPI" PATH="$venv/bin:$work/mpich:$work/tools" LD_LIBRARY_PATH="$work/mpich/lib" -- "${two_ranks[@]}"
+refused "MPICH alone" "$work/mpich/mpirun MPI" PATH="$venv/bin:$work/mpich:$work/tools" LD_LIBRARY_PATH="$work/mpich/lib" -- "${two_ranks[@]}"
 works "one rank beside MPICH" PATH="$venv/bin:$work/mpich:$work/tools" LD_LIBRARY_PATH="$work/mpich/lib" -- "${train[@]}"
 if command -v mpirun >/dev/null; then
   works "MPICH before Open MPI" PATH="$venv/bin:$work/mpich:/usr/local/bin:/usr/bin:/bin" -- "${two_ranks[@]}"
