@@ -9,13 +9,13 @@ folder=$(mktemp -d "${CHECKPOINT_FOLDER:-build}/checkpoint_bench.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 config=examples/demo/bloom.json device=cpu every=40 more=()
 if [ -e /dev/nvidiactl ]; then
-  config=$folder/config.json device=cuda every=150 more=(--bf16)
+  config=$folder/config.json device=cuda every=300 more=(--bf16)
   cat >"$config" <<'END_OF_CONFIG'
 {"model_type": "bloom", "vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "bos_token_id": 1,
  "eos_token_id": 2, "pad_token_id": 3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
 END_OF_CONFIG
 fi
-steps=$((every * 4 - every / 2))  # three checkpoints, and half as many steps behind the last one
+steps=$((every * 7))  # seven checkpoints; the first and the last are not measured
 
 train() {
   "$tessera" train bloom-qa --device "$device" --config_name "$config" --tokenizer_name examples/demo/tokenizer \
@@ -25,19 +25,18 @@ train() {
     { tail -n 5 "$folder/$1.txt" >&2; exit 1; }
 }
 # figures NAME: milliseconds of a usual step, of the longest stand-still after a save but the first (which makes its
-# buffers), and the mean step of the first third after a save.
+# buffers), and the mean step of the first third after a save. A usual step is the mean of the last third before the next
+# save: the same run, seconds apart, because shared machines drift from run to run.
 figures() {
   awk -F, -v every="$every" '$4 == "train/loss" { time[$1] = $3; last = $1 }
     END {
-      for (step = 11; step <= last; ++step) all[++n] = time[step] - time[step - 1]
-      for (i = 2; i <= n; ++i) { v = all[i]; for (j = i - 1; j > 0 && all[j] > v; --j) all[j + 1] = all[j]; all[j + 1] = v }
-      usual = all[int((n + 1) / 2)]
-      for (save = 2 * every; save < last; save += every) {
-        still = time[save + 1] - time[save] - usual
-        if (still > longest) longest = still
-        for (step = save + 2; step <= save + every / 3 && step <= last; ++step) { sum += time[step] - time[step - 1]; ++m }
+      for (save = 2 * every; save + every <= last; save += every) {
+        for (step = save + 2; step <= save + every / 3; ++step) { beside += time[step] - time[step - 1]; ++b }
+        for (step = save + 2 * every / 3 + 1; step <= save + every; ++step) { usual += time[step] - time[step - 1]; ++u }
+        still[++n] = time[save + 1] - time[save]
       }
-      printf "%.2f %.1f %.2f\n", 1000 * usual, 1000 * longest, 1000 * sum / m
+      for (i = 1; i <= n; ++i) if (still[i] > longest) longest = still[i]
+      printf "%.2f %.1f %.2f\n", 1000 * usual / u, 1000 * (longest - usual / u), 1000 * beside / b
     }' "$folder/$1/metrics.csv"
 }
 
@@ -49,11 +48,9 @@ mark() {  # mark TEXT VALUE at_most|at_least LIMIT
   [ "$met" = met ] || missed=3
 }
 
-train none --save_strategy no
-read -r usual _ _ < <(figures none)
 saving=(--save_strategy steps --save_steps "$every" --save_total_limit 1)
 train async "${saving[@]}"
-read -r _ still beside < <(figures async)
+read -r usual still beside < <(figures async)
 rm -rf "$folder/async"
 train disabled "${saving[@]}" --save_mode disabled
 read -r _ written _ < <(figures disabled)

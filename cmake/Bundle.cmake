@@ -6,7 +6,9 @@ if(NOT TESSERA_BUNDLE)
 endif()
 set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 file(GLOB libraries "${prefix}/lib/lib*.so")
+string(REPLACE ":" ";" module_folders "$ENV{LD_LIBRARY_PATH}")
 file(GET_RUNTIME_DEPENDENCIES
+  DIRECTORIES ${module_folders}
   LIBRARIES ${libraries}
   EXECUTABLES "${prefix}/bin/tessera" "${prefix}/bin/tessera-minder"
   RESOLVED_DEPENDENCIES_VAR found

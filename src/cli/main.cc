@@ -113,7 +113,8 @@ std::string usage() {
 }
 
 // What the first word asks for; the rest is the command's.
-const Command& find_command(std::string name) {
+const Command& find_command(const std::string& word) {
+  std::string name = word;
   if (!name.starts_with("__")) std::replace(name.begin(), name.end(), '_', '-');  // the same, as in settings
   std::vector<std::string> names;
   for (const Command& command : commands()) {
@@ -146,10 +147,10 @@ int run(const Arguments& arguments) {
     tame_torch_messages();
     return command.run({arguments.begin() + 1, arguments.end()});
   } catch (const Error& error) {
-    report_failure(error.what(), static_cast<int>(error.status()));
+    report_failure(error);
     return static_cast<int>(error.status());
   } catch (const std::exception& error) {
-    report_failure(message_of(error), static_cast<int>(ExitStatus::kFailure));
+    report_failure(error);
     return static_cast<int>(ExitStatus::kFailure);
   }
 }

@@ -50,10 +50,17 @@ int rank_for_messages() {
 
 }  // namespace
 
-void report_failure(const std::string& message, int status) noexcept {
+void report_failure(const std::exception& error) noexcept {
+  const auto* own = dynamic_cast<const Error*>(&error);
+  report_failure(message_of(error), static_cast<int>(own != nullptr ? own->status() : ExitStatus::kFailure),
+                 dynamic_cast<const RunError*>(&error) != nullptr);
+}
+
+void report_failure(const std::string& message, int status, bool is_finding) noexcept {
   const int rank = rank_for_messages();
   if (rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  record_failure({.rank = rank, .host = host_name(), .message = message, .exit_status = status});
+  record_failure(
+      {.rank = rank, .host = host_name(), .message = message, .exit_status = status, .is_finding = is_finding});
   std::fprintf(stderr, "tessera: error: %s\n", message.c_str());
 }
 

@@ -5,11 +5,20 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
 
+#include "core/error.h"
+
 namespace tessera {
+
+// Its message is about the run, not about the rank that throws it: the launcher does not put that rank before it.
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
 
 struct Failure {
   int rank = 0;
@@ -26,7 +35,8 @@ void record_failure(const Failure& failure) noexcept;
 // Called when a rank cannot continue: prints one clear message on standard error and writes the record for the
 // launcher. Ranks above 0 wait a second first: if all ranks see the same error, rank 0 reports it, and the launcher
 // then ends the others.
-void report_failure(const std::string& message, int status) noexcept;
+void report_failure(const std::exception& error) noexcept;
+void report_failure(const std::string& message, int status, bool is_finding = false) noexcept;
 
 std::optional<Failure> read_failure(const std::filesystem::path& path);
 

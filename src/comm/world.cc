@@ -170,17 +170,6 @@ void World::fail(const std::string& message, int status) {
   throw Error(message, static_cast<ExitStatus>(status));
 }
 
-namespace {
-
-// In a process world this does not return.
-int end_badly(World* world, bool is_process, const std::string& message, int status) {
-  if (world != nullptr && is_process) world->fail(message, status);
-  report_failure(message, status);
-  return status;
-}
-
-}  // namespace
-
 int run_rank(const WorldOptions& options, const std::function<int(World&)>& body) {
   std::unique_ptr<World> world;
   const auto is_process = [&] { return world && world->impl_->is_process; };
@@ -190,13 +179,18 @@ int run_rank(const WorldOptions& options, const std::function<int(World&)>& body
     if (status != 0 && is_process()) world->impl_->leave_with_status(status);
     world.reset();
     return status;
-  } catch (const Error& error) {
-    return end_badly(world.get(), is_process(), error.what(), static_cast<int>(error.status()));
   } catch (const std::exception& error) {
-    return end_badly(world.get(), is_process(), message_of(error), static_cast<int>(ExitStatus::kFailure));
+    const auto* own = dynamic_cast<const Error*>(&error);
+    const int status = static_cast<int>(own != nullptr ? own->status() : ExitStatus::kFailure);
+    if (is_process()) world->fail(message_of(error), status);  // does not return
+    report_failure(error);
+    return status;
   } catch (...) {
-    return end_badly(world.get(), is_process(), "an exception that is not a std::exception",
-                     static_cast<int>(ExitStatus::kFailure));
+    const std::string message = "an exception that is not a std::exception";
+    const int status = static_cast<int>(ExitStatus::kFailure);
+    if (is_process()) world->fail(message, status);
+    report_failure(message, status);
+    return status;
   }
 }
 

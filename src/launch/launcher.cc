@@ -13,6 +13,7 @@
 #include "comm/meeting/secret.h"
 #include "comm/socket.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "launch/agreement.h"
 #include "launch/crew.h"
 #include "launch/leftovers.h"
@@ -205,6 +206,10 @@ std::unique_ptr<MeetingPlace> Launcher::open_meeting(const Key& secret) const {
   meeting.key = job_key(secret, plan_.run_id);
   meeting.timeout = plan_.start_timeout;
   meeting.holder = "the launcher";
+  for (int node = 0; node < plan_.num_nodes; ++node) {
+    const std::string host = circle_ ? circle_->host(node) : host_name();
+    meeting.hosts.insert(meeting.hosts.end(), static_cast<std::size_t>(plan_.num_local_ranks), host);
+  }
   meeting.loss_grace = kCrewFirst;
   return std::make_unique<MeetingPlace>(std::move(meeting));
 }

@@ -123,6 +123,10 @@ std::optional<std::string> NodeCircle::find(const std::string& key) {
   return shared_->seen[key];
 }
 
+std::string NodeCircle::host(int node) const {
+  return shared_->client->roster().at(static_cast<std::size_t>(node)).host;
+}
+
 std::optional<std::string> NodeCircle::loss() const {
   const Shared& s = *shared_;
   const std::lock_guard lock(s.mutex);

@@ -39,6 +39,7 @@ class NodeCircle {
   void put(const std::string& key, const std::string& text);
   // The last known value in the store: from the second call for a key on, at most a fifth of a second old.
   std::optional<std::string> find(const std::string& key);
+  std::string host(int node) const;
   // A sentence if a node is gone: the head, or, on node 0, any other.
   std::optional<std::string> loss() const;
 

@@ -33,6 +33,13 @@ at::Tensor HostLink::host_empty(std::int64_t numel, at::ScalarType type) const {
   return at::empty({numel}, at::dtype(type).pinned_memory(pins_));
 }
 
+Transfer HostLink::so_far() const {
+  if (device_.is_cpu()) return {};
+  auto done = std::make_shared<c10::Event>(device_.type());
+  done->record(VirtualGuardImpl(device_.type()).getStream(device_));
+  return Transfer(std::move(done));
+}
+
 Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std::optional<c10::Stream>& stream) const {
   if (!stream) {
     to.copy_(from);

@@ -39,6 +39,9 @@ class HostLink {
   Transfer to_host(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, download_); }
   Transfer to_device(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, upload_); }
 
+  // Done when all work queued on the current stream so far is.
+  Transfer so_far() const;
+
   // Work started on it (a collective) runs after the copies to the device so far, without delaying the computation.
   // None on a CPU.
   const std::optional<c10::Stream>& upload_stream() const { return upload_; }

@@ -50,6 +50,7 @@ void TrainStep::announce(const StepArguments& arguments) {
 
 StepOutcome TrainStep::update(const StepArguments& arguments) {
   const double scale = loss_scale();
+  std::exchange(being_read_, {}).order_after();
   UpdateResult result = optimizer_->update({arguments.learning_rate, arguments.divisor * scale, arguments.max_norm});
   if (scaler_) scaler_->after_step(result.skipped);
   return {result.gradient_norm, result.skipped, scale, std::move(result.faults)};

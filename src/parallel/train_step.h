@@ -21,10 +21,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/checkpointing.h"
 #include "parallel/engine.h"
+#include "parallel/host_link.h"
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"
 
@@ -84,6 +86,8 @@ class TrainStep {
   void announce(const StepArguments& arguments);
   // After announce(), with the same arguments.
   StepOutcome update(const StepArguments& arguments);
+  // The next update changes nothing on the device before `read` is done: forward and backward may overlap with it.
+  void update_after(Transfer read) { being_read_ = std::move(read); }
 
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
@@ -99,6 +103,7 @@ class TrainStep {
   std::optional<CheckpointRunner> recomputing_;
   std::optional<LossScaler> scaler_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
+  Transfer being_read_;
 };
 
 }  // namespace tessera

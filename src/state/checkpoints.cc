@@ -104,7 +104,7 @@ void CheckpointKeeper::save(Trainer& trainer) {
       auto snapshot =
           std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
       copies = copies_for(snapshot->sizes());
-      on_every_rank(world_, [&] { snapshot->copy(copies, buffer_); });
+      on_every_rank(world_, [&] { trainer.step().update_after(snapshot->copy(copies, buffer_)); });
       open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part]() mutable {
         const auto own = std::move(snapshot);  // freed when it is written
         return own->write(part);

@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +13,13 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/output_file.h"
-#include "parallel/host_link.h"
 #include "state/weights_file.h"
 #include "weights/block_checksums.h"
 #include "weights/safetensors.h"
@@ -52,7 +54,8 @@ std::string shard_name(int rank, int num_ranks) {
   return fmt::format("state-{:05}-of-{:05}.safetensors", rank, num_ranks);
 }
 
-// What this rank writes, valid until the next step. Waits for updates that still run.
+// What this rank writes, valid until the next update; buffers, which forward passes may change, are copied. Waits for
+// updates that still run.
 std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedOptimizer& optimizer) {
   const at::NoGradGuard no_gradients;
   const std::vector<FlatState> states = checkpoint_states(spread.engine, optimizer);
@@ -61,7 +64,7 @@ std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedO
     for (const NamedBuffer& buffer : buffers_of(spread.model)) {
       if (buffer.tensor.numel() == 0) continue;
       pieces.push_back({kModelPrefix + buffer.description.name, buffer.description.shape, 0,
-                        buffer.tensor.detach().contiguous().view({-1})});
+                        buffer.tensor.detach().clone(at::MemoryFormat::Contiguous).view({-1})});
     }
   }
   spread.guarded("saving", [&] {
@@ -167,35 +170,41 @@ StateSnapshot::Sizes StateSnapshot::sizes() const {
   return sizes;
 }
 
-void StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
+Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
   const at::NoGradGuard no_gradients;
-  if (copies == Copies::kNone) return;
-  if (copies == Copies::kOnDevice) {
-    for (StatePiece& piece : pieces_) piece.values = piece.values.clone();
-    return;
-  }
   const HostLink link(device_, copies == Copies::kOnHostPinned);
+  if (copies == Copies::kNone || copies == Copies::kOnDevice) {
+    for (StatePiece& piece : pieces_) {
+      if (copies == Copies::kOnDevice) piece.values = piece.values.clone();
+    }
+    return copied_ = link.so_far();
+  }
   const std::int64_t num_bytes = sizes().sum();
   if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
-  Transfer last;
   for (StatePiece& piece : pieces_) {
     const auto bytes = static_cast<std::int64_t>(piece.values.nbytes());
     const at::Tensor to = buffer.narrow(0, at, bytes).view(piece.values.scalar_type());
     if (piece.values.is_cpu()) {
       to.copy_(piece.values);  // of an offloaded state
     } else {
-      last = link.to_host(to, piece.values);
+      copied_ = link.to_host(to, piece.values);
     }
     piece.values = to;
     at += aligned(bytes);
   }
-  last.wait();
+  return copied_;
 }
 
 CheckpointIndex StateSnapshot::write(const fs::path& folder) const {
   const at::NoGradGuard no_gradients;
+  copied_.wait();
   const c10::DeviceGuard there(device_);  // a new thread starts on device 0
+  // Its copies wait for what is queued on the current stream, which must not be the training's.
+  std::optional<c10::StreamGuard> own_stream;
+  if (!device_.is_cpu()) {
+    own_stream.emplace(c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_));
+  }
   return write_pieces(pieces_, folder, device_, rank_, num_ranks_);
 }
 

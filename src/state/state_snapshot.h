@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "parallel/host_link.h"
 #include "parallel/train_step.h"
 #include "state/unit_file.h"
 #include "weights/checkpoint_index.h"
@@ -29,8 +30,8 @@ struct StatePiece {
 // What a rank writes: its share of the parameters, buffers and optimizer states.
 class StateSnapshot {
  public:
-  // kNone: views of the state itself, valid until the next step. kOnDevice: each where it is. On the host: page-locked
-  // if pinned; `buffer` is used again if it is large enough.
+  // kNone: views of the state itself, valid until the next update. kOnDevice: each where it is. On the host:
+  // page-locked if pinned; `buffer` is used again if it is large enough.
   enum class Copies { kNone, kOnDevice, kOnHost, kOnHostPinned };
 
   // Waits for updates that still run. Collective.
@@ -41,16 +42,18 @@ class StateSnapshot {
     std::int64_t sum() const { return on_host + on_device; }
   };
   Sizes sizes() const;
-  // When it returns, training may go on.
-  void copy(Copies copies, at::Tensor& buffer);
+  // When it returns, training may go on, but for the next update of what lies on the device: that waits for the result.
+  Transfer copy(Copies copies, at::Tensor& buffer);
 
-  // This rank's file, which appears complete, and what the index says about it. Not collective; from any thread.
+  // After copy(). This rank's file, which appears complete, and what the index says about it. Not collective; from any
+  // thread.
   CheckpointIndex write(const std::filesystem::path& folder) const;
 
  private:
   at::Device device_;
   int rank_, num_ranks_;
   std::vector<StatePiece> pieces_;
+  Transfer copied_;
 };
 
 // Rank 0 gets the index of what all ranks wrote, to complete and to write; the other ranks an empty one. `numbers`: of

@@ -1,6 +1,8 @@
 // Real MPI ranks, one of which fails: all end soon, with a message that names it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "core/host.h"
 #include "run.h"
 
 namespace tessera::testing {
@@ -107,8 +109,9 @@ TEST(Fault, ARankThatCallsAnotherOperationIsNamedWithIt) {
 }
 
 TEST(Fault, ARankThatNeverComesIsNamed) {
-  expect_named(run_with_fault("never_comes"), 42, {"rank 1 of 3 never connected", "connected: 0 on ", "2 on "});
-  expect_named(run_with_fault("ends_early"), 42, {"rank 1 of 3 never connected"});
+  const std::string missing = fmt::format("tessera launch: rank 1 on {} never connected", host_name());
+  expect_named(run_with_fault("never_comes"), 42, {missing, "connected: 0 on ", "2 on "});
+  expect_named(run_with_fault("ends_early"), 42, {missing});
 }
 
 TEST(Fault, ASettingThatDiffersIsNamedWithItsRank) {

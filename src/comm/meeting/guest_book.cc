@@ -4,17 +4,20 @@
 
 #include <algorithm>
 
+#include "comm/meeting/inquest.h"
 #include "core/quantity.h"
 #include "core/text.h"
 
 namespace tessera {
 
-GuestBook::GuestBook(int num_guests, int port, std::chrono::milliseconds timeout, std::string who)
+GuestBook::GuestBook(int num_guests, int port, std::chrono::milliseconds timeout, std::string who,
+                     std::vector<std::string> hosts)
     : num_guests_(num_guests),
       port_(port),
       timeout_(timeout),
       deadline_(Clock::now() + timeout),
-      who_(std::move(who)) {}
+      who_(std::move(who)),
+      hosts_(std::move(hosts)) {}
 
 std::string GuestBook::enter(const Guest& guest, std::chrono::milliseconds patience) {
   if (guest.world_size != num_guests_) {
@@ -39,8 +42,10 @@ std::string GuestBook::absence(Clock::time_point now) const {
   }
   std::vector<std::string> came;
   for (const auto& [rank, entry] : entries_) came.push_back(fmt::format("{} on {}", rank, entry.guest.host));
-  return fmt::format("{}{} {} of {} never connected to port {} within {}; connected: {}", who_,
-                     absent.size() == 1 ? "" : "s", format_ranges(absent), num_guests_, port_,
+  const std::string who = hosts_.empty() ? fmt::format("{}{} {} of {}", who_, absent.size() == 1 ? "" : "s",
+                                                       format_ranges(absent), num_guests_)
+                                         : name_ranks(absent, hosts_);
+  return fmt::format("{} never connected to port {} within {}; connected: {}", who, port_,
                      format_duration(left != entries_.end() ? left->second.patience : timeout_),
                      came.empty() ? "none" : join(came, ", "));
 }

@@ -14,8 +14,9 @@ class GuestBook {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `who` is what messages call the guests: "rank", "node".
-  GuestBook(int num_guests, int port, std::chrono::milliseconds timeout, std::string who);
+  // `who` is what messages call the guests: "rank", "node". `hosts`: of each guest; empty: not known beforehand.
+  GuestBook(int num_guests, int port, std::chrono::milliseconds timeout, std::string who,
+            std::vector<std::string> hosts = {});
 
   // Enters a guest that waits for `patience`. Returns why the meeting must fail, or nothing.
   std::string enter(const Guest& guest, std::chrono::milliseconds patience);
@@ -45,6 +46,7 @@ class GuestBook {
   const std::chrono::milliseconds timeout_;
   const Clock::time_point deadline_;
   const std::string who_;
+  const std::vector<std::string> hosts_;
   std::map<int, Entry> entries_;  // by rank
 };
 

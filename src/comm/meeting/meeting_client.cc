@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "comm/failure.h"
 #include "comm/meeting/handshake.h"
 #include "core/error.h"
 #include "core/quantity.h"
@@ -130,7 +131,7 @@ void MeetingClient::join(const JoinOptions& options) {
   lock.unlock();
   wake_up_.ring();
   thread_.join();
-  throw rendezvous_error(failure);
+  throw RunError(failure, ExitStatus::kRendezvous);
 }
 
 MeetingClient::~MeetingClient() {

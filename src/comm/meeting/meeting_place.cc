@@ -51,7 +51,7 @@ class MeetingPlace::Impl {
       : options_(std::move(options)),
         door_(options_.interface, options_.port, options_.key),
         port_(door_.port()),
-        book_(options_.num_guests, port_, options_.timeout, options_.who) {
+        book_(options_.num_guests, port_, options_.timeout, options_.who, options_.hosts) {
     make_room_for(options_.num_guests);
     thread_ = std::thread([this] { serve(); });
   }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/meeting/keyed_hash.h"
 
@@ -23,6 +24,7 @@ struct MeetingOptions {
   std::chrono::milliseconds timeout{60'000};  // for all to come
   std::string who = "rank";                   // what messages call the guests: "rank", "node"
   std::string holder = "rank 0";              // what they call this process
+  std::vector<std::string> hosts{};           // of each guest, for messages; empty: not known before they come
   std::chrono::milliseconds silence{4'000};   // a host that does not answer for so long is lost
   std::chrono::milliseconds loss_grace{500};  // between the loss of a rank and the finding
 };

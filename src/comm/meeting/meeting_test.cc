@@ -24,6 +24,14 @@ TEST(Meeting, NamesTheRanksThatNeverCame) {
       << errors[0];
 }
 
+TEST(Meeting, NamesTheirHostsWhereTheyAreKnown) {
+  MeetingOptions options = meeting_of(3, 300ms);
+  options.hosts = {"node1", "node1", "node2"};
+  const MeetingPlace place(options);
+  const auto errors = meet(place, {guest(0, 3)}).errors;
+  EXPECT_TRUE(contains(errors[0], "ranks 1-2 on node1, node2 never connected")) << errors[0];
+}
+
 TEST(Meeting, GivesUpWhenTheFirstGuestDoes) {
   const MeetingPlace place(meeting_of(2, 60s));
   const std::string message = error_of([&] { MeetingClient client(join_of(place.port(), guest(0, 2), 300ms)); });
