@@ -280,30 +280,36 @@ void Crew::mind_the_clock() {
     stop(milliseconds(0));
   }
   if (is_due(stop_at_)) stop(kGrace);
-  free_stopped_minders();
+  continue_the_stopped();
   // All ranks have ended and only mpirun is left, which should exit within milliseconds.
   if (!kill_at_ && missing_ranks().empty() && !any_minder_left()) kill_at_ = now + kStarterGrace;
   if (is_due(kill_at_)) kill_everything();
 }
 
-// A minder that was stopped (SIGSTOP) cannot report that its rank has ended, and the run would never end.
-void Crew::free_stopped_minders() {
+// A minder that was stopped (SIGSTOP) cannot report that its rank has ended, and ranks cannot leave MPI while mpirun
+// is: the run would never end. A suspended job stops this process too, so whoever is stopped alone was not meant to be.
+void Crew::continue_the_stopped() {
   if (Clock::now() < look_for_stopped_at_) return;
   look_for_stopped_at_ = Clock::now() + kStoppedGrace;
   for (Member& member : members_) {
-    const bool waits = member.is_open && member.rank_pid > 0 && process_state(member.minder_pid) == 'T' &&
-                       is_over(process_state(member.rank_pid));
-    if (!waits) {
-      member.silent_since = {};
-    } else if (member.silent_since == Clock::time_point{}) {
-      member.silent_since = Clock::now();
-    } else {
-      say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it",
-          order_.rank(member.local_rank), host_name(), member.minder_pid);
-      kill(member.minder_pid, SIGCONT);
-      member.silent_since = {};
-    }
+    const bool has_ended = member.is_open && member.rank_pid > 0 && is_over(process_state(member.rank_pid));
+    if (!must_continue(member.minder_pid, has_ended, member.silent_since)) continue;
+    say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it",
+        order_.rank(member.local_rank), host_name(), member.minder_pid);
+    kill(member.minder_pid, SIGCONT);
   }
+  const pid_t mpirun = by_mpirun_ && !started_.pids.empty() ? started_.pids.front() : 0;
+  if (!must_continue(mpirun, mpirun > 0, mpirun_stopped_since_)) return;
+  say("mpirun (process {}) is stopped: continuing it", mpirun);
+  kill(mpirun, SIGCONT);
+}
+
+// Whether it was stopped at the last look too. `since`: the first look that found it so.
+bool Crew::must_continue(pid_t pid, bool is_waited_for, Clock::time_point& since) const {
+  const bool is_stopped = is_waited_for && process_state(pid) == 'T';
+  const bool was_stopped = since != Clock::time_point{};
+  since = is_stopped && !was_stopped ? Clock::now() : Clock::time_point{};
+  return is_stopped && was_stopped;
 }
 
 std::string Crew::starter_state() const {

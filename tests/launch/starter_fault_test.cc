@@ -52,6 +52,19 @@ TEST(StarterFault, AStoppedMpirunDoesNotKeepAFinishedRun) {
   EXPECT_TRUE(run.is_gone(kSoon));
 }
 
+// MPI_Finalize waits for mpirun.
+TEST(StarterFault, AStoppedMpirunIsContinuedSoThatRanksCanLeave) {
+  LaunchRun run(shell(two_ranks(), "exec " + tessera_binary() + " comm-test -b 4M -e 4M -n 1000 --device cpu"));
+  run.wait_for_output("Running on", 1);
+  const pid_t mpirun = run.mpirun();
+  ASSERT_GT(mpirun, 0);
+  kill(mpirun, SIGSTOP);
+  EXPECT_EQ(run.wait(kSoon), 0) << run.err();
+  EXPECT_TRUE(contains(run.err(), "mpirun (process " + std::to_string(mpirun) + ") is stopped: continuing it"))
+      << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
 TEST(StarterFault, AStoppedMinderIsNamedAndContinuedWhenItsRankHasEnded) {
   for (const char* starter : {"fork", "mpirun"}) {
     LaunchRun run(shell({"--starter", starter, "--nproc_per_node", "2"}, "echo up; sleep 1; exit 0"));
