@@ -15,13 +15,13 @@ if [ -e /dev/nvidiactl ]; then
  "eos_token_id": 2, "pad_token_id": 3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
 END_OF_CONFIG
 fi
-steps=$((every * 7))  # seven checkpoints; the first and the last are not measured
 
+# train NAME CHECKPOINTS ARGUMENTS...: the first and the last checkpoint are not measured.
 train() {
   "$tessera" train bloom-qa --device "$device" --config_name "$config" --tokenizer_name examples/demo/tokenizer \
     --train_file examples/demo/train-v1.1.json --max_length 160 --per_device_train_batch_size 16 \
-    --gradient_accumulation_steps 1 --max_steps "$steps" --logging_steps 1 --disable_tqdm --report_to none \
-    ${more[@]+"${more[@]}"} --output_dir "$folder/$1" "${@:2}" >"$folder/$1.txt" 2>&1 ||
+    --gradient_accumulation_steps 1 --max_steps $(($2 * every)) --logging_steps 1 --disable_tqdm --report_to none \
+    ${more[@]+"${more[@]}"} --output_dir "$folder/$1" "${@:3}" >"$folder/$1.txt" 2>&1 ||
     { tail -n 5 "$folder/$1.txt" >&2; exit 1; }
 }
 # figures NAME: milliseconds of a usual step, of the longest stand-still after a save but the first (which makes its
@@ -49,12 +49,12 @@ mark() {  # mark TEXT VALUE at_most|at_least LIMIT
 }
 
 saving=(--save_strategy steps --save_steps "$every" --save_total_limit 1)
-train async "${saving[@]}"
+train async 7 "${saving[@]}"
 read -r usual still beside < <(figures async)
 rm -rf "$folder/async"
-train disabled "${saving[@]}" --save_mode disabled
+train disabled 3 "${saving[@]}" --save_mode disabled
 read -r _ written _ < <(figures disabled)
-bytes=$(du -scb "$folder"/disabled/checkpoint-* | tail -n 1 | cut -f1)  # the last step has one too, and only it stays
+bytes=$(du -scb "$folder"/disabled/checkpoint-* | tail -n 1 | cut -f1)
 rm -rf "$folder/disabled"
 begin=$(date +%s%N)
 dd if=/dev/zero of="$folder/plain" bs=16M count=$((bytes / 16777216 + 1)) conv=fsync status=none

@@ -259,7 +259,7 @@ slurmd_killed() {
   killed_at=$SECONDS
   wait_for 10 'the rank on node2 ends' none_left node2 "^$TESSERA_BINARY train"
   echo "without slurmd the rank on node2 was gone $((SECONDS - killed_at)) s after the other"
-  "$HERE/lab" in "$STATE" node2 slurmd -N node2
+  "$HERE/lab" in "$STATE" node2 env SLURM_CONF="$STATE/etc/slurm.conf" slurmd -N node2
   in_room 20 scancel "$job" || true
   wait_for 90 'the job ends' job_has_ended "$job"
   for node in node1 node2; do wait_for 90 "$node is back" node_is_idle "$node"; done
