@@ -144,9 +144,11 @@ std::string names_the_dead_pair(Scene& scene) {
   return "";
 }
 
-// Without a launcher, ranks that are still in MPI_Init do not know each other.
+// Without a launcher, ranks that are still in MPI_Init do not know each other. It ends before the first loss is
+// printed.
 std::string names_the_stopped(Scene& scene) {
-  if (scene.drawn.starter != Starter::kLaunch && !scene.has_met()) return "MPI_Init";
+  const bool may_be_starting = scene.drawn.starter != Starter::kLaunch && !scene.has_met();
+  if (may_be_starting && contains(scene.run.err(), "MPI_Init")) return "MPI_Init";
   return fmt::format("rank {} on {} ", scene.victims.front(), host_name());
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 
 #include "soak/trial.h"
@@ -68,7 +69,7 @@ int main(int num_words, char** words) {
   const double minutes = std::atof(words[2]);
   const unsigned seed = num_words > 3 ? static_cast<unsigned>(std::atoll(words[3])) : 1;
   const int only = num_words > 4 ? std::atoi(words[4]) : 0;
-  Trials trials(words[1], seed);
+  Trials trials(std::filesystem::absolute(words[1]), seed);
   std::vector<TrialResult> results;
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double, std::ratio<60>>(minutes);
   fmt::print("seed {}\n", seed);

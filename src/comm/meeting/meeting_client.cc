@@ -40,21 +40,29 @@ std::string foreign_port(const JoinOptions& options) {
 
 std::string refused_secret(const JoinOptions& options) {
   return fmt::format(
-      "{} does not accept this job's secret: two jobs share one port (give one of them another: MASTER_PORT, "
+      "{} does not accept the secret of {} {} on {}: two jobs share one port (give one of them another: MASTER_PORT, "
       "--master_port), or the {}s do not share one secret (docs/security.md)",
-      endpoint(options), options.who);
+      endpoint(options), options.who, options.self.rank, options.self.host, options.who);
+}
+
+// A port is open, and nobody says a word.
+std::string silent_holder(const JoinOptions& options) {
+  return fmt::format("{} on {} has not answered for {}: it is stopped, or {}", options.holder,
+                     options.host == "127.0.0.1" ? options.self.host : options.host, format_duration(kGreetingTimeout),
+                     foreign_port(options));
 }
 
 // A connection to a process that holds the job's key. Nothing if another attempt may help; `why` then says what it
 // means if none does.
-std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket, std::string* why) {
+std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket, std::optional<RunError>* why) {
   std::string challenge, proof;
   const auto greeted = socket.read_exactly(kChallengeBytes, SteadyClock::now() + kGreetingTimeout, &challenge);
-  *why = greeted == Socket::Got::kClosed ? refused_secret(options) : foreign_port(options);
+  why->emplace(refused_secret(options), ExitStatus::kRendezvous);
+  if (greeted != Socket::Got::kClosed) why->emplace(silent_holder(options), ExitStatus::kRendezvous);
   if (greeted != Socket::Got::kAll && challenge.empty()) return std::nullopt;
   const auto server_nonce = read_challenge(challenge);
   if (!server_nonce) throw rendezvous_error(foreign_port(options));
-  *why = refused_secret(options);
+  why->emplace(refused_secret(options), ExitStatus::kRendezvous);
   const Nonces nonces{*server_nonce, random_key()};
   if (!socket.write_all(make_answer(options.key, nonces))) return std::nullopt;
   const auto answered = socket.read_exactly(kProofBytes, SteadyClock::now() + kServerProofTimeout, &proof);
@@ -71,21 +79,21 @@ std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket
 
 MessageLine open_line(const JoinOptions& options, Deadline deadline) {
   std::optional<SteadyClock::time_point> give_up;
-  std::string why;
+  std::optional<RunError> why;
   // Once cut off, a place that is gone meanwhile says less than why it cut us off.
   const auto connect_again = [&] {
     try {
       return Socket::connect(options.host, options.port, give_up.value_or(deadline));
     } catch (const Error&) {
       if (!give_up) throw;
-      throw rendezvous_error(why);
+      throw *why;
     }
   };
   while (true) {
     if (auto line = shake_hands(options, connect_again(), &why)) return std::move(*line);
     const auto now = SteadyClock::now();
     if (!give_up) give_up = std::min(deadline, now + kRetryFor);
-    if (now >= *give_up) throw rendezvous_error(why);
+    if (now >= *give_up) throw *why;
     std::this_thread::sleep_for(kRetryPause);
   }
 }
