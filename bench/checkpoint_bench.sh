@@ -32,7 +32,7 @@ figures() {
     END {
       for (save = 2 * every; save + every <= last; save += every) {
         for (step = save + 2; step <= save + every / 3; ++step) { beside += time[step] - time[step - 1]; ++b }
-        for (step = save + 2 * every / 3 + 1; step <= save + every; ++step) { usual += time[step] - time[step - 1]; ++u }
+        for (step = save + int(2 * every / 3) + 1; step <= save + every; ++step) { usual += time[step] - time[step - 1]; ++u }
         still[++n] = time[save + 1] - time[save]
       }
       for (i = 1; i <= n; ++i) if (still[i] > longest) longest = still[i]

@@ -1,4 +1,5 @@
-# How our own code is compiled: warnings are errors with the compiler of CI; the fastest linker and the compiler cache are used if present.
+# How our own code is compiled: warnings are errors with the compiler of CI; the fastest linker and the compiler cache are
+# used if present.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -146,12 +146,8 @@ int run(const Arguments& arguments) {
     if (first != "env") check_thread_count(Environment::of_process());
     tame_torch_messages();
     return command.run({arguments.begin() + 1, arguments.end()});
-  } catch (const Error& error) {
-    report_failure(error);
-    return static_cast<int>(error.status());
   } catch (const std::exception& error) {
-    report_failure(error);
-    return static_cast<int>(ExitStatus::kFailure);
+    return report_failure(error);
   }
 }
 

@@ -50,10 +50,10 @@ int rank_for_messages() {
 
 }  // namespace
 
-void report_failure(const std::exception& error) noexcept {
-  const auto* own = dynamic_cast<const Error*>(&error);
-  report_failure(message_of(error), static_cast<int>(own != nullptr ? own->status() : ExitStatus::kFailure),
-                 dynamic_cast<const RunError*>(&error) != nullptr);
+int report_failure(const std::exception& error) noexcept {
+  const int status = status_of(error);
+  report_failure(message_of(error), status, dynamic_cast<const RunError*>(&error) != nullptr);
+  return status;
 }
 
 void report_failure(const std::string& message, int status, bool is_finding) noexcept {
@@ -74,6 +74,11 @@ std::optional<Failure> read_failure(const std::filesystem::path& path) {
                  .time_ms = record.at("time_ms"),
                  .is_consequence = record.at("is_consequence"),
                  .is_finding = record.value("is_finding", false)};
+}
+
+int status_of(const std::exception& error) {
+  const auto* own = dynamic_cast<const Error*>(&error);
+  return static_cast<int>(own != nullptr ? own->status() : ExitStatus::kFailure);
 }
 
 std::string message_of(const std::exception& error) {

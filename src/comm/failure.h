@@ -35,11 +35,12 @@ void record_failure(const Failure& failure) noexcept;
 // Called when a rank cannot continue: prints one clear message on standard error and writes the record for the
 // launcher. Ranks above 0 wait a second first: if all ranks see the same error, rank 0 reports it, and the launcher
 // then ends the others.
-void report_failure(const std::exception& error) noexcept;
+int report_failure(const std::exception& error) noexcept;  // returns the exit status
 void report_failure(const std::string& message, int status, bool is_finding = false) noexcept;
 
 std::optional<Failure> read_failure(const std::filesystem::path& path);
 
+int status_of(const std::exception& error);
 // An exception's message for a user: libtorch's errors lose their C++ backtrace.
 std::string message_of(const std::exception& error);
 

@@ -180,11 +180,8 @@ int run_rank(const WorldOptions& options, const std::function<int(World&)>& body
     world.reset();
     return status;
   } catch (const std::exception& error) {
-    const auto* own = dynamic_cast<const Error*>(&error);
-    const int status = static_cast<int>(own != nullptr ? own->status() : ExitStatus::kFailure);
-    if (is_process()) world->fail(message_of(error), status);  // does not return
-    report_failure(error);
-    return status;
+    if (is_process()) world->fail(message_of(error), status_of(error));  // does not return
+    return report_failure(error);
   } catch (...) {
     const std::string message = "an exception that is not a std::exception";
     const int status = static_cast<int>(ExitStatus::kFailure);

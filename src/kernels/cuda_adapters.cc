@@ -119,6 +119,13 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& targets, float on
   check_launch();
 }
 
+void add_rows(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& order, const at::Tensor& values) {
+  const c10::cuda::CUDAGuard guard(table.device());
+  add_rows_cuda(rows_of(values, {&values}), ids.const_data_ptr<std::int64_t>(), order.const_data_ptr<std::int64_t>(),
+                in(values), out(table));
+  check_launch();
+}
+
 // cp.async, mma.sync on bf16 and FlashAttention came with compute capability 8.0. TESSERA_PRETEND_OLD_GPU lets tests
 // take the way of older GPUs on a new one.
 bool is_ampere(at::Device device) {
@@ -247,6 +254,7 @@ const bool registered = [] {
       .layer_norm_backward = layer_norm_backward,
       .column_sums = column_sums,
       .cross_entropy_rows = cross_entropy,
+      .add_rows = add_rows,
       .is_ampere = is_ampere,
       .attention_forward = attention_forward,
       .attention_backward = attention_backward,

@@ -30,6 +30,8 @@ struct CudaKernels {
   // cross_entropy_rows.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
+  // add_rows.h: ids [n], sorted; row order[i] of values [n, C] goes to row ids[i]
+  void (*add_rows)(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& order, const at::Tensor& values);
   // attention_paths.h: attention.cu's; {q, k, v} are parts of one tensor, and so are their gradients
   bool (*is_ampere)(at::Device device);  // or newer: can run it, and FlashAttention
   void (*attention_forward)(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& out,

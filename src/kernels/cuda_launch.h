@@ -52,6 +52,10 @@ void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
 
+// add_rows.cu: rows.num_rows values of C numbers, in the order of `order`, which sorts `ids`, go to rows of the table
+void add_rows_cuda(const CudaRows& rows, const std::int64_t* ids, const std::int64_t* order, const void* values,
+                   void* table);
+
 // attention.cu: bf16 or fp16; attention_sizes.h has the head sizes. Addresses and strides are multiples of 16 bytes.
 struct CudaAttention {
   NumberType type;

@@ -16,6 +16,7 @@
 
 #include "kernels/check.h"
 #include "kernels/cross_entropy_rows.h"
+#include "kernels/gradient_room.h"
 
 namespace tessera::kernels {
 namespace {
@@ -104,6 +105,11 @@ void add_weight_gradient(const at::Tensor& sum, const at::Tensor& chunk, const a
                 [&](std::int64_t v, std::int64_t n) { add(sum.narrow(0, v, n), chunk.narrow(1, v, n).contiguous()); });
 }
 
+at::Tensor room_for_gradient(const at::Tensor& weight, const LinearCrossEntropy& how) {
+  const at::Tensor room = gradient_room(how.parameter.defined() ? how.parameter : weight);
+  return room.defined() ? room : at::empty(weight.sizes(), weight.options());
+}
+
 // The sum of the losses, and the gradients that `needs` names.
 at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias,
                       const at::Tensor& targets, const at::Tensor& counted, const LinearCrossEntropy& how,
@@ -111,8 +117,8 @@ at::Tensor run_chunks(const at::Tensor& hidden, const at::Tensor& weight, const 
   const std::int64_t num_counted = counted.numel(), V = weight.size(0);
   auto sum = at::zeros({}, hidden.options().dtype(at::kFloat));
   if (needs.hidden) gradients.hidden = at::zeros_like(hidden);
-  if (needs.weight)
-    gradients.weight = num_counted == 0 ? at::zeros_like(weight) : at::empty(weight.sizes(), weight.options());
+  if (needs.weight) gradients.weight = room_for_gradient(weight, how);
+  if (needs.weight && num_counted == 0) gradients.weight.zero_();
   if (needs.bias) gradients.bias = at::zeros_like(bias);
   if (num_counted == 0) return sum;
   const std::int64_t chunk_rows = rows_of_chunk(weight, how, num_counted);

@@ -19,6 +19,7 @@ struct LinearCrossEntropy {
   // The rows whose target counts, in order, where the caller knows them; each target must be a class. Undefined: found
   // here, for which the host waits on a GPU.
   at::Tensor counted{};
+  at::Tensor parameter{};  // whose gradient the weight's becomes, where the weight is a view of it
 };
 
 struct LossSum {

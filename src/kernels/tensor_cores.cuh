@@ -7,6 +7,14 @@
 
 #include "kernels/cuda_common.cuh"
 
+// These instructions came with compute capability 7.5 to 8.0. For older GPUs the kernels are compiled too, but never
+// launched: is_ampere() in cuda_adapters.cc.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define TESSERA_AMPERE(...) __trap()
+#else
+#define TESSERA_AMPERE(...) asm volatile(__VA_ARGS__)
+#endif
+
 namespace tessera::kernels {
 
 inline constexpr int kTileRows = 64;
@@ -27,12 +35,12 @@ struct LeftFactor {
 template <typename T>
 __device__ inline void multiply_add(Accumulator& c, const LeftFactor& a, std::uint32_t b0, std::uint32_t b1) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    asm volatile(
+    TESSERA_AMPERE(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c.values[0]), "+f"(c.values[1]), "+f"(c.values[2]), "+f"(c.values[3])
         : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b0), "r"(b1));
   } else {
-    asm volatile(
+    TESSERA_AMPERE(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c.values[0]), "+f"(c.values[1]), "+f"(c.values[2]), "+f"(c.values[3])
         : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b0), "r"(b1));
@@ -45,14 +53,14 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
 
 // Four 8 x 8 blocks; each lane gives the address of one row of one block.
 __device__ inline void load_blocks(const void* row, std::uint32_t (&words)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(shared_address(row)));
+  TESSERA_AMPERE("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared_address(row)));
 }
 __device__ inline void load_blocks_transposed(const void* row, std::uint32_t (&words)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(shared_address(row)));
+  TESSERA_AMPERE("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared_address(row)));
 }
 
 // c[16, 64] += a[16, D] b[64, D]^T; `a` is the first of the warp's 16 rows.
@@ -113,7 +121,7 @@ __device__ inline void start_tile(T* tile, const T* from, std::int64_t row_strid
   for (int i = threadIdx.x; i < kTileRows * kWords; i += kTileThreads) {
     const int row = i / kWords, word = i % kWords;
     const bool exists = row < num_rows;
-    asm volatile(
+    TESSERA_AMPERE(
         "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(tile + row * kTileStride<D> + word * 8)),
         "l"(from + (exists ? row : 0) * row_stride + word * 8), "r"(exists ? 16 : 0));
   }
@@ -121,12 +129,12 @@ __device__ inline void start_tile(T* tile, const T* from, std::int64_t row_strid
 
 // The copies started since the last call are one group.
 __device__ inline void end_group() {
-  asm volatile("cp.async.commit_group;");
+  TESSERA_AMPERE("cp.async.commit_group;");
 }
 // Waits until at most `newest` groups are under way, and for the other threads to have arrived.
 template <int newest>
 __device__ inline void wait_for_tiles() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(newest));
+  TESSERA_AMPERE("cp.async.wait_group %0;" ::"n"(newest));
   __syncthreads();
 }
 

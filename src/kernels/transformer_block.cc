@@ -8,6 +8,7 @@
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
 #include "kernels/column_sums.h"
+#include "kernels/gradient_room.h"
 #include "kernels/layer_norm.h"
 
 namespace tessera::kernels {
@@ -85,7 +86,9 @@ class Block : public torch::autograd::Function<Block> {
     variable_list result(kNumInputs + 3);
     // gradient[rows, outputs]^T input[rows, inputs]
     const auto weight_gradient = [&](Input weight, const at::Tensor& gradient, const at::Tensor& input) {
-      if (context->needs_input_grad(weight)) result[weight] = gradient.t().mm(input);
+      if (!context->needs_input_grad(weight)) return;
+      at::Tensor room = gradient_room(saved[weight]);
+      result[weight] = room.defined() ? at::mm_out(room, gradient.t(), input) : gradient.t().mm(input);
     };
     const at::Tensor grad = grads[0].contiguous();
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "core/error.h"
 #include "core/host.h"
@@ -28,10 +29,16 @@ constexpr milliseconds kCulpritGrace{300};
 constexpr milliseconds kLateSignal{200};
 constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
-constexpr milliseconds kStoppedGrace{1000};
+constexpr milliseconds kStoppedGrace{1000};  // between two looks for stopped processes
 
 bool is_over(char state) {
   return state == 'Z' || state == 'X' || state == '\0';
+}
+
+// Whether it is stopped now and was at the last look, which `was_stopped` remembers.
+bool was_stopped_twice(pid_t pid, bool is_in_question, bool& was_stopped) {
+  const bool is_stopped = is_in_question && process_state(pid) == 'T';
+  return std::exchange(was_stopped, is_stopped) && is_stopped;
 }
 
 }  // namespace
@@ -42,7 +49,7 @@ struct Crew::Member {
   int local_rank = -1;  // -1: has not said hello
   pid_t minder_pid = -1, rank_pid = -1;
   bool is_open = true;
-  Clock::time_point silent_since{};  // its rank has ended, but it has not said so
+  bool minder_was_stopped = false, rank_was_stopped = false;  // at the last look for them
 };
 
 Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options)
@@ -286,30 +293,35 @@ void Crew::mind_the_clock() {
   if (is_due(kill_at_)) kill_everything();
 }
 
-// A minder that was stopped (SIGSTOP) cannot report that its rank has ended, and ranks cannot leave MPI while mpirun
-// is: the run would never end. A suspended job stops this process too, so whoever is stopped alone was not meant to be.
+// Whoever is stopped (SIGSTOP) where nobody waits for it with a time limit would keep the run for ever: a minder cannot
+// report that its rank has ended, ranks cannot leave MPI without mpirun, and a rank may be stopped after it has said
+// goodbye. A suspended job stops this process too, so whoever is stopped alone was not meant to be.
 void Crew::continue_the_stopped() {
   if (Clock::now() < look_for_stopped_at_) return;
   look_for_stopped_at_ = Clock::now() + kStoppedGrace;
+  const auto is_well = [](const RankEnd& end) { return !end.failed(); };
+  const auto num_ended = std::count(has_ended_.begin(), has_ended_.end(), true);
+  const bool others_have_ended =
+      num_ended > 0 && num_ended + 1 == order_.num_local_ranks && std::all_of(ends_.begin(), ends_.end(), is_well);
   for (Member& member : members_) {
-    const bool has_ended = member.is_open && member.rank_pid > 0 && is_over(process_state(member.rank_pid));
-    if (!must_continue(member.minder_pid, has_ended, member.silent_since)) continue;
-    say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it",
-        order_.rank(member.local_rank), host_name(), member.minder_pid);
-    kill(member.minder_pid, SIGCONT);
+    if (!member.is_open || member.rank_pid <= 0) continue;
+    const int rank = order_.rank(member.local_rank);
+    const bool has_ended = is_over(process_state(member.rank_pid));
+    if (was_stopped_twice(member.minder_pid, has_ended, member.minder_was_stopped)) {
+      say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it", rank, host_name(),
+          member.minder_pid);
+      kill(member.minder_pid, SIGCONT);
+    }
+    if (was_stopped_twice(member.rank_pid, others_have_ended, member.rank_was_stopped)) {
+      say("rank {} on {} is stopped, but the others have ended: continuing it", rank, host_name());
+      kill(member.rank_pid, SIGCONT);
+    }
   }
   const pid_t mpirun = by_mpirun_ && !started_.pids.empty() ? started_.pids.front() : 0;
-  if (!must_continue(mpirun, mpirun > 0, mpirun_stopped_since_)) return;
-  say("mpirun (process {}) is stopped: continuing it", mpirun);
-  kill(mpirun, SIGCONT);
-}
-
-// Whether it was stopped at the last look too. `since`: the first look that found it so.
-bool Crew::must_continue(pid_t pid, bool is_waited_for, Clock::time_point& since) const {
-  const bool is_stopped = is_waited_for && process_state(pid) == 'T';
-  const bool was_stopped = since != Clock::time_point{};
-  since = is_stopped && !was_stopped ? Clock::now() : Clock::time_point{};
-  return is_stopped && was_stopped;
+  if (was_stopped_twice(mpirun, mpirun > 0, mpirun_was_stopped_)) {
+    say("mpirun (process {}) is stopped: continuing it", mpirun);
+    kill(mpirun, SIGCONT);
+  }
 }
 
 std::string Crew::starter_state() const {

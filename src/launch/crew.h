@@ -69,7 +69,6 @@ class Crew {
   void explain_by_mpirun();
   void blame_mpirun();
   void continue_the_stopped();
-  bool must_continue(pid_t pid, bool is_waited_for, Clock::time_point& since) const;
   std::string starter_state() const;
   void note_late_signals();
 
@@ -87,8 +86,9 @@ class Crew {
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
   std::string mpirun_death_;  // not by us
   int mpirun_death_status_ = 0;
-  Clock::time_point look_for_stopped_at_{}, mpirun_stopped_since_{};
-  int passed_on_ = 0;  // the last signal that was passed on to the ranks
+  Clock::time_point look_for_stopped_at_{};
+  bool mpirun_was_stopped_ = false;  // at the last look
+  int passed_on_ = 0;                // the last signal that was passed on to the ranks
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 

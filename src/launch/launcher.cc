@@ -106,8 +106,9 @@ int Launcher::run() {
       report(verdict);
       return verdict.status;
     }
-    say("restart {} of {} after rank {} failed: {}", number + 1, plan_.max_restarts, verdict.failure->rank,
-        cause_of(*verdict.failure));
+    const RankEnd& failure = *verdict.failure;
+    say("restart {} of {} after {}{}", number + 1, plan_.max_restarts,
+        failure.says_finding ? "" : fmt::format("rank {} failed: ", failure.rank), cause_of(failure));
   }
 }
 

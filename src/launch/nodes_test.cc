@@ -90,7 +90,7 @@ TEST(NodeCircle, RefusesANodeThatDoesNotShareTheSecret) {
     return outcome_of(place);
   });
   EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
-  EXPECT_NE(other.get().find("does not accept this job's secret"), std::string::npos);
+  EXPECT_NE(other.get().find("does not accept the secret of node "), std::string::npos);
 }
 
 TEST(NodeCircle, NamesAHostWithoutAddress) {

@@ -96,6 +96,7 @@ kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runne
   }
   const TiedTable table = tie(head_weight());
   const at::Tensor hidden = hidden_states(batch, runner, table.for_rows, /*is_tied=*/true);
+  how.parameter = head_weight();
   return kernels::linear_cross_entropy(hidden, table.for_head, head_bias(), batch.targets, how);
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/ops/embedding.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "kernels/add_rows.h"
+
 namespace tessera {
 namespace {
 
@@ -19,9 +21,8 @@ class Tie : public torch::autograd::Function<Tie> {
   static variable_list backward(AutogradContext*, const variable_list& grads) {
     const at::Tensor &rows = grads[0], &head = grads[1];
     if (!head.defined()) return {rows.defined() ? rows.to_dense() : rows};
-    // In place: linear_cross_entropy gives its gradient away. coalesce() sorts the rows by id and adds equal ids one
-    // after another, without atomics: the same bits each time; on a GPU in float32, on a CPU in the rows' own type.
-    return {rows.defined() ? head.add_(rows.coalesce()) : head};
+    if (rows.defined()) kernels::add_rows(head, rows);  // in place: linear_cross_entropy gives its gradient away
+    return {head};
   }
 };
 

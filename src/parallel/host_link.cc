@@ -8,6 +8,13 @@ namespace tessera {
 
 using c10::impl::VirtualGuardImpl;
 
+Transfer Transfer::of_current_stream(at::Device device) {
+  if (device.is_cpu()) return {};
+  auto done = std::make_shared<c10::Event>(device.type());
+  done->record(VirtualGuardImpl(device.type()).getStream(device));
+  return Transfer(std::move(done));
+}
+
 void Transfer::wait() const {
   if (done_) done_->synchronize();
 }
@@ -31,13 +38,6 @@ HostLink::HostLink(at::Device device, bool pins) : device_(device), pins_(pins &
 
 at::Tensor HostLink::host_empty(std::int64_t numel, at::ScalarType type) const {
   return at::empty({numel}, at::dtype(type).pinned_memory(pins_));
-}
-
-Transfer HostLink::so_far() const {
-  if (device_.is_cpu()) return {};
-  auto done = std::make_shared<c10::Event>(device_.type());
-  done->record(VirtualGuardImpl(device_.type()).getStream(device_));
-  return Transfer(std::move(done));
 }
 
 Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std::optional<c10::Stream>& stream) const {

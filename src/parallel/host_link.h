@@ -1,8 +1,8 @@
 // Copies between a device's memory and the host's that overlap with computation, and the buffers on the host.
 //
 // Copies start after all work queued on the current stream and run on the link's own streams, one each way; a Transfer
-// waits for one. If the device is a CPU, a copy is done when the call returns. A link must outlive its transfers. One
-// thread at a time, but Transfer::wait may be called from any.
+// waits for one. If the device is a CPU, a copy is done when the call returns. One thread at a
+// time, but Transfer::wait may be called from any.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +19,9 @@ class Transfer {
  public:
   Transfer() = default;
   explicit Transfer(std::shared_ptr<c10::Event> done) : done_(std::move(done)) {}
+
+  // Done when all work queued on the device's current stream so far is.
+  static Transfer of_current_stream(at::Device device);
 
   void wait() const;         // blocks the calling thread
   void order_after() const;  // later work on the current stream waits
@@ -38,9 +41,6 @@ class HostLink {
 
   Transfer to_host(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, download_); }
   Transfer to_device(const at::Tensor& to, const at::Tensor& from) const { return copy(to, from, upload_); }
-
-  // Done when all work queued on the current stream so far is.
-  Transfer so_far() const;
 
   // Work started on it (a collective) runs after the copies to the device so far, without delaying the computation.
   // None on a CPU.

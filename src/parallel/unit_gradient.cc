@@ -8,6 +8,7 @@
 
 #include "comm/host_backend.h"
 #include "kernels/flat_parts.h"
+#include "kernels/gradient_room.h"
 #include "kernels/norm.h"
 
 namespace tessera {
@@ -16,11 +17,30 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
     : context_(std::move(context)),
       parameters_(std::move(parameters)),
       is_waiting_(parameters_.size()),
-      has_gradient_(parameters_.size()) {
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // left from before
+      has_gradient_(parameters_.size()),
+      is_lent_(parameters_.size()) {
+  for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
+    parameters_[slot].mutable_grad().reset();  // left from before
+    if (context_->device.is_cuda())
+      kernels::offer_gradient_room(parameters_[slot], [this, slot] { return room(slot); });
+  }
   if (!context_->placement.optimizer.is_on_host()) return;
   const UnitTypes& types = context_->types;
   on_host_ = context_->link->host_empty(context_->updated().numel(), types.accumulates ? at::kFloat : types.reduce);
+}
+
+UnitGradient::~UnitGradient() {
+  for (const at::Tensor& parameter : parameters_) kernels::withdraw_gradient_room(parameter);
+}
+
+// A large gradient may be computed in its place, if it is the first and comes in the type that is collected.
+at::Tensor UnitGradient::room(std::size_t slot) {
+  const FlatSlot& own = context_->layout.slots()[slot];
+  if (context_->layout.is_small_part(own.numel) || has_gradient_[slot] || is_lent_[slot]) return {};
+  if (!flat_.defined()) make_flat();
+  if (flat_.scalar_type() != parameters_[slot].scalar_type()) return {};
+  is_lent_[slot] = true;
+  return view_of(flat_, own);
 }
 
 // In the reduce type, or in float32 if micro-steps are added up before the reduction.
@@ -29,6 +49,7 @@ void UnitGradient::make_flat() {
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
   targets_.assign(parameters_.size(), at::Tensor());
+  is_lent_.assign(parameters_.size(), false);
   zero_gaps(flat_);
 }
 
@@ -65,7 +86,13 @@ void UnitGradient::move_into_flat(std::size_t slot) {
   if (!gradient.defined()) return;
   at::Tensor& target = targets_[slot];
   if (!target.defined()) target = view_of(flat_, context_->layout.slots()[slot]);
-  has_gradient_[slot] ? target.add_(gradient) : target.copy_(gradient, /*non_blocking=*/true);
+  const bool is_in_place = is_lent_[slot] && gradient.const_data_ptr() == target.const_data_ptr();
+  is_lent_[slot] = false;
+  if (has_gradient_[slot]) {
+    target.add_(gradient);
+  } else if (!is_in_place) {
+    target.copy_(gradient, /*non_blocking=*/true);
+  }
   has_gradient_[slot] = true;
   gradient.reset();
 }

@@ -16,6 +16,9 @@ namespace tessera {
 class UnitGradient {
  public:
   UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters);
+  ~UnitGradient();
+  UnitGradient(const UnitGradient&) = delete;
+  UnitGradient& operator=(const UnitGradient&) = delete;
 
   // Moves the parameter's .grad into the flat gradient: now, or in begin_reduce at the latest.
   void accept(std::size_t slot);
@@ -37,6 +40,7 @@ class UnitGradient {
   void forget();
 
  private:
+  at::Tensor room(std::size_t slot);
   void make_flat();
   void move_into_flat(std::size_t slot);
   void move_waiting();
@@ -54,6 +58,7 @@ class UnitGradient {
   std::vector<bool> is_waiting_;      // by slot
   std::int64_t waiting_numel_ = 0;    // of all of them together
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
+  std::vector<bool> is_lent_;         // by slot: its part of flat_, to whoever computes the gradient
   at::Tensor incoming_;               // what a reduction writes
   at::Tensor reduced_;                // [updated] on the device
   at::Tensor on_host_;                // [updated]; allocated once, as page-locking is slow

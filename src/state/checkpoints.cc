@@ -1,6 +1,7 @@
 #include "state/checkpoints.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -104,8 +105,10 @@ void CheckpointKeeper::save(Trainer& trainer) {
       auto snapshot =
           std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
       copies = copies_for(snapshot->sizes());
+      const at::Device device = world_.device();
       on_every_rank(world_, [&] { trainer.step().update_after(snapshot->copy(copies, buffer_)); });
-      open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part]() mutable {
+      open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part, device]() mutable {
+        const c10::DeviceGuard there(device);  // a new thread starts on device 0, which may be another rank's
         const auto own = std::move(snapshot);  // freed when it is written
         return own->write(part);
       });
@@ -138,7 +141,7 @@ void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
   on_every_rank(world_, [&] { check_is_shared(part); });
 }
 
-// Where memory allows: the GPU's copies in milliseconds, the host's while training waits. All ranks decide alike.
+// Where memory allows: on the GPU, in milliseconds; else on the host, beside the next passes. All ranks decide alike.
 StateSnapshot::Copies CheckpointKeeper::copies_for(const StateSnapshot::Sizes& sizes) const {
   using Copies = StateSnapshot::Copies;
   if (output_.save_mode == SaveMode::kDisabled) return Copies::kNone;

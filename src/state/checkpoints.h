@@ -32,7 +32,7 @@ class CheckpointKeeper {
                    std::function<void()> check_lock = {});
 
   // output_dir/checkpoint-STEP: the state of all ranks, trainer_state.json, the model's files without weights, and the
-  // index; or, if only the model is wanted, a model folder. As the settings say it returns when the state is copied,
+  // index; or, if only the model is wanted, a model folder. As the settings say it returns when training may go on,
   // and complete() does the rest. Then older ones of this run are removed as save_total_limit says; those of another
   // run in the same folder stay, except one of the same step.
   void save(Trainer& trainer);

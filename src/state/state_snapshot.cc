@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include <fstream>
 #include <functional>
 #include <future>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -172,13 +170,11 @@ StateSnapshot::Sizes StateSnapshot::sizes() const {
 
 Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
   const at::NoGradGuard no_gradients;
-  const HostLink link(device_, copies == Copies::kOnHostPinned);
-  if (copies == Copies::kNone || copies == Copies::kOnDevice) {
-    for (StatePiece& piece : pieces_) {
-      if (copies == Copies::kOnDevice) piece.values = piece.values.clone();
-    }
-    return copied_ = link.so_far();
+  if (copies == Copies::kOnDevice) {
+    for (StatePiece& piece : pieces_) piece.values = piece.values.clone();
   }
+  if (copies == Copies::kNone || copies == Copies::kOnDevice) return copied_ = Transfer::of_current_stream(device_);
+  const HostLink link(device_, copies == Copies::kOnHostPinned);
   const std::int64_t num_bytes = sizes().sum();
   if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
@@ -199,11 +195,10 @@ Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
 CheckpointIndex StateSnapshot::write(const fs::path& folder) const {
   const at::NoGradGuard no_gradients;
   copied_.wait();
-  const c10::DeviceGuard there(device_);  // a new thread starts on device 0
   // Its copies wait for what is queued on the current stream, which must not be the training's.
-  std::optional<c10::StreamGuard> own_stream;
+  c10::OptionalStreamGuard own_stream;
   if (!device_.is_cpu()) {
-    own_stream.emplace(c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_));
+    own_stream.reset_stream(c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_));
   }
   return write_pieces(pieces_, folder, device_, rank_, num_ranks_);
 }

@@ -76,6 +76,25 @@ TEST_F(GpuCommand, GoesOnFromACheckpointAndRepeatsItselfWhereAsked) {
   }
 }
 
+// The copy to the host is still under way when the next step begins.
+TEST_F(GpuCommand, ACheckpointHoldsWhatWasThereBeforeTheNextUpdate) {
+  Json config = read_json_file(kTestConfig);
+  config["hidden_size"] = 512;
+  config["n_layer"] = 16;  // 600 MB of state: a copy takes as long as the passes
+  write_file_atomically(folder_ / "large.json", config.dump());
+  Json expected;
+  for (const std::string mode : {"disabled", "async", "async_with_pinned_mem"}) {
+    const Ended ended = bloom_on_gpu(mode, fmt::format("--config_name {} --bf16 --full_determinism --save_strategy "
+                                                       "steps --save_steps 4 --max_steps 6 --save_mode {}",
+                                                       out("large.json"), mode));
+    ASSERT_EQ(ended.status, 0) << ended.output;
+    const fs::path index = fs::path(out(mode)) / "checkpoint-4" / "state.index.json";
+    const Json checksums = read_json_file(index.string()).at("files").at("state-00000-of-00001.safetensors");
+    if (expected.is_null()) expected = checksums;
+    EXPECT_EQ(checksums, expected) << mode;
+  }
+}
+
 TEST_F(GpuCommand, SaysWhatWouldFitWhereMemoryIsOut) {
   Json config = read_json_file(kTestConfig);
   config["hidden_size"] = 512;

@@ -9,10 +9,12 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
+#include "kernels/add_rows.h"
 #include "kernels/attention.h"
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/gradient_room.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
@@ -159,6 +161,34 @@ TEST_F(KernelsOnGpu, LinearCrossEntropyRefusesTargetsThatAreNoClass) {
   const auto hidden = at::zeros({3, 8}, at::device(gpu_)), weight = at::zeros({5, 8}, at::device(gpu_));
   const auto targets = at::tensor({0, 5, -100}, at::kLong).to(gpu_);
   EXPECT_THROW(linear_cross_entropy(hidden, weight, {}, targets), Error);
+}
+
+TEST_F(KernelsOnGpu, AWeightsGradientIsComputedInTheRoomThatIsOffered) {
+  const at::Tensor hidden = at::randn({40, 64}, at::dtype(at::kBFloat16).device(gpu_)).requires_grad_();
+  const at::Tensor targets = at::randint(0, 300, {40}, at::dtype(at::kLong).device(gpu_));
+  const at::Tensor plain = at::randn({300, 64}, hidden.options()).requires_grad_();
+  const at::Tensor weight = plain.detach().clone().requires_grad_();
+  const at::Tensor flat = at::zeros({20000}, hidden.options());
+  offer_gradient_room(weight, [&] { return flat.narrow(0, 128, weight.numel()).view_as(weight); });
+  for (const at::Tensor& each : {plain, weight}) linear_cross_entropy(hidden, each, {}, targets).sum.backward();
+  withdraw_gradient_room(weight);
+  EXPECT_EQ(weight.grad().data_ptr(), flat.narrow(0, 128, 1).data_ptr());
+  EXPECT_TRUE(at::equal(weight.grad(), plain.grad()));
+  EXPECT_FALSE(gradient_room(weight).defined());
+}
+
+TEST_F(KernelsOnGpu, RowsAreAddedToATableAsCoalesceWould) {
+  for (const auto type : kTypes) {
+    for (const std::int64_t num_ids : {1, 7, 5000}) {  // all alike, many alike, few alike
+      const at::Tensor ids = at::randint(0, num_ids, {1, 3001}, at::dtype(at::kLong).device(gpu_));
+      const at::Tensor values = at::randn({3001, 100}, at::dtype(type).device(gpu_));
+      const at::Tensor rows = at::sparse_coo_tensor(ids, values, {5000, 100});
+      const at::Tensor table = at::randn({5000, 100}, values.options());
+      const at::Tensor expected = table + rows.coalesce();
+      add_rows(table, rows);
+      EXPECT_TRUE(at::equal(table, expected)) << c10::toString(type) << " " << num_ids;
+    }
+  }
 }
 
 TEST_F(KernelsOnGpu, OptimizersEqualTorchOptim) {

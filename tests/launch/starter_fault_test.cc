@@ -41,17 +41,6 @@ TEST(StarterFault, TheDeathOfMpirunIsNotBlamedOnARank) {
   }
 }
 
-TEST(StarterFault, AStoppedMpirunDoesNotKeepAFinishedRun) {
-  LaunchRun run(shell(two_ranks(), "echo up; sleep 1"));
-  run.wait_for_output("up", 2);
-  const pid_t mpirun = run.mpirun();
-  ASSERT_GT(mpirun, 0);
-  kill(mpirun, SIGSTOP);
-  EXPECT_EQ(run.wait(kSoon), 0) << run.err();
-  EXPECT_TRUE(contains(run.err(), "mpirun (process " + std::to_string(mpirun) + ") is stopped")) << run.err();
-  EXPECT_TRUE(run.is_gone(kSoon));
-}
-
 // MPI_Finalize waits for mpirun.
 TEST(StarterFault, AStoppedMpirunIsContinuedSoThatRanksCanLeave) {
   LaunchRun run(shell(two_ranks(), "exec " + tessera_binary() + " comm-test -b 4M -e 4M -n 1000 --device cpu"));
@@ -61,6 +50,15 @@ TEST(StarterFault, AStoppedMpirunIsContinuedSoThatRanksCanLeave) {
   kill(mpirun, SIGSTOP);
   EXPECT_EQ(run.wait(kSoon), 0) << run.err();
   EXPECT_TRUE(contains(run.err(), "mpirun (process " + std::to_string(mpirun) + ") is stopped: continuing it"))
+      << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
+}
+
+// It has said goodbye to the others, so nobody waits for it.
+TEST(StarterFault, ARankThatIsStoppedAfterTheOthersHaveEndedIsContinued) {
+  LaunchRun run(shell(two_ranks(), "echo up; [ $RANK = 0 ] && exit 0; kill -STOP $$; exit 0"));
+  EXPECT_EQ(run.wait(kSoon), 0) << run.err();
+  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + " is stopped, but the others have ended: continuing it"))
       << run.err();
   EXPECT_TRUE(run.is_gone(kSoon));
 }

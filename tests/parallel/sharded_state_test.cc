@@ -137,6 +137,8 @@ class ShardedState : public WithFolder {
     run(spread, [&](World& world, SpreadStep& step) {
       step.fill(from);
       StateSnapshot snapshot(step.spread(), step.step());
+      at::Tensor unused;
+      snapshot.copy(StateSnapshot::Copies::kNone, unused);
       const CheckpointIndex own = snapshot.write(folder);
       const CheckpointIndex index = gather_index(step.spread(), progress_numbers(step.step()), own);
       if (world.rank() == 0) write_file_atomically(folder / kIndexFile, index_text(index));

@@ -50,6 +50,11 @@ std::function<bool(Scene&)> to_the_launcher(int number) {
   };
 }
 
+// Nobody watches a launcher that has not begun anything.
+bool stop_the_launcher(Scene& scene) {
+  return scene.process_of(0) > 0 && to_the_launcher(SIGSTOP)(scene);
+}
+
 bool kill_two_ranks(Scene& scene) {
   const int first = draw_rank(scene), second = (first + 1) % scene.drawn.num_ranks;
   const bool hit = signal_rank(scene, first, SIGKILL);
@@ -127,8 +132,12 @@ std::string nothing(Scene&) {
 // speaks for itself.
 std::string names_the_dead(Scene& scene) {
   const int rank = scene.victims.front();
-  if (scene.drawn.starter == Starter::kLaunch)
+  if (scene.drawn.starter == Starter::kLaunch) {
+    // A minder that dies before it has said who it is leaves only that its rank never came.
+    const std::string absent = fmt::format("tessera launch: rank {} on {} never connected", rank, host_name());
+    if (!scene.has_met() && contains(scene.run.err(), absent)) return absent;
     return fmt::format("tessera launch: rank {} on host {}", rank, host_name());
+  }
   if (scene.drawn.starter == Starter::kLooseMpi && scene.has_met() && scene.drawn.num_ranks > 1) {
     return fmt::format("rank {} on {} is gone: its process ended", rank, host_name());
   }
@@ -148,7 +157,9 @@ std::string names_the_dead_pair(Scene& scene) {
 // printed.
 std::string names_the_stopped(Scene& scene) {
   const bool may_be_starting = scene.drawn.starter != Starter::kLaunch && !scene.has_met();
-  if (may_be_starting && contains(scene.run.err(), "MPI_Init")) return "MPI_Init";
+  if (may_be_starting && contains(scene.run.err(), "MPI_Init has waited for")) {
+    return "MPI_Init has waited for";
+  }
   return fmt::format("rank {} on {} ", scene.victims.front(), host_name());
 }
 
@@ -172,7 +183,7 @@ std::vector<Fault> make_faults() {
       {"SIGTERM to all", Outcome::kStops, kLaunched, 1, terminate_all, nothing, kStopTimeout},
       {"SIGINT twice", Outcome::kStops, {Starter::kAlone, Starter::kLaunch}, 1, interrupt_twice, nothing, kAtOnce},
       {"kill the launcher", Outcome::kEnds, kLaunched, 1, to_the_launcher(SIGKILL), nothing, kAtOnce},
-      {"stop the launcher", Outcome::kEnds, kLaunched, 2, to_the_launcher(SIGSTOP),
+      {"stop the launcher", Outcome::kEnds, kLaunched, 2, stop_the_launcher,
        saying("the launcher on " + host_name() + " has not answered for "), kByLimit},
       {"kill mpirun", Outcome::kEnds, kByMpi, 2, to_mpirun(SIGKILL), names_mpirun, kAtOnce},
       {"stop mpirun", Outcome::kGoesOn, kLaunched, 2, to_mpirun(SIGSTOP), nothing, 0s},

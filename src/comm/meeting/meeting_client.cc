@@ -46,23 +46,22 @@ std::string refused_secret(const JoinOptions& options) {
 }
 
 // A port is open, and nobody says a word.
-std::string silent_holder(const JoinOptions& options) {
+std::string silent_holder(const JoinOptions& options, milliseconds waited) {
   return fmt::format("{} on {} has not answered for {}: it is stopped, or {}", options.holder,
-                     options.host == "127.0.0.1" ? options.self.host : options.host, format_duration(kGreetingTimeout),
-                     foreign_port(options));
+                     options.host == "127.0.0.1" ? options.self.host : options.host,
+                     format_duration(std::chrono::round<std::chrono::seconds>(waited)), foreign_port(options));
 }
 
-// A connection to a process that holds the job's key. Nothing if another attempt may help; `why` then says what it
-// means if none does.
-std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket, std::optional<RunError>* why) {
+// A connection to a process that holds the job's key. Nothing if another attempt may help; `is_silent` then says
+// whether nobody answered, or somebody closed the connection.
+std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket, bool* is_silent) {
   std::string challenge, proof;
   const auto greeted = socket.read_exactly(kChallengeBytes, SteadyClock::now() + kGreetingTimeout, &challenge);
-  why->emplace(refused_secret(options), ExitStatus::kRendezvous);
-  if (greeted != Socket::Got::kClosed) why->emplace(silent_holder(options), ExitStatus::kRendezvous);
+  *is_silent = greeted != Socket::Got::kClosed;
   if (greeted != Socket::Got::kAll && challenge.empty()) return std::nullopt;
   const auto server_nonce = read_challenge(challenge);
   if (!server_nonce) throw rendezvous_error(foreign_port(options));
-  why->emplace(refused_secret(options), ExitStatus::kRendezvous);
+  *is_silent = false;
   const Nonces nonces{*server_nonce, random_key()};
   if (!socket.write_all(make_answer(options.key, nonces))) return std::nullopt;
   const auto answered = socket.read_exactly(kProofBytes, SteadyClock::now() + kServerProofTimeout, &proof);
@@ -78,22 +77,27 @@ std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket
 }
 
 MessageLine open_line(const JoinOptions& options, Deadline deadline) {
+  const auto began = SteadyClock::now();
   std::optional<SteadyClock::time_point> give_up;
-  std::optional<RunError> why;
+  bool is_silent = false;
+  const auto failure = [&] {
+    const auto waited = std::chrono::duration_cast<milliseconds>(SteadyClock::now() - began);
+    return RunError(is_silent ? silent_holder(options, waited) : refused_secret(options), ExitStatus::kRendezvous);
+  };
   // Once cut off, a place that is gone meanwhile says less than why it cut us off.
   const auto connect_again = [&] {
     try {
       return Socket::connect(options.host, options.port, give_up.value_or(deadline));
     } catch (const Error&) {
       if (!give_up) throw;
-      throw *why;
+      throw failure();
     }
   };
   while (true) {
-    if (auto line = shake_hands(options, connect_again(), &why)) return std::move(*line);
+    if (auto line = shake_hands(options, connect_again(), &is_silent)) return std::move(*line);
     const auto now = SteadyClock::now();
     if (!give_up) give_up = std::min(deadline, now + kRetryFor);
-    if (now >= *give_up) throw *why;
+    if (now >= *give_up) throw failure();
     std::this_thread::sleep_for(kRetryPause);
   }
 }
@@ -139,7 +143,8 @@ void MeetingClient::join(const JoinOptions& options) {
   lock.unlock();
   wake_up_.ring();
   thread_.join();
-  throw RunError(failure, ExitStatus::kRendezvous);
+  if (refusal_) throw RunError(failure, ExitStatus::kRendezvous);
+  throw rendezvous_error(failure);
 }
 
 MeetingClient::~MeetingClient() {

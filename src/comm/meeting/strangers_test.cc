@@ -30,7 +30,8 @@ TEST_F(Strangers, WithAnotherSecretAreRefusedAndTheMeetingGoesOn) {
   JoinOptions stranger = join_of(place_.port(), guest(1, 2), 1s);
   stranger.key = random_key();
   const std::string message = error_of([&] { MeetingClient client(stranger); });
-  EXPECT_TRUE(contains(message, "does not accept this job's secret") && contains(message, "two jobs share one port"))
+  EXPECT_TRUE(contains(message, "does not accept the secret of rank 1 on host1") &&
+              contains(message, "two jobs share one port"))
       << message;
   meet(place_, 2);
 }
