@@ -374,7 +374,7 @@ two_users() {
   mkdir -m 1777 runs nobody games
   as nobody "$TESSERA_BINARY" --version || skip "user nobody cannot start $TESSERA_BINARY: a folder above it is private"
   local name=fsdp/bloom/baseline user
-  local submit=("$TESSERA_BINARY" experiment submit $name --scale tiny --num_train_epochs 1 --eval_strategy no)
+  local submit=("$TESSERA_BINARY" experiment submit "$name" --scale tiny --num_train_epochs 1 --eval_strategy no)
   as nobody "${submit[@]}" --seed 1 >nobody/submitted &
   as games "${submit[@]}" --seed 2 >games/submitted
   wait $!
