@@ -1,6 +1,7 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/output_file.h"
 
 namespace tessera {
 namespace {
@@ -105,6 +107,14 @@ TEST_F(File, KeepsTheOldFileAndLeavesNothingWhenWritingFails) {
   EXPECT_EQ(message, "cannot write " + path.string() + ": File too large");
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(num_files(), 1u);
+}
+
+TEST_F(File, KnowsWhatAKilledProcessLeft) {
+  EXPECT_TRUE(is_left_behind("out/.run.json.part-99999999-3"));  // beyond the largest number of a process
+  EXPECT_FALSE(is_left_behind(fmt::format("out/.run.json.part-{}-3", ::getpid())));
+  for (const char* other : {"run.json", "run.json.part-99999999-3", ".run.json.part-x-3", ".run.json.part-"}) {
+    EXPECT_FALSE(is_left_behind(other)) << other;
+  }
 }
 
 TEST_F(File, NeverReplacesWhatIsNoFile) {

@@ -7,11 +7,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -41,6 +43,16 @@ fs::path beside(const fs::path& target) {
 }
 
 }  // namespace
+
+bool is_left_behind(const fs::path& file) {
+  constexpr std::string_view kMark = ".part-";
+  const std::string name = file.filename().string();
+  const std::size_t mark = name.rfind(kMark);
+  if (!name.starts_with('.') || mark == std::string::npos) return false;
+  const std::string numbers = name.substr(mark + kMark.size());
+  const auto process = parse_integer(numbers.substr(0, numbers.find('-')));
+  return process && *process > 0 && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+}
 
 OutputFile::OutputFile(const fs::path& target) : target_(file_to_replace(target)), path_(beside(target_)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

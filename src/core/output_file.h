@@ -30,4 +30,7 @@ class OutputFile {
   std::uint64_t num_written_ = 0;
 };
 
+// Whether a killed process left it: a temporary file of an OutputFile, and no process of this host has that number.
+bool is_left_behind(const std::filesystem::path& file);
+
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include "core/host.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/output_file.h"
 #include "state/checkpoint_rotation.h"
 #include "state/foreign_state.h"
 #include "state/model_output.h"
@@ -60,7 +61,7 @@ void remove_unfinished(const fs::path& output_dir) {
     const std::string name = entry.path().filename().string();
     const bool is_checkpoint = name.starts_with(".checkpoint-") && name.ends_with(".part");
     const bool is_model = name.starts_with(fmt::format(".{}.part-", kWeightsFile));
-    if (is_checkpoint || is_model) fs::remove_all(entry.path(), ignored);
+    if (is_checkpoint || is_model || is_left_behind(entry.path())) fs::remove_all(entry.path(), ignored);
   }
 }
 

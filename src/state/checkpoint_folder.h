@@ -15,6 +15,7 @@ inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
 // Where a checkpoint is written until it is complete. A run that is killed may leave one behind.
 std::filesystem::path unfinished(const std::filesystem::path& checkpoint);
+// Also what else a killed run left of its files.
 void remove_unfinished(const std::filesystem::path& output_dir);
 
 // What is there, the one to resume first: the last of the run that started last, since an older run in the same folder

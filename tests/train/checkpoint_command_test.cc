@@ -88,11 +88,13 @@ TEST_F(CheckpointCommand, WhatAKilledRunLeftOfOneGoesAndIsNotGoneOnFrom) {
   fs::create_directories(folder_ / "out" / ".checkpoint-437.part");
   fs::create_directories(folder_ / "out" / ".checkpoint-1.old.part");
   std::ofstream(folder_ / "out" / ".model.safetensors.part-17-1") << "of the last save";
+  std::ofstream(folder_ / "out" / ".run.json.part-99999999-2") << "of a process that is gone";
   const Ended resumed = gpt("out", "--max_steps 4 --save_strategy steps --save_steps 2 --resume_from_checkpoint true");
   ASSERT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_TRUE(contains(resumed.output, "resuming after step 2 from")) << resumed.output;
   EXPECT_EQ(checkpoints("out"), (Names{"checkpoint-2", "checkpoint-3", "checkpoint-4"}));
   EXPECT_FALSE(fs::exists(folder_ / "out" / ".model.safetensors.part-17-1"));
+  EXPECT_FALSE(fs::exists(folder_ / "out" / ".run.json.part-99999999-2"));
 }
 
 TEST_F(CheckpointCommand, ADamagedOneIsNamedAndPassedOverOrRefused) {
