@@ -33,9 +33,8 @@ figures() {
       for (save = 2 * every; save + every <= last; save += every) {
         for (step = save + 2; step <= save + every / 3; ++step) { beside += time[step] - time[step - 1]; ++b }
         for (step = save + int(2 * every / 3) + 1; step <= save + every; ++step) { usual += time[step] - time[step - 1]; ++u }
-        still[++n] = time[save + 1] - time[save]
+        if (time[save + 1] - time[save] > longest) longest = time[save + 1] - time[save]
       }
-      for (i = 1; i <= n; ++i) if (still[i] > longest) longest = still[i]
       printf "%.2f %.1f %.2f\n", 1000 * usual / u, 1000 * (longest - usual / u), 1000 * beside / b
     }' "$folder/$1/metrics.csv"
 }
