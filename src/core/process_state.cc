@@ -1,7 +1,11 @@
 #include "core/process_state.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <system_error>
 
 namespace tessera {
 
@@ -15,6 +19,30 @@ char process_state(const std::filesystem::path& process) {
 
 char process_state(pid_t pid) {
   return process_state(std::filesystem::path("/proc") / std::to_string(pid));
+}
+
+bool has_ended(pid_t pid) {
+  const char state = process_state(pid);
+  return state == 'Z' || state == 'X' || state == '\0';
+}
+
+std::string process_name(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/comm", pid));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code gone;
+  // The kernel lists them by the thread that made them.
+  std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", pid), gone);
+  for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+    std::ifstream file(thread->path() / "children");
+    children.insert(children.end(), std::istream_iterator<pid_t>(file), {});
+  }
+  return children;
 }
 
 }  // namespace tessera

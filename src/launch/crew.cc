@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -31,14 +32,15 @@ constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
 constexpr milliseconds kStoppedGrace{1000};  // between two looks for stopped processes
 
-bool is_over(char state) {
-  return state == 'Z' || state == 'X' || state == '\0';
-}
-
-// Whether it is stopped now and was at the last look, which `was_stopped` remembers.
-bool was_stopped_twice(pid_t pid, bool is_in_question, bool& was_stopped) {
-  const bool is_stopped = is_in_question && process_state(pid) == 'T';
-  return std::exchange(was_stopped, is_stopped) && is_stopped;
+// What of mpirun's words explains why ranks ended: not that it passes on our signals, nor that a process has ended,
+// which our report says better.
+std::string explanation_of(const std::string& words) {
+  if (words.find("noticed that process rank") != std::string::npos) return {};
+  std::string kept;
+  for (const std::string_view line : split(words, '\n')) {
+    if (line.find("Forwarding signal") == std::string_view::npos) kept.append(line).append("\n");
+  }
+  return std::string(trim(kept));
 }
 
 }  // namespace
@@ -49,7 +51,6 @@ struct Crew::Member {
   int local_rank = -1;  // -1: has not said hello
   pid_t minder_pid = -1, rank_pid = -1;
   bool is_open = true;
-  bool minder_was_stopped = false, rank_was_stopped = false;  // at the last look for them
 };
 
 Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options)
@@ -58,6 +59,7 @@ Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inb
       options_(std::move(options)),
       listener_(listen_at(socket_path(order.folder))),
       by_mpirun_(request.starter == Starter::kMpirun),
+      minder_program_(std::filesystem::path(request.minder.front()).filename()),
       ends_(static_cast<std::size_t>(order.num_local_ranks)),
       has_begun_(ends_.size()),
       has_ended_(ends_.size()) {
@@ -118,8 +120,9 @@ void Crew::blame_mpirun() {
 void Crew::explain_by_mpirun() {
   const RankEnd* failure = first_failure(result_.ends);
   if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty()) return;
-  if (!result_.trouble.empty() || mpirun_words_.empty()) return;
-  result_.trouble = "mpirun ended the ranks:\n" + std::string(trim(mpirun_words_));
+  const std::string explanation = explanation_of(mpirun_words_);
+  if (!result_.trouble.empty() || explanation.empty()) return;
+  result_.trouble = "mpirun ended the ranks:\n" + explanation;
   result_.trouble_status = failure->exit_status;
 }
 
@@ -275,6 +278,7 @@ void Crew::mind_the_clock() {
     return true;
   };
   if (missing_ranks().empty()) start_deadline_.reset();
+  if (by_mpirun_ && start_deadline_) notice_lost_minders();
   if (is_due(start_deadline_)) {
     note_trouble(fmt::format("rank {} did not start within {}{}", format_ranges(missing_ranks()),
                              format_duration(options_.start_timeout), starter_state()),
@@ -287,41 +291,62 @@ void Crew::mind_the_clock() {
     stop(milliseconds(0));
   }
   if (is_due(stop_at_)) stop(kGrace);
-  continue_the_stopped();
+  if (now >= look_for_stopped_at_) {
+    look_for_stopped_at_ = now + kStoppedGrace;
+    stopped_.continue_them(processes_nobody_waits_for());
+  }
   // All ranks have ended and only mpirun is left, which should exit within milliseconds.
   if (!kill_at_ && missing_ranks().empty() && !any_minder_left()) kill_at_ = now + kStarterGrace;
   if (is_due(kill_at_)) kill_everything();
 }
 
-// Whoever is stopped (SIGSTOP) where nobody waits for it with a time limit would keep the run for ever: a minder cannot
-// report that its rank has ended, ranks cannot leave MPI without mpirun, and a rank may be stopped after it has said
-// goodbye. A suspended job stops this process too, so whoever is stopped alone was not meant to be.
-void Crew::continue_the_stopped() {
-  if (Clock::now() < look_for_stopped_at_) return;
-  look_for_stopped_at_ = Clock::now() + kStoppedGrace;
+// mpirun, told not to end ranks by itself, does not even end when all its processes are gone, and a minder that has not
+// said hello has no line that could break.
+void Crew::notice_lost_minders() {
+  const auto is_known = [&](pid_t pid) {
+    return std::any_of(members_.begin(), members_.end(), [&](const Member& member) { return member.minder_pid == pid; });
+  };
+  for (const pid_t child : children_of(started_.pids.front())) {
+    if (process_name(child) == minder_program_) minders_.insert(child);
+  }
+  const bool is_lost = std::any_of(minders_.begin(), minders_.end(), [&](pid_t minder) {
+    return has_ended(minder) && !is_known(minder);
+  });
+  // Its hello may be on its way: it counts as lost at the second look.
+  if (!std::exchange(lost_a_minder_, is_lost) || !is_lost || stopping_) return;
+  note_trouble(fmt::format("rank {} on {} did not start: its minder process has ended", format_ranges(missing_ranks()),
+                           host_name()),
+               static_cast<int>(ExitStatus::kFailure));
+}
+
+// Those that nobody waits for with a time limit, so that the run would stand still for ever if one is stopped: a minder
+// cannot start its rank or report its end, ranks cannot leave MPI without mpirun, and a rank that is stopped after the
+// others have ended has said goodbye to them.
+std::vector<NamedProcess> Crew::processes_nobody_waits_for() const {
+  const auto minder_of = [&](int local_rank) {
+    return fmt::format("the minder of rank {} on {}", order_.rank(local_rank), host_name());
+  };
+  std::vector<NamedProcess> processes;
+  for (const Member& member : members_) {
+    if (!member.is_open || member.local_rank < 0) continue;
+    processes.push_back({member.minder_pid, minder_of(member.local_rank)});
+    if (member.rank_pid <= 0 || !others_have_ended_well()) continue;
+    processes.push_back({member.rank_pid, fmt::format("rank {} on {}, which alone has not ended,",
+                                                      order_.rank(member.local_rank), host_name())});
+  }
+  for (std::size_t i = 0; i < started_.pids.size(); ++i) {
+    if (started_.pids[i] <= 0) continue;
+    processes.push_back({started_.pids[i], by_mpirun_ ? "mpirun" : minder_of(static_cast<int>(i))});
+    if (!by_mpirun_) continue;
+    for (const pid_t child : children_of(started_.pids[i])) processes.push_back({child, "a minder"});
+  }
+  return processes;
+}
+
+bool Crew::others_have_ended_well() const {
   const auto is_well = [](const RankEnd& end) { return !end.failed(); };
   const auto num_ended = std::count(has_ended_.begin(), has_ended_.end(), true);
-  const bool others_have_ended =
-      num_ended > 0 && num_ended + 1 == order_.num_local_ranks && std::all_of(ends_.begin(), ends_.end(), is_well);
-  for (Member& member : members_) {
-    if (!member.is_open || member.rank_pid <= 0) continue;
-    const int rank = order_.rank(member.local_rank);
-    const bool has_ended = is_over(process_state(member.rank_pid));
-    if (was_stopped_twice(member.minder_pid, has_ended, member.minder_was_stopped)) {
-      say("rank {} on {} has ended, but its minder (process {}) is stopped: continuing it", rank, host_name(),
-          member.minder_pid);
-      kill(member.minder_pid, SIGCONT);
-    }
-    if (was_stopped_twice(member.rank_pid, others_have_ended, member.rank_was_stopped)) {
-      say("rank {} on {} is stopped, but the others have ended: continuing it", rank, host_name());
-      kill(member.rank_pid, SIGCONT);
-    }
-  }
-  const pid_t mpirun = by_mpirun_ && !started_.pids.empty() ? started_.pids.front() : 0;
-  if (was_stopped_twice(mpirun, mpirun > 0, mpirun_was_stopped_)) {
-    say("mpirun (process {}) is stopped: continuing it", mpirun);
-    kill(mpirun, SIGCONT);
-  }
+  return num_ended > 0 && num_ended + 1 == order_.num_local_ranks && std::all_of(ends_.begin(), ends_.end(), is_well);
 }
 
 std::string Crew::starter_state() const {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "launch/order.h"
 #include "launch/signals.h"
 #include "launch/starter.h"
+#include "launch/stopped_processes.h"
 #include "launch/wire.h"
 
 namespace tessera {
@@ -68,7 +70,9 @@ class Crew {
   RankEnd end_of(int local_rank) const;
   void explain_by_mpirun();
   void blame_mpirun();
-  void continue_the_stopped();
+  void notice_lost_minders();
+  std::vector<NamedProcess> processes_nobody_waits_for() const;
+  bool others_have_ended_well() const;
   std::string starter_state() const;
   void note_late_signals();
 
@@ -78,6 +82,7 @@ class Crew {
   Fd listener_;
   Started started_;
   bool by_mpirun_;
+  std::string minder_program_;
   std::vector<Member> members_;              // minders that have connected, in that order
   std::vector<RankEnd> ends_;                // by local rank
   std::vector<bool> has_begun_, has_ended_;  // by local rank
@@ -87,8 +92,10 @@ class Crew {
   std::string mpirun_death_;  // not by us
   int mpirun_death_status_ = 0;
   Clock::time_point look_for_stopped_at_{};
-  bool mpirun_was_stopped_ = false;  // at the last look
-  int passed_on_ = 0;                // the last signal that was passed on to the ranks
+  StoppedProcesses stopped_;
+  std::set<pid_t> minders_;     // of mpirun, as far as seen before all had said hello
+  bool lost_a_minder_ = false;  // at the last look
+  int passed_on_ = 0;  // the last signal that was passed on to the ranks
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 

@@ -58,21 +58,61 @@ TEST(StarterFault, AStoppedMpirunIsContinuedSoThatRanksCanLeave) {
 TEST(StarterFault, ARankThatIsStoppedAfterTheOthersHaveEndedIsContinued) {
   LaunchRun run(shell(two_ranks(), "echo up; [ $RANK = 0 ] && exit 0; kill -STOP $$; exit 0"));
   EXPECT_EQ(run.wait(kSoon), 0) << run.err();
-  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + " is stopped, but the others have ended: continuing it"))
+  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + ", which alone has not ended, (process "))
       << run.err();
   EXPECT_TRUE(run.is_gone(kSoon));
 }
 
-TEST(StarterFault, AStoppedMinderIsNamedAndContinuedWhenItsRankHasEnded) {
+TEST(StarterFault, AStoppedMinderIsNamedAndContinued) {
   for (const char* starter : {"fork", "mpirun"}) {
     LaunchRun run(shell({"--starter", starter, "--nproc_per_node", "2"}, "echo up; sleep 1; exit 0"));
     run.wait_for_output("up", 2);
     const pid_t minder = run.processes_named("tessera-minder").at(0);
     kill(minder, SIGSTOP);
     EXPECT_EQ(run.wait(kSoon), 0) << run.err();
-    EXPECT_TRUE(contains(run.err(), "its minder (process " + std::to_string(minder) + ") is stopped")) << run.err();
+    EXPECT_TRUE(contains(run.err(), "the minder of rank ")) << run.err();
+    EXPECT_TRUE(contains(run.err(), " (process " + std::to_string(minder) + ") is stopped: continuing it"))
+        << run.err();
     EXPECT_TRUE(run.is_gone(kSoon));
   }
+}
+
+Variables stopping_in(const std::string& where) {
+  return {{"TEST_STOP_IN", where}, {"LD_PRELOAD", TESSERA_STOP_IN_MPI}};
+}
+
+// The launcher does not know yet whose it is.
+TEST(StarterFault, AMinderThatIsStoppedBeforeItHasSaidHelloIsContinued) {
+  for (const char* starter : {"fork", "mpirun"}) {
+    LaunchRun run(shell({"--starter", starter, "--nproc_per_node", "2"}, "echo up; exit 0"),
+                  stopping_in("tessera-minder"));
+    EXPECT_EQ(run.wait(kSoon), 0) << run.err();
+    EXPECT_TRUE(contains(run.err(), "is stopped: continuing it")) << run.err();
+    EXPECT_TRUE(run.is_gone(kSoon));
+  }
+}
+
+TEST(StarterFault, AMinderThatIsKilledBeforeItHasSaidHelloIsTheOneToBlame) {
+  LaunchRun run(shell({"--starter", "mpirun", "--nproc_per_node", "1"}, "echo up; exit 0"),
+                stopping_in("tessera-minder"));
+  while (run.processes_named("tessera-minder").empty()) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(300ms);  // so that the launcher has seen it
+  kill(run.processes_named("tessera-minder").at(0), SIGKILL);
+  EXPECT_EQ(run.wait(kSoon), 1) << run.err();
+  EXPECT_TRUE(contains(run.err(), "tessera launch: rank 0 on " + host_name() + " did not start: its minder process"))
+      << run.err();
+}
+
+// An mpirun that does not notice it in time is ended, and says that it passes that signal on: no explanation.
+TEST(StarterFault, AKilledMinderIsNamedWhateverMpirunSays) {
+  LaunchRun run(shell({"--starter", "mpirun", "--nproc_per_node", "1"}, "echo up; sleep 30"));
+  run.wait_for_output("up", 1);
+  kill(run.mpirun(), SIGSTOP);
+  kill(run.processes_named("tessera-minder").at(0), SIGKILL);
+  EXPECT_EQ(run.wait(kSoon), 137) << run.err();
+  EXPECT_TRUE(contains(run.err(), "tessera launch: rank 0 on host " + host_name())) << run.err();
+  EXPECT_FALSE(contains(run.err(), "mpirun ended the ranks")) << run.err();
+  EXPECT_TRUE(run.is_gone(kSoon));
 }
 
 // Nobody waits for the launcher while ranks compute; still, its silence ends the run at the limit, here 2 s.
@@ -107,10 +147,6 @@ TEST(StarterFault, ASuspendedJobGoesOn) {
     run.signal(SIGTERM);
     EXPECT_EQ(run.wait(kSoon), is_launched ? 143 : 1) << starter << run.err();  // 1: mpirun's own way
   }
-}
-
-Variables stopping_in(const std::string& call) {
-  return {{"TEST_STOP_IN", call}, {"LD_PRELOAD", TESSERA_STOP_IN_MPI}};
 }
 
 TEST(StarterFault, ARankThatIsStoppedInMpiInitIsNamed) {

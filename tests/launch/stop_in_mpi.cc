@@ -1,5 +1,6 @@
 // Preloaded into ranks, stops rank 1 for good when it reaches the MPI call that TEST_STOP_IN names: MPI_Init_thread or
-// MPI_Finalize.
+// MPI_Finalize. If TEST_STOP_IN is the name of a program, that one stops before its main().
+#include <errno.h>
 #include <mpi.h>
 
 #include <csignal>
@@ -14,6 +15,11 @@ void stop_in(const char* call) {
   if (wanted != nullptr && rank != nullptr && std::strcmp(wanted, call) == 0 && std::strcmp(rank, "1") == 0) {
     std::raise(SIGSTOP);
   }
+}
+
+[[gnu::constructor]] void stop_before_main() {
+  const char* const wanted = std::getenv("TEST_STOP_IN");
+  if (wanted != nullptr && std::strcmp(wanted, program_invocation_short_name) == 0) std::raise(SIGSTOP);
 }
 
 }  // namespace

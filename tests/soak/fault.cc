@@ -57,8 +57,9 @@ bool stop_the_launcher(Scene& scene) {
 
 bool kill_two_ranks(Scene& scene) {
   const int first = draw_rank(scene), second = (first + 1) % scene.drawn.num_ranks;
-  const bool hit = signal_rank(scene, first, SIGKILL);
-  return signal_rank(scene, second, SIGKILL) && hit;
+  const bool hits_first = signal_rank(scene, first, SIGKILL);
+  const bool hits_second = signal_rank(scene, second, SIGKILL);  // false if the first one's death has ended it
+  return hits_first || hits_second;
 }
 
 // mpirun and minders come a moment after the launcher.
@@ -134,8 +135,10 @@ std::string names_the_dead(Scene& scene) {
   const int rank = scene.victims.front();
   if (scene.drawn.starter == Starter::kLaunch) {
     // A minder that dies before it has said who it is leaves only that its rank never came.
-    const std::string absent = fmt::format("tessera launch: rank {} on {} never connected", rank, host_name());
-    if (!scene.has_met() && contains(scene.run.err(), absent)) return absent;
+    for (const char* const how : {"never connected", "did not start"}) {
+      const std::string absent = fmt::format("tessera launch: rank {} on {} {}", rank, host_name(), how);
+      if (!scene.has_met() && contains(scene.run.err(), absent)) return absent;
+    }
     return fmt::format("tessera launch: rank {} on host {}", rank, host_name());
   }
   if (scene.drawn.starter == Starter::kLooseMpi && scene.has_met() && scene.drawn.num_ranks > 1) {
