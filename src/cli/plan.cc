@@ -60,7 +60,7 @@ void declare_run(Schema& schema, PlanSettings& s) {
       .range(0, 1'000'000)
       .group(group)
       .help("ranks per node, for strategies that split within a node; 0: all ranks are on one node");
-  declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update"});
+  declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update", "units_on_device"});
   declare(schema, s.files, group);
   schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
   schema.bytes("memory", &s.memory_bytes)

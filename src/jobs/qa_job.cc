@@ -174,6 +174,8 @@ std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& ru
   const auto merged = [&] { return plan_of_rows(settings, model, data.training.tokens, world, /*merges=*/true); };
   const bool merges = decide_merging(settings, *model.model, merged, world);
   settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
+  use_gpu_memory(
+      settings, [&] { return plan_of_rows(settings, model, data.training.tokens, world, merges); }, world);
   return std::make_unique<QaJob>(world, std::move(settings), std::move(model), std::move(data));
 }
 

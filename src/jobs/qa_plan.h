@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-// A pass has as many of the longest rows as a micro-batch or, if it `merges`, an update.
+// A pass is a micro-batch or, if it `merges`, an update. The largest of the run, in the order in which it takes its
+// rows.
 PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
                         const World& world, bool merges);
 

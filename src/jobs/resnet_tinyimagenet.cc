@@ -275,6 +275,8 @@ std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrai
   TrainSettings settings = decided(run.settings, world, *run.schema);
   ImageData data = open_image_data(settings, evaluates(settings, *run.schema));
   ImageModel model = open_image_model(settings, data.training->folder(), checkpoint, run.request.environment);
+  use_gpu_memory(
+      settings, [&] { return plan_of_images(settings, *model.model, data.training->size(), world); }, world);
   return std::make_unique<ImageJob>(world, std::move(settings), std::move(model), std::move(data));
 }
 

@@ -8,7 +8,9 @@
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
+#include "core/error.h"
 #include "core/log.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "monitor/host_info.h"
 #include "train/step_setup.h"
@@ -56,10 +58,32 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   shape.on_gpu = options.on_gpu;
   report.optimizer = optimizer.optimizer->name;
   report.limit_bytes = memory_of_rank(world);
+  if (settings.gpu_memory && options.on_gpu) {
+    report.limit_bytes = std::min(*settings.gpu_memory, report.limit_bytes.value_or(*settings.gpu_memory));
+  }
   report.rows.push_back({settings.spread.strategy, report.request,
                          plan_request(report.model.units, report.model.make_step, report.request)});
   add_advice(report);
   return report;
+}
+
+void use_gpu_memory(TrainSettings& settings, const std::function<PlanReport()>& plan, World& world) {
+  if (!settings.gpu_memory || !world.device().is_cuda()) return;
+  const PlanReport report = plan();
+  const std::int64_t limit = *report.limit_bytes;
+  const auto most =
+      most_units_on_device(report.model.units, report.model.make_step, report.request, limit).value_or(-1);
+  double least = static_cast<double>(most);  // all ranks must choose the same
+  for (const std::vector<double>& of_rank : gather_numbers(world, {least})) least = std::min(least, of_rank.front());
+  if (least < 0) {
+    throw Error(fmt::format("--gpu_memory: {} is not enough: with everything offloaded a step takes {}",
+                            human_bytes(limit), human_bytes(report.rows.front().plan.peak.total())),
+                ExitStatus::kOutOfMemory);
+  }
+  settings.spread.units_on_device = static_cast<std::int64_t>(least);
+  if (world.rank() != 0) return;
+  log_info("--gpu_memory: {} of {} units stay on the GPU, the root first", settings.spread.units_on_device,
+           report.model.units.size());
 }
 
 bool has_planned_units(const UnitModel& model, const WrapSettings& wrap) {

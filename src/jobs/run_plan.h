@@ -23,6 +23,10 @@ std::optional<std::int64_t> memory_of_rank(const World& world);
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges);
 
+// With --gpu_memory: sets the number of units that stay on the GPU; rank 0 logs it. `plan` is the run's. Throws Error
+// if a step takes more even with everything offloaded. Collective.
+void use_gpu_memory(TrainSettings& settings, const std::function<PlanReport()>& plan, World& world);
+
 // Whether the settings use the model's own units, for which the plan is made.
 bool has_planned_units(const UnitModel& model, const WrapSettings& wrap);
 

@@ -12,4 +12,9 @@ namespace tessera::kernels {
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
                   c10::function_ref<void(std::int64_t, std::int64_t)> body);
 
+// The same over parts of `part`, which threads take as they come to them: one whose core is busy with something else
+// does less and keeps nobody waiting.
+void parallel_parts(std::int64_t begin, std::int64_t end, std::int64_t part,
+                    c10::function_ref<void(std::int64_t, std::int64_t)> body);
+
 }  // namespace tessera::kernels

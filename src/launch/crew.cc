@@ -304,14 +304,14 @@ void Crew::mind_the_clock() {
 // said hello has no line that could break.
 void Crew::notice_lost_minders() {
   const auto is_known = [&](pid_t pid) {
-    return std::any_of(members_.begin(), members_.end(), [&](const Member& member) { return member.minder_pid == pid; });
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const Member& member) { return member.minder_pid == pid; });
   };
   for (const pid_t child : children_of(started_.pids.front())) {
     if (process_name(child) == minder_program_) minders_.insert(child);
   }
-  const bool is_lost = std::any_of(minders_.begin(), minders_.end(), [&](pid_t minder) {
-    return has_ended(minder) && !is_known(minder);
-  });
+  const bool is_lost = std::any_of(minders_.begin(), minders_.end(),
+                                   [&](pid_t minder) { return has_ended(minder) && !is_known(minder); });
   // Its hello may be on its way: it counts as lost at the second look.
   if (!std::exchange(lost_a_minder_, is_lost) || !is_lost || stopping_) return;
   note_trouble(fmt::format("rank {} on {} did not start: its minder process has ended", format_ranges(missing_ranks()),

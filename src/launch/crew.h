@@ -95,7 +95,7 @@ class Crew {
   StoppedProcesses stopped_;
   std::set<pid_t> minders_;     // of mpirun, as far as seen before all had said hello
   bool lost_a_minder_ = false;  // at the last look
-  int passed_on_ = 0;  // the last signal that was passed on to the ranks
+  int passed_on_ = 0;           // the last signal that was passed on to the ranks
   std::optional<Clock::time_point> start_deadline_, stop_at_, kill_at_, signal_deadline_;
 };
 

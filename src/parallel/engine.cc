@@ -97,11 +97,12 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   if (placement().optimizer.is_on_host() || placement().parameters.is_on_host()) {
     link_ = std::make_unique<HostLink>(device_, options.spread.pin_memory);
   }
-  for (std::size_t index = 0; index < units.size(); ++index) {
-    add_unit(units[index].name, division[index]);
-    index_of_[units[index].module] = index;
+  for (std::size_t index = 0; index < division.size(); ++index) {
+    const bool is_root = index == units.size();
+    add_unit(is_root ? kRootName : units[index].name, division[index],
+             placement_of_unit(placement(), options.spread, index, division.size()));
+    if (!is_root) index_of_[units[index].module] = index;
   }
-  add_unit(kRootName, division.back());
   if (options.spread.sync_module_states) buffers_.take_from_first();
   // Nothing below can fail: a constructor that throws must leave no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
@@ -112,9 +113,10 @@ Engine::~Engine() {
   for (const at::Tensor& parameter : watched_) on_accumulated_gradient(parameter, nullptr);
 }
 
-void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters) {
+void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters,
+                      const Placement& placement) {
   units_.emplace_back(name, parameters,
-                      FlatUnit::Common{.placement = placement(),
+                      FlatUnit::Common{.placement = placement,
                                        .groups = groups_,
                                        .types = options_.types,
                                        .device = device_,

@@ -113,7 +113,7 @@ class Engine : public UnitRunner {
   struct Progress;  // of a unit within one forward and backward
 
   std::size_t root() const { return units_.size() - 1; }
-  void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters);
+  void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters, const Placement& placement);
   void watch(std::size_t index, const std::vector<UnitParameter>& parameters);
   at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
   void begin_gather(std::size_t index);

@@ -62,16 +62,18 @@ class FlatUnit {
 
   // The updated() part of the float32 values that the optimizer updates, and of their gradient (float32 or the reduce
   // type). On the host if the row offloads the optimizer; wait_gradient_on_host, which any thread may call, waits until
-  // the gradient is there.
+  // the gradient is there, and gradient_is_on_host, also from any thread, asks.
   const at::Tensor& master() const { return values_->master(); }
   const at::Tensor& gradient() const { return gradient_->value(); }
   bool has_gradient() const { return gradient_->is_reduced(); }
   void wait_gradient_on_host() const { gradient_->wait_on_host(); }
+  bool gradient_is_on_host() const { return gradient_->is_on_host(); }
   at::Tensor square_sums() const { return gradient_->square_sums(); }
   bool own_gradient_is_finite() const { return gradient_->own_is_finite(); }
   // Where the optimizer writes the compute type; undefined if the master serves.
   const at::Tensor& compute_copy() const { return values_->compute_copy(); }
   FlatRange updated() const { return context_->updated(); }
+  bool is_updated_on_host() const { return context_->placement.optimizer.is_on_host(); }
   bool is_part() const { return context_->placement.optimizer.is_split(); }  // updated() is this rank's shard only
   // The master has new values, or will have them when `pending` is ready. Forgets the gradient; if parameters are kept
   // whole, sends them to the other ranks. The next gather waits for `pending`; with delayed updates the next backward

@@ -1,4 +1,4 @@
-// One background thread for work on the host: runs offloaded updates in the order in which they are given.
+// One background thread for work on the host: runs offloaded updates.
 #pragma once
 
 #include <condition_variable>
@@ -17,15 +17,23 @@ class HostWorker {
   HostWorker(const HostWorker&) = delete;
   HostWorker& operator=(const HostWorker&) = delete;
 
-  // The future is ready when `work` has returned, and rethrows its exception. Call it from one thread.
-  std::shared_future<void> begin(std::function<void()> work);
+  // Work runs in the order in which it is given; but as long as the first waits for its input (`is_ready`, called from
+  // the background, tells), the last that is ready goes ahead of it. The future is ready when `work` has returned, and
+  // rethrows its exception. Call it from one thread.
+  std::shared_future<void> begin(std::function<void()> work, std::function<bool()> is_ready);
 
  private:
+  struct Task {
+    std::packaged_task<void()> work;
+    std::function<bool()> is_ready;
+  };
+
   void loop();
+  std::deque<Task>::iterator next();
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<void()>> waiting_;
+  std::deque<Task> waiting_;
   bool ends_ = false;
   std::thread thread_;
 };

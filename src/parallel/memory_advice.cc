@@ -121,6 +121,22 @@ MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& 
   return plan_memory(units, step.get(), request.options);
 }
 
+std::optional<std::int64_t> most_units_on_device(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
+                                                 const PlanRequest& request, std::int64_t limit_bytes) {
+  const auto fits = [&](std::int64_t number) {
+    PlanRequest changed = request;
+    changed.options.spread.units_on_device = number;
+    return plan_request(units, make_step, changed).peak.total() <= limit_bytes;
+  };
+  if (!fits(0)) return std::nullopt;
+  std::int64_t fitting = 0, too_many = std::ssize(units) + 1;
+  while (fitting + 1 < too_many) {
+    const std::int64_t middle = (fitting + too_many) / 2;
+    (fits(middle) ? fitting : too_many) = middle;
+  }
+  return fitting;
+}
+
 std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
                                  const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most) {
   // In order of cost: more micro-steps cost next to nothing, a second forward a third of the time, more collectives

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct PlanRequest {
 using StepMaker = std::function<std::unique_ptr<StepMemory>(const StepShape&)>;
 
 MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& make_step, const PlanRequest& request);
+
+// With offload: the largest units_on_device with which the device's peak is at most `limit_bytes`; none: not even 0.
+std::optional<std::int64_t> most_units_on_device(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
+                                                 const PlanRequest& request, std::int64_t limit_bytes);
 
 struct MemoryAdvice {
   std::string change;  // in the words of the settings: "--gradient_checkpointing"

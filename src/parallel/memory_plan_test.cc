@@ -75,6 +75,28 @@ TEST(MemoryPlan, RefusesWhatCannotBe) {
   EXPECT_THROW(plan_memory(units(), nullptr, options), UsageError);
 }
 
+TEST(MemoryAdvice, KeepsAsManyUnitsOnTheDeviceAsFit) {
+  PlanRequest request;
+  request.options = options_of("zero2", 1);
+  request.options.spread.offload_optimizer = true;
+  const auto peak_with = [&](std::int64_t number) {
+    PlanRequest changed = request;
+    changed.options.spread.units_on_device = number;
+    return plan_request(units(), {}, changed).peak.total();
+  };
+  // The root's master values and moments are 4 blocks of 12, a unit's 8.
+  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2);
+  request.options.spread.units_on_device = 1;
+  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2 + 4 * 12);
+  request.options.spread.units_on_device = 2;
+  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2 + (4 + 8) * 12);
+  for (std::int64_t number = 0; number <= 4; ++number) {
+    EXPECT_EQ(most_units_on_device(units(), {}, request, peak_with(number)), number);
+  }
+  EXPECT_EQ(most_units_on_device(units(), {}, request, std::int64_t{1} << 60), 4);
+  EXPECT_EQ(most_units_on_device(units(), {}, request, peak_with(0) - 1), std::nullopt);
+}
+
 TEST(MemoryAdvice, NamesTheGentlestChangesThatFit) {
   PlanRequest request;
   request.options = options_of("ddp", 4);

@@ -114,10 +114,25 @@ Placement placement_of(const SpreadOptions& options) {
   if (options.hpz_partition_size > 0 && !placement.keeps_second_copy()) {
     throw UsageError(fmt::format("hpz_partition_size needs strategy zero3_hpz, not {}", options.strategy));
   }
+  if (options.units_on_device > 0 && !options.offload_optimizer && !options.offload_parameters) {
+    throw UsageError(
+        "units_on_device needs offload_optimizer or offload_param: without them everything is on the device");
+  }
+  if (options.units_on_device > 0 && options.delayed_update) {
+    throw UsageError(
+        "units_on_device cannot be combined with delayed_update: units on the device would be a step ahead of the "
+        "others");
+  }
   placement.delayed_update = options.delayed_update;
   if (options.offload_optimizer) placement.optimizer.home = placement.gradients.home = Home::kHost;
   if (options.offload_parameters) placement.parameters.home = Home::kHost;
   return placement;
+}
+
+Placement placement_of_unit(const Placement& row, const SpreadOptions& options, std::size_t index,
+                            std::size_t num_units) {
+  const std::size_t turn = (index + 1) % num_units;  // the root's is 0
+  return turn < static_cast<std::size_t>(options.units_on_device) ? row.on_device_alone() : row;
 }
 
 SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks) {

@@ -1,6 +1,7 @@
 // Where each kind of model state lives between uses: a strategy is one row of this table. (no torch)
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ struct Placement {
   Placement on_nodes_of(int ranks_per_node, int num_ranks) const;
   // The row for units of `num_shards` shards: a single shard is not split, which would only cost copies.
   Placement in_shards(int num_shards) const;
-  // Without offload, for a device whose memory is the host's.
+  // Without offload.
   Placement on_device_alone() const;
 };
 
@@ -51,6 +52,9 @@ struct Placement {
 const Placement& placement_of(std::string_view name);
 // The row with what the options add. Throws UsageError if the row has nothing to offload or to delay.
 Placement placement_of(const SpreadOptions& options);
+// The row of one of `num_units` units, the last of which is the root: without offload if it stays on the device.
+Placement placement_of_unit(const Placement& row, const SpreadOptions& options, std::size_t index,
+                            std::size_t num_units);
 // Replaces "auto".
 SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks);
 

@@ -117,8 +117,9 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   return result;
 }
 
-// In the background, in the order in which the next forward needs the units: the root first. Delayed updates are needed
-// by the next backward instead: the last unit's first, the root's at the end.
+// In the background, in the order in which the next forward needs the units: the root first. Its gradient comes last,
+// and until it is there the worker begins at the other end. Delayed updates are needed by the next backward instead:
+// the last unit's first, the root's at the end.
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
   const std::size_t num_units = engine_.units().size();
   const auto unit_at = [&](std::size_t place) {
@@ -140,8 +141,9 @@ void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, dou
       update_unit(index, update);
     });
   };
+  const auto is_ready = [&unit, before] { return before.is_done() && unit.gradient_is_on_host(); };
   engine_.guarded("update", index, [&] {
-    if (worker_) return unit.adopt_update(worker_->begin(work));
+    if (worker_ && unit.is_updated_on_host()) return unit.adopt_update(worker_->begin(work, is_ready));
     work();
     unit.adopt_update();
   });

@@ -47,6 +47,8 @@ const std::vector<Option>& option_table() {
       {"sync_module_states", &SpreadOptions::sync_module_states, "start every rank with rank 0's values"},
       {"hpz_partition_size", &SpreadOptions::hpz_partition_size,
        "zero3_hpz: number of ranks that share the second copy; must be the ranks per node, which 0 means"},
+      {"units_on_device", &SpreadOptions::units_on_device,
+       "with offload: number of units (blocks of layers) that keep everything on the GPU, the root first"},
   };
   return options;
 }

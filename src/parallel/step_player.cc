@@ -27,12 +27,14 @@ StepPlayer::StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* 
       has_replicas_(row_.reduced_over() == Over::kNode && num_shards_of(options) < options.num_ranks) {
   is_alone_ = num_shards_of(options) == 1 && !has_replicas_;
   const int num_shards = num_shards_of(options);
-  const Placement placement = planned_placement(options);
   for (const PlannedUnit& unit : units) {
     const FlatLayout layout(unit.parameters, num_shards);
+    const Placement placement =
+        placement_of_unit(planned_placement(options), options.spread, units_.size(), units.size());
     State& state = units_.emplace_back(
         State{.name = unit.name,
               .layout = layout,
+              .row = placement.in_shards(num_shards),
               .device = unit_bytes(layout, placement, options.types, options.num_moments, ranks_of_node(options)),
               .host = host_unit_bytes(layout, placement, options.types, options.num_moments)});
     for (const FlatLayout::Entry& entry : unit.parameters) state.num_trained += entry.group != ParameterGroup::kFrozen;
@@ -77,14 +79,14 @@ MemoryPlan StepPlayer::play() {
 
 void StepPlayer::gather(std::size_t index) {
   State& unit = units_[index];
-  if (!row_.parameters.is_split() || unit.is_whole) return;
+  if (!unit.row.parameters.is_split() || unit.is_whole) return;
   take(&MemoryUse::in_flight, unit.device.gathered);
   unit.is_whole = true;
 }
 
 void StepPlayer::release(std::size_t index) {
   State& unit = units_[index];
-  if (!row_.parameters.is_split() || !unit.is_whole) return;
+  if (!unit.row.parameters.is_split() || !unit.is_whole) return;
   give(&MemoryUse::in_flight, unit.device.gathered);
   unit.is_whole = false;
 }
@@ -182,36 +184,36 @@ void StepPlayer::begin_reduce() {
   const std::size_t end = has_replicas_ && turn > 0 ? turn - 1 : turn;
   while (num_waited_ < end) wait_reduce(units_[unit_of_turn(num_waited_++)]);
   move_waiting(unit);
-  if (!row_.gradients.is_split() && !is_last_) {
+  if (!unit.row.gradients.is_split() && !is_last_) {
     unit.adds = true;
     return;
   }
   wait_reduce(unit);  // of the previous micro-step
   if (!is_alone_)
-    pass(flat_kind(), unit.layout.num_blocks() * kSumBytes);  // whether this rank's own gradient is finite
+    pass(flat_kind(unit), unit.layout.num_blocks() * kSumBytes);  // whether this rank's own gradient is finite
   const std::int64_t whole_bytes = unit.layout.padded_numel() * reduce_bytes();
   if (unit.device.flat_gradient != whole_bytes) {
-    take(flat_kind(), whole_bytes);
-    give(flat_kind(), unit.device.flat_gradient);
+    take(flat_kind(unit), whole_bytes);
+    give(flat_kind(unit), unit.device.flat_gradient);
   }
   unit.has_flat = unit.adds = false;
-  if (!row_.optimizer.is_split()) {
+  if (!unit.row.optimizer.is_split()) {
     unit.incoming_bytes = whole_bytes;
     return;
   }
   unit.incoming_bytes = unit.layout.shard_numel() * reduce_bytes();
   take(&MemoryUse::gradients, unit.incoming_bytes);
   unit.reducing_bytes = whole_bytes;
-  if (!options_.reductions_take_time) give(flat_kind(), std::exchange(unit.reducing_bytes, 0));
+  if (!options_.reductions_take_time) give(flat_kind(unit), std::exchange(unit.reducing_bytes, 0));
 }
 
 void StepPlayer::make_flat(State& unit) {
   if (std::exchange(unit.has_flat, true)) return;
-  take(flat_kind(), unit.device.flat_gradient);
+  take(flat_kind(unit), unit.device.flat_gradient);
 }
 
 void StepPlayer::wait_reduce(State& unit) {
-  give(flat_kind(), std::exchange(unit.reducing_bytes, 0));
+  give(flat_kind(unit), std::exchange(unit.reducing_bytes, 0));
   if (unit.incoming_bytes == 0) return;
   const std::int64_t float_bytes = unit.incoming_bytes / reduce_bytes() * kFloatBytes;
   if (unit.reduced_bytes > 0) {
@@ -224,7 +226,7 @@ void StepPlayer::wait_reduce(State& unit) {
     unit.reduced_bytes = unit.incoming_bytes;
   }
   unit.incoming_bytes = 0;
-  if (is_last_ && row_.optimizer.is_on_host()) give(&MemoryUse::gradients, std::exchange(unit.reduced_bytes, 0));
+  if (is_last_ && unit.row.optimizer.is_on_host()) give(&MemoryUse::gradients, std::exchange(unit.reduced_bytes, 0));
 }
 
 void StepPlayer::update() {
@@ -233,7 +235,7 @@ void StepPlayer::update() {
   // Sums of squares of all units' blocks, from all ranks.
   std::int64_t sums_bytes = 0;
   for (const State& unit : units_) {
-    const std::int64_t numel = row_.optimizer.is_split() ? unit.layout.shard_numel() : unit.layout.padded_numel();
+    const std::int64_t numel = unit.row.optimizer.is_split() ? unit.layout.shard_numel() : unit.layout.padded_numel();
     sums_bytes += numel / kernels::kNormBlock * kSumBytes;
   }
   const int num_parts = row_.optimizer.is_split() ? num_shards_of(options_) : 1;

@@ -29,6 +29,7 @@ class StepPlayer : public MemoryTape {
   struct State {
     std::string name;
     FlatLayout layout;
+    Placement row;  // adapted to this number of ranks
     UnitBytes device, host;
     std::size_t num_trained = 0;
     // In this step.
@@ -59,13 +60,15 @@ class StepPlayer : public MemoryTape {
   void update();
 
   // What a flat gradient counts as: a gradient if it is kept whole, else in flight.
-  Kind flat_kind() const { return row_.optimizer.is_split() ? &MemoryUse::in_flight : &MemoryUse::gradients; }
+  static Kind flat_kind(const State& unit) {
+    return unit.row.optimizer.is_split() ? &MemoryUse::in_flight : &MemoryUse::gradients;
+  }
   std::int64_t reduce_bytes() const { return static_cast<std::int64_t>(c10::elementSize(options_.types.reduce)); }
   bool half_on_cpu(at::ScalarType type) const { return !options_.on_gpu && type != at::kFloat; }
 
   MemoryPlanOptions options_;
   const StepMemory* step_;
-  Placement row_;  // adapted to this number of ranks
+  Placement row_;  // of units that are not kept on the device
   bool is_alone_, has_replicas_;
   std::vector<State> units_;
   MemoryUse now_, peak_;

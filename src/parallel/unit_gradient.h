@@ -32,6 +32,7 @@ class UnitGradient {
   // [updated], float32 or the reduce type; after wait_reduce. On the host if the optimizer is offloaded.
   const at::Tensor& value() const { return context_->placement.optimizer.is_on_host() ? on_host_ : reduced_; }
   void wait_on_host() const { download_.wait(); }
+  bool is_on_host() const { return download_.is_done(); }
   // The sum of squares of each block of value(), on the device; after wait_reduce.
   at::Tensor square_sums() const;
   // Whether this rank's own gradient was finite before the reduction: asked if the sum is not finite, valid until the

@@ -54,6 +54,10 @@ std::string heading(const PlanReport& report) {
       type_name(options.types.compute), report.optimizer, plural(report.request.shape.num_tokens, report.model.counts),
       options.num_micro_steps == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", options.num_micro_steps),
       options.checkpoints_activations ? ", activations checkpointed" : "");
+  if (options.spread.units_on_device > 0) {
+    text += fmt::format("{} of {} stay on the device with everything, the root first\n", options.spread.units_on_device,
+                        plural(static_cast<std::int64_t>(report.model.units.size()), "unit"));
+  }
   return text;
 }
 

@@ -41,9 +41,9 @@ std::optional<double> of_first_gpu(const RunRecord& run, double MemoryStatistics
 
 Runs runs_to_ask(const std::vector<RunRecord>& runs) {
   static const std::vector<std::string> same = {
-      "job",        "strategy",     "offload_optimizer", "offload_param", "pin_memory",
-      "nodes",      "ranks",        "num_parameters",    "precision",     "label_mode",
-      "batch_size", "accumulation", "train_rows",        "num_layers"};
+      "job",          "strategy",   "offload_optimizer", "offload_param", "units_on_device", "pin_memory",
+      "nodes",        "ranks",      "num_parameters",    "precision",     "label_mode",      "batch_size",
+      "accumulation", "train_rows", "num_layers"};
   Runs newest;
   std::map<std::string, std::size_t> place_of;
   for (const RunRecord& run : runs) {

@@ -66,9 +66,9 @@ struct RunRecord {
   std::string exit_reason, started, updated, commit;
   std::vector<RecordedSetting> settings;
   // What was decided, typed: job, experiment, job_id, device (cuda, cpu), nodes, ranks, ranks_per_node, strategy,
-  // offload_optimizer, offload_param, pin_memory, merge_accumulation, precision (fp32, fp16, bf16), label_mode,
-  // num_parameters, num_layers, train_rows, eval_rows, batch_size, accumulation, global_batch, updates_per_epoch,
-  // first_step (of a resumed run: done before it), gate_GBps. Those that do not apply are absent.
+  // offload_optimizer, offload_param, units_on_device, pin_memory, merge_accumulation, precision (fp32, fp16, bf16),
+  // label_mode, num_parameters, num_layers, train_rows, eval_rows, batch_size, accumulation, global_batch,
+  // updates_per_epoch, first_step (of a resumed run: done before it), gate_GBps. Those that do not apply are absent.
   LogRecord facts;
   LogRecord versions, summary;
   // Bytes per rank at the peak of a step: parameters, gradients, optimizer, in_flight, activations, total, host_total.

@@ -49,6 +49,23 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
   }
   need(schema, spread.offload_optimizer || spread.offload_parameters, {"pin_memory"},
        "with --offload_optimizer or --offload_param");
+  need(schema, spread.offload_optimizer || spread.offload_parameters, {"gpu_memory", "units_on_device"},
+       "with --offload_optimizer or --offload_param");
+  if (s.train.gpu_memory || spread.units_on_device > 0) {
+    const char* const given = s.train.gpu_memory ? "gpu_memory" : "units_on_device";
+    if (s.train.gpu_memory && spread.units_on_device > 0) {
+      refuse(fmt::format("{} and {} exclude each other; give one", shown(schema, "gpu_memory"),
+                         shown(schema, "units_on_device")));
+    }
+    if (spread.delayed_update) {
+      refuse(fmt::format("{}: not with {}, which would leave units on the GPU a step ahead of the others",
+                         shown(schema, given), shown(schema, "delayed_update")));
+    }
+    if (s.train.gpu_memory && s.train.wrap.wrap != UnitWrap::kBlocks) {
+      refuse(fmt::format("{}: memory is planned for --wrap blocks only, found {}", shown(schema, "gpu_memory"),
+                         shown(schema, "wrap")));
+    }
+  }
   need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
   need(schema, row.keeps_second_copy(), {"hpz_partition_size"}, "with --strategy zero3_hpz");
   need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap", "wrap_classes"},

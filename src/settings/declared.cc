@@ -20,6 +20,11 @@ void declare_files(Schema& schema, DeclaredSettings& s) {
 void declare_spread(Schema& schema, DeclaredSettings& s) {
   const std::string group = "How the run is distributed";
   declare(schema, s.train.spread, group);
+  schema.text("gpu_memory", &s.gpu_memory)
+      .group(group)
+      .help(
+          "with offload: memory that a rank may use on its GPU (6.5G); as many units as fit in stay there. auto: nine "
+          "tenths of the GPU");
   WrapSettings& wrap = s.train.wrap;
   schema.word("wrap", &wrap.wrap, {"blocks", "class", "size", "none"})
       .preset("blocks")

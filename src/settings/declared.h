@@ -20,6 +20,7 @@ struct DeclaredSettings {
   // Other programs' files and words.
   ForeignFiles files;
   std::string env_file;
+  std::string gpu_memory;  // a size, or auto
   std::string wrap_classes, lr_scheduler_kwargs, report_to, resume, profile_steps;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
   bool greater_is_better = false;

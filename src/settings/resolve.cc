@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "parallel/placement.h"
 
@@ -85,6 +87,16 @@ void resolve_data(Schema& schema, DeclaredSettings& s, const Resolution& how, st
   follow(schema, "max_train_samples", num_samples, "samples_per_rank");
   notes.push_back(fmt::format("weak scaling: {} samples, {} for each of {} ranks", num_samples, s.samples_per_rank,
                               *how.num_ranks));
+}
+
+void resolve_gpu_memory(const Schema& schema, DeclaredSettings& s) {
+  if (s.gpu_memory.empty()) return;
+  try {
+    const bool is_auto = lower_case(s.gpu_memory) == "auto";
+    s.train.gpu_memory = is_auto ? std::numeric_limits<std::int64_t>::max() : parse_bytes(s.gpu_memory);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}; or auto", shown(schema, "gpu_memory"), error.what()));
+  }
 }
 
 void resolve_wrap(const Schema& schema, DeclaredSettings& s) {
@@ -277,6 +289,7 @@ void resolve(Schema& schema, const JobTraits& job, DeclaredSettings& s, const Re
              std::vector<std::string>& notes) {
   s.train.spread = resolve_strategy(s.train.spread, how.num_ranks.value_or(1));
   s.train.optimizer.decays_all = job.decays_all;
+  resolve_gpu_memory(schema, s);
   resolve_wrap(schema, s);
   resolve_precision(schema, job, s);
   resolve_loop(schema, s, how, notes);

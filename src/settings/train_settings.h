@@ -148,6 +148,8 @@ struct TrainSettings {
   ModelSettings model;
   DataSettings data;
   SpreadOptions spread;  // "auto" is already decided
+  // With offload: bytes that a rank may use on its GPU, at most nine tenths of it; none: as few as possible.
+  std::optional<std::int64_t> gpu_memory;
   WrapSettings wrap;
   PrecisionSettings precision;
   OptimizerSettings optimizer;

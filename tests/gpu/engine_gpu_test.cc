@@ -123,8 +123,11 @@ TEST(EngineOnGpu, OffloadGivesTheSameLosses) {
               SpreadOptions{.strategy = row, .offload_optimizer = true, .offload_parameters = offload_parameters};
           offloaded.host_updates = updates;
           // The update runs on another processor: bf16 may round the other way.
-          expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
-                       row + (offload_parameters ? ", all offloaded" : ", optimizer offloaded"));
+          for (const std::int64_t on_device : {0, 2}) {
+            offloaded.spread.units_on_device = on_device;
+            expect_close(losses_of(offloaded), expected, type == at::kFloat ? 1e-6 : 1e-3,
+                         row + (offload_parameters ? ", all offloaded" : ", optimizer offloaded"));
+          }
         }
       }
     }

@@ -58,8 +58,7 @@ TEST(StarterFault, AStoppedMpirunIsContinuedSoThatRanksCanLeave) {
 TEST(StarterFault, ARankThatIsStoppedAfterTheOthersHaveEndedIsContinued) {
   LaunchRun run(shell(two_ranks(), "echo up; [ $RANK = 0 ] && exit 0; kill -STOP $$; exit 0"));
   EXPECT_EQ(run.wait(kSoon), 0) << run.err();
-  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + ", which alone has not ended, (process "))
-      << run.err();
+  EXPECT_TRUE(contains(run.err(), "rank 1 on " + host_name() + ", which alone has not ended, (process ")) << run.err();
   EXPECT_TRUE(run.is_gone(kSoon));
 }
 

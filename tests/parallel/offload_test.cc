@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
 #include "core/error.h"
 #include "monitor/cpu_tensors.h"
 #include "parallel/jobs.h"
@@ -74,6 +77,21 @@ TEST_P(Offload, UpdatesDuringBackwardGiveTheBitsOfLaterOnes) {
   }
 }
 
+TEST_P(Offload, UnitsThatStayOnTheDeviceChangeNoBit) {
+  for (const bool during_backward : {false, true}) {
+    Training how = on_device(at::kBFloat16, 2);
+    if (during_backward) how.max_norm = 0;
+    const Trained expected = trained(how);
+    how.update_during_backward = during_backward;
+    how.row = GetParam().row;
+    how.host_updates = HostUpdates::kInBackground;
+    for (const std::int64_t number : {1, 2, 100}) {
+      how.row.units_on_device = number;
+      expect_same_bits(trained(how), expected, how.row.name());
+    }
+  }
+}
+
 TEST_P(Offload, DelayedUpdatesGiveTheSameBitsInEveryRow) {
   if (!GetParam().row.offload_optimizer) GTEST_SKIP() << "an update on the device is never delayed";
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
@@ -103,14 +121,17 @@ TEST_P(Offload, TakesTheBytesOfTheFormula) {
         EngineOptions options;
         options.spread = GetParam().row.spread();
         options.spread.delayed_update = delayed;
+        options.spread.units_on_device = delayed ? 0 : 2;
         options.types = {type, type, accumulates};
         options.host_memory_is_separate = true;
         Engine engine(world, model, model.units(), options);
         ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
         std::int64_t expected = 0;
-        for (const FlatUnit& unit : engine.units()) {
-          const UnitBytes host = host_unit_bytes(unit.layout(), engine.placement(), options.types, 2);
-          expected += unit_bytes(unit.layout(), engine.placement(), options.types, 2).resident();
+        for (std::size_t i = 0; i < engine.units().size(); ++i) {
+          const FlatUnit& unit = engine.units()[i];
+          const Placement row = placement_of_unit(engine.placement(), options.spread, i, engine.units().size());
+          const UnitBytes host = host_unit_bytes(unit.layout(), row, options.types, 2);
+          expected += unit_bytes(unit.layout(), row, options.types, 2).resident();
           expected += host.resident() + host.gradient;
         }
         for (int step = 0; step < 3; ++step) {
@@ -159,10 +180,32 @@ TEST(UpdatesDuringBackward, AreRefusedWithClipping) {
 
 TEST(HostUpdatesInBackground, AnErrorReachesTheNextUseOfTheUnit) {
   HostWorker worker;
-  const auto failed = worker.begin([] { throw Error("out of luck"); });
-  const auto done = worker.begin([] {});
+  const auto always = [] { return true; };
+  const auto failed = worker.begin([] { throw Error("out of luck"); }, always);
+  const auto done = worker.begin([] {}, always);
   EXPECT_THROW(failed.get(), Error);
   EXPECT_NO_THROW(done.get());
+}
+
+TEST(HostUpdatesInBackground, WhatIsReadyGoesAheadOfWhatWaitsFromTheOtherEnd) {
+  HostWorker worker;
+  std::promise<void> all_are_given;
+  std::string order;
+  std::atomic<bool> first_is_ready = false;
+  const auto always = [] { return true; };
+  const auto named = [&](char name, int num_before) {
+    return [&order, &first_is_ready, name, num_before] {
+      order += name;
+      if (std::ssize(order) == num_before) first_is_ready = true;
+    };
+  };
+  worker.begin([&] { all_are_given.get_future().wait(); }, always);
+  worker.begin(named('a', 0), [&] { return first_is_ready.load(); });
+  std::vector<std::shared_future<void>> done;
+  for (const char name : {'b', 'c', 'd', 'e'}) done.push_back(worker.begin(named(name, 2), always));
+  all_are_given.set_value();
+  for (const auto& each : done) each.get();
+  EXPECT_EQ(order, "edabc");
 }
 
 }  // namespace

@@ -100,12 +100,13 @@ struct PeakRun {
   at::ScalarType type = at::kFloat;
   int num_ranks = 1, ranks_per_node = 0, num_micro_steps = 1;
   bool checkpointed = false, offload_optimizer = false, offload_parameters = false;
+  std::int64_t units_on_device = 0;
 
   std::string text() const {
-    return fmt::format("{} {} on {} ranks ({} a node), {}, {} micro-steps{}{}{}", model, strategy, num_ranks,
-                       ranks_per_node, c10::toString(type), num_micro_steps, checkpointed ? ", checkpointed" : "",
-                       offload_optimizer ? ", optimizer offloaded" : "",
-                       offload_parameters ? ", parameters offloaded" : "");
+    return fmt::format("{} {} on {} ranks ({} a node), {}, {} micro-steps{}{}{}, {} units on the device", model,
+                       strategy, num_ranks, ranks_per_node, c10::toString(type), num_micro_steps,
+                       checkpointed ? ", checkpointed" : "", offload_optimizer ? ", optimizer offloaded" : "",
+                       offload_parameters ? ", parameters offloaded" : "", units_on_device);
   }
 };
 
@@ -113,7 +114,8 @@ MemoryPlanOptions plan_options(const PeakRun& run, bool reductions_take_time) {
   MemoryPlanOptions options;
   options.spread = SpreadOptions{.strategy = run.strategy,
                                  .offload_optimizer = run.offload_optimizer,
-                                 .offload_parameters = run.offload_parameters};
+                                 .offload_parameters = run.offload_parameters,
+                                 .units_on_device = run.units_on_device};
   options.types = {run.type, run.type, run.num_micro_steps > 1};
   options.num_ranks = run.num_ranks;
   options.ranks_per_node = run.ranks_per_node;
@@ -253,6 +255,8 @@ TEST_P(PeakOf, OffloadIsAsPlanned) {
       PeakRun one = run(strategy);
       one.num_micro_steps = num_micro_steps;
       one.offload_optimizer = true;
+      expect_planned(one);
+      one.units_on_device = 2;
       expect_planned(one);
       if (strategy != "full_shard") continue;
       one.offload_parameters = true;

@@ -66,7 +66,8 @@ void expect_equal(const std::vector<at::Tensor>& found, const std::vector<at::Te
 
 std::string Row::name() const {
   return strategy + (offload_optimizer ? " offload_optimizer" : "") + (offload_parameters ? " offload_param" : "") +
-         (delayed_update ? " delayed_update" : "");
+         (delayed_update ? " delayed_update" : "") +
+         (units_on_device > 0 ? " with " + std::to_string(units_on_device) + " on the device" : "");
 }
 
 Trained train(World& world, TrainedJob& job, const Training& how) {

@@ -30,12 +30,14 @@ using MakeJob = std::function<std::unique_ptr<TrainedJob>(int rank, int num_rank
 struct Row {
   std::string strategy = "ddp";
   bool offload_optimizer = false, offload_parameters = false, delayed_update = false;
+  std::int64_t units_on_device = 0;
 
   SpreadOptions spread() const {
     return {.strategy = strategy,
             .offload_optimizer = offload_optimizer,
             .offload_parameters = offload_parameters,
-            .delayed_update = delayed_update};
+            .delayed_update = delayed_update,
+            .units_on_device = units_on_device};
   }
   Placement placement() const { return placement_of(spread()); }
   std::string name() const;

@@ -18,6 +18,18 @@ TEST_F(Combinations, OfSpreadingAreRefused) {
   EXPECT_EQ(refusal({"--strategy=zero2", "--delayed_update"}),
             "--delayed_update=true (command line): only with --offload_optimizer");
   EXPECT_EQ(refusal({"--strategy=zero2", "--offload_optimizer", "--delayed_update"}), "accepted");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--gpu_memory=6G"}),
+            "--gpu_memory=6G (command line): only with --offload_optimizer or --offload_param");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--offload_optimizer", "--gpu_memory=6.5G"}), "accepted");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--offload_optimizer", "--gpu_memory=auto"}), "accepted");
+  EXPECT_EQ(refusal({"--strategy=zero2", "--offload_optimizer", "--gpu_memory=6G", "--units_on_device=2"}),
+            "--gpu_memory=6G (command line) and --units_on_device=2 (command line) exclude each other; give one");
+  EXPECT_EQ(
+      refusal({"--strategy=zero2", "--offload_optimizer", "--units_on_device=2", "--delayed_update"}),
+      "--units_on_device=2 (command line): not with --delayed_update=true (command line), which would leave units "
+      "on the GPU a step ahead of the others");
+  EXPECT_NE(refusal({"--strategy=zero2", "--offload_optimizer", "--gpu_memory=much"}).find("--gpu_memory=much"),
+            std::string::npos);
   const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 3}})");
   EXPECT_EQ(refusal({"--deepspeed", ds, "--fsdp", "full_shard"}),
             "--deepspeed and --fsdp exclude each other; give one");

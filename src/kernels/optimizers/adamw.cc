@@ -64,8 +64,8 @@ void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::in
 
 void adamw_on_cpu(const FlatUpdate& flat, const void* constants) {
   const auto& by = *static_cast<const AdamWConstants*>(constants);
-  parallel_for(0, flat.numel, kUpdateGrain,
-               [&](std::int64_t begin, std::int64_t end) { adamw_part(flat, by, begin, end); });
+  parallel_parts(0, flat.numel, kUpdatePart,
+                 [&](std::int64_t begin, std::int64_t end) { adamw_part(flat, by, begin, end); });
 }
 
 AdamWConstants constants_of(const OptimizerNumbers& numbers, const UpdateNumbers& update, bool decoupled) {

@@ -19,8 +19,9 @@ namespace tessera::kernels {
 
 struct NoCopy {};  // where no half-type copy is written
 
-// At least so many numbers per thread: starting a thread costs as much as some thousand.
-inline constexpr std::int64_t kUpdateGrain = 32768;
+// Numbers that a thread takes at once: starting a thread costs as much as some thousand, and memory is read fastest in
+// long runs.
+inline constexpr std::int64_t kUpdatePart = 65536;
 
 inline float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);  // a * b + c, rounded once

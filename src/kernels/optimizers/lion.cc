@@ -33,8 +33,8 @@ void lion_part(const FlatUpdate& flat, const LionConstants& constants, std::int6
 
 void lion_on_cpu(const FlatUpdate& flat, const void* constants) {
   const auto& by = *static_cast<const LionConstants*>(constants);
-  parallel_for(0, flat.numel, kUpdateGrain,
-               [&](std::int64_t begin, std::int64_t end) { lion_part(flat, by, begin, end); });
+  parallel_parts(0, flat.numel, kUpdatePart,
+                 [&](std::int64_t begin, std::int64_t end) { lion_part(flat, by, begin, end); });
 }
 
 std::vector<OptimizerState> states(const OptimizerNumbers&) {

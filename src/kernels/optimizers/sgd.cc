@@ -45,8 +45,8 @@ void sgd_part(const FlatUpdate& flat, const SgdConstants& constants, std::int64_
 
 void sgd_on_cpu(const FlatUpdate& flat, const void* constants) {
   const auto& by = *static_cast<const SgdConstants*>(constants);
-  parallel_for(0, flat.numel, kUpdateGrain,
-               [&](std::int64_t begin, std::int64_t end) { sgd_part(flat, by, begin, end); });
+  parallel_parts(0, flat.numel, kUpdatePart,
+                 [&](std::int64_t begin, std::int64_t end) { sgd_part(flat, by, begin, end); });
 }
 
 SgdConstants constants_of(const OptimizerNumbers& numbers, const UpdateNumbers& update) {

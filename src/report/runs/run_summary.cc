@@ -38,6 +38,7 @@ std::string time_line(const RunRecord& run) {
 std::string strategy_line(const RunRecord& run) {
   const std::string facts = named_facts(run, {{"offload_optimizer", "offload_optimizer"},
                                               {"offload_param", "offload_param"},
+                                              {"units_on_device", "units_on_device"},
                                               {"pin_memory", "pin_memory"},
                                               {"merge_accumulation", "merge_accumulation"}});
   return fmt::format("{} on {} rank{}, {} node{}{}{}", printable(strategy_text(run)), num_ranks(run),
