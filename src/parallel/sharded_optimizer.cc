@@ -44,7 +44,8 @@ ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerChoice& choice
   for (const FlatUnit& unit : engine_.units()) {
     std::vector<at::Tensor>& states = states_of_unit_.emplace_back();
     for (const OptimizerState& state : states_) {
-      states.push_back(at::zeros_like(unit.master(), unit.master().options().dtype(scalar_type_of(state.type))));
+      const at::Tensor& like = unit.split_master().values;
+      states.push_back(at::zeros_like(like, like.options().dtype(scalar_type_of(state.type))));
     }
   }
   const bool wanted =
@@ -225,7 +226,10 @@ void ShardedOptimizer::update_unit(std::size_t index, const UpdateNumbers& updat
     if (range.empty()) continue;
     OptimizerNumbers numbers = choice_.numbers;
     if (group == ParameterGroup::kPlain) numbers.weight_decay = 0;
-    OptimizerSlice slice{part(unit, unit.master(), range), part(unit, unit.gradient(), range)};
+    const kernels::SplitFloats& master = unit.split_master();
+    OptimizerSlice slice{{}, part(unit, unit.gradient(), range)};
+    (master.remainder.defined() ? slice.remainder : slice.params) =
+        part(unit, master.remainder.defined() ? master.remainder : master.values, range);
     for (const at::Tensor& state : states_of_unit_[index]) slice.states.push_back(part(unit, state, range));
     if (unit.compute_copy().defined()) slice.copy = part(unit, unit.compute_copy(), range);
     choice_.optimizer->update(slice, numbers, update);

@@ -20,7 +20,7 @@ Numels numels_of(const FlatLayout& layout, const Placement& placement) {
 }  // namespace
 
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments,
-                     int ranks_per_node) {
+                     int ranks_per_node, bool on_gpu) {
   const Placement placement = row.in_shards(layout.num_shards());
   const Numels n = numels_of(layout, placement);
   const bool adds_whole = types.accumulates && !placement.gradients.is_split();
@@ -30,7 +30,8 @@ UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitT
     bytes.parameters = (placement.parameters.is_split() ? n.shard : n.whole) * size_of(types.compute);
   }
   if (!placement.optimizer.is_on_host()) {
-    bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
+    const std::int64_t bytes_of_number = keeps_remainder(types, placement, on_gpu) ? size_of(at::kShort) : kFloatBytes;
+    bytes.master = master_is_parameters ? 0 : n.updated * bytes_of_number;
     bytes.moments = n.updated * num_moments * kFloatBytes;
   }
   bytes.gathered = placement.parameters.is_split() ? n.whole * size_of(types.compute) : 0;

@@ -15,7 +15,7 @@ struct UnitBytes {
   // Between steps.
   // In the compute type: whole, the shard, or what is uploaded after an update; two copies if updates are delayed.
   std::int64_t parameters = 0;
-  std::int64_t master = 0;  // float32 values, unless they are the parameters themselves
+  std::int64_t master = 0;  // float32 values, or what they have more than the parameters
   std::int64_t moments = 0;
   // During a step.
   std::int64_t gathered = 0;     // the whole buffer, if parameters are split
@@ -31,7 +31,7 @@ struct UnitBytes {
 // `num_moments`: float32 numbers that the optimizer keeps per parameter (AdamW 2, SGD with momentum 1, plain SGD 0).
 // `ranks_per_node` matters only for rows with a second copy.
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments,
-                     int ranks_per_node = 1);
+                     int ranks_per_node = 1, bool on_gpu = false);
 // What an offloading row keeps in host memory.
 UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types,
                           int num_moments);

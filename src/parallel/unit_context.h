@@ -29,6 +29,12 @@ struct UnitTypes {
   bool accumulates = false;             // several micro-steps per update: gradients are added in float32
 };
 
+// Whether master values are kept as the bfloat16 parameters and a remainder (kernels/split_floats.h): on a GPU, where
+// the optimizer updates the parameters in their place.
+inline bool keeps_remainder(const UnitTypes& types, const Placement& row, bool on_gpu) {
+  return on_gpu && types.compute == at::kBFloat16 && !row.optimizer.is_on_host() && !row.parameters.is_on_host();
+}
+
 struct UnitContext {
   std::string name;
   FlatLayout layout;

@@ -79,12 +79,17 @@ void UnitValues::place(const at::Tensor& values) {
   const bool master_is_elsewhere =
       row.optimizer.is_on_host() != (row.parameters.is_split() && row.parameters.is_on_host()) || row.delayed_update;
   if (same_type && !master_is_elsewhere) {
-    master_ = current;
+    master_ = {current};
     return;
   }
   const at::Tensor first = part_of(values, context_->updated());
+  if (keeps_remainder(context_->types, row, context_->device.is_cuda())) {
+    compute_copy_ = current;
+    master_ = {current, kernels::remainder_of(first, current)};
+    return;
+  }
   const bool covers_all = first.numel() == values.numel();
-  master_ = row.optimizer.is_on_host() ? on_host(first) : (covers_all && !same_type ? values : first.clone());
+  master_ = {row.optimizer.is_on_host() ? on_host(first) : (covers_all && !same_type ? values : first.clone())};
   if (same_type) return;
   if (!master_is_elsewhere) compute_copy_ = current;
   if (updates_go_up() || row.delayed_update) compute_copy_ = on_host(current);
@@ -132,7 +137,7 @@ void UnitValues::upload() {
   if (context_->placement.parameters.is_on_host()) {
     upload_ = context_->link->to_device(part_of(whole_, context_->own_shard()), shard_);
   } else if (std::exchange(device_is_behind_, false)) {
-    const at::Tensor& newest = compute_copy_.defined() ? compute_copy_ : master_;
+    const at::Tensor& newest = compute_copy_.defined() ? compute_copy_ : master_.values;
     upload_ = context_->link->to_device(shard_.defined() ? shard_ : part_of(whole_, context_->updated()), newest);
   }
 }
@@ -175,7 +180,7 @@ void UnitValues::adopt_update(std::shared_future<void> pending) {
     device_is_behind_ = true;
     if (!row.parameters.is_split()) state_ = State::kStale;
   } else if (row.parameters.is_on_host() && !row.optimizer.is_on_host()) {
-    download_ = context_->link->to_host(shard_, master_.to(context_->types.compute));
+    download_ = context_->link->to_host(shard_, master_.values.to(context_->types.compute));
   } else if (row.optimizer.is_split() && !row.parameters.is_split() && context_->groups.shard != nullptr) {
     // Every rank keeps the parameters whole and has updated a part: gather the parts now; the next use waits.
     state_ = State::kGathering;
@@ -196,7 +201,7 @@ Transfer UnitValues::publish_update() {
     if (compute_copy_.defined()) {
       std::swap(shard_, compute_copy_);
     } else {
-      shard_.copy_(master_);
+      shard_.copy_(master_.values);
     }
     return {};
   }
@@ -210,10 +215,20 @@ Transfer UnitValues::publish_update() {
   return upload_;
 }
 
+void UnitValues::set_master(const at::Tensor& values) {
+  if (master_.remainder.defined()) {
+    const at::Tensor there = values.to(master_.values.device());
+    master_.values.copy_(there);  // the compute copy
+    master_.remainder.copy_(kernels::remainder_of(there, master_.values));
+    return;
+  }
+  master_.values.copy_(values);
+  if (compute_copy_.defined()) compute_copy_.copy_(master_.values);
+}
+
 void UnitValues::replace(const at::Tensor& values) {
   second_copy_.reset();
-  master_.copy_(part_of(values, context_->updated()));
-  if (compute_copy_.defined()) compute_copy_.copy_(master_);
+  set_master(part_of(values, context_->updated()));
   if (shard_.defined()) shard_.copy_(part_of(values, context_->own_shard()));
   if (state_ != State::kSplit) {
     whole_.copy_(values);
@@ -225,8 +240,7 @@ void UnitValues::replace(const at::Tensor& values) {
 
 void UnitValues::replace_part(const at::Tensor& values) {
   second_copy_.reset();
-  master_.copy_(values);
-  if (compute_copy_.defined()) compute_copy_.copy_(values);
+  set_master(values);
   device_is_behind_ = false;
   upload_ = {};
   if (shard_.defined()) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/split_floats.h"
 #include "parallel/unit_context.h"
 #include "tessera/unit.h"
 
@@ -31,7 +32,7 @@ class UnitValues {
   bool is_whole() const { return state_ == State::kWhole; }
   bool is_on_its_way() const { return state_ == State::kGathering; }
 
-  const at::Tensor& master() const { return master_; }
+  const kernels::SplitFloats& master() const { return master_; }
   const at::Tensor& compute_copy() const { return compute_copy_; }
   // The master and the compute copy have new values, or will have them when `pending` (which may be empty) is ready.
   // Gathers send them from now on; with delayed updates, after publish_update.
@@ -53,6 +54,7 @@ class UnitValues {
 
   at::Tensor first_values(const ParameterSource& source, bool sync_from_first) const;
   void place(const at::Tensor& values);
+  void set_master(const at::Tensor& values);  // and the compute copy
   void bind_parameters();
   // The master is on the host and gathers send from the device: new values are uploaded after each update.
   bool updates_go_up() const {
@@ -64,11 +66,11 @@ class UnitValues {
   std::shared_ptr<const UnitContext> context_;
   std::vector<at::Tensor> parameters_;
 
-  at::Tensor whole_;         // [padded] compute type on the device; its storage is empty while split
-  at::Tensor shard_;         // [shard] compute type: what a gather sends; defined if parameters are split
-  at::Tensor second_copy_;   // [part of it] compute type on the device: what gathers send while it is defined
-  at::Tensor master_;        // [updated] float32; may be whole_, a part of it, or shard_
-  at::Tensor compute_copy_;  // [updated] compute type, written by the optimizer; undefined if master_ serves
+  at::Tensor whole_;             // [padded] compute type on the device; its storage is empty while split
+  at::Tensor shard_;             // [shard] compute type: what a gather sends; defined if parameters are split
+  at::Tensor second_copy_;       // [part of it] compute type on the device: what gathers send while it is defined
+  kernels::SplitFloats master_;  // [updated] float32; may be whole_, a part of it, or shard_, with a remainder or not
+  at::Tensor compute_copy_;      // [updated] compute type, written by the optimizer; undefined if master_ serves
   State state_ = State::kWhole;
   WorkHandle gather_;
   Transfer upload_, download_;

@@ -82,7 +82,7 @@ class StateLoader {
       const FlatUnit& unit = spread_.engine.units()[index];
       if (unit.layout().padded_numel() == 0) continue;
       for (const FlatState& state : states) {
-        state.replace_part(index, values_of(unit, state.prefix, state.part(index).scalar_type()));
+        state.replace_part(index, values_of(unit, state.prefix, state.part(index).type()));
       }
     }
   }

@@ -61,8 +61,10 @@ std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedO
   if (spread.world.rank() == 0) {
     for (const NamedBuffer& buffer : buffers_of(spread.model)) {
       if (buffer.tensor.numel() == 0) continue;
-      pieces.push_back({kModelPrefix + buffer.description.name, buffer.description.shape, 0,
-                        buffer.tensor.detach().clone(at::MemoryFormat::Contiguous).view({-1})});
+      pieces.push_back({kModelPrefix + buffer.description.name,
+                        buffer.description.shape,
+                        0,
+                        {buffer.tensor.detach().clone(at::MemoryFormat::Contiguous).view({-1})}});
     }
   }
   spread.guarded("saving", [&] {
@@ -72,42 +74,50 @@ std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedO
     const FlatUnit& unit = spread.engine.units()[index];
     const FlatRange written = written_part(unit, spread.engine.groups(), spread.world);
     for (const FlatState& state : states) {
-      const at::Tensor part = state.part(index);
+      const kernels::SplitFloats part = state.part(index);
       for (const FlatSlot& slot : unit.layout().slots()) {
         const FlatRange own = intersect(written, {slot.offset, slot.offset + slot.numel});
         if (own.empty()) continue;
         pieces.push_back({state.prefix + slot.name, slot.shape, own.begin - slot.offset,
-                          part.narrow(0, own.begin - unit.updated().begin, own.numel())});
+                          part.narrow(own.begin - unit.updated().begin, own.numel())});
       }
     }
   }
   // Larger elements first, so that each tensor of the file is aligned to its element size.
   std::stable_sort(pieces.begin(), pieces.end(), [](const StatePiece& a, const StatePiece& b) {
-    return a.values.element_size() > b.values.element_size();
+    return c10::elementSize(a.values.type()) > c10::elementSize(b.values.type());
   });
   return pieces;
 }
 
-// Gives the bytes of a flat tensor to `take`, in order. From a GPU they come in chunks, each while the one before is
+// Gives the bytes of flat numbers to `take`, in order. From a GPU they come in chunks, each while the one before is
 // taken, beside what else the GPU does.
-void for_each_chunk(const at::Tensor& values, const HostLink& link, std::array<at::Tensor, 2>& bounce,
+void for_each_chunk(const kernels::SplitFloats& values, const HostLink& link, std::array<at::Tensor, 2>& bounce,
                     const std::function<void(std::string_view)>& take) {
   const auto bytes_of_tensor = [](const at::Tensor& host) {
     return std::string_view(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
   };
-  if (values.is_cpu()) return take(bytes_of_tensor(values));
-  const at::Tensor bytes = values.view(at::kByte);
+  const bool is_on_host = values.values.is_cpu();
+  if (is_on_host && !values.remainder.defined()) return take(bytes_of_tensor(values.values));
+  const std::int64_t numel = values.numel(),
+                     at_once = kChunkBytes / static_cast<std::int64_t>(c10::elementSize(values.type()));
+  const auto chunk_at = [&](std::int64_t at) { return values.narrow(at, std::min(at_once, numel - at)).joined(); };
+  if (is_on_host) {
+    for (std::int64_t at = 0; at < numel; at += at_once) take(bytes_of_tensor(chunk_at(at)));
+    return;
+  }
   const auto start = [&](std::int64_t at, at::Tensor& host) {
     if (!host.defined()) host = link.host_empty(kChunkBytes, at::kByte);
-    return link.to_host(host.narrow(0, 0, std::min(kChunkBytes, bytes.numel() - at)),
-                        bytes.narrow(0, at, std::min(kChunkBytes, bytes.numel() - at)));
+    const at::Tensor bytes = chunk_at(at).view(at::kByte);
+    return link.to_host(host.narrow(0, 0, bytes.numel()), bytes);
   };
   Transfer coming = start(0, bounce[0]);
-  for (std::int64_t at = 0; at < bytes.numel(); at += kChunkBytes) {
+  for (std::int64_t at = 0; at < numel; at += at_once) {
     coming.wait();
-    const at::Tensor here = bounce[0].narrow(0, 0, std::min(kChunkBytes, bytes.numel() - at));
+    const std::int64_t num_bytes = std::min(at_once, numel - at) * (kChunkBytes / at_once);
+    const at::Tensor here = bounce[0].narrow(0, 0, num_bytes);
     std::swap(bounce[0], bounce[1]);
-    if (at + kChunkBytes < bytes.numel()) coming = start(at + kChunkBytes, bounce[0]);
+    if (at + at_once < numel) coming = start(at + at_once, bounce[0]);
     take(bytes_of_tensor(here));
   }
 }
@@ -120,7 +130,7 @@ CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::pa
   for (const StatePiece& piece : pieces) {
     WeightEntry& entry = entries.emplace_back();
     entry.name = piece.name;
-    entry.type = weight_type(piece.values.scalar_type());
+    entry.type = weight_type(piece.values.type());
     entry.shape = {piece.values.numel()};
     entry.strides = {1};
     entry.numel = piece.values.numel();
@@ -140,7 +150,7 @@ CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::pa
   CheckpointIndex index;
   for (const StatePiece& piece : pieces) {
     StoredTensor& tensor = index.tensors[piece.name];
-    tensor.type = weight_type(piece.values.scalar_type());
+    tensor.type = weight_type(piece.values.type());
     tensor.shape = piece.shape;
     tensor.parts = {
         {name, piece.begin, piece.begin + piece.values.numel(), static_cast<std::int64_t>(file.num_written())}};
@@ -162,8 +172,10 @@ StateSnapshot::StateSnapshot(const SpreadModel& spread, const TrainStep& step)
 StateSnapshot::Sizes StateSnapshot::sizes() const {
   Sizes sizes;
   for (const StatePiece& piece : pieces_) {
-    (piece.values.is_cpu() ? sizes.on_host : sizes.on_device) +=
-        aligned(static_cast<std::int64_t>(piece.values.nbytes()));
+    for (const at::Tensor& half : {piece.values.values, piece.values.remainder}) {
+      if (!half.defined()) continue;
+      (half.is_cpu() ? sizes.on_host : sizes.on_device) += aligned(static_cast<std::int64_t>(half.nbytes()));
+    }
   }
   return sizes;
 }
@@ -179,15 +191,18 @@ Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
   if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
   for (StatePiece& piece : pieces_) {
-    const auto bytes = static_cast<std::int64_t>(piece.values.nbytes());
-    const at::Tensor to = buffer.narrow(0, at, bytes).view(piece.values.scalar_type());
-    if (piece.values.is_cpu()) {
-      to.copy_(piece.values);  // of an offloaded state
-    } else {
-      copied_ = link.to_host(to, piece.values);
+    for (at::Tensor* half : {&piece.values.values, &piece.values.remainder}) {
+      if (!half->defined()) continue;
+      const auto bytes = static_cast<std::int64_t>(half->nbytes());
+      const at::Tensor to = buffer.narrow(0, at, bytes).view(half->scalar_type());
+      if (half->is_cpu()) {
+        to.copy_(*half);  // of an offloaded state
+      } else {
+        copied_ = link.to_host(to, *half);
+      }
+      *half = to;
+      at += aligned(bytes);
     }
-    piece.values = to;
-    at += aligned(bytes);
   }
   return copied_;
 }

@@ -24,7 +24,7 @@ struct StatePiece {
   std::string name;
   std::vector<std::int64_t> shape;  // of the whole tensor
   std::int64_t begin = 0;           // its first element, in row-major order
-  at::Tensor values;                // flat, on any device
+  kernels::SplitFloats values;      // flat, on any device
 };
 
 // What a rank writes: its share of the parameters, buffers and optimizer states.

@@ -24,7 +24,7 @@ std::unordered_map<std::string, std::vector<std::string>> other_names_of(const t
 
 FlatState parameters_of(Engine& engine) {
   std::vector<FlatUnit>& units = engine.units();
-  return {"", [&units](std::size_t index) { return units[index].master(); },
+  return {"", [&units](std::size_t index) { return units[index].split_master(); },
           [&units](std::size_t index, const at::Tensor& whole) { units[index].replace_values(whole); },
           [&units](std::size_t index, const at::Tensor& part) { units[index].replace_part(part); }};
 }
@@ -32,12 +32,12 @@ FlatState parameters_of(Engine& engine) {
 std::vector<FlatState> optimizer_states_of(Engine& engine, const ShardedOptimizer& optimizer) {
   std::vector<FlatState> states;
   for (std::size_t i = 0; i < optimizer.states().size(); ++i) {
-    const auto part = [&optimizer, i](std::size_t index) { return optimizer.state(index, i); };
+    const auto part = [&optimizer, i](std::size_t index) { return kernels::SplitFloats{optimizer.state(index, i)}; };
     states.push_back({optimizer.states()[i].name + ".", part,
                       [&engine, part](std::size_t index, const at::Tensor& whole) {
-                        take_part(engine.units()[index], part(index), whole);
+                        take_part(engine.units()[index], part(index).values, whole);
                       },
-                      [part](std::size_t index, const at::Tensor& values) { part(index).copy_(values); }});
+                      [part](std::size_t index, const at::Tensor& values) { part(index).values.copy_(values); }});
   }
   return states;
 }
@@ -81,7 +81,7 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
       at::Tensor whole;
       spread.guarded("saving", [&] {
         unit.finish_update();
-        whole = gather_whole(unit, spread.engine.groups(), state.part(index), spread.world.device());
+        whole = gather_whole(unit, spread.engine.groups(), state.part(index).joined(), spread.world.device());
       });
       on_first_rank(spread.world, [&] {
         for (const FlatSlot& slot : unit.layout().slots()) writer->add(slot_of(whole, slot));

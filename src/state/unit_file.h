@@ -21,7 +21,7 @@ namespace tessera {
 struct FlatState {
   std::string prefix;
   // This rank's part of unit `index`: updated(), float32.
-  std::function<at::Tensor(std::size_t index)> part;
+  std::function<kernels::SplitFloats(std::size_t index)> part;
   // Gives unit `index` new values: [padded_numel], the same on every rank.
   std::function<void(std::size_t index, const at::Tensor& whole)> replace;
   // Gives this rank's part of unit `index` new values: [updated().numel()], float32 on any device. For parameters it

@@ -61,15 +61,18 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
 }
 
 TEST_F(GpuCommand, GoesOnFromACheckpointAndRepeatsItselfWhereAsked) {
-  const std::string words =
-      "--bf16 --full_determinism --tf32 false --strategy zero2 --offload_optimizer --save_strategy steps --save_steps "
-      "4";
-  const std::vector<double> whole = losses_of("whole", words);
-  EXPECT_EQ(losses_of("again", words), whole);
-  const Ended rest =
-      bloom_on_gpu("rest", fmt::format("{} --resume_from_checkpoint {}/checkpoint-4", words, out("whole")));
-  ASSERT_EQ(rest.status, 0) << rest.output;
-  EXPECT_EQ(logged(rest.output, "loss"), std::vector<double>(whole.begin() + 4, whole.end())) << rest.output;
+  for (const std::string spread :
+       {"", "--strategy zero2 --offload_optimizer", "--strategy zero2 --offload_optimizer --units_on_device 2"}) {
+    const std::string words = "--bf16 --full_determinism --tf32 false --save_strategy steps --save_steps 4 " + spread;
+    const std::vector<double> whole = losses_of("whole", words);
+    EXPECT_EQ(losses_of("again", words), whole) << spread;
+    const Ended rest =
+        bloom_on_gpu("rest", fmt::format("{} --resume_from_checkpoint {}/checkpoint-4", words, out("whole")));
+    ASSERT_EQ(rest.status, 0) << rest.output;
+    EXPECT_EQ(logged(rest.output, "loss"), std::vector<double>(whole.begin() + 4, whole.end())) << rest.output;
+    for (const char* run : {"again", "rest"}) fs::remove_all(out(run));
+    if (!spread.ends_with('2')) fs::remove_all(out("whole"));
+  }
   const Json summary = record("whole").at("summary");
   for (const char* key : {"avg_mem_alloc_MB", "avg_mem_reserved_MB", "avg_mem_total_MB", "max_mem_alloc_MB"}) {
     EXPECT_GT(summary.at(key), 0) << key;
@@ -93,6 +96,18 @@ TEST_F(GpuCommand, ACheckpointHoldsWhatWasThereBeforeTheNextUpdate) {
     if (expected.is_null()) expected = checksums;
     EXPECT_EQ(checksums, expected) << mode;
   }
+}
+
+TEST_F(GpuCommand, KeepsOnTheGpuWhatFitsIntoTheMemoryThatIsGiven) {
+  const std::string offload = "--bf16 --strategy zero2 --offload_optimizer ";
+  const Ended much = bloom_on_gpu("much", offload + "--gpu_memory auto");
+  ASSERT_EQ(much.status, 0) << much.output;
+  EXPECT_TRUE(contains(much.output, "--gpu_memory: 3 of 3 units stay on the GPU")) << much.output;
+  EXPECT_EQ(record("much").at("facts").at("units_on_device"), 3);
+  const Ended little = bloom_on_gpu("little", offload + "--gpu_memory 1M");
+  EXPECT_EQ(little.status, 47) << little.output;
+  EXPECT_TRUE(contains(little.output, "--gpu_memory: 1 MiB is not enough: with everything offloaded a step takes "))
+      << little.output;
 }
 
 TEST_F(GpuCommand, SaysWhatWouldFitWhereMemoryIsOut) {

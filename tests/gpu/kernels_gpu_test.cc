@@ -20,6 +20,7 @@
 #include "kernels/linear_cross_entropy.h"
 #include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {
@@ -215,6 +216,43 @@ TEST_F(KernelsOnGpu, EveryOptimizerGivesWhatTheCpuGives) {
         return slice.params.cpu();
       };
       EXPECT_LE(difference(run(gpu_), run(at::kCPU)), 1e-7) << kind->name;
+    }
+  }
+}
+
+// Ten updates of masters in halves and of whole ones, which are moved off ties as halves are.
+TEST_F(KernelsOnGpu, MastersInHalvesGetTheBitsOfWholeOnes) {
+  const std::int64_t n = 2'000'003;
+  const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
+  for (const OptimizerKind* kind : optimizers()) {
+    for (const std::int64_t begin : {0, 1}) {  // packs of four are aligned, or not
+      const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, n - begin); };
+      OptimizerSlice whole{random_tensor({n}, at::kFloat, gpu_, 1), random_tensor({n}, at::kBFloat16, gpu_, 2)};
+      const auto off_ties = [&] {
+        const at::Tensor bits = whole.params.view(at::kInt);
+        bits.sub_(bits.bitwise_and(0x1ffff).eq(0x8000).to(at::kInt));
+      };
+      off_ties();
+      const at::Tensor copy = whole.params.to(at::kBFloat16), remainder = remainder_of(whole.params, copy);
+      OptimizerSlice halves{{}, part(whole.grads)};
+      halves.copy = part(copy);
+      halves.remainder = part(remainder);
+      for (std::size_t i = 0; i < kind->states(numbers).size(); ++i) {
+        whole.states.push_back(random_tensor({n}, at::kFloat, gpu_, 3 + i).square());
+        halves.states.push_back(part(whole.states.back().clone()));
+      }
+      for (int step = 1; step <= 10; ++step) {
+        const UpdateNumbers update{.learning_rate = 0.01, .gradient_scale = 0.37, .step = step};
+        kind->update(whole, numbers, update);
+        kind->update(halves, numbers, update);
+        off_ties();
+      }
+      const at::Tensor joined = SplitFloats{halves.copy, halves.remainder}.joined();
+      EXPECT_TRUE(at::equal(joined, part(whole.params))) << kind->name << " from " << begin;
+      EXPECT_TRUE(at::equal(halves.copy, part(whole.params).to(at::kBFloat16))) << kind->name;
+      for (std::size_t i = 0; i < halves.states.size(); ++i) {
+        EXPECT_TRUE(at::equal(halves.states[i], part(whole.states[i]))) << kind->name;
+      }
     }
   }
 }

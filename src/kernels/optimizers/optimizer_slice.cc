@@ -47,17 +47,28 @@ CudaUpdate::CudaUpdate(const char* optimizer, FlatUpdateFunction update) {
 
 void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t num_states, std::int64_t step,
                 FlatUpdateFunction on_cpu, const void* constants) {
-  const at::Tensor& params = slice.params;
-  check_flat(params, params, {at::kFloat}, optimizer, "params");
+  const bool is_split = slice.remainder.defined();
+  const at::Tensor& params = is_split ? slice.copy : slice.params;  // what the others must be like
+  if (is_split) {
+    check_flat(params, params, {at::kBFloat16}, optimizer, "copy");
+    check_flat(params, slice.remainder, {at::kShort}, optimizer, "remainder");
+    check(params.is_cuda() && !slice.params.defined(), optimizer, "a remainder instead of params, on a GPU");
+  } else {
+    check_flat(params, params, {at::kFloat}, optimizer, "params");
+    if (slice.copy.defined()) check_flat(params, slice.copy, {at::kBFloat16, at::kHalf}, optimizer, "copy");
+  }
   check_flat(params, slice.grads, {at::kFloat, at::kBFloat16, at::kHalf}, optimizer, "grads");
   check(slice.states.size() >= num_states && num_states <= kMostStates, optimizer,
         fmt::format("{} states but got {}", num_states, slice.states.size()));
   for (std::size_t i = 0; i < num_states; ++i) check_flat(params, slice.states[i], {at::kFloat}, optimizer, "a state");
-  if (slice.copy.defined()) check_flat(params, slice.copy, {at::kBFloat16, at::kHalf}, optimizer, "copy");
   check(step >= 1, optimizer, fmt::format("a step from 1 on but got {}", step));
   if (params.numel() == 0) return;
   FlatUpdate flat;
-  flat.params = params.mutable_data_ptr<float>();
+  if (is_split) {
+    flat.remainder = slice.remainder.mutable_data_ptr<std::int16_t>();
+  } else {
+    flat.params = params.mutable_data_ptr<float>();
+  }
   flat.grads = slice.grads.const_data_ptr();
   flat.grad_type = type_of(slice.grads);
   flat.copy = slice.copy.defined() ? slice.copy.mutable_data_ptr() : nullptr;
