@@ -1,3 +1,6 @@
+#include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+
 #include "kernels/cuda_common.cuh"
 
 namespace tessera::kernels {
@@ -72,6 +75,88 @@ __global__ void rows_of_logits(T* logits, const std::int64_t* targets, std::int6
   }
 }
 
+// The same with a cluster of blocks per row, whose shared memories together hold the row: it is read once.
+template <typename T, int N>
+__global__ void rows_in_clusters(T* logits, const std::int64_t* targets, std::int64_t V, float on_target,
+                                 float on_every, float scale, bool to_gradient, float* losses) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ float shared[32];
+  __shared__ Running of_block;
+  __shared__ float total_of_block;
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned num_blocks = cluster.num_blocks();
+  const std::int64_t number = blockIdx.x / num_blocks, target = targets[number];
+  const std::int64_t num_packs = V / N, per_block = (num_packs + num_blocks - 1) / num_blocks;
+  const std::int64_t first = cluster.block_rank() * per_block;
+  const int num_own = static_cast<int>(max(min(per_block, num_packs - first), std::int64_t{0}));
+  T* const row = logits + number * V + first * N;
+  T* const own = reinterpret_cast<T*>(memory);
+  // A thread reads only what it has copied itself.
+  for (int p = threadIdx.x; p < num_own; p += blockDim.x) __pipeline_memcpy_async(own + p * N, row + p * N, 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  Running running = {-INFINITY, 0.0f};
+  float total = 0;
+  for (int p = threadIdx.x; p < num_own; p += blockDim.x) {
+    const auto xs = load<N>(own + p * N);
+#pragma unroll
+    for (int n = 0; n < N; ++n) running.largest = fmaxf(running.largest, to_float(xs.values[n]));
+  }
+  for (int p = threadIdx.x; p < num_own; p += blockDim.x) {
+    const auto xs = load<N>(own + p * N);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      running.sum += __expf(to_float(xs.values[n]) - running.largest);
+      total += to_float(xs.values[n]);
+    }
+  }
+  running = block_join(running);
+  if (on_every > 0) total = block_sum(total, shared);
+  if (threadIdx.x == 0) {
+    of_block = running;
+    total_of_block = total;
+  }
+  cluster.sync();
+  running = {-INFINITY, 0.0f};
+  total = 0;
+  for (unsigned block = 0; block < num_blocks; ++block) {
+    running = join(running, *cluster.map_shared_rank(&of_block, block));
+    total += *cluster.map_shared_rank(&total_of_block, block);
+  }
+  const float logsumexp = running.largest + logf(running.sum);
+  const std::int64_t target_here = target - first * N;
+  if (threadIdx.x == 0 && target_here >= 0 && target_here < std::int64_t{num_own} * N) {
+    const float smoothing = on_every > 0 ? on_every * (static_cast<float>(V) * logsumexp - total) : 0.0f;
+    losses[number] = on_target * (logsumexp - to_float(own[target_here])) + smoothing;
+  }
+  for (int p = threadIdx.x; to_gradient && p < num_own; p += blockDim.x) {
+    auto xs = load<N>(own + p * N);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const float hit = std::int64_t{p} * N + n == target_here ? on_target : 0.0f;
+      xs.values[n] = from_float<T>(scale * (__expf(to_float(xs.values[n]) - logsumexp) - on_every - hit));
+    }
+    store<N>(row + p * N, xs);
+  }
+  cluster.sync();  // no block ends while another reads its shared memory
+#endif
+}
+
+// Blocks of a cluster that hold a row of so many 16-byte words, as few as leave room for three blocks on a processor, or
+// 8; 0: the row is too long, or the GPU has no clusters.
+int cluster_size(std::int64_t num_words) {
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (major < 9) return 0;
+  constexpr std::int64_t kThird = 64 << 10, kMost = 200 << 10;
+  for (const int size : {1, 2, 4, 8}) {
+    if ((num_words + size - 1) / size * 16 <= (size < 8 ? kThird : kMost)) return size;
+  }
+  return 0;
+}
+
 // One block, so that the order of addition is always the same.
 __global__ void add_losses(const float* losses, std::int64_t num_rows, float* sum) {
   __shared__ float shared[32];
@@ -82,8 +167,35 @@ __global__ void add_losses(const float* losses, std::int64_t num_rows, float* su
 }
 
 template <typename T, int N>
+bool run_in_clusters(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target, float on_every,
+                     float scale, bool to_gradient, float* losses) {
+  const std::int64_t num_words = rows.C / N;
+  const int size = cluster_size(num_words);
+  if (size == 0) return false;
+  cudaLaunchAttribute of_cluster{};
+  of_cluster.id = cudaLaunchAttributeClusterDimension;
+  of_cluster.val.clusterDim.x = static_cast<unsigned>(size);
+  of_cluster.val.clusterDim.y = of_cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(rows.num_rows * size));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = static_cast<std::size_t>((num_words + size - 1) / size * 16);
+  config.stream = rows.stream;
+  config.attrs = &of_cluster;
+  config.numAttrs = 1;
+  const auto kernel = rows_in_clusters<T, N>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.dynamicSmemBytes));
+  cudaLaunchKernelEx(&config, kernel, static_cast<T*>(logits), targets, rows.C, on_target, on_every, scale, to_gradient,
+                     losses);
+  return true;
+}
+
+template <typename T, int N>
 void run(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target, float on_every, float scale,
          bool to_gradient, float* losses) {
+  if constexpr (N > 1) {
+    if (run_in_clusters<T, N>(rows, logits, targets, on_target, on_every, scale, to_gradient, losses)) return;
+  }
   rows_of_logits<T, N><<<static_cast<unsigned>(rows.num_rows), kThreads, 0, rows.stream>>>(
       static_cast<T*>(logits), targets, rows.C, on_target, on_every, scale, to_gradient, losses);
 }

@@ -154,10 +154,10 @@ void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, dou
 // step.
 double ShardedOptimizer::gradient_norm() const {
   // The hash of the gather order travels with the sums: if ranks gather units of one size in different orders, the
-  // values are mixed up without any other sign.
+  // values are mixed up without any other sign. A copy that blocks would wait for the whole backward.
   const auto order = at::tensor({static_cast<std::int64_t>(engine_.gather_order())}, at::kLong).view(at::kDouble);
   std::vector<at::Tensor> parts = square_sums_;
-  parts.push_back(order.to(square_sums_.front().device()));
+  parts.push_back(order.to(square_sums_.front().device(), /*non_blocking=*/true));
   const at::Tensor own = at::cat(parts);
   at::Tensor all = own.unsqueeze(0);  // [ranks that hold parts, blocks of a part]
   Group* group = engine_.groups().shard;

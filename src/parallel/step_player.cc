@@ -163,12 +163,20 @@ void StepPlayer::hand_over(std::int64_t numel) {
     unit.largest_waiting = std::max(unit.largest_waiting, convert);
     if (!unit.layout.is_small_part(unit.waiting_numel)) move_waiting(unit);
   } else {
+    if (is_computed_in_place(unit)) give(bytes);
     make_flat(unit);
     pass(&MemoryUse::in_flight, convert);
-    give(bytes);
+    if (!is_computed_in_place(unit)) give(bytes);
   }
   if (at_ == root() || unit.num_missing == 0 || --unit.num_missing > 0) return;
   while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
+}
+
+// As UnitGradient::room() decides: on a GPU the first large gradient of its type, so that it is never there twice.
+bool StepPlayer::is_computed_in_place(const State& unit) const {
+  const std::int64_t bytes =
+      unit.layout.padded_numel() * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
+  return options_.on_gpu && !unit.adds && unit.device.flat_gradient == bytes;
 }
 
 void StepPlayer::move_waiting(State& unit) {

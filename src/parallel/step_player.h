@@ -54,6 +54,7 @@ class StepPlayer : public MemoryTape {
   void forward();
   void backward();
   void begin_reduce();
+  bool is_computed_in_place(const State& unit) const;
   void move_waiting(State& unit);
   void make_flat(State& unit);
   void wait_reduce(State& unit);

@@ -189,7 +189,7 @@ const Rules kOffload = {
     {"zero_optimization.offload_optimizer", "buffer_count", F::kCount, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "fast_init", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "ratio", F::kNumber, T::kOnly,
-     "the optimizer is offloaded entirely or not at all", false, "1"},
+     "use --gpu_memory, which keeps as much on the GPU as fits", false, "1"},
     {"zero_optimization.offload_optimizer", "nvme_path", F::kText, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "pipeline", F::kBool, T::kNoEffect, kNvme},
     {"zero_optimization.offload_optimizer", "pipeline_read", F::kBool, T::kNoEffect, kNvme},

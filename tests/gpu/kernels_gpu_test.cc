@@ -13,6 +13,7 @@
 #include "kernels/attention.h"
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
+#include "kernels/cross_entropy_rows.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/gradient_room.h"
 #include "kernels/kernel_checks.h"
@@ -155,6 +156,31 @@ TEST_F(KernelsOnGpu, ParametersMayBeginAnywhereInAFlatBuffer) {
 TEST_F(KernelsOnGpu, LinearCrossEntropyEqualsPlainLogitsAndCrossEntropy) {
   for (const auto type : kTypes) {
     for (const auto& head : head_cases()) check_linear_cross_entropy(head, type, gpu_);
+  }
+}
+
+// Rows that one block holds, that a cluster of 2, 4 or 8 holds, that none holds, and rows that begin on no word.
+TEST_F(KernelsOnGpu, CrossEntropyOfRowsOfAnyLength) {
+  for (const auto type : kTypes) {
+    for (const std::int64_t V : {8, 1000, 1001, 32'768, 50'264, 131'072, 250'880, 250'881, 900'000}) {
+      for (const double smoothing : {0.0, 0.1}) {
+        const at::Tensor logits = random_tensor({6, V}, type, gpu_, 1, 3.0);
+        const at::Tensor targets = at::tensor({std::int64_t{0}, V - 1, V / 2, V / 3, V / 8, V * 7 / 8}).to(gpu_);
+        const at::Tensor exact = logits.to(at::kDouble).requires_grad_(true);
+        const at::Tensor loss = at::cross_entropy_loss(exact, targets, {}, at::Reduction::Sum, -100, smoothing);
+        loss.backward();
+        const at::Tensor sum = at::zeros({}, logits.options().dtype(at::kFloat)), plain = sum.clone();
+        cross_entropy_rows(logits.clone(), targets, smoothing, 2.0, /*to_gradient=*/false, plain);
+        cross_entropy_rows(logits, targets, smoothing, 2.0, /*to_gradient=*/true, sum);
+        const double expected = loss.item<double>();
+        EXPECT_NEAR(sum.item<double>(), expected, 2e-5 * expected) << V << " " << c10::toString(type);
+        EXPECT_EQ(sum.item<float>(), plain.item<float>()) << V;
+        const at::Tensor gradient = 2 * exact.grad();
+        EXPECT_LE((logits.to(at::kDouble) - gradient).abs().max().item<double>(),
+                  (type == at::kFloat ? 1e-5 : 8e-3) * gradient.abs().max().item<double>())
+            << V << " " << c10::toString(type);
+      }
+    }
   }
 }
 

@@ -85,7 +85,7 @@ class SpreadStep {
       for (std::size_t i = 0; i < step_.engine().units().size(); ++i) {
         FlatUnit& unit = step_.engine().units()[i];
         unit.finish_update();
-        const at::Tensor whole = gather_whole(unit, step_.engine().groups(), state.part(i), at::kCPU);
+        const at::Tensor whole = gather_whole(unit, step_.engine().groups(), state.part(i).joined(), at::kCPU);
         for (const FlatSlot& slot : unit.layout().slots()) all.push_back(slot_of(whole, slot).clone());
       }
     }
