@@ -143,8 +143,8 @@ __global__ void rows_in_clusters(T* logits, const std::int64_t* targets, std::in
 #endif
 }
 
-// Blocks of a cluster that hold a row of so many 16-byte words, as few as leave room for three blocks on a processor, or
-// 8; 0: the row is too long, or the GPU has no clusters.
+// Blocks of a cluster that hold a row of so many 16-byte words, as few as leave room for three blocks on a processor,
+// or 8; 0: the row is too long, or the GPU has no clusters.
 int cluster_size(std::int64_t num_words) {
   int device = 0, major = 0;
   cudaGetDevice(&device);

@@ -30,8 +30,8 @@ std::int64_t peak_in_blocks(const MemoryPlanOptions& options) {
   return plan_memory(units(), nullptr, options).peak.total() / kBlock;
 }
 
-// Without activations: resident state and units in flight, worked out by hand. A block is 2 in bf16, 4 in float32, and 2
-// in what a master has more than its parameter.
+// Without activations: resident state and units in flight, worked out by hand. A block is 2 in bf16, 4 in float32, and
+// 2 in what a master has more than its parameter.
 TEST(MemoryPlan, IsStateAndUnitsInFlight) {
   const std::int64_t whole = 28;
   EXPECT_EQ(plan_memory(units(), nullptr, options_of("ddp", 4)).resident.total() / kBlock, whole * (2 + 2 + 8));

@@ -282,8 +282,8 @@ TEST_F(DsConfig, WhatThereIsNotIsRefusedWithAdvice) {
             "ds.json:1:45: zero_optimization.offload_optimizer: needs stage 1, 2 or 3, found stage 0");
   EXPECT_EQ(
       refusal_with(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3}}})"),
-      "ds.json:1:84: zero_optimization.offload_optimizer.ratio: 0.3 is not possible here: the optimizer is offloaded "
-      "entirely or not at all");
+      "ds.json:1:84: zero_optimization.offload_optimizer.ratio: 0.3 is not possible here: use --gpu_memory, which "
+      "keeps as much on the GPU as fits");
   EXPECT_EQ(refusal_with(R"({"amp": {"enabled": true}})"),
             "ds.json:1:2: amp: not supported by Tessera: use fp16 or bf16 instead of amp");
   EXPECT_EQ(refusal_with(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})").substr(0, 62),
