@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
 folder=$(mktemp -d "${CHECKPOINT_FOLDER:-build}/checkpoint_bench.XXXXXX")
-trap 'rm -rf "$folder"' EXIT
+filler=
+trap 'rm -rf "$folder"; [ -z "$filler" ] || kill "$filler" || true' EXIT
 config=examples/demo/bloom.json device=cpu every=40 more=()
 if [ -e /dev/nvidiactl ]; then
   config=$folder/config.json device=cuda every=300 more=(--bf16)
@@ -61,7 +62,7 @@ for turn in range(2):
     host.copy_(held[: host.numel()], non_blocking=True)
     torch.cuda.synchronize()
 print((time.perf_counter() - begin) * 1000 * int(sys.argv[1]) / host.numel(), flush=True)
-time.sleep(600)
+time.sleep(3600)
 END_OF_PYTHON
 }
 
@@ -75,9 +76,14 @@ bytes=$(du -scb "$folder"/disabled/checkpoint-* | tail -n 1 | cut -f1)
 rm -rf "$folder/disabled"
 if [ "$device" = cuda ]; then
   fill_gpu "$bytes" >"$folder/copy.txt" &
-  until [ -s "$folder/copy.txt" ]; do kill -0 $! && sleep 0.2; done
+  filler=$!
+  until [ -s "$folder/copy.txt" ]; do
+    kill -0 "$filler" || exit 1
+    sleep 0.2
+  done
   train full 5 "${saving[@]}"
-  kill $!
+  kill "$filler"
+  filler=
   read -r usual_full still_full _ < <(figures full)
   copy=$(cat "$folder/copy.txt")
   rm -rf "$folder/full"
@@ -91,7 +97,7 @@ printf 'disabled: training stands still for %s ms; a plain write of as many byte
 if [ "$device" = cuda ]; then
   printf 'where the GPU has no room for a copy: %s ms; a plain copy to the host takes %.0f ms\n' "$still_full" "$copy"
   # Forward and backward are four fifths of a step.
-  most=$(awk -v c="$copy" -v s="$usual_full" 'BEGIN { printf "%.0f", 1.1 * (c - 0.8 * s) }')
+  most=$(awk -v c="$copy" -v s="$usual_full" 'BEGIN { printf "%.0f", 1.1 * (c > 0.8 * s ? c - 0.8 * s : 0) }')
 fi
 slower=$(awk -v a="$beside" -v b="$usual" 'BEGIN { printf "%.3f", a / b }')
 rate=$(awk -v a="$plain" -v b="$written" 'BEGIN { printf "%.2f", a / b }')

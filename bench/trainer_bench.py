@@ -1,6 +1,6 @@
 """Hugging Face's Trainer on the rows that bench/trainer_bench.sh gives `tessera train`: one JSON line at the end.
 
-usage: trainer_bench.py CONFIG.json TOKENIZER_FOLDER SQUAD.json NUM_ROWS bf16|fp16 padded|longest
+usage: trainer_bench.py CONFIG.json TOKENIZER_FOLDER SQUAD.json NUM_ROWS padded|longest
 """
 import json
 import sys
@@ -52,7 +52,7 @@ def collator(padding):
     return collate
 
 
-def main(config_file, tokenizer_folder, squad, num_rows, number_type, padding):
+def main(config_file, tokenizer_folder, squad, num_rows, padding):
     rows = rows_of(squad, AutoTokenizer.from_pretrained(tokenizer_folder), int(num_rows))
     torch.manual_seed(0)
     model = BloomForCausalLM(BloomConfig.from_json_file(config_file)).cuda()
@@ -60,7 +60,7 @@ def main(config_file, tokenizer_folder, squad, num_rows, number_type, padding):
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(folder, num_train_epochs=1, per_device_train_batch_size=4,
                                       gradient_accumulation_steps=4, learning_rate=5e-5, logging_steps=10,
-                                      save_strategy="no", report_to=[], disable_tqdm=True, **{number_type: True})
+                                      save_strategy="no", report_to=[], disable_tqdm=True, bf16=True)
         trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator(padding))
         metrics = trainer.train().metrics
     print(json.dumps({"samples_per_second": metrics["train_samples_per_second"], "loss": metrics["train_loss"],

@@ -2,16 +2,20 @@
 # Compares `tessera train bloom-qa` with Hugging Face's Trainer on one GPU: BLOOM-560M from scratch in bf16, batch 4 x
 # accumulation 4, the same questions. Trainer pads to 512 tokens, as common scripts do, or to the longest row of a batch.
 # All run in turn, so that a machine that slows down does so for all; medians are compared. Exits with 3 if a mark is
-# missed. SQUAD=file.json TOKENIZER=folder PYTHON=python3; TURNS=3, SECONDS_EACH=60: how often and about how long each runs.
+# missed. SQUAD=train-v1.1.json TOKENIZER=folder, which are needed; PYTHON=python3; TURNS=3, SECONDS_EACH=60: how often and about how long each runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ ! -e /dev/nvidiactl ]; then
   echo "trainer_bench: skipped, no GPU on this machine"
   exit 0
 fi
+if [ -z "${SQUAD:-}" ] || [ -z "${TOKENIZER:-}" ]; then
+  echo "trainer_bench: skipped; set SQUAD (thousands of questions) and TOKENIZER"
+  exit 0
+fi
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
 python=${PYTHON:-python3} turns=${TURNS:-3} seconds=${SECONDS_EACH:-60}
-squad=${SQUAD:-tests/data/squad/sample.jsonl} tokenizer=${TOKENIZER:-tests/data/squad/tokenizer}
+squad=$SQUAD tokenizer=$TOKENIZER
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -53,7 +57,7 @@ ours() {
 
 # theirs padded|longest
 theirs() {
-  "$python" bench/trainer_bench.py "$work/config.json" "$tokenizer" "$squad" $((50 * seconds)) bf16 "$1" \
+  "$python" bench/trainer_bench.py "$work/config.json" "$tokenizer" "$squad" $((50 * seconds)) "$1" \
     >"$work/theirs.txt" 2>"$work/theirs.err" || { tail -20 "$work/theirs.err" >&2; exit 1; }
   tail -1 "$work/theirs.txt" >"$work/theirs.json"
   note "$1" "Trainer $(value_of "$work/theirs.json" transformers), $1" \

@@ -40,8 +40,8 @@ struct SpreadOptions {
   bool sync_module_states = true;  // every rank starts with rank 0's values
   // zero3_hpz: the number of ranks that share the second copy. It must be the ranks per node, which 0 means.
   std::int64_t hpz_partition_size = 0;
-  // With offload: so many units keep everything on the device, the root first, then from the first unit on. Offloaded
-  // updates of the others take less time, and the losses stay the same.
+  // With offload: so many units keep everything on the device, the root first, then from the first unit on; the others'
+  // updates take less time.
   std::int64_t units_on_device = 0;
 };
 

@@ -222,6 +222,7 @@ int run_plan(const std::vector<std::string>& args) {
   const bool is_text = s.words != std::vector<std::string>{kResNet};
   PlanReport report;
   report.request = request_of(schema, s, is_text);
+  report.request.options.spread.units_on_device = s.spread.units_on_device;
   const std::vector<std::string> strategies = strategies_of(s, report.left_out);
   report.model = is_text ? plan_text_model(config_of(s), report.request.shape) : plan_resnet(s);
   report.request.options.buffer_bytes = report.model.buffer_bytes;

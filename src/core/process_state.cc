@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -23,7 +25,8 @@ char process_state(pid_t pid) {
 
 bool has_ended(pid_t pid) {
   const char state = process_state(pid);
-  return state == 'Z' || state == 'X' || state == '\0';
+  // Where the file cannot be read, that need not be because there is no such process.
+  return state == 'Z' || state == 'X' || (state == '\0' && kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 std::string process_name(pid_t pid) {

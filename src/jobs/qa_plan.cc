@@ -17,17 +17,19 @@ namespace {
 
 constexpr std::int64_t kMostEpochs = 20;  // that are looked at: later ones hardly have a larger pass
 
-std::int64_t num_epochs(const LoopSettings& loop, std::int64_t num_rows, int num_ranks) {
-  if (loop.max_steps <= 0) return static_cast<std::int64_t>(std::min(std::ceil(loop.num_epochs), 1.0 * kMostEpochs));
-  const double rows_of_update = static_cast<double>(loop.batch_size * loop.accumulation) * num_ranks;
-  return static_cast<std::int64_t>(
-      std::min(std::ceil(static_cast<double>(loop.max_steps) * rows_of_update / static_cast<double>(num_rows)),
-               1.0 * kMostEpochs));
-}
-
 // In a round every rank takes a batch.
 std::int64_t num_rounds_of(std::int64_t num_rows, std::int64_t batch_size, std::int64_t num_ranks) {
   return (num_rows + batch_size * num_ranks - 1) / (batch_size * num_ranks);
+}
+
+// That are looked at.
+std::int64_t num_epochs(const TrainSettings& settings, std::int64_t num_rows, int num_ranks) {
+  const LoopSettings& loop = settings.loop;
+  const std::int64_t num_rounds = settings.data.drop_last ? num_rows / (loop.batch_size * num_ranks)
+                                                          : num_rounds_of(num_rows, loop.batch_size, num_ranks);
+  const auto updates = static_cast<double>(std::max<std::int64_t>(1, num_rounds / loop.accumulation));
+  const double epochs = loop.max_steps > 0 ? static_cast<double>(loop.max_steps) / updates : loop.num_epochs;
+  return static_cast<std::int64_t>(std::clamp(std::ceil(epochs), 1.0, static_cast<double>(kMostEpochs)));
 }
 
 // The largest sum over the rows of one pass on any rank, the rows being dealt as QaTask does: an epoch's batches go to
@@ -72,8 +74,7 @@ StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, 
   Sampler sampler({.num_rows = tokens.size(),
                    .order = settings.data.shuffle ? Order::kShuffled : Order::kSequential,
                    .seed = static_cast<std::uint64_t>(loop.data_seed)});
-  for (std::int64_t epoch = 0; epoch < std::max<std::int64_t>(1, num_epochs(loop, tokens.size(), world.size()));
-       ++epoch) {
+  for (std::int64_t epoch = 0; epoch < num_epochs(settings, tokens.size(), world.size()); ++epoch) {
     sampler.start_epoch(epoch);
     const std::vector<std::int64_t> order = sampler.indices();
     const auto largest = [&](const std::vector<std::int64_t>& of_row) {

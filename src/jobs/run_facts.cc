@@ -78,7 +78,9 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("strategy", settings.spread.strategy);
   facts.set("offload_optimizer", settings.spread.offload_optimizer);
   facts.set("offload_param", settings.spread.offload_parameters);
-  if (settings.spread.units_on_device > 0) facts.set("units_on_device", settings.spread.units_on_device);
+  if (settings.spread.units_on_device > 0 && world.device().is_cuda()) {
+    facts.set("units_on_device", settings.spread.units_on_device);
+  }
   facts.set("pin_memory", settings.spread.pin_memory);
   facts.set("merge_accumulation", loop.merge_accumulation == MergeAccumulation::kOn);
   facts.set("precision", std::string(precision_of(settings.precision.compute)));

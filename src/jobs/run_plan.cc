@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "jobs/out_of_memory.h"
 #include "monitor/host_info.h"
 #include "train/step_setup.h"
 
@@ -76,8 +77,8 @@ void use_gpu_memory(TrainSettings& settings, const std::function<PlanReport()>& 
   double least = static_cast<double>(most);  // all ranks must choose the same
   for (const std::vector<double>& of_rank : gather_numbers(world, {least})) least = std::min(least, of_rank.front());
   if (least < 0) {
-    throw Error(fmt::format("--gpu_memory: {} is not enough: with everything offloaded a step takes {}",
-                            human_bytes(limit), human_bytes(report.rows.front().plan.peak.total())),
+    throw Error(fmt::format("--gpu_memory: {} is not enough for every rank, even with everything offloaded: {}",
+                            human_bytes(limit), memory_text(report)),
                 ExitStatus::kOutOfMemory);
   }
   settings.spread.units_on_device = static_cast<std::int64_t>(least);

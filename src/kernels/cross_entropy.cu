@@ -1,6 +1,8 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include <algorithm>
+
 #include "kernels/cuda_common.cuh"
 
 namespace tessera::kernels {
@@ -143,16 +145,26 @@ __global__ void rows_in_clusters(T* logits, const std::int64_t* targets, std::in
 #endif
 }
 
-// Blocks of a cluster that hold a row of so many 16-byte words, as few as leave room for three blocks on a processor,
-// or 8; 0: the row is too long, or the GPU has no clusters.
-int cluster_size(std::int64_t num_words) {
-  int device = 0, major = 0;
+// The dynamic shared memory that a block of the kernel may have on the current device, which is then allowed to it. 0:
+// the device has no clusters, or the kernel was compiled for older ones, and is empty.
+template <typename Kernel>
+std::int64_t most_shared_bytes(Kernel kernel) {
+  int device = 0, major = 0, of_block = 0;
+  cudaFuncAttributes attributes{};
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major < 9) return 0;
-  constexpr std::int64_t kThird = 64 << 10, kMost = 200 << 10;
+  cudaDeviceGetAttribute(&of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (major < 9 || cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess || attributes.ptxVersion < 90) return 0;
+  const int most = of_block - static_cast<int>(attributes.sharedSizeBytes);
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) == cudaSuccess ? most : 0;
+}
+
+// Blocks of a cluster that hold a row of so many 16-byte words, as few as leave room for three blocks on a processor,
+// or 8; 0: the row is too long.
+int cluster_size(std::int64_t num_words, std::int64_t most_bytes) {
+  constexpr std::int64_t kThird = 64 << 10;
   for (const int size : {1, 2, 4, 8}) {
-    if ((num_words + size - 1) / size * 16 <= (size < 8 ? kThird : kMost)) return size;
+    if ((num_words + size - 1) / size * 16 <= (size < 8 ? std::min(kThird, most_bytes) : most_bytes)) return size;
   }
   return 0;
 }
@@ -169,8 +181,10 @@ __global__ void add_losses(const float* losses, std::int64_t num_rows, float* su
 template <typename T, int N>
 bool run_in_clusters(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target, float on_every,
                      float scale, bool to_gradient, float* losses) {
+  const auto kernel = rows_in_clusters<T, N>;
+  static const std::int64_t most_bytes = most_shared_bytes(kernel);  // a process uses one GPU
   const std::int64_t num_words = rows.C / N;
-  const int size = cluster_size(num_words);
+  const int size = cluster_size(num_words, most_bytes);
   if (size == 0) return false;
   cudaLaunchAttribute of_cluster{};
   of_cluster.id = cudaLaunchAttributeClusterDimension;
@@ -183,8 +197,6 @@ bool run_in_clusters(const CudaRows& rows, void* logits, const std::int64_t* tar
   config.stream = rows.stream;
   config.attrs = &of_cluster;
   config.numAttrs = 1;
-  const auto kernel = rows_in_clusters<T, N>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.dynamicSmemBytes));
   cudaLaunchKernelEx(&config, kernel, static_cast<T*>(logits), targets, rows.C, on_target, on_every, scale, to_gradient,
                      losses);
   return true;

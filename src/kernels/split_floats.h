@@ -2,8 +2,9 @@
 //
 //   bits of the number = (bits of the copy << 16) + remainder,   -2^15 <= remainder < 2^15
 //
-// Exact, but for ties that are rounded down, of whose remainder 2^15 would be: such a number is stored as its neighbour
-// towards 0, 2^-24 of its size away, which rounds to the same bfloat16. One in 131,072 is such a tie.
+// Exact, but for ties that are rounded down, whose remainder would be 2^15: such a number is stored as its neighbour
+// towards 0, 2^-24 of its size away, which rounds to the same bfloat16. Of trained numbers one in 131,072 is such a
+// tie, of numbers that come from a float16 file one in 16.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -30,17 +30,21 @@ constexpr milliseconds kCulpritGrace{300};
 constexpr milliseconds kLateSignal{200};
 constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
+constexpr std::size_t kNameLength = 15;      // of a process, as the kernel keeps it
 constexpr milliseconds kStoppedGrace{1000};  // between two looks for stopped processes
 
 // What of mpirun's words explains why ranks ended: not that it passes on our signals, nor that a process has ended,
-// which our report says better.
+// which our report says better, nor the lines that it draws around that.
 std::string explanation_of(const std::string& words) {
-  if (words.find("noticed that process rank") != std::string::npos) return {};
   std::string kept;
-  for (const std::string_view line : split(words, '\n')) {
-    if (line.find("Forwarding signal") == std::string_view::npos) kept.append(line).append("\n");
+  bool is_said = false;
+  for (const std::string& line : split(words, '\n')) {
+    if (line.find("Forwarding signal") != std::string::npos) continue;
+    if (line.find("noticed that process rank") != std::string::npos) continue;
+    is_said = is_said || line.find_first_not_of("- ") != std::string::npos;
+    kept.append(line).append("\n");
   }
-  return std::string(trim(kept));
+  return is_said ? std::string(trim(kept)) : "";
 }
 
 }  // namespace
@@ -59,7 +63,7 @@ Crew::Crew(const RankOrder& order, const StartRequest& request, SignalInbox& inb
       options_(std::move(options)),
       listener_(listen_at(socket_path(order.folder))),
       by_mpirun_(request.starter == Starter::kMpirun),
-      minder_program_(std::filesystem::path(request.minder.front()).filename()),
+      minder_program_(std::filesystem::path(request.minder.front()).filename().string().substr(0, kNameLength)),
       ends_(static_cast<std::size_t>(order.num_local_ranks)),
       has_begun_(ends_.size()),
       has_ended_(ends_.size()) {
@@ -300,6 +304,12 @@ void Crew::mind_the_clock() {
   if (is_due(kill_at_)) kill_everything();
 }
 
+std::vector<pid_t> Crew::minders_of_mpirun() const {
+  std::vector<pid_t> minders = children_of(started_.pids.front());
+  std::erase_if(minders, [&](pid_t child) { return process_name(child) != minder_program_; });
+  return minders;
+}
+
 // mpirun, told not to end ranks by itself, does not even end when all its processes are gone, and a minder that has not
 // said hello has no line that could break.
 void Crew::notice_lost_minders() {
@@ -307,9 +317,7 @@ void Crew::notice_lost_minders() {
     return std::any_of(members_.begin(), members_.end(),
                        [&](const Member& member) { return member.minder_pid == pid; });
   };
-  for (const pid_t child : children_of(started_.pids.front())) {
-    if (process_name(child) == minder_program_) minders_.insert(child);
-  }
+  for (const pid_t minder : minders_of_mpirun()) minders_.insert(minder);
   const bool is_lost = std::any_of(minders_.begin(), minders_.end(),
                                    [&](pid_t minder) { return has_ended(minder) && !is_known(minder); });
   // Its hello may be on its way: it counts as lost at the second look.
@@ -338,7 +346,7 @@ std::vector<NamedProcess> Crew::processes_nobody_waits_for() const {
     if (started_.pids[i] <= 0) continue;
     processes.push_back({started_.pids[i], by_mpirun_ ? "mpirun" : minder_of(static_cast<int>(i))});
     if (!by_mpirun_) continue;
-    for (const pid_t child : children_of(started_.pids[i])) processes.push_back({child, "a minder"});
+    for (const pid_t child : minders_of_mpirun()) processes.push_back({child, "a minder"});
   }
   return processes;
 }

@@ -71,6 +71,7 @@ class Crew {
   void explain_by_mpirun();
   void blame_mpirun();
   void notice_lost_minders();
+  std::vector<pid_t> minders_of_mpirun() const;
   std::vector<NamedProcess> processes_nobody_waits_for() const;
   bool others_have_ended_well() const;
   std::string starter_state() const;

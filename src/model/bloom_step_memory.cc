@@ -115,7 +115,7 @@ class BloomStepMemory : public TextStepMemory {
     tape.give(rows + 3 * rows + rows);  // the norm's result, the gradients of the projection and of the sum
     tape.give(kept_by_node() + rows + (gradient_is_held ? 0 : rows));  // with the unit's input
     for (const std::int64_t numel : {C, C, 3 * C * C, 3 * C, C * C, C, C, C, 4 * C * C, 4 * C, 4 * C * C, C}) {
-      tape.hand_over(numel);
+      tape.hand_over_in_place(numel);
     }
   }
 

@@ -24,6 +24,8 @@ class MemoryTape {
   // Autograd hands over the gradient of a parameter with this many elements, for which `take` was called before: a tape
   // that keeps gradients takes memory for its own copy and gives this one back.
   virtual void hand_over(std::int64_t numel) = 0;
+  // The same of a gradient that is computed in the tape's own copy, where that is possible (kernels/gradient_room.h).
+  virtual void hand_over_in_place(std::int64_t numel) { hand_over(numel); }
 
   void pass(std::int64_t bytes) { take(bytes), give(bytes); }  // temporary
 };

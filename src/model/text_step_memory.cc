@@ -167,7 +167,7 @@ void TextStepMemory::head_chunk_in_parts(std::int64_t rows, MemoryTape& tape) co
 
 void TextStepMemory::end_backward(MemoryTape& tape) const {
   if (sizes_.has_head_bias) tape.hand_over(sizes_.vocab_size);
-  if (!sizes_.is_tied) tape.hand_over(sizes_.vocab_size * C_);
+  if (!sizes_.is_tied) tape.hand_over_in_place(sizes_.vocab_size * C_);
   // What was normalised is the last unit's output.
   if (sizes_.has_last_norm) norm_backward(2 * row_bytes_, tape);
 }
@@ -177,10 +177,11 @@ void TextStepMemory::look_up_backward(MemoryTape& tape) const {
   if (sizes_.is_tied) {
     // The rows sorted by id, equal ids summed; then added to the head's gradient, which has waited for this.
     tape.pass(row_bytes_ + 5 * ids);
+    tape.hand_over_in_place(sizes_.vocab_size * C_);
   } else {
     tape.take(table_bytes());
+    tape.hand_over(sizes_.vocab_size * C_);
   }
-  tape.hand_over(sizes_.vocab_size * C_);
   tape.give(row_bytes_);
 }
 

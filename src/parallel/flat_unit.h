@@ -60,12 +60,11 @@ class FlatUnit {
   void continue_reduce() { gradient_->continue_reduce(); }
   void wait_reduce() { gradient_->wait_reduce(); }
 
-  // The updated() part of the float32 values that the optimizer updates (joined: one tensor, a copy of them if they are
-  // kept in halves), and of their gradient (float32 or the reduce
-  // type). On the host if the row offloads the optimizer; wait_gradient_on_host, which any thread may call, waits until
-  // the gradient is there, and gradient_is_on_host, also from any thread, asks.
+  // The updated() part of the float32 values that the optimizer updates, and of their gradient (float32 or the reduce
+  // type). On the host if the row offloads the optimizer; wait_gradient_on_host waits until the gradient is there, and
+  // gradient_is_on_host asks; both from any thread.
   const kernels::SplitFloats& split_master() const { return values_->master(); }
-  at::Tensor master() const { return values_->master().joined(); }
+  at::Tensor master() const { return values_->master().joined(); }  // a copy if it is kept in halves: for tests
   const at::Tensor& gradient() const { return gradient_->value(); }
   bool has_gradient() const { return gradient_->is_reduced(); }
   void wait_gradient_on_host() const { gradient_->wait_on_host(); }

@@ -2,7 +2,7 @@
 //
 // Copies start after all work queued on the current stream and run on the link's own streams, one each way; a Transfer
 // waits for one. If the device is a CPU, a copy is done when the call returns. One thread at a time,
-// but Transfer::wait may be called from any.
+// but Transfer's wait and is_done may be called from any.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -114,6 +114,9 @@ Placement placement_of(const SpreadOptions& options) {
   if (options.hpz_partition_size > 0 && !placement.keeps_second_copy()) {
     throw UsageError(fmt::format("hpz_partition_size needs strategy zero3_hpz, not {}", options.strategy));
   }
+  if (options.units_on_device < 0) {
+    throw UsageError(fmt::format("units_on_device is {}: expected 0 or more", options.units_on_device));
+  }
   if (options.units_on_device > 0 && !options.offload_optimizer && !options.offload_parameters) {
     throw UsageError(
         "units_on_device needs offload_optimizer or offload_param: without them everything is on the device");

@@ -154,7 +154,7 @@ void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, dou
 // step.
 double ShardedOptimizer::gradient_norm() const {
   // The hash of the gather order travels with the sums: if ranks gather units of one size in different orders, the
-  // values are mixed up without any other sign. A copy that blocks would wait for the whole backward.
+  // values are mixed up without any other sign. Not a copy that blocks: the sum would be queued only after backward.
   const auto order = at::tensor({static_cast<std::int64_t>(engine_.gather_order())}, at::kLong).view(at::kDouble);
   std::vector<at::Tensor> parts = square_sums_;
   parts.push_back(order.to(square_sums_.front().device(), /*non_blocking=*/true));
@@ -228,8 +228,11 @@ void ShardedOptimizer::update_unit(std::size_t index, const UpdateNumbers& updat
     if (group == ParameterGroup::kPlain) numbers.weight_decay = 0;
     const kernels::SplitFloats& master = unit.split_master();
     OptimizerSlice slice{{}, part(unit, unit.gradient(), range)};
-    (master.remainder.defined() ? slice.remainder : slice.params) =
-        part(unit, master.remainder.defined() ? master.remainder : master.values, range);
+    if (master.remainder.defined()) {
+      slice.remainder = part(unit, master.remainder, range);
+    } else {
+      slice.params = part(unit, master.values, range);
+    }
     for (const at::Tensor& state : states_of_unit_[index]) slice.states.push_back(part(unit, state, range));
     if (unit.compute_copy().defined()) slice.copy = part(unit, unit.compute_copy(), range);
     choice_.optimizer->update(slice, numbers, update);

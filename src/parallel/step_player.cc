@@ -152,7 +152,15 @@ void StepPlayer::backward() {
   if (step_ != nullptr) step_->begin_backward(*this);
 }
 
-void StepPlayer::hand_over(std::int64_t numel) {
+// As UnitGradient::room() decides: on a GPU, the first gradient, if it has the type of the flat one.
+void StepPlayer::hand_over_in_place(std::int64_t numel) {
+  const State& unit = units_[at_];
+  const bool adds_whole = options_.types.accumulates && !unit.row.gradients.is_split();
+  const at::ScalarType flat = adds_whole ? at::kFloat : options_.types.reduce;
+  hand_over(numel, options_.on_gpu && !unit.adds && flat == options_.types.compute);
+}
+
+void StepPlayer::hand_over(std::int64_t numel, bool in_place) {
   State& unit = units_[at_];
   const std::int64_t bytes = numel * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
   // Adding numbers of two types needs a converted copy.
@@ -163,20 +171,13 @@ void StepPlayer::hand_over(std::int64_t numel) {
     unit.largest_waiting = std::max(unit.largest_waiting, convert);
     if (!unit.layout.is_small_part(unit.waiting_numel)) move_waiting(unit);
   } else {
-    if (is_computed_in_place(unit)) give(bytes);
+    if (in_place) give(bytes);
     make_flat(unit);
     pass(&MemoryUse::in_flight, convert);
-    if (!is_computed_in_place(unit)) give(bytes);
+    if (!in_place) give(bytes);
   }
   if (at_ == root() || unit.num_missing == 0 || --unit.num_missing > 0) return;
   while (next_turn_ < root() && units_[unit_of_turn(next_turn_)].num_missing == 0) begin_reduce();
-}
-
-// As UnitGradient::room() decides: on a GPU the first large gradient of its type, so that it is never there twice.
-bool StepPlayer::is_computed_in_place(const State& unit) const {
-  const std::int64_t bytes =
-      unit.layout.padded_numel() * static_cast<std::int64_t>(c10::elementSize(options_.types.compute));
-  return options_.on_gpu && !unit.adds && unit.device.flat_gradient == bytes;
 }
 
 void StepPlayer::move_waiting(State& unit) {

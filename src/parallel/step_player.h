@@ -22,7 +22,8 @@ class StepPlayer : public MemoryTape {
   // Called by the model.
   void take(std::int64_t bytes) override { take(&MemoryUse::activations, bytes); }
   void give(std::int64_t bytes) override { give(&MemoryUse::activations, bytes); }
-  void hand_over(std::int64_t numel) override;
+  void hand_over(std::int64_t numel) override { hand_over(numel, /*in_place=*/false); }
+  void hand_over_in_place(std::int64_t numel) override;
 
  private:
   using Kind = std::int64_t MemoryUse::*;
@@ -54,7 +55,7 @@ class StepPlayer : public MemoryTape {
   void forward();
   void backward();
   void begin_reduce();
-  bool is_computed_in_place(const State& unit) const;
+  void hand_over(std::int64_t numel, bool in_place);
   void move_waiting(State& unit);
   void make_flat(State& unit);
   void wait_reduce(State& unit);

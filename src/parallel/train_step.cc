@@ -45,6 +45,7 @@ void TrainStep::announce(const StepArguments& arguments) {
   const Placement& row = engine_.placement();
   const bool can_wait_for_nothing = arguments.max_norm == 0 && !scaler_ && !arguments.may_skip;
   if (!row.optimizer.is_on_host() || row.delayed_update || !can_wait_for_nothing) return;
+  std::exchange(being_read_, {}).order_after();  // units that stay on the device are updated within backward
   optimizer_->update_during_backward({arguments.learning_rate, arguments.divisor, arguments.max_norm});
 }
 

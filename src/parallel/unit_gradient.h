@@ -1,7 +1,8 @@
 // A unit's gradient: added up as autograd produces it, reduced over the ranks, kept until the update.
 //
 // Per backward: accept per parameter, begin_reduce once, wait_reduce before value() is read. All ranks of the groups
-// call begin_reduce (and continue_reduce) of all units in the same order. One thread at a time; wait_on_host from any.
+// call begin_reduce (and continue_reduce) of all units in the same order. One thread at a time; wait_on_host and
+// is_on_host from any.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -162,8 +162,8 @@ std::vector<Answer> speed_under_weak_scaling(const Runs& runs) {
 
 std::vector<Answer> memory_with_more_nodes(const Runs& runs) {
   std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "offload_optimizer", "pin_memory",
-                                             "ranks_per_node", "batch_size"})) {
+  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "offload_optimizer",
+                                             "units_on_device", "pin_memory", "ranks_per_node", "batch_size"})) {
     const Runs sorted = by_number(group, "nodes");
     if (sorted.size() < 2 || num_nodes(*sorted.back()) < 2) continue;
     Answer answer{fmt::format("Average GPU memory with more nodes: up, down, stable? ({}, {})",

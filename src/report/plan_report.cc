@@ -55,8 +55,9 @@ std::string heading(const PlanReport& report) {
       options.num_micro_steps == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", options.num_micro_steps),
       options.checkpoints_activations ? ", activations checkpointed" : "");
   if (options.spread.units_on_device > 0) {
-    text += fmt::format("{} of {} stay on the device with everything, the root first\n", options.spread.units_on_device,
-                        plural(static_cast<std::int64_t>(report.model.units.size()), "unit"));
+    const std::int64_t num_units = std::ssize(report.model.units);
+    text += fmt::format("{} of {} stay on the device with everything, the root first\n",
+                        std::min(options.spread.units_on_device, num_units), plural(num_units, "unit"));
   }
   return text;
 }

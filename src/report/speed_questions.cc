@@ -111,8 +111,8 @@ std::vector<Answer> effect_of_pinning(const Runs& runs) {
 
 std::vector<Answer> within_against_across_nodes(const Runs& runs) {
   std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(
-           runs, {"job", "num_parameters", "strategy", "offload_optimizer", "pin_memory", "ranks", "batch_size"})) {
+  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "offload_optimizer",
+                                             "units_on_device", "pin_memory", "ranks", "batch_size"})) {
     const Runs sorted = by_number(group, "nodes");
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (num_nodes(*sorted.front()) != 1) break;
