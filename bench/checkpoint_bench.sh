@@ -11,7 +11,7 @@ filler=
 trap 'rm -rf "$folder"; [ -z "$filler" ] || kill "$filler" || true' EXIT
 config=examples/demo/bloom.json device=cpu every=40 more=()
 if [ -e /dev/nvidiactl ]; then
-  config=$folder/config.json device=cuda every=300 more=(--bf16)
+  config=$folder/config.json device=cuda every=400 more=(--bf16)
   cat >"$config" <<'END_OF_CONFIG'
 {"model_type": "bloom", "vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "bos_token_id": 1,
  "eos_token_id": 2, "pad_token_id": 3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
