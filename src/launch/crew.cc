@@ -16,6 +16,7 @@
 #include "core/process_state.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "launch/mpirun_words.h"
 #include "launch/say.h"
 
 namespace tessera {
@@ -32,20 +33,6 @@ constexpr milliseconds kStarterGrace{5000};
 constexpr milliseconds kPollInterval{100};
 constexpr std::size_t kNameLength = 15;      // of a process, as the kernel keeps it
 constexpr milliseconds kStoppedGrace{1000};  // between two looks for stopped processes
-
-// What of mpirun's words explains why ranks ended: not that it passes on our signals, nor that a process has ended,
-// which our report says better, nor the lines that it draws around that.
-std::string explanation_of(const std::string& words) {
-  std::string kept;
-  bool is_said = false;
-  for (const std::string& line : split(words, '\n')) {
-    if (line.find("Forwarding signal") != std::string::npos) continue;
-    if (line.find("noticed that process rank") != std::string::npos) continue;
-    is_said = is_said || line.find_first_not_of("- ") != std::string::npos;
-    kept.append(line).append("\n");
-  }
-  return is_said ? std::string(trim(kept)) : "";
-}
 
 }  // namespace
 
@@ -124,7 +111,7 @@ void Crew::blame_mpirun() {
 void Crew::explain_by_mpirun() {
   const RankEnd* failure = first_failure(result_.ends);
   if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty()) return;
-  const std::string explanation = explanation_of(mpirun_words_);
+  const std::string explanation = explanation_in(mpirun_words_);
   if (!result_.trouble.empty() || explanation.empty()) return;
   result_.trouble = "mpirun ended the ranks:\n" + explanation;
   result_.trouble_status = failure->exit_status;
