@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what checkpoints cost a run of `tessera train`: how long training stands still for one, how much slower it is
-# while the background writes, and writing beside a plain write of as many bytes. On a GPU: BLOOM-560M in bf16, also where
+# while the background writes, and writing beside a plain write of the same bytes. On a GPU: BLOOM-560M in bf16, also where
 # the GPU has no room for a copy; else the demo's model. Exits with 3 if a mark is missed. CHECKPOINT_FOLDER: where to
 # write. PYTHON: one with torch, to fill the GPU.
 set -euo pipefail
@@ -73,7 +73,10 @@ rm -rf "$folder/async"
 train disabled 3 "${saving[@]}" --save_mode disabled
 read -r _ written _ < <(figures disabled)
 bytes=$(du -scb "$folder"/disabled/checkpoint-* | tail -n 1 | cut -f1)
-rm -rf "$folder/disabled"
+begin=$(date +%s%N)
+dd if="$(find "$folder/disabled" -name 'state-*.safetensors')" of="$folder/plain" bs=16M conv=fsync status=none
+plain=$((($(date +%s%N) - begin) / 1000000))
+rm -rf "$folder/disabled" "$folder/plain"
 if [ "$device" = cuda ]; then
   fill_gpu "$bytes" >"$folder/copy.txt" &
   filler=$!
@@ -88,12 +91,9 @@ if [ "$device" = cuda ]; then
   copy=$(cat "$folder/copy.txt")
   rm -rf "$folder/full"
 fi
-begin=$(date +%s%N)
-dd if=/dev/zero of="$folder/plain" bs=16M count=$((bytes / 16777216 + 1)) conv=fsync status=none
-plain=$((($(date +%s%N) - begin) / 1000000))
 printf 'a checkpoint has %d MB; a step takes %s ms\n' $((bytes / 1000000)) "$usual"
 printf 'async: training stands still for %s ms, then a step takes %s ms while it is written\n' "$still" "$beside"
-printf 'disabled: training stands still for %s ms; a plain write of as many bytes takes %s ms\n' "$written" "$plain"
+printf 'disabled: training stands still for %s ms; a plain write of its state takes %s ms\n' "$written" "$plain"
 if [ "$device" = cuda ]; then
   printf 'where the GPU has no room for a copy: %s ms; a plain copy to the host takes %.0f ms\n' "$still_full" "$copy"
   # Forward and backward are four fifths of a step.
@@ -104,5 +104,5 @@ rate=$(awk -v a="$plain" -v b="$written" 'BEGIN { printf "%.2f", a / b }')
 [ "$device" = cpu ] || mark "milliseconds that training stands still" "$still" at_most 50
 [ "$device" = cpu ] || mark "the same where the GPU has no room for a copy" "$still_full" at_most "$most"
 [ "$device" = cpu ] || mark "a step while the background writes, of one without" "$slower" at_most 1.02
-mark "speed of writing, of a plain write's" "$rate" at_least 0.9
+[ "$device" = cpu ] || mark "speed of writing, of a plain write's" "$rate" at_least 0.9
 exit "$missed"
