@@ -7,12 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/process_state.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -51,7 +51,7 @@ bool is_left_behind(const fs::path& file) {
   if (!name.starts_with('.') || mark == std::string::npos) return false;
   const std::string numbers = name.substr(mark + kMark.size());
   const auto process = parse_integer(numbers.substr(0, numbers.find('-')));
-  return process && *process > 0 && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+  return process && *process > 0 && has_ended(static_cast<pid_t>(*process));
 }
 
 OutputFile::OutputFile(const fs::path& target) : target_(file_to_replace(target)), path_(beside(target_)) {

@@ -48,7 +48,14 @@ class Crew {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Member;
+
+  // A connected minder.
+  struct Member {
+    Line line;
+    int local_rank = -1;  // -1: has not said hello
+    pid_t minder_pid = -1, rank_pid = -1;
+    bool is_open = true;
+  };
 
   void wait_for_news();
   void welcome_minders();
@@ -70,12 +77,14 @@ class Crew {
   RankEnd end_of(int local_rank) const;
   void explain_by_mpirun();
   void blame_mpirun();
+  void note_late_signals();
+
+  // crew_watch.cc
   void notice_lost_minders();
   std::vector<pid_t> minders_of_mpirun() const;
   std::vector<NamedProcess> processes_nobody_waits_for() const;
   bool others_have_ended_well() const;
-  std::string starter_state() const;
-  void note_late_signals();
+  std::string starter_state() const;  // ": mpirun (process 7) is stopped", or empty
 
   const RankOrder& order_;
   SignalInbox& inbox_;

@@ -1,8 +1,8 @@
 // Copies between a device's memory and the host's that overlap with computation, and the buffers on the host.
 //
 // Copies start after all work queued on the current stream and run on the link's own streams, one each way; a Transfer
-// waits for one. If the device is a CPU, a copy is done when the call returns. One thread at a time,
-// but Transfer's wait and is_done may be called from any.
+// waits for one. If the device is a CPU, a copy is done when the call returns. One thread at a time, but Transfer's
+// wait and is_done may be called from any.
 #pragma once
 
 #include <ATen/core/Tensor.h>
