@@ -127,7 +127,7 @@ PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, cons
     if (is_cuda) batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
     return batch;
   };
-  return {begin, std::ssize(batches), make, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead}};
+  return {begin, std::ssize(batches), make, options_.loading};
 }
 
 TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {

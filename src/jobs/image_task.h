@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/images/image_batch.h"
+#include "data/loading/prefetch_loader.h"
 #include "model/resnet.h"
 #include "train/task.h"
 
@@ -23,8 +24,7 @@ struct ImageTaskOptions {
   bool drops_tail = true;          // what does not divide evenly between the ranks
   bool drops_short_batch = false;  // an epoch's last, on every rank
   std::uint64_t data_seed = 0;
-  int num_workers = 0;
-  std::int64_t num_ahead = 1;  // batches that workers prepare ahead
+  PrefetchOptions loading{.num_workers = 0, .num_ahead = 1};
   bool local_metrics = false;  // evaluation gives rank 0's own numbers, not those of all ranks
 };
 

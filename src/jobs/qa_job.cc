@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "jobs/loader_options.h"
 #include "jobs/qa_answers.h"
 #include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
@@ -32,8 +33,7 @@ QaTaskOptions qa_task_options(const TrainSettings& settings, const World& world)
   options.shuffles = data.shuffle;
   options.drops_last = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.num_workers = data.num_workers;
-  options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
+  options.loading = loader_options(data, world.device());
   return options;
 }
 

@@ -108,8 +108,7 @@ TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
     loader_.reset();
     // `new` takes the function's result directly: a loader cannot be moved.
     loader_.reset(new PrefetchLoader<PackedBatch>(
-        text_loader(training_, passes_, first, {.num_workers = options_.num_workers, .num_ahead = options_.num_ahead},
-                    PackOptions::of(options_.device))));
+        text_loader(training_, passes_, first, options_.loading, PackOptions::of(options_.device))));
   }
   UpdateShape shape{end - first, 0};
   for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "data/loading/prefetch_loader.h"
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
 #include "jobs/qa_evaluation.h"
@@ -25,8 +26,7 @@ struct QaTaskOptions {
   bool merges = false;  // the micro-steps of an update run as one pass
   bool shuffles = true, drops_last = false;
   std::uint64_t data_seed = 0;
-  int num_workers = 0;
-  std::int64_t num_ahead = 1;  // passes that workers prepare ahead
+  PrefetchOptions loading{.num_workers = 0, .num_ahead = 1};
 };
 
 // Throws UsageError naming row, id and vocabulary if a token is outside the model's vocabulary. `what` is what messages

@@ -15,6 +15,7 @@
 #include "jobs/epoch_line.h"
 #include "jobs/image_files.h"
 #include "jobs/image_task.h"
+#include "jobs/loader_options.h"
 #include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
 #include "monitor/tensor_memory.h"
@@ -78,8 +79,7 @@ ImageTaskOptions image_task_options(const TrainSettings& settings, const World& 
   options.drops_tail = data.sampler_drop_last;
   options.drops_short_batch = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.num_workers = data.num_workers;
-  options.num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor);
+  options.loading = loader_options(data, world.device());
   options.local_metrics = settings.evaluation.local_metrics;
   return options;
 }
@@ -251,7 +251,8 @@ const JobTraits& resnet_tinyimagenet_traits() {
                   .momentum = "0.9",
                   .scheduler = "StepLR",
                   .save_strategy = "no",
-                  .output_dir = "./resnet-tinyimagenet"},
+                  .output_dir = "./resnet-tinyimagenet",
+                  .num_workers = "-1"},
       .is_amp = true,
       .decays_all = true,
       .has_buffers = true,

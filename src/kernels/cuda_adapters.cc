@@ -101,6 +101,60 @@ void layer_norm_backward(const NormBackward& norm, const NormGradients& results)
   check_launch();
 }
 
+// A few blocks for each multiprocessor, fewer where a thread would have little to do.
+int batch_norm_blocks(const at::Tensor& x) {
+  constexpr std::int64_t kBlocksAProcessor = 6, kPacksAThread = 8;
+  const std::int64_t most = kBlocksAProcessor * at::cuda::getDeviceProperties(x.device().index())->multiProcessorCount;
+  const std::int64_t a_block = kBatchNormThreads * kPacksAThread * kBatchNormPack;
+  return static_cast<int>(std::clamp<std::int64_t>(x.numel() / a_block, 1, most));
+}
+
+CudaBatchNorm batch_norm_of(const BatchNormPass& pass, const at::Tensor& partial, int num_blocks) {
+  CudaBatchNorm n{};
+  n.type = type_of(pass.x);
+  n.then = pass.then;
+  n.num_rows = pass.x.numel() / pass.x.size(1);
+  n.C = static_cast<int>(pass.x.size(1));
+  n.num_blocks = num_blocks;
+  n.x = in(pass.x);
+  n.residual = in(pass.residual);
+  n.weight = pass.weight.const_data_ptr<float>();
+  n.bias = pass.bias.const_data_ptr<float>();
+  n.out = out(pass.out);
+  n.mean = floats(pass.mean);
+  n.inverse_deviation = floats(pass.inverse_deviation);
+  n.partial = floats(partial);
+  n.stream = stream_of(pass.x);
+  return n;
+}
+
+void batch_norm_forward(const BatchNormPass& pass, const BatchNorm& norm) {
+  const c10::cuda::CUDAGuard guard(pass.x.device());
+  const int num_blocks = batch_norm_blocks(pass.x);
+  const auto partial = room(pass.x, 2 * num_blocks * pass.x.size(1));
+  auto n = batch_norm_of(pass, partial, num_blocks);
+  n.epsilon = static_cast<float>(norm.epsilon);
+  n.momentum = static_cast<float>(norm.momentum);
+  n.running_mean = floats(norm.running_mean);
+  n.running_var = floats(norm.running_var);
+  batch_norm_forward_cuda(n);
+  check_launch();
+}
+
+void batch_norm_backward(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results) {
+  const c10::cuda::CUDAGuard guard(pass.x.device());
+  const int num_blocks = batch_norm_blocks(pass.x);
+  const auto partial = room(pass.x, 2 * num_blocks * pass.x.size(1));
+  auto n = batch_norm_of(pass, partial, num_blocks);
+  n.grad = in(grad);
+  n.grad_x = out(results.x);
+  n.grad_residual = out(results.residual);
+  n.grad_weight = floats(results.weight);
+  n.grad_bias = floats(results.bias);
+  batch_norm_backward_cuda(n);
+  check_launch();
+}
+
 void column_sums(const at::Tensor& x, const at::Tensor& sums) {
   const c10::cuda::CUDAGuard guard(x.device());
   const auto rows = rows_of(x, {&x});
@@ -252,6 +306,8 @@ const bool registered = [] {
       .bias_gelu_backward = bias_gelu_backward,
       .layer_norm_forward = layer_norm_forward,
       .layer_norm_backward = layer_norm_backward,
+      .batch_norm_forward = batch_norm_forward,
+      .batch_norm_backward = batch_norm_backward,
       .column_sums = column_sums,
       .cross_entropy_rows = cross_entropy,
       .add_rows = add_rows,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
+#include "kernels/batch_norm.h"
 #include "kernels/flat_parts.h"
 #include "kernels/layer_norm.h"
 #include "kernels/optimizers/flat_update.h"
@@ -25,6 +26,9 @@ struct CudaKernels {
                              const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,
                              const at::Tensor& mean, const at::Tensor& inverse_deviation);
   void (*layer_norm_backward)(const NormBackward& norm, const NormGradients& results);
+  // batch_norm.h
+  void (*batch_norm_forward)(const BatchNormPass& pass, const BatchNorm& norm);
+  void (*batch_norm_backward)(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results);
   // column_sums.h
   void (*column_sums)(const at::Tensor& x, const at::Tensor& sums);
   // cross_entropy_rows.h

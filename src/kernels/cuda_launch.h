@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/number_type.h"
+#include "kernels/batch_norm_sizes.h"
 
 namespace tessera::kernels {
 
@@ -47,6 +48,29 @@ struct CudaNormBackward {
   float* partial;
 };
 void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm);
+
+// batch_norm.cu: bf16 or fp16, [num_rows, C]; batch_norm_sizes.h has the channels
+struct CudaBatchNorm {
+  NumberType type;
+  BatchNormThen then;
+  std::int64_t num_rows;
+  int C, num_blocks;
+  const void *x, *residual;
+  const float *weight, *bias;
+  void* out;
+  float *mean, *inverse_deviation;
+  // forward alone
+  float epsilon, momentum;
+  float *running_mean, *running_var;  // null: none
+  // backward alone
+  const void* grad;
+  void *grad_x, *grad_residual;
+  float *grad_weight, *grad_bias;
+  float* partial;  // 2 * num_blocks * C
+  cudaStream_t stream;
+};
+void batch_norm_forward_cuda(const CudaBatchNorm& norm);
+void batch_norm_backward_cuda(const CudaBatchNorm& norm);
 
 // cross_entropy.cu: rows.C is the number of classes; partial: num_rows (the rows' losses); adds their sum to *sum
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,

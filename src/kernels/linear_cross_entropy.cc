@@ -27,9 +27,10 @@ using torch::autograd::variable_list;
 constexpr const char* kLossName = "linear_cross_entropy";
 
 // A chunk is large enough to keep the matrix units busy and to pay for the memory traffic of the weight (read twice per
-// chunk, its gradient read and written once), yet small beside the gradients.
+// chunk, its gradient read and written once), yet no larger than the gradient: on a GPU as large, within bounds.
 constexpr std::int64_t kCpuChunkBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kCudaChunkBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kLeastCudaChunkBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostCudaChunkBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kFewestRows = 16;
 
 struct HeadGradients {
@@ -37,7 +38,9 @@ struct HeadGradients {
 };
 
 std::int64_t rows_of_chunk(const at::Tensor& weight, const LinearCrossEntropy& how, std::int64_t num_counted) {
-  if (how.chunk_rows == 0) return head_chunk_rows(weight.size(0), weight.element_size(), weight.is_cuda(), num_counted);
+  if (how.chunk_rows == 0) {
+    return head_chunk_rows(weight.size(0), weight.size(1), weight.element_size(), weight.is_cuda(), num_counted);
+  }
   return std::max<std::int64_t>(1, std::min(how.chunk_rows, num_counted));
 }
 
@@ -223,9 +226,11 @@ at::Tensor counted_rows(const at::Tensor& targets, std::int64_t V, std::int64_t 
 
 }  // namespace
 
-std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t element_bytes, bool on_gpu,
+std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t hidden_size, std::int64_t element_bytes, bool on_gpu,
                              std::int64_t num_counted) {
-  const std::int64_t chunk_bytes = on_gpu ? kCudaChunkBytes : kCpuChunkBytes;
+  const std::int64_t chunk_bytes =
+      on_gpu ? std::clamp(vocab_size * hidden_size * element_bytes, kLeastCudaChunkBytes, kMostCudaChunkBytes)
+             : kCpuChunkBytes;
   const std::int64_t rows = std::max(kFewestRows, chunk_bytes / (vocab_size * element_bytes));
   return std::max<std::int64_t>(1, std::min(rows, num_counted));
 }

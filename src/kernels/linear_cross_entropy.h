@@ -34,7 +34,7 @@ LossSum linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight,
 
 // For the memory plan: the rows of logits that exist at a time where chunk_rows is 0, and, for half types on a CPU, the
 // classes whose part of the weight is multiplied at a time.
-std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t element_bytes, bool on_gpu,
+std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t hidden_size, std::int64_t element_bytes, bool on_gpu,
                              std::int64_t num_counted);
 std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size);
 

@@ -1,6 +1,7 @@
 #include "model/initialise.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "model/small_model.h"
@@ -34,6 +35,21 @@ TEST(Initialise, IsAFunctionOfSeedAndNameAlone) {
   initialise_parameter(half, name, 0.1, 1);
   EXPECT_TRUE(at::equal(half, alone.to(at::kBFloat16)));
   EXPECT_FALSE(at::equal(weight(*first, name), weight(*first, "transformer.h.2.mlp.dense_h_to_4h.weight")));
+}
+
+TEST(Initialise, ALargeParameterDoesNotDependOnTheNumberOfThreads) {
+  const std::int64_t part = std::int64_t{1} << 22;
+  at::Tensor alone = at::empty({2 * part + 5}).unsqueeze(0).requires_grad_(), together = at::empty_like(alone);
+  const int num_threads = at::get_num_threads();
+  at::set_num_threads(1);
+  initialise_parameter(alone, "table", 0.1, 1);
+  at::set_num_threads(2);
+  initialise_parameter(together, "table", 0.1, 1);
+  at::set_num_threads(num_threads);
+  EXPECT_TRUE(at::equal(alone, together));
+  const at::Tensor flat = alone.detach().flatten();
+  EXPECT_NEAR(flat.std().item<float>(), 0.1, 0.001);
+  EXPECT_FALSE(at::equal(flat.narrow(0, 0, part), flat.narrow(0, part, part)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kernels/batch_norm.h"
 
 // B batch, C channels, H and W height and width.
 namespace tessera {
@@ -35,25 +36,46 @@ at::Tensor convolve(torch::nn::Conv2dImpl& convolution, const at::Tensor& x_BCHW
                     std::get<torch::ExpandingArray<2>>(convolution.options.padding()));
 }
 
-// Computes what torch::nn::BatchNorm2d does, except that a second pass over the same batch can leave the statistics
-// alone.
-at::Tensor batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics) {
-  const bool use_batch = norm.is_training();
-  const bool pass_statistics = !use_batch || move_statistics;
-  if (use_batch && x_BCHW.numel() <= x_BCHW.size(1)) {
-    throw Error(
-        fmt::format("batch norm in training needs more than one value per channel, found [{}]: use a larger batch "
-                    "or larger images",
-                    fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
+// What torch::nn::BatchNorm2d computes, with what follows it, except that a second pass over the same batch can leave
+// the statistics alone.
+class Norm {
+ public:
+  Norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x_BCHW, bool move_statistics)
+      : x_(x_BCHW), uses_batch_(norm.is_training()), is_fused_(uses_batch_ && kernels::batch_norm_serves(x_BCHW)) {
+    if (uses_batch_ && x_BCHW.numel() <= x_BCHW.size(1)) {
+      throw Error(
+          fmt::format("batch norm in training needs more than one value per channel, found [{}]: use a larger batch "
+                      "or larger images",
+                      fmt::join(x_BCHW.sizes().begin(), x_BCHW.sizes().end(), ", ")));
+    }
+    if (uses_batch_ && move_statistics) norm.num_batches_tracked.add_(1);
+    // With half types the statistics stay float32, and scale and shift must be float32 too.
+    const at::ScalarType type = norm.running_mean.scalar_type();
+    how_ = {norm.weight.to(type), norm.bias.to(type), {}, {}, *norm.options.momentum(), norm.options.eps()};
+    if (uses_batch_ && !move_statistics) return;
+    how_.running_mean = norm.running_mean;
+    how_.running_var = norm.running_var;
   }
-  if (use_batch && move_statistics) norm.num_batches_tracked.add_(1);
-  // With half types the statistics stay float32, and scale and shift must be float32 too.
-  const at::ScalarType type = norm.running_mean.scalar_type();
-  return at::batch_norm(x_BCHW, norm.weight.to(type), norm.bias.to(type),
-                        pass_statistics ? norm.running_mean : at::Tensor(),
-                        pass_statistics ? norm.running_var : at::Tensor(), use_batch, *norm.options.momentum(),
-                        norm.options.eps(), /*cudnn_enabled=*/true);
-}
+
+  at::Tensor plain() const {
+    if (is_fused_) return kernels::batch_norm(x_, how_);
+    return at::batch_norm(x_, how_.weight, how_.bias, how_.running_mean, how_.running_var, uses_batch_, how_.momentum,
+                          how_.epsilon, /*cudnn_enabled=*/true);
+  }
+  at::Tensor relu() const { return is_fused_ ? kernels::batch_norm_relu(x_, how_) : plain().relu_(); }
+  // residual(): what is added
+  template <typename Residual>
+  at::Tensor add_relu(const Residual& residual) const {
+    if (is_fused_) return kernels::batch_norm_add_relu(x_, residual(), how_);
+    // Added into the tensor that batch-norm just made: batch-norm's gradient needs only its input.
+    return plain().add_(residual()).relu_();
+  }
+
+ private:
+  at::Tensor x_;
+  bool uses_batch_, is_fused_;
+  kernels::BatchNorm how_;
+};
 
 }  // namespace
 
@@ -81,12 +103,12 @@ class Bottleneck : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x_BCHW, bool move_statistics) {
-    at::Tensor out = batch_norm(*bn1_, convolve(*conv1_, x_BCHW), move_statistics).relu_();
-    out = batch_norm(*bn2_, convolve(*conv2_, out), move_statistics).relu_();
-    out = batch_norm(*bn3_, convolve(*conv3_, out), move_statistics);
-    // Added into the tensor that batch-norm just made: batch-norm's gradient needs only its input.
-    out += shortcut_.is_empty() ? x_BCHW : batch_norm(*shortcut_norm_, convolve(*shortcut_, x_BCHW), move_statistics);
-    return out.relu_();
+    at::Tensor out = Norm(*bn1_, convolve(*conv1_, x_BCHW), move_statistics).relu();
+    out = Norm(*bn2_, convolve(*conv2_, out), move_statistics).relu();
+    return Norm(*bn3_, convolve(*conv3_, out), move_statistics).add_relu([&] {
+      if (shortcut_.is_empty()) return x_BCHW;
+      return Norm(*shortcut_norm_, convolve(*shortcut_, x_BCHW), move_statistics).plain();
+    });
   }
 
  private:
@@ -135,7 +157,7 @@ at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) 
                             fmt::join(images_BCHW.sizes().begin(), images_BCHW.sizes().end(), ", ")));
   }
   at::Tensor x = convolve(*conv1_, images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
-  x = at::max_pool2d(batch_norm(*bn1_, x, true).relu_(), {3, 3}, {2, 2}, {1, 1});
+  x = at::max_pool2d(Norm(*bn1_, x, true).relu(), {3, 3}, {2, 2}, {1, 1});
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     // Shared by the copies of the body that a runner keeps.
     auto is_first = std::make_shared<bool>(true);

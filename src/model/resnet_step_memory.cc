@@ -72,19 +72,23 @@ class ResNet50StepMemory : public StepMemory {
     const Block& block = blocks_[unit];
     const auto [inner, middle, out] = bytes_of(unit);
     const std::int64_t in = input_bytes(unit), wide = block.channels * kExpansion;
-    tape.take(out);
-    if (!gradient_is_held) tape.give(2 * out);  // the incoming gradient, and the output, which the ReLU kept
+    const std::int64_t ended = gradient_is_held ? 0 : 2 * out;  // the incoming gradient, and the output, which is kept
+    if (is_fused()) {
+      tape.take(out);  // the residual's
+      norm_backward(wide, out, out + ended, tape);
+    } else {
+      tape.take(out);  // of the ReLU
+      tape.give(ended);
+    }
     if (block.changes_shape) {
-      norm_backward(wide, out, out, tape);
+      norm_backward(wide, out, is_fused() ? 2 * out : out, tape);
       convolution_backward(block.in_channels, wide, 1, in, out, tape);
     }
-    norm_backward(wide, out, block.changes_shape ? 2 * out : out, tape);
+    if (!is_fused()) norm_backward(wide, out, block.changes_shape ? 2 * out : out, tape);
     convolution_backward(block.channels, wide, 1, middle, out, tape);
     for (const auto& [from, size, before, here] :
          {Inner{block.channels, 9, inner, middle}, Inner{block.in_channels, 1, in, inner}}) {
-      tape.take(here);  // of the ReLU, which kept its result
-      tape.give(2 * here);
-      norm_backward(block.channels, here, 2 * here, tape);
+      norm_relu_backward(block.channels, here, tape);
       convolution_backward(from, block.channels, size, before, here, tape);
     }
     tape.give(block.changes_shape ? in : out);  // one of two gradients of the input
@@ -118,9 +122,7 @@ class ResNet50StepMemory : public StepMemory {
   void begin_backward(MemoryTape& tape) const override {
     tape.take(stem_bytes());  // of the pooling
     tape.give(input_bytes(0) + pool_index_bytes());
-    tape.take(stem_bytes());  // of the ReLU
-    tape.give(2 * stem_bytes());
-    norm_backward(kStemChannels, stem_bytes(), 2 * stem_bytes(), tape);
+    norm_relu_backward(kStemChannels, stem_bytes(), tape);
     convolution_backward(3, kStemChannels, 49, 0, stem_bytes(), tape);  // pictures need no gradient
     tape.give(image_bytes(3, shape_.longest));
   }
@@ -190,6 +192,14 @@ class ResNet50StepMemory : public StepMemory {
     tape.hand_over(channels);
     tape.hand_over(channels);
   }
+
+  void norm_relu_backward(std::int64_t channels, std::int64_t bytes, MemoryTape& tape) const {
+    if (is_fused()) return norm_backward(channels, bytes, 3 * bytes, tape);
+    tape.take(bytes);  // of the ReLU, which kept its result
+    tape.give(2 * bytes);
+    norm_backward(channels, bytes, 2 * bytes, tape);
+  }
+  bool is_fused() const { return shape_.on_gpu && shape_.element_bytes != kFloatBytes; }  // kernels/batch_norm.h
 
   std::int64_t num_classes_;
   StepShape shape_;

@@ -133,7 +133,7 @@ void TextStepMemory::head_forward(MemoryTape& tape) const {
   tape.take(n * kIdBytes);
   tape.take(row_bytes_ + table_bytes() + bias_bytes());  // gradients of the hidden states, the weight and the bias
   if (n > 0) {
-    const std::int64_t rows = kernels::head_chunk_rows(sizes_.vocab_size, e_, shape_.on_gpu, n);
+    const std::int64_t rows = kernels::head_chunk_rows(sizes_.vocab_size, C_, e_, shape_.on_gpu, n);
     tape.take(rows * sizes_.vocab_size * e_);
     head_chunk(rows, tape);
     tape.give(rows * sizes_.vocab_size * e_);

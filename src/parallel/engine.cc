@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kernels/gradient_room.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/model_check.h"
 #include "parallel/unit_division.h"
@@ -110,7 +111,10 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
 }
 
 Engine::~Engine() {
-  for (const at::Tensor& parameter : watched_) on_accumulated_gradient(parameter, nullptr);
+  for (const at::Tensor& parameter : watched_) {
+    on_accumulated_gradient(parameter, nullptr);
+    kernels::stop_taking_gradients(parameter);
+  }
 }
 
 void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters,
@@ -133,6 +137,11 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
     if (!parameter.requires_grad()) continue;
     on_accumulated_gradient(parameter, [this, index, slot] { on_parameter_gradient(index, slot); });
+    if (device_.is_cuda()) {
+      kernels::take_gradients(parameter, [this, index, slot](at::Tensor gradient) {
+        on_parameter_gradient(index, slot, std::move(gradient));
+      });
+    }
     watched_.push_back(parameter);
     ++progress.num_trained;
   }
@@ -272,7 +281,7 @@ void Engine::on_input_gradient(std::size_t index) {
   if (options_.spread.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
-void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
+void Engine::on_parameter_gradient(std::size_t index, std::size_t slot, at::Tensor gradient) {
   guarded("backward", index, [&] {
     if (turn_of(index) < next_turn_) {
       throw Error(
@@ -280,7 +289,7 @@ void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
                       "its unit's body, and in one backward pass",
                       units_[index].layout().slots()[slot].name));
     }
-    units_[index].accept_gradient(slot);
+    units_[index].accept_gradient(slot, std::move(gradient));
   });
   std::size_t& num_missing = progress_[index].num_missing;
   if (num_missing > 0 && --num_missing == 0) on_last_gradient(index);

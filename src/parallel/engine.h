@@ -125,7 +125,8 @@ class Engine : public UnitRunner {
   // Called by hooks in backward.
   void on_output_gradient(std::size_t index);
   void on_input_gradient(std::size_t index);
-  void on_parameter_gradient(std::size_t index, std::size_t slot);
+  // Undefined: autograd has put it into the parameter's .grad.
+  void on_parameter_gradient(std::size_t index, std::size_t slot, at::Tensor gradient = {});
   void on_last_gradient(std::size_t index);
 
   std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic

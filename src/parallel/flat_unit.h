@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/unit_context.h"
@@ -55,7 +56,7 @@ class FlatUnit {
   bool is_whole() const { return values_->is_whole(); }
   bool is_on_its_way() const { return values_->is_on_its_way(); }
 
-  void accept_gradient(std::size_t slot) { gradient_->accept(slot); }
+  void accept_gradient(std::size_t slot, at::Tensor gradient) { gradient_->accept(slot, std::move(gradient)); }
   void begin_reduce(bool last_micro_step);
   void continue_reduce() { gradient_->continue_reduce(); }
   void wait_reduce() { gradient_->wait_reduce(); }

@@ -65,8 +65,13 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
 // Small gradients wait for each other: moved one by one, each would take as long as a large one. One small gradient
 // does not allocate the flat buffer either: the root's last norm comes first in backward and its embedding last, and
 // half a gigabyte would lie idle in between. Many together do: else a unit of only small ones would be in memory twice.
-void UnitGradient::accept(std::size_t slot) {
+void UnitGradient::accept(std::size_t slot, at::Tensor gradient) {
   at::NoGradGuard no_gradients;
+  if (at::Tensor& held = parameters_[slot].mutable_grad(); !held.defined()) {
+    held = std::move(gradient);
+  } else if (gradient.defined()) {
+    held.add_(gradient);
+  }
   const FlatLayout& layout = context_->layout;
   const std::int64_t numel = layout.slots()[slot].numel;
   const bool is_small = layout.is_small_part(numel);

@@ -21,8 +21,9 @@ class UnitGradient {
   UnitGradient(const UnitGradient&) = delete;
   UnitGradient& operator=(const UnitGradient&) = delete;
 
-  // Moves the parameter's .grad into the flat gradient: now, or in begin_reduce at the latest.
-  void accept(std::size_t slot);
+  // Moves the parameter's .grad, with `gradient` added if it is defined, into the flat gradient: now, or in
+  // begin_reduce at the latest.
+  void accept(std::size_t slot, at::Tensor gradient);
   // `last_micro_step`: rows with whole gradients reduce only then. Parameters without a gradient count as zero.
   void begin_reduce(bool last_micro_step);
   void continue_reduce();  // the second part, across nodes; waits for the first

@@ -69,10 +69,12 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .help("drop the last batch of an epoch if it is not full");
   schema.integer("dataloader_num_workers", &data.num_workers)
       .alias("num_workers")
-      .preset("0")
-      .range(0, 4096)
+      .preset(job.presets.num_workers)
+      .range(-1, 4096)
       .group(group)
-      .help("threads per rank that prepare batches ahead; 0: the training thread does");
+      .help(
+          "threads per rank that prepare batches ahead; 0: the training thread does; -1: one for each of the rank's "
+          "cores where a GPU computes, else as 0");
   schema.integer("dataloader_prefetch_factor", &data.prefetch_factor)
       .preset("2")
       .range(1, 100'000)

@@ -21,6 +21,7 @@ struct JobPresets {
   std::string accumulation = "1", learning_rate, weight_decay, max_grad_norm;
   std::string optim, momentum = "0", scheduler = "linear";
   std::string save_strategy, logging_steps = "500", output_dir;
+  std::string num_workers = "0";
 };
 
 struct JobTraits {

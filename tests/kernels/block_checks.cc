@@ -6,10 +6,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention.h"
 #include "kernels/bias_gelu.h"
+#include "kernels/gradient_room.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/layer_norm.h"
 #include "kernels/transformer_block.h"
@@ -82,6 +84,28 @@ Outcome backward_of(const at::Tensor& result, const at::Tensor& grad, const at::
   return outcome;
 }
 
+// Gradients that someone takes are autograd's to the bit, and autograd gets none; a frozen parameter has none.
+void check_taken(const TransformerBlock& block, const PackedAttention& how, const at::Tensor& x, const at::Tensor& grad,
+                 const Parameters& p, const Outcome& by_autograd) {
+  constexpr std::size_t kFrozen = 4;
+  std::vector<at::Tensor> taken(p.size());
+  p[kFrozen].requires_grad_(false);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    take_gradients(p[i], [&taken, i](at::Tensor gradient) { taken[i] = std::move(gradient); });
+  }
+  const Outcome outcome = backward_of(transformer_block(x, block, how), grad, x, p);
+  for (const auto& parameter : p) stop_taking_gradients(parameter);
+  p[kFrozen].requires_grad_(true);
+  EXPECT_TRUE(at::equal(outcome.gradients[0], by_autograd.gradients[0]));
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    EXPECT_FALSE(outcome.gradients[1 + i].defined()) << i;
+    ASSERT_EQ(taken[i].defined(), i != kFrozen) << i;
+    if (i == kFrozen) continue;
+    EXPECT_TRUE(at::equal(taken[i], by_autograd.gradients[1 + i])) << i;
+  }
+  EXPECT_FALSE(is_gradient_taken(p[0]));
+}
+
 }  // namespace
 
 void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type, at::Device device) {
@@ -99,6 +123,7 @@ void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type
   TransformerBlock block{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], H, kEpsilon};
   ASSERT_TRUE(transformer_block_serves(x, H, how));
   const Outcome node = backward_of(transformer_block(x, block, how), grad, x, p);
+  check_taken(block, how, x, grad, p, node);
   const auto our_norm = [](const auto& rows, const auto& weight, const auto& bias) {
     return layer_norm(rows, weight, bias, kEpsilon);
   };

@@ -166,7 +166,7 @@ TEST_F(Combinations, MetricsAreTheJobs) {
 
 TEST_F(Combinations, LoadersAheadNeedWorkers) {
   EXPECT_EQ(refusal({"--dataloader_prefetch_factor=4"}),
-            "--dataloader_prefetch_factor=4 (command line): only with --dataloader_num_workers above 0");
+            "--dataloader_prefetch_factor=4 (command line): only with --dataloader_num_workers other than 0");
   EXPECT_EQ(refusal({"--dataloader_prefetch_factor=4", "--dataloader_num_workers=2"}), "accepted");
 }
 

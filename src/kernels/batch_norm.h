@@ -1,0 +1,39 @@
+// Batch norm in training with the addition and the ReLU that follow it in a ResNet: two passes over the values forward
+// and two backward, where libtorch's separate operations make five and eight. On a GPU in half types, channels-last.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/batch_norm_sizes.h"
+
+namespace tessera::kernels {
+
+// C: channels.
+struct BatchNorm {
+  at::Tensor weight, bias;               // [C] float32
+  at::Tensor running_mean, running_var;  // [C] float32, moved by `momentum`; undefined: none
+  double momentum = 0, epsilon = 0;
+};
+
+// Whether the functions below can be used.
+bool batch_norm_serves(const at::Tensor& x_BCHW);
+
+// x: [B, C, H, W]. The same sums in the same order give the same bits; in training half of a rounding apart from
+// libtorch's, whose results of single operations are rounded to the half type.
+at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm);
+at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNorm& norm);
+// relu(norm(x) + residual); residual: like x
+at::Tensor batch_norm_add_relu(const at::Tensor& x_BCHW, const at::Tensor& residual_BCHW, const BatchNorm& norm);
+
+// One pass as the GPU's kernels see it. Forward writes out, mean and inverse_deviation; backward reads them, out only
+// where there was an addition.
+struct BatchNormPass {
+  at::Tensor x, weight, bias, residual;
+  BatchNormThen then = BatchNormThen::kNothing;
+  at::Tensor out, mean, inverse_deviation;
+};
+struct BatchNormGradients {
+  at::Tensor x, residual, weight, bias;
+};
+
+}  // namespace tessera::kernels
