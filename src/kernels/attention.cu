@@ -2,6 +2,8 @@
 // of one row and walks over the tiles of keys (or queries) that they meet, two tiles in shared memory, one being read
 // while the next arrives. In backward each tile of dK and dV and each tile of dQ has a block of its own: the scores are
 // computed twice, and nothing is added by atomics, so that the same inputs always give the same bits.
+#include <atomic>
+
 #include "kernels/tensor_cores.cuh"
 
 namespace tessera::kernels {
@@ -329,9 +331,17 @@ void with_kind(const CudaAttention& a, F f) {
                                   : with_size(static_cast<__half*>(nullptr));
 }
 
-template <typename Kernel>
-void launch(Kernel kernel, const CudaAttention& a, int blocks_a_tile, std::size_t bytes) {
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+template <auto kernel>
+void launch(const CudaAttention& a, int blocks_a_tile, std::size_t bytes) {
+  // Once on each device: the call takes as long as half a launch.
+  static std::atomic<std::uint64_t> is_set_on{0};
+  int device = 0;
+  cudaGetDevice(&device);
+  const std::uint64_t bit = std::uint64_t{1} << (device % 64);
+  if ((is_set_on.load() & bit) == 0 || device >= 64) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    is_set_on.fetch_or(bit);
+  }
   const auto num_tiles = static_cast<unsigned>((a.max_length + kTileRows - 1) / kTileRows);
   const dim3 grid(num_tiles * static_cast<unsigned>(blocks_a_tile), static_cast<unsigned>(a.num_heads),
                   static_cast<unsigned>(a.num_rows));
@@ -344,7 +354,7 @@ void attention_forward_cuda(const CudaAttention& a) {
   with_kind(a, [&](auto* type, auto size) {
     using T = std::remove_pointer_t<decltype(type)>;
     constexpr int D = decltype(size)::value;
-    launch(forward<T, D>, a, 1, 5 * kTileRows * kTileStride<D> * sizeof(T));
+    launch<forward<T, D>>(a, 1, 5 * kTileRows * kTileStride<D> * sizeof(T));
   });
 }
 
@@ -355,7 +365,7 @@ void attention_backward_cuda(const CudaAttention& a) {
     const std::int64_t count = a.num_tokens * a.num_heads;
     constexpr int kWarps = 8;
     sum_products<T, D><<<static_cast<unsigned>((count + kWarps - 1) / kWarps), kWarps * 32, 0, a.stream>>>(a, count);
-    launch(backward<T, D>, a, 2, 6 * kTileRows * kTileStride<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
+    launch<backward<T, D>>(a, 2, 6 * kTileRows * kTileStride<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
   });
 }
 

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "kernels/cuda_block.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/norm.h"
@@ -314,6 +315,8 @@ const bool registered = [] {
       .is_ampere = is_ampere,
       .attention_forward = attention_forward,
       .attention_backward = attention_backward,
+      .block_forward = block_forward,
+      .block_backward = block_backward,
       .widen_heads = widen_heads,
       .flat_update = flat_update,
       .put_parts = put_parts,

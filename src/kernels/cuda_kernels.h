@@ -13,6 +13,7 @@
 #include "kernels/flat_parts.h"
 #include "kernels/layer_norm.h"
 #include "kernels/optimizers/flat_update.h"
+#include "kernels/transformer_block.h"
 
 namespace tessera::kernels {
 
@@ -43,6 +44,12 @@ struct CudaKernels {
   void (*attention_backward)(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
                              const at::Tensor& out, const at::Tensor& logsumexp,
                              const std::array<at::Tensor, 3>& grad_qkv);
+  // cuda_block.h
+  at::Tensor (*block_forward)(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how,
+                              at::Tensor& kept);
+  at::Tensor (*block_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& kept,
+                               const TransformerBlock& block, const PackedAttention& how,
+                               const TransformerBlock& gradients);
   // attention_paths.h: {q, k, v} widened to head size `wide`, with ALiBi's parts after the first D where there are
   // slopes
   std::array<at::Tensor, 3> (*widen_heads)(const std::array<at::Tensor, 3>& qkv, std::int64_t wide,

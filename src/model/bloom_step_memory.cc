@@ -72,51 +72,24 @@ class BloomStepMemory : public TextStepMemory {
   }
 
  private:
-  // kernels/transformer_block.cc: the projection, the context, the sum and the GELU's input are kept.
+  // kernels/cuda_block.cc: the projection, the context, the sum and the GELU's input are kept.
   std::int64_t kept_by_node() const { return (3 + 1 + 1 + 4) * row_bytes_ + 2 * statistics_bytes_ + logsumexp_bytes_; }
 
   void node_forward(bool keeps, MemoryTape& tape) const {
-    const std::int64_t rows = row_bytes_;
-    tape.take(rows + statistics_bytes_);  // normed
-    tape.take(3 * rows);
-    tape.give(rows);
-    tape.take(rows + logsumexp_bytes_);       // the context
-    tape.take(rows);                          // attended
-    tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
-    tape.give(rows);
-    tape.take(4 * rows);  // the GELU's input
-    tape.give(rows);
-    tape.take(4 * rows + rows);  // the GELU's result, and the unit's
-    tape.give(4 * rows);
+    tape.take(kept_by_node() + row_bytes_);
+    tape.pass(4 * row_bytes_);  // the GELU's result; before it the norms' and attention's
     if (!keeps) tape.give(kept_by_node());
   }
 
   void node_backward(bool gradient_is_held, MemoryTape& tape) const {
     const std::int64_t rows = row_bytes_, C = C_;
-    tape.take(4 * rows);               // the gradient of the GELU's result
-    tape.take(8 * rows + 4 * C * e_);  // of its input, and the result again
-    tape.give(4 * rows);
-    tape.take(4 * C * C * e_);
-    tape.give(4 * rows);
-    tape.take(rows);                   // of the second norm's result
-    tape.take(2 * rows + 4 * C * e_);  // of the sum, and the norm's result again; four sums
-    tape.give(rows);
-    tape.take(4 * C * C * e_);
-    tape.give(4 * rows + rows);
-    tape.take(C * C * e_);
-    tape.take(rows + 3 * rows);  // of the context, of the projection
-    tape.pass(logsumexp_bytes_);
-    tape.give(rows);
-    tape.take(3 * C * e_);
-    tape.take(rows);                   // of the first norm's result
-    tape.take(2 * rows + 2 * C * e_);  // of the unit's input, and the norm's result again
-    tape.give(rows);
-    tape.take(3 * C * C * e_);
-    tape.give(rows + 3 * rows + rows);  // the norm's result, the gradients of the projection and of the sum
+    const auto parameters = {3 * C * C, C * C, 4 * C * C, 4 * C * C, C, C, 3 * C, C, C, C, 4 * C, C};
+    for (const std::int64_t numel : parameters) tape.take(numel * e_);
+    tape.take(rows);
+    const std::int64_t sums = 4 * ((shape_.num_tokens + 63) / 64) * C * kFloatBytes;
+    tape.pass(8 * rows + sums + logsumexp_bytes_);
     tape.give(kept_by_node() + rows + (gradient_is_held ? 0 : rows));  // with the unit's input
-    for (const std::int64_t numel : {C, C, 3 * C * C, 3 * C, C * C, C, C, C, 4 * C * C, 4 * C, 4 * C * C, C}) {
-      tape.hand_over_in_place(numel);
-    }
+    for (const std::int64_t numel : parameters) tape.hand_over_in_place(numel);
   }
 
   const bool is_one_node_;

@@ -1,5 +1,6 @@
 #include "parallel/unit_gradient.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sum.h>
 
@@ -18,7 +19,7 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
       parameters_(std::move(parameters)),
       is_waiting_(parameters_.size()),
       has_gradient_(parameters_.size()),
-      is_lent_(parameters_.size()) {
+      lent_(parameters_.size()) {
   for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
     parameters_[slot].mutable_grad().reset();  // left from before
     if (context_->device.is_cuda())
@@ -33,14 +34,18 @@ UnitGradient::~UnitGradient() {
   for (const at::Tensor& parameter : parameters_) kernels::withdraw_gradient_room(parameter);
 }
 
-// A large gradient may be computed in its place, if it is the first and comes in the type that is collected.
+// A gradient may be computed in its place, if it is the first and comes in the type that is collected. A small one
+// alone does not allocate the flat buffer: accept() says why.
 at::Tensor UnitGradient::room(std::size_t slot) {
   const FlatSlot& own = context_->layout.slots()[slot];
-  if (context_->layout.is_small_part(own.numel) || has_gradient_[slot] || is_lent_[slot]) return {};
+  if (has_gradient_[slot] || is_waiting_[slot] || lent_[slot] != nullptr) return {};
+  if (!flat_.defined() && context_->layout.is_small_part(own.numel)) return {};
   if (!flat_.defined()) make_flat();
   if (flat_.scalar_type() != parameters_[slot].scalar_type()) return {};
-  is_lent_[slot] = true;
-  return view_of(flat_, own);
+  const at::AutoDispatchBelowADInplaceOrView below;  // no gradient of a gradient: less host time
+  at::Tensor room = view_of(flat_, own);
+  lent_[slot] = room.const_data_ptr();
+  return room;
 }
 
 // In the reduce type, or in float32 if micro-steps are added up before the reduction.
@@ -49,7 +54,7 @@ void UnitGradient::make_flat() {
   const auto type = adds_here ? at::kFloat : context_->types.reduce;
   flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
   targets_.assign(parameters_.size(), at::Tensor());
-  is_lent_.assign(parameters_.size(), false);
+  lent_.assign(parameters_.size(), nullptr);
   zero_gaps(flat_);
 }
 
@@ -65,23 +70,32 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
 // Small gradients wait for each other: moved one by one, each would take as long as a large one. One small gradient
 // does not allocate the flat buffer either: the root's last norm comes first in backward and its embedding last, and
 // half a gigabyte would lie idle in between. Many together do: else a unit of only small ones would be in memory twice.
+// A gradient that is given comes with all others of its unit: they wait, whatever their size, and move at once.
 void UnitGradient::accept(std::size_t slot, at::Tensor gradient) {
   at::NoGradGuard no_gradients;
-  if (at::Tensor& held = parameters_[slot].mutable_grad(); !held.defined()) {
-    held = std::move(gradient);
-  } else if (gradient.defined()) {
+  const void* const lent = std::exchange(lent_[slot], nullptr);
+  at::Tensor& held = parameters_[slot].mutable_grad();
+  const bool is_given = gradient.defined();
+  if (held.defined() && is_given) {
     held.add_(gradient);
+  } else if (is_given) {
+    held = std::move(gradient);
+  }
+  if (lent != nullptr && held.defined() && held.const_data_ptr() == lent) {
+    has_gradient_[slot] = true;
+    held.reset();
+    return;
   }
   const FlatLayout& layout = context_->layout;
   const std::int64_t numel = layout.slots()[slot].numel;
   const bool is_small = layout.is_small_part(numel);
-  if (is_small && !is_waiting_[slot]) {
+  if ((is_small || is_given) && !is_waiting_[slot]) {
     is_waiting_[slot] = true;
     waiting_.push_back(slot);
     waiting_numel_ += numel;
   }
   // If one comes twice while it waits, autograd adds it up.
-  if (is_small && layout.is_small_part(waiting_numel_)) return;
+  if (is_given || (is_small && layout.is_small_part(waiting_numel_))) return;
   if (!flat_.defined()) make_flat();
   is_small ? move_waiting() : move_into_flat(slot);
 }
@@ -91,11 +105,9 @@ void UnitGradient::move_into_flat(std::size_t slot) {
   if (!gradient.defined()) return;
   at::Tensor& target = targets_[slot];
   if (!target.defined()) target = view_of(flat_, context_->layout.slots()[slot]);
-  const bool is_in_place = is_lent_[slot] && gradient.const_data_ptr() == target.const_data_ptr();
-  is_lent_[slot] = false;
   if (has_gradient_[slot]) {
     target.add_(gradient);
-  } else if (!is_in_place) {
+  } else {
     target.copy_(gradient, /*non_blocking=*/true);
   }
   has_gradient_[slot] = true;

@@ -57,11 +57,11 @@ class UnitGradient {
 
   at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
   std::vector<at::Tensor> targets_;   // by slot: views of flat_, made when needed; they live as long as it
-  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad: small ones
+  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad
   std::vector<bool> is_waiting_;      // by slot
   std::int64_t waiting_numel_ = 0;    // of all of them together
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step
-  std::vector<bool> is_lent_;         // by slot: its part of flat_, to whoever computes the gradient
+  std::vector<const void*> lent_;     // by slot: where its part of flat_ is, if someone computes the gradient there
   at::Tensor incoming_;               // what a reduction writes
   at::Tensor reduced_;                // [updated] on the device
   at::Tensor on_host_;                // [updated]; allocated once, as page-locking is slow
