@@ -130,22 +130,30 @@ PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, cons
   return {begin, std::ssize(batches), make, options_.loading};
 }
 
+ImageTask::Epoch ImageTask::open_epoch(const DataPosition& begin, std::int64_t first_batch) const {
+  Epoch epoch{begin, batches_of(begin), nullptr};
+  // `new` takes the function's result directly: a loader cannot be moved.
+  epoch.loader.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, epoch.batches, begin.epoch, first_batch)));
+  return epoch;
+}
+
 TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   const DataPosition begin{update.epoch, update.num_taken};
-  if (begin_ != begin) {
-    loader_.reset();
-    batches_ = batches_of(begin);
-    begin_ = begin;
+  const auto is_at_update = [&](const std::optional<Epoch>& epoch) {
+    return epoch && epoch->begin == begin && epoch->loader->position() == update.first_batch;
+  };
+  if (!is_at_update(epoch_)) {
+    epoch_.reset();
+    epoch_ = is_at_update(next_epoch_) ? std::move(next_epoch_) : open_epoch(begin, update.first_batch);
+    next_epoch_.reset();
   }
-  if (!loader_ || loader_->position() != update.first_batch) {
-    loader_.reset();
-    // `new` takes the function's result directly: a loader cannot be moved.
-    loader_.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, batches_, update.epoch, update.first_batch)));
-  }
+  after_epoch_.reset();
+  if (update.ends_epoch && !update.ends_run) after_epoch_ = update.position_after;
   UpdateShape shape{update.num_batches, 0};
   for (std::int64_t i = 0; i < update.num_batches; ++i) {
     // All ranks have the same number.
-    shape.num_counted += std::ssize(batches_[static_cast<std::size_t>(update.first_batch + i)]) * options_.num_ranks;
+    shape.num_counted +=
+        std::ssize(epoch_->batches[static_cast<std::size_t>(update.first_batch + i)]) * options_.num_ranks;
   }
   return shape;
 }
@@ -158,8 +166,11 @@ ImageBatch ImageTask::on_device(const ImageBatch& loaded) const {
 }
 
 void ImageTask::load() {
-  const std::optional<ImageBatch> batch = loader_->next();
+  const std::optional<ImageBatch> batch = epoch_->loader->next();
   if (!batch) throw Error("the epoch has no further batch");
+  // Its first batches are decoded during this epoch's last step and its evaluation.
+  const bool is_last = epoch_->loader->position() == std::ssize(epoch_->batches);
+  if (is_last && after_epoch_) next_epoch_ = open_epoch(*after_epoch_, 0);
   loaded_ = on_device(*batch);
 }
 

@@ -77,11 +77,18 @@ class ImageTask : public TrainTask {
   const ImageDataset* evaluation_;
   ImageTaskOptions options_;
 
-  std::optional<DataPosition> begin_;  // of what follows: an epoch's first image, or where a run resumed
-  Batches batches_;                    // this rank's images from there
-  std::unique_ptr<PrefetchLoader<ImageBatch>> loader_;
-  std::optional<ImageBatch> loaded_;  // of the next pass, on the device
-  at::Tensor sums_;                   // [3] double on the device: loss, correct answers, images; read on demand
+  // From an epoch's first image, or from where a run resumed.
+  struct Epoch {
+    DataPosition begin;
+    Batches batches;  // this rank's images from there
+    std::unique_ptr<PrefetchLoader<ImageBatch>> loader;
+  };
+  Epoch open_epoch(const DataPosition& begin, std::int64_t first_batch) const;
+
+  std::optional<Epoch> epoch_, next_epoch_;  // the next one is opened when this one's last batch is loaded
+  std::optional<DataPosition> after_epoch_;  // where the next one begins; none: not known yet, or the run ends
+  std::optional<ImageBatch> loaded_;         // of the next pass, on the device
+  at::Tensor sums_;                          // [3] double on the device: loss, correct answers, images; read on demand
 };
 
 }  // namespace tessera

@@ -100,19 +100,17 @@ void CheckpointKeeper::save(Trainer& trainer) {
   state.checkpoints.assign(kept_.begin(), kept_.end());  // adopt() looks which of them are still there
   StateSnapshot::Copies copies = StateSnapshot::Copies::kNone;
   try {
-    prepare(trainer, part);
+    // The copy goes first: it runs while the folder is made.
+    std::shared_ptr<StateSnapshot> snapshot;
     if (open_->has_state) {
-      auto snapshot =
+      trainer.step().engine().sync_buffers();
+      snapshot =
           std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
       copies = copies_for(snapshot->sizes());
-      const at::Device device = world_.device();
       on_every_rank(world_, [&] { trainer.step().update_after(snapshot->copy(copies, buffer_)); });
-      open_->written = std::async(std::launch::async, [snapshot = std::move(snapshot), part, device]() mutable {
-        const c10::DeviceGuard there(device);  // a new thread starts on device 0, which may be another rank's
-        const auto own = std::move(snapshot);  // freed when it is written
-        return own->write(part);
-      });
     }
+    prepare(trainer, part);
+    if (open_->has_state) write_in_background(trainer.state(), std::move(snapshot), part);
   } catch (const Error& error) {
     throw given_up(trainer.state(), error);
   } catch (...) {
@@ -122,23 +120,33 @@ void CheckpointKeeper::save(Trainer& trainer) {
   if (copies == StateSnapshot::Copies::kNone) complete(trainer);
 }
 
-// What is small or must be written in step with the other ranks.
+// What must be done in step with the other ranks.
 void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
-  Engine& engine = trainer.step().engine();
   on_first_rank(world_, [&] {
     if (!fs::exists(output_.output_dir)) throw Error(output_.output_dir + " has been removed");
     std::error_code reason;
     fs::create_directories(part, reason);
     if (reason) throw Error(fmt::format("cannot create the folder {}: {}", part.string(), reason.message()));
   });
-  if (output_.save_only_model || output_.save_hf_weights) save_model_folder(world_, engine, model_, part);
-  if (output_.save_only_model) return;
-  engine.sync_buffers();
-  on_first_rank(world_, [&] {
-    if (!output_.save_hf_weights) write_model_files(model_, part);
-    write_run_state(part / kStateFile, trainer.state());
-  });
-  on_every_rank(world_, [&] { check_is_shared(part); });
+  if (output_.save_only_model || output_.save_hf_weights) {
+    save_model_folder(world_, trainer.step().engine(), model_, part);
+  }
+  if (!output_.save_only_model) on_every_rank(world_, [&] { check_is_shared(part); });
+}
+
+// The small files too: a disk takes milliseconds to confirm each, and a long run's history is long.
+void CheckpointKeeper::write_in_background(const RunState& state, std::shared_ptr<StateSnapshot> snapshot,
+                                           const fs::path& part) {
+  const bool is_first = world_.rank() == 0, has_model_files = output_.save_hf_weights;
+  open_->written = std::async(
+      std::launch::async, [&model = model_, state = is_first ? state : RunState(), snapshot = std::move(snapshot), part,
+                           device = world_.device(), is_first, has_model_files]() mutable {
+        if (is_first && !has_model_files) write_model_files(model, part);
+        if (is_first) write_run_state(part / kStateFile, state);
+        const c10::DeviceGuard there(device);  // a new thread starts on device 0, which may be another rank's
+        const auto own = std::move(snapshot);  // freed when it is written
+        return own->write(part);
+      });
 }
 
 // Where memory allows: on the GPU, in milliseconds; else on the host, beside the next passes. All ranks decide alike.

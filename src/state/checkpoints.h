@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -49,6 +50,8 @@ class CheckpointKeeper {
   std::filesystem::path folder_of(std::int64_t step) const;
   std::vector<std::int64_t> old_ones() const;
   void prepare(Trainer& trainer, const std::filesystem::path& part) const;
+  void write_in_background(const RunState& state, std::shared_ptr<StateSnapshot> snapshot,
+                           const std::filesystem::path& part);
   StateSnapshot::Copies copies_for(const StateSnapshot::Sizes& sizes) const;
   void appear(CheckpointIndex index, const std::vector<std::int64_t>& old);
   // Forgets what is being written, and takes it away if it is this run's.

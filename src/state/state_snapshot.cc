@@ -54,17 +54,17 @@ std::string shard_name(int rank, int num_ranks) {
 
 // What this rank writes, valid until the next update; buffers, which forward passes may change, are copied. Waits for
 // updates that still run.
-std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedOptimizer& optimizer) {
+StateShare share_to_save(const SpreadModel& spread, const ShardedOptimizer& optimizer) {
   const at::NoGradGuard no_gradients;
   const std::vector<FlatState> states = checkpoint_states(spread.engine, optimizer);
-  std::vector<StatePiece> pieces;
+  StateShare share;
   if (spread.world.rank() == 0) {
     for (const NamedBuffer& buffer : buffers_of(spread.model)) {
-      if (buffer.tensor.numel() == 0) continue;
-      pieces.push_back({kModelPrefix + buffer.description.name,
-                        buffer.description.shape,
-                        0,
-                        {buffer.tensor.detach().clone(at::MemoryFormat::Contiguous).view({-1})}});
+      const std::int64_t numel = buffer.tensor.numel();
+      if (numel == 0) continue;
+      share.pieces.push_back(
+          {kModelPrefix + buffer.description.name, buffer.description.shape, 0, numel, share.regions.size(), 0});
+      share.regions.push_back({buffer.tensor.detach().clone(at::MemoryFormat::Contiguous).view({-1})});
     }
   }
   spread.guarded("saving", [&] {
@@ -73,21 +73,24 @@ std::vector<StatePiece> pieces_to_save(const SpreadModel& spread, const ShardedO
   for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
     const FlatUnit& unit = spread.engine.units()[index];
     const FlatRange written = written_part(unit, spread.engine.groups(), spread.world);
+    if (written.empty()) continue;
     for (const FlatState& state : states) {
-      const kernels::SplitFloats part = state.part(index);
       for (const FlatSlot& slot : unit.layout().slots()) {
         const FlatRange own = intersect(written, {slot.offset, slot.offset + slot.numel});
         if (own.empty()) continue;
-        pieces.push_back({state.prefix + slot.name, slot.shape, own.begin - slot.offset,
-                          part.narrow(own.begin - unit.updated().begin, own.numel())});
+        share.pieces.push_back({state.prefix + slot.name, slot.shape, own.begin - slot.offset, own.numel(),
+                                share.regions.size(), own.begin - written.begin});
       }
+      share.regions.push_back(state.part(index).narrow(written.begin - unit.updated().begin, written.numel()));
     }
   }
   // Larger elements first, so that each tensor of the file is aligned to its element size.
-  std::stable_sort(pieces.begin(), pieces.end(), [](const StatePiece& a, const StatePiece& b) {
-    return c10::elementSize(a.values.type()) > c10::elementSize(b.values.type());
-  });
-  return pieces;
+  const auto element_size = [&](const StatePiece& piece) {
+    return c10::elementSize(share.regions[piece.region].type());
+  };
+  std::stable_sort(share.pieces.begin(), share.pieces.end(),
+                   [&](const StatePiece& a, const StatePiece& b) { return element_size(a) > element_size(b); });
+  return share;
 }
 
 // Gives the bytes of flat numbers to `take`, in order. From a GPU they come in chunks, each while the one before is
@@ -123,17 +126,17 @@ void for_each_chunk(const kernels::SplitFloats& values, const HostLink& link, st
 }
 
 // This rank's file, which appears complete, and what the index says about it.
-CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::path& folder, at::Device device, int rank,
-                             int num_ranks) {
+CheckpointIndex write_share(const StateShare& share, const fs::path& folder, at::Device device, int rank,
+                            int num_ranks) {
   const std::string name = shard_name(rank, num_ranks);
   std::vector<WeightEntry> entries;
-  for (const StatePiece& piece : pieces) {
+  for (const StatePiece& piece : share.pieces) {
     WeightEntry& entry = entries.emplace_back();
     entry.name = piece.name;
-    entry.type = weight_type(piece.values.type());
-    entry.shape = {piece.values.numel()};
+    entry.type = weight_type(share.regions[piece.region].type());
+    entry.shape = {piece.numel};
     entry.strides = {1};
-    entry.numel = piece.values.numel();
+    entry.numel = piece.numel;
   }
   OutputFile file(folder / name);
   BlockChecksums checksums;
@@ -148,13 +151,13 @@ CheckpointIndex write_pieces(const std::vector<StatePiece>& pieces, const fs::pa
   };
   write(compose_safetensors_header(entries, {{"format", "tessera"}}));
   CheckpointIndex index;
-  for (const StatePiece& piece : pieces) {
+  for (const StatePiece& piece : share.pieces) {
+    const kernels::SplitFloats values = share.values(piece);
     StoredTensor& tensor = index.tensors[piece.name];
-    tensor.type = weight_type(piece.values.type());
+    tensor.type = weight_type(values.type());
     tensor.shape = piece.shape;
-    tensor.parts = {
-        {name, piece.begin, piece.begin + piece.values.numel(), static_cast<std::int64_t>(file.num_written())}};
-    for_each_chunk(piece.values, link, bounce, write);
+    tensor.parts = {{name, piece.begin, piece.begin + piece.numel, static_cast<std::int64_t>(file.num_written())}};
+    for_each_chunk(values, link, bounce, write);
   }
   index.files[name] = {static_cast<std::int64_t>(file.num_written()), checksums.finish()};
   file.become_target();
@@ -167,12 +170,12 @@ StateSnapshot::StateSnapshot(const SpreadModel& spread, const TrainStep& step)
     : device_(spread.world.device()),
       rank_(spread.world.rank()),
       num_ranks_(spread.world.size()),
-      pieces_(pieces_to_save(spread, step.optimizer())) {}
+      share_(share_to_save(spread, step.optimizer())) {}
 
 StateSnapshot::Sizes StateSnapshot::sizes() const {
   Sizes sizes;
-  for (const StatePiece& piece : pieces_) {
-    for (const at::Tensor& half : {piece.values.values, piece.values.remainder}) {
+  for (const kernels::SplitFloats& region : share_.regions) {
+    for (const at::Tensor& half : {region.values, region.remainder}) {
       if (!half.defined()) continue;
       (half.is_cpu() ? sizes.on_host : sizes.on_device) += aligned(static_cast<std::int64_t>(half.nbytes()));
     }
@@ -183,15 +186,15 @@ StateSnapshot::Sizes StateSnapshot::sizes() const {
 Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
   const at::NoGradGuard no_gradients;
   if (copies == Copies::kOnDevice) {
-    for (StatePiece& piece : pieces_) piece.values = piece.values.clone();
+    for (kernels::SplitFloats& region : share_.regions) region = region.clone();
   }
   if (copies == Copies::kNone || copies == Copies::kOnDevice) return copied_ = Transfer::of_current_stream(device_);
   const HostLink link(device_, copies == Copies::kOnHostPinned);
   const std::int64_t num_bytes = sizes().sum();
   if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
-  for (StatePiece& piece : pieces_) {
-    for (at::Tensor* half : {&piece.values.values, &piece.values.remainder}) {
+  for (kernels::SplitFloats& region : share_.regions) {
+    for (at::Tensor* half : {&region.values, &region.remainder}) {
       if (!half->defined()) continue;
       const auto bytes = static_cast<std::int64_t>(half->nbytes());
       const at::Tensor to = buffer.narrow(0, at, bytes).view(half->scalar_type());
@@ -215,7 +218,7 @@ CheckpointIndex StateSnapshot::write(const fs::path& folder) const {
   if (!device_.is_cpu()) {
     own_stream.reset_stream(c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_));
   }
-  return write_pieces(pieces_, folder, device_, rank_, num_ranks_);
+  return write_share(share_, folder, device_, rank_, num_ranks_);
 }
 
 CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::string, double>& numbers,

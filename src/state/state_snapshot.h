@@ -24,7 +24,20 @@ struct StatePiece {
   std::string name;
   std::vector<std::int64_t> shape;  // of the whole tensor
   std::int64_t begin = 0;           // its first element, in row-major order
-  kernels::SplitFloats values;      // flat, on any device
+  std::int64_t numel = 0;
+  std::size_t region = 0;   // where its values are: in this one of the snapshot's regions,
+  std::int64_t offset = 0;  // from here
+};
+
+// A rank's share of the state. Regions are flat, on any device, and as long as possible, a unit's masters or one of its
+// moments: a copy of each takes little of the host's time, of each tensor ten times as much.
+struct StateShare {
+  std::vector<kernels::SplitFloats> regions;
+  std::vector<StatePiece> pieces;
+
+  kernels::SplitFloats values(const StatePiece& piece) const {
+    return regions[piece.region].narrow(piece.offset, piece.numel);
+  }
 };
 
 // What a rank writes: its share of the parameters, buffers and optimizer states.
@@ -52,7 +65,7 @@ class StateSnapshot {
  private:
   at::Device device_;
   int rank_, num_ranks_;
-  std::vector<StatePiece> pieces_;
+  StateShare share_;
   Transfer copied_;
 };
 
