@@ -168,10 +168,10 @@ ImageBatch ImageTask::on_device(const ImageBatch& loaded) const {
 void ImageTask::load() {
   const std::optional<ImageBatch> batch = epoch_->loader->next();
   if (!batch) throw Error("the epoch has no further batch");
-  // Its first batches are decoded during this epoch's last step and its evaluation.
+  loaded_ = on_device(*batch);
+  // The next epoch's first batches are decoded during this one's last step and its evaluation.
   const bool is_last = epoch_->loader->position() == std::ssize(epoch_->batches);
   if (is_last && after_epoch_) next_epoch_ = open_epoch(*after_epoch_, 0);
-  loaded_ = on_device(*batch);
 }
 
 at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {

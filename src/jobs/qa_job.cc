@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -33,7 +32,7 @@ QaTaskOptions qa_task_options(const TrainSettings& settings, const World& world)
   options.shuffles = data.shuffle;
   options.drops_last = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading = loader_options(data, world.device());
+  options.loading = loader_options(data, world.device(), options.batch_size * data.max_length * 8);
   return options;
 }
 

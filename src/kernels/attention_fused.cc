@@ -23,12 +23,14 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, std::int64_t parts_dim,
                             const PackedAttention& how) {
-    const auto result = fused_attention(qkv, parts_dim, how);
-    context->save_for_backward(
-        {qkv, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
+    const std::int64_t T = qkv.size(0), H = qkv.size(3 - parts_dim), D = qkv.size(3);
+    auto out = at::empty({T, H, D}, qkv.options());
+    auto logsumexp = at::empty({T, H}, qkv.options().dtype(at::kFloat));  // to the base 2
+    cuda_kernels().attention_forward(parts_of(qkv, parts_dim), how, out, logsumexp);
+    context->save_for_backward({qkv, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), out, logsumexp});
     context->saved_data["parts_dim"] = parts_dim;
     context->saved_data["max_seqlen"] = how.max_seqlen;
-    return result.out;
+    return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -37,33 +39,19 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
     how.cu_seqlens = saved[1];
     how.max_seqlen = context->saved_data["max_seqlen"].toInt();
     if (saved[2].defined()) how.alibi_slopes = saved[2];
-    return {fused_attention_backward(grads[0].contiguous(), saved[0], context->saved_data["parts_dim"].toInt(), how,
-                                     {saved[3], saved[4]}),
-            {},
-            {}};
+    const std::int64_t parts_dim = context->saved_data["parts_dim"].toInt();
+    auto grad_qkv = at::empty_like(saved[0]);
+    cuda_kernels().attention_backward(grads[0].contiguous(), parts_of(saved[0], parts_dim), how, saved[3], saved[4],
+                                      parts_of(grad_qkv, parts_dim));
+    return {grad_qkv, {}, {}};
   }
 };
 
 }  // namespace
 
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
-  return x.is_cuda() && x.numel() > 0 && x.scalar_type() != at::kFloat && attention_has_head_size(D) && !drops(how) &&
-         how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
-}
-
-FusedAttention fused_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {
-  const std::int64_t T = qkv.size(0), H = qkv.size(3 - parts_dim), D = qkv.size(3);
-  FusedAttention result{at::empty({T, H, D}, qkv.options()), at::empty({T, H}, qkv.options().dtype(at::kFloat))};
-  cuda_kernels().attention_forward(parts_of(qkv, parts_dim), how, result.out, result.logsumexp);
-  return result;
-}
-
-at::Tensor fused_attention_backward(const at::Tensor& grad, const at::Tensor& qkv, std::int64_t parts_dim,
-                                    const PackedAttention& how, const FusedAttention& forward) {
-  auto grad_qkv = at::empty_like(qkv);
-  cuda_kernels().attention_backward(grad, parts_of(qkv, parts_dim), how, forward.out, forward.logsumexp,
-                                    parts_of(grad_qkv, parts_dim));
-  return grad_qkv;
+  return x.is_cuda() && x.numel() > 0 && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf) &&
+         attention_has_head_size(D) && !drops(how) && how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
 }
 
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {

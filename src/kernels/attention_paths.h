@@ -24,14 +24,6 @@ std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, con
 // GPU, half types: attention.cu, for a fused projection, which must be contiguous. fused_serves: of x's device and
 // type, with heads of D.
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how);
-struct FusedAttention {
-  at::Tensor out;        // [T, H, D]
-  at::Tensor logsumexp;  // [T, H] float32, to the base 2
-};
-FusedAttention fused_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how);
-// The gradient of qkv.
-at::Tensor fused_attention_backward(const at::Tensor& grad, const at::Tensor& qkv, std::int64_t parts_dim,
-                                    const PackedAttention& how, const FusedAttention& forward);
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how);
 
 // Any device and type: libtorch's own operators, one sequence after another. On a GPU it waits for the offsets.

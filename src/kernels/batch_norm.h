@@ -18,8 +18,8 @@ struct BatchNorm {
 // Whether the functions below can be used.
 bool batch_norm_serves(const at::Tensor& x_BCHW);
 
-// x: [B, C, H, W]. The same sums in the same order give the same bits; in training half of a rounding apart from
-// libtorch's, whose results of single operations are rounded to the half type.
+// x: [B, C, H, W]. The same inputs give the same bits. Sums and what lies between the three steps are float32, where
+// libtorch's separate operations round to the half type.
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm);
 at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNorm& norm);
 // relu(norm(x) + residual); residual: like x

@@ -16,47 +16,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-class BiasGelu : public torch::autograd::Function<BiasGelu> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias) {
-    context->save_for_backward({x, bias});
-    return bias_gelu_forward(x, bias);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const GeluGradients result = bias_gelu_backward(grads[0].contiguous(), saved[0], saved[1], /*with_out=*/false);
-    return {result.x, result.bias};
-  }
-};
-
-class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias,
-                            const at::Tensor& weight, const at::Tensor& out_bias) {
-    context->save_for_backward({x, bias, weight});
-    return at::linear(bias_gelu_forward(x, bias), weight, out_bias);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    constexpr std::size_t kWeight = 2, kOutBias = 3;
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &bias = saved[1], &weight = saved[2];
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
-    at::Tensor grad_weight, grad_out_bias;
-    const at::Tensor grad_inner = grad.mm(weight);
-    if (context->needs_input_grad(kWeight)) {
-      grad_weight = grad.t().mm(bias_gelu_forward(x, bias).view({-1, weight.size(1)}));
-    }
-    if (context->needs_input_grad(kOutBias)) grad_out_bias = column_sums(grad);
-    const GeluGradients inner = bias_gelu_backward(grad_inner, x, bias, /*with_out=*/false);
-    return {inner.x, inner.bias, grad_weight, grad_out_bias};
-  }
-};
-
-}  // namespace
-
-at::Tensor bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias) {
+at::Tensor gelu_forward(const at::Tensor& x, const at::Tensor& bias) {
   auto out = at::empty_like(x);
   if (x.numel() == 0) return out;
   if (x.is_cuda()) {
@@ -68,22 +28,62 @@ at::Tensor bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias) {
   return out;
 }
 
-GeluGradients bias_gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias, bool with_out) {
-  GeluGradients result{at::empty_like(x), at::empty_like(bias), {}};
+struct GeluGradients {
+  at::Tensor x, bias;
+};
+GeluGradients gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
+  GeluGradients result{at::empty_like(x), at::empty_like(bias)};
   if (x.numel() == 0) {
     result.bias.zero_();
   } else if (x.is_cuda()) {
-    if (with_out) result.out = at::empty_like(x);
-    cuda_kernels().bias_gelu_backward(grad, x, bias, result.x, result.out, result.bias);
-    return result;
+    cuda_kernels().bias_gelu_backward(grad, x, bias, result.x, result.bias);
   } else {
     bias_gelu_backward_cpu(x.scalar_type(), grad.const_data_ptr(), x.const_data_ptr(), bias.const_data_ptr(),
                            result.x.mutable_data_ptr(), result.bias.mutable_data_ptr(), x.numel() / bias.numel(),
                            bias.numel());
   }
-  if (with_out) result.out = bias_gelu_forward(x, bias);
   return result;
 }
+
+class BiasGelu : public torch::autograd::Function<BiasGelu> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias) {
+    context->save_for_backward({x, bias});
+    return gelu_forward(x, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const GeluGradients result = gelu_backward(grads[0].contiguous(), saved[0], saved[1]);
+    return {result.x, result.bias};
+  }
+};
+
+class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias,
+                            const at::Tensor& weight, const at::Tensor& out_bias) {
+    context->save_for_backward({x, bias, weight});
+    return at::linear(gelu_forward(x, bias), weight, out_bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    constexpr std::size_t kWeight = 2, kOutBias = 3;
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &bias = saved[1], &weight = saved[2];
+    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    at::Tensor grad_weight, grad_out_bias;
+    const at::Tensor grad_inner = grad.mm(weight);
+    if (context->needs_input_grad(kWeight)) {
+      grad_weight = grad.t().mm(gelu_forward(x, bias).view({-1, weight.size(1)}));
+    }
+    if (context->needs_input_grad(kOutBias)) grad_out_bias = column_sums(grad);
+    const GeluGradients inner = gelu_backward(grad_inner, x, bias);
+    return {inner.x, inner.bias, grad_weight, grad_out_bias};
+  }
+};
+
+}  // namespace
 
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
   check_float_type(x, "bias_gelu", "x");

@@ -14,12 +14,4 @@ at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias);
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& weight,
                             const at::Tensor& out_bias);
 
-// Without autograd, for nodes that have a backward of their own.
-at::Tensor bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias);
-struct GeluGradients {
-  at::Tensor x, bias;
-  at::Tensor out;  // the GELU's result again; undefined unless wanted
-};
-GeluGradients bias_gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias, bool with_out);
-
 }  // namespace tessera::kernels

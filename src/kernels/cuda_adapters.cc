@@ -72,11 +72,11 @@ void bias_gelu_forward(const at::Tensor& x, const at::Tensor& bias, const at::Te
 }
 
 void bias_gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias, const at::Tensor& grad_x,
-                        const at::Tensor& result, const at::Tensor& grad_bias) {
+                        const at::Tensor& grad_bias) {
   const c10::cuda::CUDAGuard guard(x.device());
-  const auto rows = rows_of(x, {&grad, &x, &bias, &grad_x, &result});
+  const auto rows = rows_of(x, {&grad, &x, &bias, &grad_x});
   const auto partial = room_for_sums(x, rows, 1);
-  bias_gelu_backward_cuda(rows, in(grad), in(x), in(bias), out(grad_x), out(result), out(grad_bias), floats(partial));
+  bias_gelu_backward_cuda(rows, in(grad), in(x), in(bias), out(grad_x), nullptr, out(grad_bias), floats(partial));
   check_launch();
 }
 
@@ -92,13 +92,20 @@ void layer_norm_forward(const at::Tensor& x, const at::Tensor& residual, const a
 
 void layer_norm_backward(const NormBackward& norm, const NormGradients& results) {
   const c10::cuda::CUDAGuard guard(norm.x.device());
-  const auto rows =
-      rows_of(norm.x, {&norm.grad, &norm.grad_sum, &norm.x, &norm.weight, &norm.bias, &results.x, &results.out});
-  const auto partial = room_for_sums(norm.x, rows, results.grad_sums.defined() ? 4 : 2);
-  layer_norm_backward_cuda(
-      rows, {in(norm.grad), in(norm.grad_sum), in(norm.x), in(norm.weight), in(norm.bias), floats(norm.mean),
-             floats(norm.inverse_deviation), out(results.x), out(results.weight), out(results.bias), out(results.out),
-             out(results.grad_sums), out(results.x_sums), floats(partial)});
+  const auto rows = rows_of(norm.x, {&norm.grad, &norm.grad_sum, &norm.x, &norm.weight, &results.x});
+  const auto partial = room_for_sums(norm.x, rows, 2);
+  CudaNormBackward n{};
+  n.grad = in(norm.grad);
+  n.grad_sum = in(norm.grad_sum);
+  n.x = in(norm.x);
+  n.weight = in(norm.weight);
+  n.mean = floats(norm.mean);
+  n.inverse_deviation = floats(norm.inverse_deviation);
+  n.grad_x = out(results.x);
+  n.grad_weight = out(results.weight);
+  n.grad_bias = out(results.bias);
+  n.partial = floats(partial);
+  layer_norm_backward_cuda(rows, n);
   check_launch();
 }
 

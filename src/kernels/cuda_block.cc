@@ -55,11 +55,11 @@ struct Sizes {
         stream(c10::cuda::getCurrentCUDAStream(x.device().index()).stream()) {}
 };
 
-struct Kept {
+struct KeptParts {
   void *qkv, *context, *sum, *inner;  // [T, H, 3, D], [T, C], [T, C], [T, 4 C]
   float *logsumexp, *input_mean, *input_deviation, *mean, *deviation;
 
-  Kept(Carver& room, const Sizes& s)
+  KeptParts(Carver& room, const Sizes& s)
       : qkv(room.bytes(3 * s.row_bytes)),
         context(room.bytes(s.row_bytes)),
         sum(room.bytes(s.row_bytes)),
@@ -123,7 +123,7 @@ CudaRows rows_of(const Sizes& s, std::int64_t C, std::initializer_list<const voi
   return {s.type, s.T, C, aligned, s.stream};
 }
 
-CudaAttention attention_of(const Sizes& s, const PackedAttention& how, const Kept& kept) {
+CudaAttention attention_of(const Sizes& s, const PackedAttention& how, const KeptParts& kept) {
   const std::int64_t D = s.C / s.H;
   CudaAttention a{};
   a.type = s.type;
@@ -159,7 +159,7 @@ at::Tensor block_forward(const at::Tensor& x, const TransformerBlock& block, con
                          at::Tensor& kept_bytes) {
   const c10::cuda::CUDAGuard guard(x.device());
   const Sizes s(x, block);
-  auto [bytes, kept] = allocate<Kept>(x, s);
+  auto [bytes, kept] = allocate<KeptParts>(x, s);
   const auto [scratch, room] = allocate<ForwardRoom>(x, s);
   at::Tensor result = at::empty_like(x);
   const auto with_bias = [](CudaProduct product, const at::Tensor& bias) {
@@ -171,18 +171,17 @@ at::Tensor block_forward(const at::Tensor& x, const TransformerBlock& block, con
   layer_norm_forward_cuda(rows_of(s, s.C, {in(x), in(block.input_norm_weight), in(block.input_norm_bias)}), in(x),
                           nullptr, in(block.input_norm_weight), in(block.input_norm_bias), epsilon, nullptr,
                           room.normed, kept.input_mean, kept.input_deviation);
-  multiply(with_bias(linear(s, room.normed, block.query_key_value_weight, kept.qkv), block.query_key_value_bias),
-           s.stream);
+  multiply(with_bias(linear(s, room.normed, block.query_key_value_weight, kept.qkv), block.query_key_value_bias));
   attention_forward_cuda(attention_of(s, how, kept));
-  multiply(with_bias(linear(s, kept.context, block.dense_weight, room.attended), block.dense_bias), s.stream);
+  multiply(with_bias(linear(s, kept.context, block.dense_weight, room.attended), block.dense_bias));
   layer_norm_forward_cuda(rows_of(s, s.C, {in(x), in(block.norm_weight), in(block.norm_bias)}), room.attended, in(x),
                           in(block.norm_weight), in(block.norm_bias), epsilon, kept.sum, room.normed, kept.mean,
                           kept.deviation);
-  multiply(linear(s, room.normed, block.up_weight, kept.inner), s.stream);
+  multiply(linear(s, room.normed, block.up_weight, kept.inner));
   bias_gelu_forward_cuda(rows_of(s, 4 * s.C, {in(block.up_bias)}), kept.inner, in(block.up_bias), room.gelu);
   CudaProduct down = with_bias(linear(s, room.gelu, block.down_weight, result.mutable_data_ptr()), block.down_bias);
   down.plus = kept.sum;
-  multiply(down, s.stream);
+  multiply(down);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   kept_bytes = std::move(bytes);
   return result;
@@ -194,24 +193,23 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   const c10::cuda::CUDAGuard guard(x.device());
   const Sizes s(x, block);
   Carver kept_room(kept_bytes.mutable_data_ptr());
-  const Kept kept(kept_room, s);
+  const KeptParts kept(kept_room, s);
   const auto [scratch, room] = allocate<BackwardRoom>(x, s);
   at::Tensor grad_x = at::empty_like(x);
   // weight[N, K] = grad[T, N]^T input[T, K]
   const auto set_weight = [&](const at::Tensor& weight, const void* of_output, const void* input) {
     if (!weight.defined()) return;
-    multiply({s.type, weight.size(0), weight.size(1), s.T, of_output, true, input, false, weight.mutable_data_ptr()},
-             s.stream);
+    multiply({s.type, weight.size(0), weight.size(1), s.T, of_output, true, input, false, weight.mutable_data_ptr()});
   };
   const auto out = [](const at::Tensor& tensor) { return tensor.mutable_data_ptr(); };
 
-  multiply(of_input(s, in(grad), block.down_weight, room.grad_inner), s.stream);
+  multiply(of_input(s, in(grad), block.down_weight, room.grad_inner));
   bias_gelu_backward_cuda(rows_of(s, 4 * s.C, {in(block.up_bias)}), room.grad_inner, kept.inner, in(block.up_bias),
                           room.grad_inner, room.gelu, out(gradients.up_bias), room.partial);
   set_weight(gradients.down_weight, in(grad), room.gelu);
 
   // What the second norm's kernel reads, the gradient of the block and of the sum, has the sums of two biases.
-  multiply(of_input(s, room.grad_inner, block.up_weight, room.grad_normed), s.stream);
+  multiply(of_input(s, room.grad_inner, block.up_weight, room.grad_normed));
   layer_norm_backward_cuda(rows_of(s, s.C, {in(grad), in(block.norm_weight), in(block.norm_bias)}),
                            {room.grad_normed, in(grad), kept.sum, in(block.norm_weight), in(block.norm_bias), kept.mean,
                             kept.deviation, room.grad_sum, out(gradients.norm_weight), out(gradients.norm_bias),
@@ -219,7 +217,7 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   set_weight(gradients.up_weight, room.grad_inner, room.normed);
 
   set_weight(gradients.dense_weight, room.grad_sum, kept.context);
-  multiply(of_input(s, room.grad_sum, block.dense_weight, room.grad_context), s.stream);
+  multiply(of_input(s, room.grad_sum, block.dense_weight, room.grad_context));
   CudaAttention attention = attention_of(s, how, kept);
   attention.grad = room.grad_context;
   attention.delta = room.delta;
@@ -229,7 +227,7 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   attention_backward_cuda(attention);
   column_sums_cuda(rows_of(s, 3 * s.C, {}), room.grad_qkv, out(gradients.query_key_value_bias), room.partial);
 
-  multiply(of_input(s, room.grad_qkv, block.query_key_value_weight, room.grad_input_normed), s.stream);
+  multiply(of_input(s, room.grad_qkv, block.query_key_value_weight, room.grad_input_normed));
   layer_norm_backward_cuda(
       rows_of(s, s.C, {in(x), in(block.input_norm_weight), in(block.input_norm_bias)}),
       {room.grad_input_normed, room.grad_sum, in(x), in(block.input_norm_weight), in(block.input_norm_bias),

@@ -18,10 +18,10 @@
 namespace tessera::kernels {
 
 struct CudaKernels {
-  // bias_gelu.h; `out` may be undefined
+  // bias_gelu.h
   void (*bias_gelu_forward)(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& out);
   void (*bias_gelu_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias,
-                             const at::Tensor& grad_x, const at::Tensor& out, const at::Tensor& grad_bias);
+                             const at::Tensor& grad_x, const at::Tensor& grad_bias);
   // layer_norm.h; residual and sum may be undefined
   void (*layer_norm_forward)(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                              const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,

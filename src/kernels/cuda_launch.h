@@ -9,6 +9,7 @@
 
 #include "core/number_type.h"
 #include "kernels/batch_norm_sizes.h"
+#include "kernels/column_sum_sizes.h"
 
 namespace tessera::kernels {
 
@@ -18,13 +19,6 @@ struct CudaRows {
   bool aligned;  // every buffer begins at a multiple of 16 bytes
   cudaStream_t stream;
 };
-
-// Rows that one block adds up before partial sums are joined: K sums over columns need K * num_row_blocks * C floats.
-inline constexpr std::int64_t kCudaRowBlock = 64;
-inline constexpr int kMostColumnSums = 4;
-inline std::int64_t num_row_blocks(std::int64_t num_rows) {
-  return (num_rows + kCudaRowBlock - 1) / kCudaRowBlock;
-}
 
 // column_sums.cu: sums [C] over the rows of x; partial: one sum
 void column_sums_cuda(const CudaRows& rows, const void* x, void* sums, float* partial);

@@ -2,6 +2,7 @@
 
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -84,6 +85,8 @@ Plan make_plan(const CudaProduct& p, std::int64_t alignment) {
     check(cublasLtMatmulPreferenceSetAttribute(&wish, name, &value, sizeof value), p);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,  // never in the half type
+         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     prefer(name, static_cast<std::uint32_t>(alignment));
@@ -102,22 +105,26 @@ Plan make_plan(const CudaProduct& p, std::int64_t alignment) {
 Plan plan_of(const CudaProduct& p) {
   static std::mutex mutex;
   static std::unordered_map<Key, Plan, KeyHash> plans;
+  constexpr std::size_t kMostPlans = 8192;  // 5 MB; a dozen for each number of tokens
   const std::int64_t alignment = alignment_of(p);
   const Key key = key_of(p, alignment);
   const std::lock_guard lock(mutex);
   const auto found = plans.find(key);
-  return found != plans.end() ? found->second : plans.emplace(key, make_plan(p, alignment)).first->second;
+  if (found != plans.end()) return found->second;
+  if (plans.size() >= kMostPlans) plans.clear();
+  return plans.emplace(key, make_plan(p, alignment)).first->second;
 }
 
 }  // namespace
 
-void multiply(const CudaProduct& p, cudaStream_t stream) {
+void multiply(const CudaProduct& p) {
   Plan plan = plan_of(p);
   if (p.bias != nullptr) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias, p);
   const float one = 1, of_plus = p.plus == nullptr ? 0 : 1;
   check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), &plan.how, &one, p.b, &plan.b, p.a, &plan.a, &of_plus,
                        p.plus == nullptr ? p.out : p.plus, &plan.out, p.out, &plan.out, &plan.algorithm,
-                       at::cuda::getCUDABlasLtWorkspace(), at::cuda::getCUDABlasLtWorkspaceSize(), stream),
+                       at::cuda::getCUDABlasLtWorkspace(), at::cuda::getCUDABlasLtWorkspaceSize(),
+                       c10::cuda::getCurrentCUDAStream().stream()),
         p);
 }
 

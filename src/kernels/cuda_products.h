@@ -2,8 +2,6 @@
 // for an algorithm at every call, which takes the host as long again as the launch. Only in libtessera_cuda.so.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 
 #include "core/number_type.h"
@@ -24,8 +22,7 @@ struct CudaProduct {
   const void* plus = nullptr;  // null: none; may not be out
 };
 
-// On the current device and stream; the same shapes and addresses of the same alignment give the same bits. Throws
-// Error.
-void multiply(const CudaProduct& product, cudaStream_t stream);
+// On the current device and stream. The same shapes give the same bits. Throws Error.
+void multiply(const CudaProduct& product);
 
 }  // namespace tessera::kernels

@@ -7,68 +7,54 @@
 namespace tessera::kernels {
 namespace {
 
-// What is known of each parameter; from any thread.
-template <typename Offer>
-class Offers {
- public:
-  void put(const at::Tensor& parameter, Offer offer) {
-    const std::lock_guard lock(mutex_);
-    offers_[parameter.unsafeGetTensorImpl()] = std::move(offer);
-  }
-  void remove(const at::Tensor& parameter) {
-    const std::lock_guard lock(mutex_);
-    offers_.erase(parameter.unsafeGetTensorImpl());
-  }
-  // Empty if there is none.
-  Offer of(const at::Tensor& parameter) {
-    const std::lock_guard lock(mutex_);
-    const auto found = offers_.find(parameter.unsafeGetTensorImpl());
-    return found == offers_.end() ? Offer() : found->second;
-  }
-
- private:
-  std::mutex mutex_;
-  std::unordered_map<const c10::TensorImpl*, Offer> offers_;
+struct Place {
+  GradientCollector* collector = nullptr;  // null: none
+  std::size_t slot = 0;
 };
 
-Offers<GradientRoom>& rooms() {
-  static Offers<GradientRoom> all;
+std::mutex places_mutex;
+std::unordered_map<const c10::TensorImpl*, Place>& places() {
+  static std::unordered_map<const c10::TensorImpl*, Place> all;
   return all;
 }
-Offers<GradientTaker>& takers() {
-  static Offers<GradientTaker> all;
-  return all;
+
+Place place_of(const at::Tensor& parameter) {
+  const std::lock_guard lock(places_mutex);
+  const auto found = places().find(parameter.unsafeGetTensorImpl());
+  return found == places().end() ? Place() : found->second;
 }
 
 }  // namespace
 
-void offer_gradient_room(const at::Tensor& parameter, GradientRoom room) {
-  rooms().put(parameter, std::move(room));
+void collect_gradient(const at::Tensor& parameter, GradientCollector& collector, std::size_t slot) {
+  const std::lock_guard lock(places_mutex);
+  places()[parameter.unsafeGetTensorImpl()] = {&collector, slot};
 }
 
-void withdraw_gradient_room(const at::Tensor& parameter) {
-  rooms().remove(parameter);
+void stop_collecting(const at::Tensor& parameter) {
+  const std::lock_guard lock(places_mutex);
+  places().erase(parameter.unsafeGetTensorImpl());
 }
 
-void take_gradients(const at::Tensor& parameter, GradientTaker taker) {
-  takers().put(parameter, std::move(taker));
-}
-
-void stop_taking_gradients(const at::Tensor& parameter) {
-  takers().remove(parameter);
+bool is_collected(const at::Tensor& parameter) {
+  return place_of(parameter).collector != nullptr;
 }
 
 at::Tensor gradient_room(const at::Tensor& parameter) {
-  const GradientRoom room = rooms().of(parameter);
-  return room ? room() : at::Tensor();
+  const Place place = place_of(parameter);
+  return place.collector == nullptr ? at::Tensor() : place.collector->room(place.slot);
 }
 
-bool is_gradient_taken(const at::Tensor& parameter) {
-  return static_cast<bool>(takers().of(parameter));
-}
-
-void give_gradient(const at::Tensor& parameter, at::Tensor gradient) {
-  takers().of(parameter)(std::move(gradient));
+void give_gradients(std::span<const at::Tensor> parameters, std::span<const at::Tensor> gradients) {
+  // Nearly always one collector, which should get all at once.
+  std::vector<std::pair<GradientCollector*, std::vector<GivenGradient>>> given;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    const Place place = place_of(parameters[i]);
+    if (given.empty() || given.back().first != place.collector) given.emplace_back(place.collector, 0);
+    given.back().second.push_back({place.slot, gradients[i]});
+  }
+  for (const auto& [collector, of_collector] : given) collector->take(of_collector);
 }
 
 }  // namespace tessera::kernels

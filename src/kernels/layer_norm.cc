@@ -23,50 +23,11 @@ const void* data_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
-class LayerNorm : public torch::autograd::Function<LayerNorm> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, double eps) {
-    const auto result = norm_forward(x, {}, weight, bias, eps);
-    context->save_for_backward({x, weight, result.mean, result.inverse_deviation});
-    return result.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const auto result =
-        norm_backward({grads[0].contiguous(), {}, saved[0], saved[1], {}, saved[2], saved[3]}, NormExtras::kNone);
-    return {result.x, result.weight, result.bias, {}};
-  }
+struct Normed {
+  at::Tensor sum;  // x + residual; undefined without a residual
+  at::Tensor out;
+  at::Tensor mean, inverse_deviation;  // [rows] float32
 };
-
-class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
-                               const at::Tensor& weight, const at::Tensor& bias, double eps) {
-    context->set_materialize_grads(false);
-    const auto result = norm_forward(x, residual, weight, bias, eps);
-    context->save_for_backward({result.sum, weight, result.mean, result.inverse_deviation});
-    return {result.sum, result.out};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    if (!grads[1].defined()) return {grads[0], grads[0], {}, {}, {}};
-    const auto grad_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    const auto saved = context->get_saved_variables();
-    const auto result =
-        norm_backward({grads[1].contiguous(), grad_sum, saved[0], saved[1], {}, saved[2], saved[3]}, NormExtras::kNone);
-    return {result.x, result.x, result.weight, result.bias, {}};
-  }
-};
-
-void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const char* name) {
-  check_float_type(x, name, "x");
-  check_row(x, weight, name, "a weight");
-  check_row(x, bias, name, "a bias");
-}
-
-}  // namespace
 
 Normed norm_forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, const at::Tensor& bias,
                     double eps) {
@@ -88,45 +49,65 @@ Normed norm_forward(const at::Tensor& x, const at::Tensor& residual, const at::T
   return result;
 }
 
-NormGradients norm_backward(const NormBackward& norm, NormExtras extras) {
+NormGradients norm_backward(const NormBackward& norm) {
   const at::Tensor &x = norm.x, &weight = norm.weight;
-  NormGradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight), {}, {}, {}};
-  if (extras != NormExtras::kNone) result.out = at::empty_like(x);
-  if (extras == NormExtras::kOutAndSums) {
-    result.grad_sums = at::empty_like(weight);
-    result.x_sums = at::empty_like(weight);
-  }
+  NormGradients result{at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
   if (x.numel() == 0) {
-    for (auto* sums : {&result.weight, &result.bias, &result.grad_sums, &result.x_sums}) {
-      if (sums->defined()) sums->zero_();
-    }
-    return result;
-  }
-  if (x.is_cuda()) {
+    result.weight.zero_();
+    result.bias.zero_();
+  } else if (x.is_cuda()) {
     cuda_kernels().layer_norm_backward(norm, result);
-    return result;
-  }
-  layer_norm_backward_cpu(shape_of(x), norm.grad.const_data_ptr(), data_or_null(norm.grad_sum), x.const_data_ptr(),
-                          weight.const_data_ptr(), norm.mean.const_data_ptr<float>(),
-                          norm.inverse_deviation.const_data_ptr<float>(), result.x.mutable_data_ptr(),
-                          result.weight.mutable_data_ptr(), result.bias.mutable_data_ptr());
-  const auto sum_rows = [](const at::Tensor& rows) { return rows.reshape({-1, rows.size(-1)}).sum(0); };
-  if (extras != NormExtras::kNone) {
-    const auto of_row = [&x](const at::Tensor& statistic) {
-      auto sizes = x.sizes().vec();
-      sizes.back() = 1;
-      return statistic.view(sizes);
-    };
-    result.out = ((x.to(at::kFloat) - of_row(norm.mean)) * of_row(norm.inverse_deviation) * weight.to(at::kFloat) +
-                  norm.bias.to(at::kFloat))
-                     .to(x.scalar_type());
-  }
-  if (extras == NormExtras::kOutAndSums) {
-    result.grad_sums = sum_rows(norm.grad_sum);
-    result.x_sums = sum_rows(result.x);
+  } else {
+    layer_norm_backward_cpu(shape_of(x), norm.grad.const_data_ptr(), data_or_null(norm.grad_sum), x.const_data_ptr(),
+                            weight.const_data_ptr(), norm.mean.const_data_ptr<float>(),
+                            norm.inverse_deviation.const_data_ptr<float>(), result.x.mutable_data_ptr(),
+                            result.weight.mutable_data_ptr(), result.bias.mutable_data_ptr());
   }
   return result;
 }
+
+class LayerNorm : public torch::autograd::Function<LayerNorm> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, double eps) {
+    const auto result = norm_forward(x, {}, weight, bias, eps);
+    context->save_for_backward({x, weight, result.mean, result.inverse_deviation});
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const auto result = norm_backward({grads[0].contiguous(), {}, saved[0], saved[1], saved[2], saved[3]});
+    return {result.x, result.weight, result.bias, {}};
+  }
+};
+
+class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
+                               const at::Tensor& weight, const at::Tensor& bias, double eps) {
+    context->set_materialize_grads(false);
+    const auto result = norm_forward(x, residual, weight, bias, eps);
+    context->save_for_backward({result.sum, weight, result.mean, result.inverse_deviation});
+    return {result.sum, result.out};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    if (!grads[1].defined()) return {grads[0], grads[0], {}, {}, {}};
+    const auto grad_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
+    const auto saved = context->get_saved_variables();
+    const auto result = norm_backward({grads[1].contiguous(), grad_sum, saved[0], saved[1], saved[2], saved[3]});
+    return {result.x, result.x, result.weight, result.bias, {}};
+  }
+};
+
+void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const char* name) {
+  check_float_type(x, name, "x");
+  check_row(x, weight, name, "a weight");
+  check_row(x, bias, name, "a bias");
+}
+
+}  // namespace
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) {
   check_inputs(x, weight, bias, "layer_norm");

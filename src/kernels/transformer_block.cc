@@ -1,13 +1,17 @@
 #include "kernels/transformer_block.h"
 
-#include <ATen/ops/empty_like.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/strides.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "core/error.h"
 #include "kernels/attention_paths.h"
+#include "kernels/check.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/gradient_room.h"
 
@@ -18,7 +22,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // The matrices first: with them whoever collects gradients makes room for all.
-constexpr std::size_t kNumMatrices = 4;
+constexpr std::size_t kNumMatrices = 4, kDownWeight = 3;
 constexpr std::array kParameters = {&TransformerBlock::query_key_value_weight,
                                     &TransformerBlock::dense_weight,
                                     &TransformerBlock::up_weight,
@@ -33,23 +37,68 @@ constexpr std::array kParameters = {&TransformerBlock::query_key_value_weight,
                                     &TransformerBlock::down_bias};
 
 // What backward needs. Not autograd's saved variables: packing and unpacking them takes as long as a launch or two.
-struct Kept : torch::CustomClassHolder {
+struct KeptBlock : torch::CustomClassHolder {
   TransformerBlock block;
   PackedAttention how;
   at::Tensor x, bytes;
 };
 
-// Where the parameters' gradients go. A vector has a place even if it is frozen: the kernels compute them all.
-TransformerBlock places_of_gradients(const TransformerBlock& block) {
-  TransformerBlock gradients;
-  for (std::size_t i = 0; i < kParameters.size(); ++i) {
-    const at::Tensor& parameter = block.*kParameters[i];
-    at::Tensor& gradient = gradients.*kParameters[i];
-    if (parameter.requires_grad()) gradient = gradient_room(parameter);
-    const bool is_needed = parameter.requires_grad() || i >= kNumMatrices;
-    if (is_needed && !gradient.defined()) gradient = at::empty_like(parameter);
+using Parameters = std::array<at::Tensor, kParameters.size()>;
+
+Parameters parameters_of(const TransformerBlock& block) {
+  Parameters parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] = block.*kParameters[i];
+  return parameters;
+}
+
+// Where the parameters' gradients go: where there is room for them, else into one buffer for all. A vector has a place
+// even if it is frozen: the kernels compute them all.
+Parameters places_of_gradients(const Parameters& parameters) {
+  constexpr std::int64_t kAlignment = 32;  // in numbers: 64 bytes
+  Parameters gradients;
+  std::array<std::int64_t, kParameters.size()> offsets{};
+  std::int64_t numel = 0;
+  const auto needs_place = [&](std::size_t i) {
+    return (parameters[i].requires_grad() || i >= kNumMatrices) && !gradients[i].defined();
+  };
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].requires_grad()) gradients[i] = gradient_room(parameters[i]);
+    if (!needs_place(i)) continue;
+    offsets[i] = numel;
+    numel += (parameters[i].numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  if (numel == 0) return gradients;
+  const at::AutoDispatchBelowADInplaceOrView below;  // no gradient of a gradient: less host time
+  const at::Tensor buffer = at::empty({numel}, parameters[0].options());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!needs_place(i)) continue;
+    const at::IntArrayRef sizes = parameters[i].sizes();
+    gradients[i] = buffer.as_strided(sizes, c10::contiguous_strides(sizes), offsets[i]);
   }
   return gradients;
+}
+
+// The kernels get addresses alone.
+void check_inputs(const at::Tensor& x, const Parameters& parameters, const PackedAttention& how) {
+  constexpr const char* kName = "transformer_block";
+  const std::int64_t C = x.size(1);
+  constexpr std::array<std::int64_t, kParameters.size()> kRows = {3, 1, 4, 1, 1, 1, 3, 1, 1, 1, 4, 1};  // times C
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& parameter = parameters[i];
+    const std::array<std::int64_t, 2> sizes = {kRows[i] * C, i == kDownWeight ? 4 * C : C};
+    check(parameter.sizes() == at::IntArrayRef(sizes.data(), i < kNumMatrices ? 2 : 1) &&
+              parameter.scalar_type() == x.scalar_type() && parameter.device() == x.device() &&
+              parameter.is_contiguous(),
+          kName,
+          fmt::format("parameter {} contiguous, for {} hidden numbers, in the type of x, but got {} for {}", i, C,
+                      shape_text(parameter), shape_text(x)));
+  }
+  check(how.cu_seqlens.scalar_type() == at::kInt && how.cu_seqlens.is_contiguous() &&
+            how.cu_seqlens.device() == x.device(),
+        kName, fmt::format("offsets as contiguous int32 but got {}", shape_text(how.cu_seqlens)));
+  check(!how.alibi_slopes || (how.alibi_slopes->scalar_type() == at::kFloat && how.alibi_slopes->is_contiguous() &&
+                              how.alibi_slopes->device() == x.device()),
+        kName, "contiguous float32 slopes on the device of x");
 }
 
 class Block : public torch::autograd::Function<Block> {
@@ -57,7 +106,7 @@ class Block : public torch::autograd::Function<Block> {
   // `edges`: the parameters, if their gradients go through autograd, else nothing.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, at::TensorList edges,
                             const TransformerBlock& block, const PackedAttention& how) {
-    auto kept = c10::make_intrusive<Kept>();
+    auto kept = c10::make_intrusive<KeptBlock>();
     kept->block = block;
     kept->how = how;
     kept->x = x;
@@ -74,22 +123,22 @@ class Block : public torch::autograd::Function<Block> {
     const auto capsule = context->saved_data["kept"].toCapsule();
     const auto num_edges = static_cast<std::size_t>(context->saved_data["num_edges"].toInt());
     context->saved_data.clear();
-    auto& kept = static_cast<Kept&>(*capsule);
-    TransformerBlock gradients = places_of_gradients(kept.block);
+    auto& kept = static_cast<KeptBlock&>(*capsule);
+    const Parameters parameters = parameters_of(kept.block);
+    Parameters gradients = places_of_gradients(parameters);
+    TransformerBlock places;
+    for (std::size_t i = 0; i < gradients.size(); ++i) places.*kParameters[i] = gradients[i];
     variable_list result(1 + num_edges + 2);
-    result[0] =
-        cuda_kernels().block_backward(grads[0].contiguous(), kept.x, kept.bytes, kept.block, kept.how, gradients);
+    result[0] = cuda_kernels().block_backward(grads[0].contiguous(), kept.x, kept.bytes, kept.block, kept.how, places);
     kept.bytes.reset();
     kept.x.reset();
-    for (std::size_t i = 0; i < kParameters.size(); ++i) {
-      const at::Tensor& parameter = kept.block.*kParameters[i];
-      at::Tensor& gradient = gradients.*kParameters[i];
-      if (!parameter.requires_grad()) continue;
-      if (num_edges == 0) {
-        give_gradient(parameter, std::move(gradient));
-      } else {
-        result[1 + i] = std::move(gradient);
-      }
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!parameters[i].requires_grad()) gradients[i].reset();
+    }
+    if (num_edges == 0) {
+      give_gradients(parameters, gradients);
+    } else {
+      std::move(gradients.begin(), gradients.end(), result.begin() + 1);
     }
     return result;
   }
@@ -102,13 +151,13 @@ bool transformer_block_serves(const at::Tensor& x, std::int64_t num_heads, const
 }
 
 at::Tensor transformer_block(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how) {
-  std::array<at::Tensor, kParameters.size()> parameters;
-  bool takes_all = x.requires_grad();  // without an edge of x's own the node would not be part of the graph
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    parameters[i] = block.*kParameters[i];
-    takes_all = takes_all && (!parameters[i].requires_grad() || is_gradient_taken(parameters[i]));
-  }
-  return Block::apply(x.contiguous(), takes_all ? at::TensorList() : at::TensorList(parameters), block, how);
+  const Parameters parameters = parameters_of(block);
+  check_inputs(x, parameters, how);
+  // Without an edge of x's own the node would not be part of the graph.
+  const bool gives_all = x.requires_grad() && std::ranges::all_of(parameters, [](const at::Tensor& parameter) {
+                           return !parameter.requires_grad() || is_collected(parameter);
+                         });
+  return Block::apply(x.contiguous(), gives_all ? at::TensorList() : at::TensorList(parameters), block, how);
 }
 
 }  // namespace tessera::kernels

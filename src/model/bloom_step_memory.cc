@@ -1,4 +1,5 @@
 // The memory use of model/bloom.cc.
+#include "kernels/column_sum_sizes.h"
 #include "model/bloom_config.h"
 #include "model/text_step_memory.h"
 
@@ -86,7 +87,7 @@ class BloomStepMemory : public TextStepMemory {
     const auto parameters = {3 * C * C, C * C, 4 * C * C, 4 * C * C, C, C, 3 * C, C, C, C, 4 * C, C};
     for (const std::int64_t numel : parameters) tape.take(numel * e_);
     tape.take(rows);
-    const std::int64_t sums = 4 * ((shape_.num_tokens + 63) / 64) * C * kFloatBytes;
+    const std::int64_t sums = kernels::kMostColumnSums * kernels::num_row_blocks(shape_.num_tokens) * C * kFloatBytes;
     tape.pass(8 * rows + sums + logsumexp_bytes_);
     tape.give(kept_by_node() + rows + (gradient_is_held ? 0 : rows));  // with the unit's input
     for (const std::int64_t numel : parameters) tape.hand_over_in_place(numel);

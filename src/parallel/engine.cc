@@ -75,6 +75,21 @@ struct Engine::Progress {
   int num_runs = 0;             // since the last backward; recomputations within it are not counted
   int num_uses = 0;             // runs that backward has not passed yet; runs without gradients are not counted
   bool is_ready = false;        // every gradient has arrived
+  std::vector<bool> is_given;  // by slot: in this backward, by a node; more may come until backward has passed the unit
+  bool has_given = false;      // any of them
+};
+
+class Engine::Collector : public kernels::GradientCollector {
+ public:
+  Collector(Engine& engine, std::size_t index) : engine_(engine), index_(index) {}
+  at::Tensor room(std::size_t slot) override { return engine_.units_[index_].gradient_room(slot); }
+  void take(const std::vector<kernels::GivenGradient>& gradients) override {
+    engine_.on_given_gradients(index_, gradients);
+  }
+
+ private:
+  Engine& engine_;
+  std::size_t index_;
 };
 
 Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options)
@@ -113,7 +128,7 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
 Engine::~Engine() {
   for (const at::Tensor& parameter : watched_) {
     on_accumulated_gradient(parameter, nullptr);
-    kernels::stop_taking_gradients(parameter);
+    kernels::stop_collecting(parameter);
   }
 }
 
@@ -133,15 +148,13 @@ void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>&
 void Engine::watch(std::size_t index, const std::vector<UnitParameter>& parameters) {
   const FlatUnit& unit = units_[index];
   Progress& progress = progress_.emplace_back();
+  progress.is_given.resize(unit.num_parameters());
+  if (device_.is_cuda()) collectors_.push_back(std::make_unique<Collector>(*this, index));
   for (std::size_t slot = 0; slot < unit.num_parameters(); ++slot) {
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
     if (!parameter.requires_grad()) continue;
     on_accumulated_gradient(parameter, [this, index, slot] { on_parameter_gradient(index, slot); });
-    if (device_.is_cuda()) {
-      kernels::take_gradients(parameter, [this, index, slot](at::Tensor gradient) {
-        on_parameter_gradient(index, slot, std::move(gradient));
-      });
-    }
+    if (device_.is_cuda()) kernels::collect_gradient(parameter, *collectors_[index], slot);
     watched_.push_back(parameter);
     ++progress.num_trained;
   }
@@ -244,6 +257,8 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
     progress.is_ready = progress.num_trained == 0;
+    progress.is_given.assign(progress.is_given.size(), false);
+    progress.has_given = false;
   }
   in_backward_ = true;
   // Which unit backward had reached is known only when it throws.
@@ -273,26 +288,46 @@ void Engine::on_output_gradient(std::size_t index) {
 
 void Engine::on_input_gradient(std::size_t index) {
   backward_at_ = root();
-  if (--progress_[index].num_uses > 0) return;
+  Progress& progress = progress_[index];
+  if (--progress.num_uses > 0) return;
   // A parameter that this rank has not used gets no gradient. Gathers and reductions alternate here, so waiting for it
   // would change the order of collectives on this rank only.
-  if (placement().parameters.is_split()) on_last_gradient(index);
+  const bool all_were_given = progress.has_given && progress.num_missing == 0;
+  if (placement().parameters.is_split() || all_were_given) on_last_gradient(index);
   units_[index].release();
   if (options_.spread.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
 }
 
-void Engine::on_parameter_gradient(std::size_t index, std::size_t slot, at::Tensor gradient) {
+void Engine::refuse_late_gradient(std::size_t index, std::size_t slot) const {
+  if (turn_of(index) >= next_turn_) return;
+  throw Error(
+      fmt::format("a gradient of {} arrived after its unit's gradient was complete: use the parameter only inside "
+                  "its unit's body, and in one backward pass",
+                  units_[index].layout().slots()[slot].name));
+}
+
+void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
   guarded("backward", index, [&] {
-    if (turn_of(index) < next_turn_) {
-      throw Error(
-          fmt::format("a gradient of {} arrived after its unit's gradient was complete: use the parameter only inside "
-                      "its unit's body, and in one backward pass",
-                      units_[index].layout().slots()[slot].name));
-    }
-    units_[index].accept_gradient(slot, std::move(gradient));
+    refuse_late_gradient(index, slot);
+    units_[index].accept_gradient(slot);
   });
-  std::size_t& num_missing = progress_[index].num_missing;
-  if (num_missing > 0 && --num_missing == 0) on_last_gradient(index);
+  Progress& progress = progress_[index];
+  const bool is_last = progress.num_missing > 0 && --progress.num_missing == 0;
+  if (is_last && (!progress.has_given || progress.num_uses == 0)) on_last_gradient(index);
+}
+
+// Another node of the unit may give more: it is complete when backward has passed its input.
+void Engine::on_given_gradients(std::size_t index, const std::vector<kernels::GivenGradient>& gradients) {
+  guarded("backward", index, [&] {
+    for (const auto& given : gradients) refuse_late_gradient(index, given.slot);
+    units_[index].accept_gradients(gradients);
+  });
+  Progress& progress = progress_[index];
+  progress.has_given = true;
+  for (const auto& given : gradients) {
+    if (!progress.is_given[given.slot] && progress.num_missing > 0) --progress.num_missing;
+    progress.is_given[given.slot] = true;
+  }
 }
 
 // A unit that runs more than once may get further gradients: it is reduced after backward has returned.

@@ -111,6 +111,7 @@ class Engine : public UnitRunner {
 
  private:
   struct Progress;  // of a unit within one forward and backward
+  class Collector;  // of the gradients that nodes of a unit give
 
   std::size_t root() const { return units_.size() - 1; }
   void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters, const Placement& placement);
@@ -125,8 +126,9 @@ class Engine : public UnitRunner {
   // Called by hooks in backward.
   void on_output_gradient(std::size_t index);
   void on_input_gradient(std::size_t index);
-  // Undefined: autograd has put it into the parameter's .grad.
-  void on_parameter_gradient(std::size_t index, std::size_t slot, at::Tensor gradient = {});
+  void on_parameter_gradient(std::size_t index, std::size_t slot);  // autograd has put it into .grad
+  void on_given_gradients(std::size_t index, const std::vector<kernels::GivenGradient>& gradients);
+  void refuse_late_gradient(std::size_t index, std::size_t slot) const;
   void on_last_gradient(std::size_t index);
 
   std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic
@@ -147,6 +149,7 @@ class Engine : public UnitRunner {
   std::unordered_map<const torch::nn::Module*, std::size_t> index_of_;
   std::unordered_set<const torch::nn::Module*> of_model_;  // every module of the model
   std::vector<at::Tensor> watched_;                        // parameters that carry our hook
+  std::vector<std::unique_ptr<Collector>> collectors_;     // by unit, on a GPU
   std::function<void(std::size_t)> listener_;
 
   std::size_t next_turn_ = 0, num_waited_ = 0;  // turns begun, and turns waited for

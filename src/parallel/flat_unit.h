@@ -10,7 +10,6 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "parallel/unit_context.h"
@@ -56,7 +55,9 @@ class FlatUnit {
   bool is_whole() const { return values_->is_whole(); }
   bool is_on_its_way() const { return values_->is_on_its_way(); }
 
-  void accept_gradient(std::size_t slot, at::Tensor gradient) { gradient_->accept(slot, std::move(gradient)); }
+  void accept_gradient(std::size_t slot) { gradient_->accept(slot); }
+  void accept_gradients(const std::vector<kernels::GivenGradient>& gradients) { gradient_->accept(gradients); }
+  at::Tensor gradient_room(std::size_t slot) { return gradient_->room(slot); }
   void begin_reduce(bool last_micro_step);
   void continue_reduce() { gradient_->continue_reduce(); }
   void wait_reduce() { gradient_->wait_reduce(); }

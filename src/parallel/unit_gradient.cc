@@ -9,7 +9,6 @@
 
 #include "comm/host_backend.h"
 #include "kernels/flat_parts.h"
-#include "kernels/gradient_room.h"
 #include "kernels/norm.h"
 
 namespace tessera {
@@ -20,18 +19,10 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
       is_waiting_(parameters_.size()),
       has_gradient_(parameters_.size()),
       lent_(parameters_.size()) {
-  for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
-    parameters_[slot].mutable_grad().reset();  // left from before
-    if (context_->device.is_cuda())
-      kernels::offer_gradient_room(parameters_[slot], [this, slot] { return room(slot); });
-  }
+  for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // left from before
   if (!context_->placement.optimizer.is_on_host()) return;
   const UnitTypes& types = context_->types;
   on_host_ = context_->link->host_empty(context_->updated().numel(), types.accumulates ? at::kFloat : types.reduce);
-}
-
-UnitGradient::~UnitGradient() {
-  for (const at::Tensor& parameter : parameters_) kernels::withdraw_gradient_room(parameter);
 }
 
 // A gradient may be computed in its place, if it is the first and comes in the type that is collected. A small one
@@ -39,20 +30,23 @@ UnitGradient::~UnitGradient() {
 at::Tensor UnitGradient::room(std::size_t slot) {
   const FlatSlot& own = context_->layout.slots()[slot];
   if (has_gradient_[slot] || is_waiting_[slot] || lent_[slot] != nullptr) return {};
+  if (flat_type() != parameters_[slot].scalar_type()) return {};
   if (!flat_.defined() && context_->layout.is_small_part(own.numel)) return {};
   if (!flat_.defined()) make_flat();
-  if (flat_.scalar_type() != parameters_[slot].scalar_type()) return {};
   const at::AutoDispatchBelowADInplaceOrView below;  // no gradient of a gradient: less host time
   at::Tensor room = view_of(flat_, own);
   lent_[slot] = room.const_data_ptr();
   return room;
 }
 
-// In the reduce type, or in float32 if micro-steps are added up before the reduction.
-void UnitGradient::make_flat() {
+// The reduce type, or float32 if micro-steps are added up before the reduction.
+at::ScalarType UnitGradient::flat_type() const {
   const bool adds_here = context_->types.accumulates && !context_->placement.gradients.is_split();
-  const auto type = adds_here ? at::kFloat : context_->types.reduce;
-  flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(type));
+  return adds_here ? at::kFloat : context_->types.reduce;
+}
+
+void UnitGradient::make_flat() {
+  flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(flat_type()));
   targets_.assign(parameters_.size(), at::Tensor());
   lent_.assign(parameters_.size(), nullptr);
   zero_gaps(flat_);
@@ -67,35 +61,44 @@ void UnitGradient::zero_gaps(const at::Tensor& flat) const {
   flat.narrow(0, end, flat.numel() - end).zero_();
 }
 
+// Whether it was computed in the place that was lent for it. Whether or not, the place is lent no longer.
+bool UnitGradient::arrives_in_place(std::size_t slot, const at::Tensor& gradient) {
+  const void* const lent = std::exchange(lent_[slot], nullptr);
+  if (lent == nullptr || gradient.const_data_ptr() != lent) return false;
+  has_gradient_[slot] = true;
+  return true;
+}
+
+void UnitGradient::accept(const std::vector<kernels::GivenGradient>& gradients) {
+  at::NoGradGuard no_gradients;
+  std::vector<kernels::FlatPart> parts;
+  for (const auto& [slot, gradient] : gradients) {
+    if (arrives_in_place(slot, gradient)) continue;
+    parts.push_back({gradient, context_->layout.slots()[slot].offset, has_gradient_[slot]});
+    has_gradient_[slot] = true;
+  }
+  if (parts.empty()) return;
+  if (!flat_.defined()) make_flat();
+  kernels::put_parts(flat_, parts);
+}
+
 // Small gradients wait for each other: moved one by one, each would take as long as a large one. One small gradient
 // does not allocate the flat buffer either: the root's last norm comes first in backward and its embedding last, and
 // half a gigabyte would lie idle in between. Many together do: else a unit of only small ones would be in memory twice.
-// A gradient that is given comes with all others of its unit: they wait, whatever their size, and move at once.
-void UnitGradient::accept(std::size_t slot, at::Tensor gradient) {
+void UnitGradient::accept(std::size_t slot) {
   at::NoGradGuard no_gradients;
-  const void* const lent = std::exchange(lent_[slot], nullptr);
   at::Tensor& held = parameters_[slot].mutable_grad();
-  const bool is_given = gradient.defined();
-  if (held.defined() && is_given) {
-    held.add_(gradient);
-  } else if (is_given) {
-    held = std::move(gradient);
-  }
-  if (lent != nullptr && held.defined() && held.const_data_ptr() == lent) {
-    has_gradient_[slot] = true;
-    held.reset();
-    return;
-  }
+  if (arrives_in_place(slot, held)) return held.reset();
   const FlatLayout& layout = context_->layout;
   const std::int64_t numel = layout.slots()[slot].numel;
   const bool is_small = layout.is_small_part(numel);
-  if ((is_small || is_given) && !is_waiting_[slot]) {
+  if (is_small && !is_waiting_[slot]) {
     is_waiting_[slot] = true;
     waiting_.push_back(slot);
     waiting_numel_ += numel;
   }
   // If one comes twice while it waits, autograd adds it up.
-  if (is_given || (is_small && layout.is_small_part(waiting_numel_))) return;
+  if (is_small && layout.is_small_part(waiting_numel_)) return;
   if (!flat_.defined()) make_flat();
   is_small ? move_waiting() : move_into_flat(slot);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/gradient_room.h"
 #include "parallel/unit_context.h"
 
 namespace tessera {
@@ -17,13 +18,15 @@ namespace tessera {
 class UnitGradient {
  public:
   UnitGradient(std::shared_ptr<const UnitContext> context, std::vector<at::Tensor> parameters);
-  ~UnitGradient();
   UnitGradient(const UnitGradient&) = delete;
   UnitGradient& operator=(const UnitGradient&) = delete;
 
-  // Moves the parameter's .grad, with `gradient` added if it is defined, into the flat gradient: now, or in
-  // begin_reduce at the latest.
-  void accept(std::size_t slot, at::Tensor gradient);
+  // Moves the parameter's .grad into the flat gradient: now, or in begin_reduce at the latest.
+  void accept(std::size_t slot);
+  // Moves what a node gives, all at once.
+  void accept(const std::vector<kernels::GivenGradient>& gradients);
+  // A place in the flat gradient where that of a parameter may be computed; undefined: none.
+  at::Tensor room(std::size_t slot);
   // `last_micro_step`: rows with whole gradients reduce only then. Parameters without a gradient count as zero.
   void begin_reduce(bool last_micro_step);
   void continue_reduce();  // the second part, across nodes; waits for the first
@@ -43,7 +46,8 @@ class UnitGradient {
   void forget();
 
  private:
-  at::Tensor room(std::size_t slot);
+  at::ScalarType flat_type() const;
+  bool arrives_in_place(std::size_t slot, const at::Tensor& gradient);
   void make_flat();
   void move_into_flat(std::size_t slot);
   void move_waiting();
@@ -57,7 +61,7 @@ class UnitGradient {
 
   at::Tensor flat_;                   // [padded], from the first gradient until it is reduced
   std::vector<at::Tensor> targets_;   // by slot: views of flat_, made when needed; they live as long as it
-  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad
+  std::vector<std::size_t> waiting_;  // slots whose gradients are still in .grad: small ones
   std::vector<bool> is_waiting_;      // by slot
   std::int64_t waiting_numel_ = 0;    // of all of them together
   std::vector<bool> has_gradient_;    // by slot, in this backward or an earlier micro-step

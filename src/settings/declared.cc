@@ -73,8 +73,8 @@ void declare_data(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
       .range(-1, 4096)
       .group(group)
       .help(
-          "threads per rank that prepare batches ahead; 0: the training thread does; -1: one for each of the rank's "
-          "cores where a GPU computes, else as 0");
+          "threads per rank that prepare batches ahead; 0: the training thread does; -1: where a GPU computes, one for "
+          "each of the rank's cores, at most 16 and with 1 GiB of batches; else as 0");
   schema.integer("dataloader_prefetch_factor", &data.prefetch_factor)
       .preset("2")
       .range(1, 100'000)

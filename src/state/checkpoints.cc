@@ -100,8 +100,11 @@ void CheckpointKeeper::save(Trainer& trainer) {
   state.checkpoints.assign(kept_.begin(), kept_.end());  // adopt() looks which of them are still there
   StateSnapshot::Copies copies = StateSnapshot::Copies::kNone;
   try {
-    // The copy goes first: it runs while the folder is made.
+    // The copy goes first: it runs while the folder is made. Weights, which are gathered, go before it: a copy on the
+    // GPU leaves them little room.
+    const bool gathers = output_.save_only_model || output_.save_hf_weights;
     std::shared_ptr<StateSnapshot> snapshot;
+    if (gathers) prepare(trainer, part);
     if (open_->has_state) {
       trainer.step().engine().sync_buffers();
       snapshot =
@@ -109,7 +112,7 @@ void CheckpointKeeper::save(Trainer& trainer) {
       copies = copies_for(snapshot->sizes());
       on_every_rank(world_, [&] { trainer.step().update_after(snapshot->copy(copies, buffer_)); });
     }
-    prepare(trainer, part);
+    if (!gathers) prepare(trainer, part);
     if (open_->has_state) write_in_background(trainer.state(), std::move(snapshot), part);
   } catch (const Error& error) {
     throw given_up(trainer.state(), error);
@@ -141,10 +144,10 @@ void CheckpointKeeper::write_in_background(const RunState& state, std::shared_pt
   open_->written = std::async(
       std::launch::async, [&model = model_, state = is_first ? state : RunState(), snapshot = std::move(snapshot), part,
                            device = world_.device(), is_first, has_model_files]() mutable {
+        const auto own = std::move(snapshot);  // freed when it is written
         if (is_first && !has_model_files) write_model_files(model, part);
         if (is_first) write_run_state(part / kStateFile, state);
         const c10::DeviceGuard there(device);  // a new thread starts on device 0, which may be another rank's
-        const auto own = std::move(snapshot);  // freed when it is written
         return own->write(part);
       });
 }

@@ -190,15 +190,27 @@ TEST_F(KernelsOnGpu, LinearCrossEntropyRefusesTargetsThatAreNoClass) {
   EXPECT_THROW(linear_cross_entropy(hidden, weight, {}, targets), Error);
 }
 
+// Offers room, and leaves the gradient to autograd.
+class OneRoom : public GradientCollector {
+ public:
+  explicit OneRoom(at::Tensor room) : room_(std::move(room)) {}
+  at::Tensor room(std::size_t) override { return room_; }
+  void take(const std::vector<GivenGradient>&) override { FAIL(); }
+
+ private:
+  at::Tensor room_;
+};
+
 TEST_F(KernelsOnGpu, AWeightsGradientIsComputedInTheRoomThatIsOffered) {
   const at::Tensor hidden = at::randn({40, 64}, at::dtype(at::kBFloat16).device(gpu_)).requires_grad_();
   const at::Tensor targets = at::randint(0, 300, {40}, at::dtype(at::kLong).device(gpu_));
   const at::Tensor plain = at::randn({300, 64}, hidden.options()).requires_grad_();
   const at::Tensor weight = plain.detach().clone().requires_grad_();
   const at::Tensor flat = at::zeros({20000}, hidden.options());
-  offer_gradient_room(weight, [&] { return flat.narrow(0, 128, weight.numel()).view_as(weight); });
+  OneRoom room(flat.narrow(0, 128, weight.numel()).view_as(weight));
+  collect_gradient(weight, room, 0);
   for (const at::Tensor& each : {plain, weight}) linear_cross_entropy(hidden, each, {}, targets).sum.backward();
-  withdraw_gradient_room(weight);
+  stop_collecting(weight);
   EXPECT_EQ(weight.grad().data_ptr(), flat.narrow(0, 128, 1).data_ptr());
   EXPECT_TRUE(at::equal(weight.grad(), plain.grad()));
   EXPECT_FALSE(gradient_room(weight).defined());

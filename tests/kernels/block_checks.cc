@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -84,26 +83,38 @@ Outcome backward_of(const at::Tensor& result, const at::Tensor& grad, const at::
   return outcome;
 }
 
-// Gradients that someone takes are autograd's to the bit, and autograd gets none; a frozen parameter has none.
-void check_taken(const TransformerBlock& block, const PackedAttention& how, const at::Tensor& x, const at::Tensor& grad,
-                 const Parameters& p, const Outcome& by_autograd) {
-  constexpr std::size_t kFrozen = 4;
-  std::vector<at::Tensor> taken(p.size());
-  p[kFrozen].requires_grad_(false);
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    take_gradients(p[i], [&taken, i](at::Tensor gradient) { taken[i] = std::move(gradient); });
+class TestCollector : public GradientCollector {
+ public:
+  at::Tensor room(std::size_t slot) override { return slot < rooms.size() ? rooms[slot] : at::Tensor(); }
+  void take(const std::vector<GivenGradient>& gradients) override {
+    ++num_gifts;
+    for (const auto& [slot, gradient] : gradients) taken[slot] = gradient;
   }
+  std::vector<at::Tensor> rooms, taken{12};
+  int num_gifts = 0;
+};
+
+// Gradients that are collected are autograd's to the bit, and autograd gets none; a frozen parameter has none.
+void check_collected(const TransformerBlock& block, const PackedAttention& how, const at::Tensor& x,
+                     const at::Tensor& grad, const Parameters& p, const Outcome& by_autograd) {
+  constexpr std::size_t kFrozen = 4;
+  TestCollector collector;
+  collector.rooms = {at::empty_like(p[0]), at::Tensor(), at::empty_like(p[2])};
+  p[kFrozen].requires_grad_(false);
+  for (std::size_t i = 0; i < p.size(); ++i) collect_gradient(p[i], collector, i);
   const Outcome outcome = backward_of(transformer_block(x, block, how), grad, x, p);
-  for (const auto& parameter : p) stop_taking_gradients(parameter);
+  for (const auto& parameter : p) stop_collecting(parameter);
   p[kFrozen].requires_grad_(true);
+  EXPECT_EQ(collector.num_gifts, 1);
   EXPECT_TRUE(at::equal(outcome.gradients[0], by_autograd.gradients[0]));
   for (std::size_t i = 0; i < p.size(); ++i) {
     EXPECT_FALSE(outcome.gradients[1 + i].defined()) << i;
-    ASSERT_EQ(taken[i].defined(), i != kFrozen) << i;
+    ASSERT_EQ(collector.taken[i].defined(), i != kFrozen) << i;
     if (i == kFrozen) continue;
-    EXPECT_TRUE(at::equal(taken[i], by_autograd.gradients[1 + i])) << i;
+    EXPECT_TRUE(at::equal(collector.taken[i], by_autograd.gradients[1 + i])) << i;
   }
-  EXPECT_FALSE(is_gradient_taken(p[0]));
+  for (const std::size_t i : {0, 2}) EXPECT_TRUE(collector.taken[i].is_same(collector.rooms[i])) << i;
+  EXPECT_FALSE(is_collected(p[0]));
 }
 
 }  // namespace
@@ -123,7 +134,7 @@ void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type
   TransformerBlock block{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], H, kEpsilon};
   ASSERT_TRUE(transformer_block_serves(x, H, how));
   const Outcome node = backward_of(transformer_block(x, block, how), grad, x, p);
-  check_taken(block, how, x, grad, p, node);
+  check_collected(block, how, x, grad, p, node);
   const auto our_norm = [](const auto& rows, const auto& weight, const auto& bias) {
     return layer_norm(rows, weight, bias, kEpsilon);
   };
