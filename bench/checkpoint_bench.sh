@@ -95,9 +95,9 @@ printf 'a checkpoint has %d MB; a step takes %s ms\n' $((bytes / 1000000)) "$usu
 printf 'async: training stands still for %s ms, then a step takes %s ms while it is written\n' "$still" "$beside"
 printf 'disabled: training stands still for %s ms; a plain write of its state takes %s ms\n' "$written" "$plain"
 if [ "$device" = cuda ]; then
-  printf 'where the GPU has no room for a copy: %s ms; a plain copy to the host takes %.0f ms\n' "$still_full" "$copy"
+  printf 'where the GPU has no room for a copy: %s ms; a plain copy to the host takes %.1f ms\n' "$still_full" "$copy"
   # Forward and backward are four fifths of a step.
-  most=$(awk -v c="$copy" -v s="$usual_full" 'BEGIN { printf "%.0f", 1.1 * (c > 0.8 * s ? c - 0.8 * s : 0) }')
+  most=$(awk -v c="$copy" -v s="$usual_full" 'BEGIN { printf "%.1f", 1.1 * (c > 0.8 * s ? c - 0.8 * s : 0) }')
 fi
 slower=$(awk -v a="$beside" -v b="$usual" 'BEGIN { printf "%.3f", a / b }')
 rate=$(awk -v a="$plain" -v b="$written" 'BEGIN { printf "%.2f", a / b }')

@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kClasses = 200, kSide = 224;
 constexpr int kWarmups = 8, kRounds = 5, kStepsOfRound = 12;
-constexpr double kLeastImages = 6000, kRate = 0.001, kMomentum = 0.9, kDecay = 1e-4;
+constexpr double kLeastImages = 7500, kRate = 0.001, kMomentum = 0.9, kDecay = 1e-4;
 
 struct Work {
   at::ScalarType type;

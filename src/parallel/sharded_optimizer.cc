@@ -132,6 +132,7 @@ void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
 
 void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {
   FlatUnit& unit = engine_.units()[index];
+  if (index < reads_.size()) std::exchange(reads_[index], {}).order_after();
   const Transfer before = engine_.guarded("update", index, [&] { return unit.publish_update(); });
   const UpdateNumbers update{learning_rate, gradient_scale, num_updates_};
   const auto work = [this, &unit, index, update, before, rank = engine_.rank()] {

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/optimizers/optimizer.h"
 #include "parallel/engine.h"
 #include "parallel/gradient_fault.h"
+#include "parallel/host_link.h"
 #include "parallel/host_worker.h"
 
 namespace tessera {
@@ -58,6 +60,9 @@ class ShardedOptimizer {
   // norm of all units before the first update. A gradient that is not finite is then an Error, as it has been used.
   void update_during_backward(const UpdateArguments& arguments);
   UpdateResult update(const UpdateArguments& arguments);
+  // The next update changes nothing of a unit on the device before that unit's read is done: forward, backward and the
+  // norm overlap with the reads, and each unit's update with those of later units.
+  void update_after(std::vector<Transfer> reads) { reads_ = std::move(reads); }
 
   std::int64_t num_updates() const { return num_updates_; }
   void set_num_updates(std::int64_t number) { num_updates_ = number; }
@@ -83,6 +88,7 @@ class ShardedOptimizer {
   mutable at::Tensor unit_begins_;       // of each unit's sums; made when it is first needed
   std::int64_t num_updates_ = 0;
   bool is_updating_ = false;            // during backward
+  std::vector<Transfer> reads_;         // by unit: what its next update waits for; empty: nothing
   std::unique_ptr<HostWorker> worker_;  // null if the caller updates; the last member, as it uses the others
 };
 

@@ -45,13 +45,11 @@ void TrainStep::announce(const StepArguments& arguments) {
   const Placement& row = engine_.placement();
   const bool can_wait_for_nothing = arguments.max_norm == 0 && !scaler_ && !arguments.may_skip;
   if (!row.optimizer.is_on_host() || row.delayed_update || !can_wait_for_nothing) return;
-  std::exchange(being_read_, {}).order_after();  // units that stay on the device are updated within backward
   optimizer_->update_during_backward({arguments.learning_rate, arguments.divisor, arguments.max_norm});
 }
 
 StepOutcome TrainStep::update(const StepArguments& arguments) {
   const double scale = loss_scale();
-  std::exchange(being_read_, {}).order_after();
   UpdateResult result = optimizer_->update({arguments.learning_rate, arguments.divisor * scale, arguments.max_norm});
   if (scaler_) scaler_->after_step(result.skipped);
   return {result.gradient_norm, result.skipped, scale, std::move(result.faults)};

@@ -26,7 +26,6 @@
 
 #include "model/checkpointing.h"
 #include "parallel/engine.h"
-#include "parallel/host_link.h"
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"
 
@@ -86,8 +85,8 @@ class TrainStep {
   void announce(const StepArguments& arguments);
   // After announce(), with the same arguments.
   StepOutcome update(const StepArguments& arguments);
-  // The next update changes nothing on the device before `read` is done: forward and backward may overlap with it.
-  void update_after(Transfer read) { being_read_ = std::move(read); }
+  // ShardedOptimizer::update_after
+  void update_after(std::vector<Transfer> reads) { optimizer_->update_after(std::move(reads)); }
 
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
@@ -103,7 +102,6 @@ class TrainStep {
   std::optional<CheckpointRunner> recomputing_;
   std::optional<LossScaler> scaler_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
-  Transfer being_read_;
 };
 
 }  // namespace tessera

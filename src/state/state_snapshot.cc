@@ -73,8 +73,8 @@ StateShare share_to_save(const SpreadModel& spread, const ShardedOptimizer& opti
   for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
     const FlatUnit& unit = spread.engine.units()[index];
     const FlatRange written = written_part(unit, spread.engine.groups(), spread.world);
-    if (written.empty()) continue;
     for (const FlatState& state : states) {
+      if (written.empty()) continue;
       for (const FlatSlot& slot : unit.layout().slots()) {
         const FlatRange own = intersect(written, {slot.offset, slot.offset + slot.numel});
         if (own.empty()) continue;
@@ -83,6 +83,7 @@ StateShare share_to_save(const SpreadModel& spread, const ShardedOptimizer& opti
       }
       share.regions.push_back(state.part(index).narrow(written.begin - unit.updated().begin, written.numel()));
     }
+    share.regions_until.push_back(share.regions.size());
   }
   // Larger elements first, so that each tensor of the file is aligned to its element size.
   const auto element_size = [&](const StatePiece& piece) {
@@ -183,16 +184,20 @@ StateSnapshot::Sizes StateSnapshot::sizes() const {
   return sizes;
 }
 
-Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
+std::vector<Transfer> StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
   const at::NoGradGuard no_gradients;
   if (copies == Copies::kOnDevice) {
     for (kernels::SplitFloats& region : share_.regions) region = region.clone();
   }
-  if (copies == Copies::kNone || copies == Copies::kOnDevice) return copied_ = Transfer::of_current_stream(device_);
+  if (copies == Copies::kNone || copies == Copies::kOnDevice) {
+    copied_ = Transfer::of_current_stream(device_);  // which updates follow on the same stream
+    return {};
+  }
   const HostLink link(device_, copies == Copies::kOnHostPinned);
   const std::int64_t num_bytes = sizes().sum();
   if (!buffer.defined() || buffer.numel() < num_bytes) buffer = link.host_empty(num_bytes, at::kByte);
   std::int64_t at = 0;
+  std::vector<Transfer> until_region = {Transfer()};  // one after the other: the last one ends last
   for (kernels::SplitFloats& region : share_.regions) {
     for (at::Tensor* half : {&region.values, &region.remainder}) {
       if (!half->defined()) continue;
@@ -206,8 +211,11 @@ Transfer StateSnapshot::copy(Copies copies, at::Tensor& buffer) {
       *half = to;
       at += aligned(bytes);
     }
+    until_region.push_back(copied_);
   }
-  return copied_;
+  std::vector<Transfer> of_units;
+  for (const std::size_t num_regions : share_.regions_until) of_units.push_back(until_region[num_regions]);
+  return of_units;
 }
 
 CheckpointIndex StateSnapshot::write(const fs::path& folder) const {

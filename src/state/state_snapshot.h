@@ -33,6 +33,7 @@ struct StatePiece {
 // moments: a copy of each takes little of the host's time, of each tensor ten times as much.
 struct StateShare {
   std::vector<kernels::SplitFloats> regions;
+  std::vector<std::size_t> regions_until;  // by unit: how many regions there are up to its last
   std::vector<StatePiece> pieces;
 
   kernels::SplitFloats values(const StatePiece& piece) const {
@@ -55,8 +56,9 @@ class StateSnapshot {
     std::int64_t sum() const { return on_host + on_device; }
   };
   Sizes sizes() const;
-  // When it returns, training may go on, but for the next update of what lies on the device: that waits for the result.
-  Transfer copy(Copies copies, at::Tensor& buffer);
+  // When it returns, training may go on, but for the next update of what lies on the device: that waits for the
+  // results, by unit; empty: for nothing.
+  std::vector<Transfer> copy(Copies copies, at::Tensor& buffer);
 
   // After copy(). This rank's file, which appears complete, and what the index says about it. Not collective; from any
   // thread.

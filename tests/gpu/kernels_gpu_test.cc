@@ -190,11 +190,11 @@ TEST_F(KernelsOnGpu, LinearCrossEntropyRefusesTargetsThatAreNoClass) {
   EXPECT_THROW(linear_cross_entropy(hidden, weight, {}, targets), Error);
 }
 
-// Offers room, and leaves the gradient to autograd.
+// Offers room once, and leaves the gradient to autograd, which makes it .grad only if nobody else holds it.
 class OneRoom : public GradientCollector {
  public:
   explicit OneRoom(at::Tensor room) : room_(std::move(room)) {}
-  at::Tensor room(std::size_t) override { return room_; }
+  at::Tensor room(std::size_t) override { return std::exchange(room_, at::Tensor()); }
   void take(const std::vector<GivenGradient>&) override { FAIL(); }
 
  private:
