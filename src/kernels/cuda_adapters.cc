@@ -5,48 +5,23 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
 
 #include "kernels/cuda_block.h"
 #include "kernels/cuda_kernels.h"
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_tensors.h"
 #include "kernels/norm.h"
 
 namespace tessera::kernels {
 namespace {
 
-NumberType type_of(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat) return NumberType::kFloat32;
-  return tensor.scalar_type() == at::kBFloat16 ? NumberType::kBFloat16 : NumberType::kFloat16;
-}
-
-cudaStream_t stream_of(const at::Tensor& tensor) {
-  return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream();
-}
-
-const void* in(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
-}
-void* out(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.mutable_data_ptr() : nullptr;
-}
-float* floats(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
-}
-
-// Parameters may be views anywhere in a flat buffer: words are used only where every buffer starts on a whole word.
 bool all_aligned(std::initializer_list<const at::Tensor*> tensors) {
-  for (const auto* tensor : tensors) {
-    if (tensor->defined() && reinterpret_cast<std::uintptr_t>(tensor->const_data_ptr()) % 16 != 0) return false;
-  }
-  return true;
+  return std::all_of(tensors.begin(), tensors.end(), [](const auto* tensor) { return is_aligned(in(*tensor)); });
 }
 
 CudaRows rows_of(const at::Tensor& x, std::initializer_list<const at::Tensor*> tensors) {
@@ -198,22 +173,12 @@ bool is_ampere(at::Device device) {
 CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& result,
                            const at::Tensor& logsumexp) {
   const at::Tensor& q = qkv[0];
-  CudaAttention a{};
-  a.type = type_of(q);
-  a.num_heads = static_cast<int>(q.size(1));
-  a.head_size = static_cast<int>(q.size(2));
-  a.num_rows = static_cast<int>(how.cu_seqlens.numel()) - 1;
-  a.max_length = static_cast<int>(how.max_seqlen);
-  a.num_tokens = q.size(0);
-  a.cu_seqlens = how.cu_seqlens.const_data_ptr<std::int32_t>();
-  a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
-  a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(q.size(2))));
+  CudaAttention a = attention_of(how, q, q.size(0), q.size(1), q.size(2));
   for (std::size_t i = 0; i < 3; ++i) a.parts[i] = in(qkv[i]);
   a.token_stride = q.stride(0);
   a.head_stride = q.stride(1);
   a.out = out(result);
   a.logsumexp = floats(logsumexp);
-  a.stream = stream_of(q);
   return a;
 }
 

@@ -3,20 +3,19 @@
 // tensors, their views and their dispatch took the host longer than all launches together. Only in libtessera_cuda.so.
 #include "kernels/cuda_block.h"
 
-#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
 
-#include "kernels/cuda_launch.h"
 #include "kernels/cuda_products.h"
+#include "kernels/cuda_tensors.h"
 
 // Shape letters: T tokens, C hidden size, H heads, head size D.
 namespace tessera::kernels {
@@ -47,12 +46,12 @@ struct Sizes {
   cudaStream_t stream;
 
   Sizes(const at::Tensor& x, const TransformerBlock& block)
-      : type(x.scalar_type() == at::kBFloat16 ? NumberType::kBFloat16 : NumberType::kFloat16),
+      : type(type_of(x)),
         T(x.size(0)),
         C(x.size(1)),
         H(block.num_heads),
         row_bytes(static_cast<std::int64_t>(x.nbytes())),
-        stream(c10::cuda::getCurrentCUDAStream(x.device().index()).stream()) {}
+        stream(stream_of(x)) {}
 };
 
 struct KeptParts {
@@ -112,35 +111,24 @@ std::pair<at::Tensor, Parts> allocate(const at::Tensor& like, const Sizes& s) {
   return {std::move(bytes), Parts(room, s)};
 }
 
-const void* in(const at::Tensor& tensor) {
-  return tensor.const_data_ptr();
-}
-
 // [T, C] numbers; `parameters` may lie anywhere, all else is aligned.
 CudaRows rows_of(const Sizes& s, std::int64_t C, std::initializer_list<const void*> parameters) {
-  bool aligned = true;
-  for (const void* address : parameters) aligned = aligned && reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-  return {s.type, s.T, C, aligned, s.stream};
+  return {s.type, s.T, C, std::all_of(parameters.begin(), parameters.end(), is_aligned), s.stream};
 }
 
-CudaAttention attention_of(const Sizes& s, const PackedAttention& how, const KeptParts& kept) {
+// Each head's q, k and v are adjacent: `part` is one of the three, of the projection or of its gradient.
+void* part_of(void* qkv, const Sizes& s, int part) {
+  return static_cast<std::byte*>(qkv) + part * (s.row_bytes / s.T / s.H);
+}
+
+CudaAttention attention_of(const Sizes& s, const at::Tensor& x, const PackedAttention& how, const KeptParts& kept) {
   const std::int64_t D = s.C / s.H;
-  CudaAttention a{};
-  a.type = s.type;
-  a.num_heads = static_cast<int>(s.H);
-  a.head_size = static_cast<int>(D);
-  a.num_rows = static_cast<int>(how.cu_seqlens.numel()) - 1;
-  a.max_length = static_cast<int>(how.max_seqlen);
-  a.num_tokens = s.T;
-  a.cu_seqlens = how.cu_seqlens.const_data_ptr<std::int32_t>();
-  a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
-  a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
+  CudaAttention a = attention_of(how, x, s.T, s.H, D);
   a.token_stride = 3 * s.C;
   a.head_stride = 3 * D;
   a.out = kept.context;
   a.logsumexp = kept.logsumexp;
-  a.stream = s.stream;
-  for (int part = 0; part < 3; ++part) a.parts[part] = static_cast<std::byte*>(kept.qkv) + part * D * 2;
+  for (int part = 0; part < 3; ++part) a.parts[part] = part_of(kept.qkv, s, part);
   return a;
 }
 
@@ -172,14 +160,14 @@ at::Tensor block_forward(const at::Tensor& x, const TransformerBlock& block, con
                           nullptr, in(block.input_norm_weight), in(block.input_norm_bias), epsilon, nullptr,
                           room.normed, kept.input_mean, kept.input_deviation);
   multiply(with_bias(linear(s, room.normed, block.query_key_value_weight, kept.qkv), block.query_key_value_bias));
-  attention_forward_cuda(attention_of(s, how, kept));
+  attention_forward_cuda(attention_of(s, x, how, kept));
   multiply(with_bias(linear(s, kept.context, block.dense_weight, room.attended), block.dense_bias));
   layer_norm_forward_cuda(rows_of(s, s.C, {in(x), in(block.norm_weight), in(block.norm_bias)}), room.attended, in(x),
                           in(block.norm_weight), in(block.norm_bias), epsilon, kept.sum, room.normed, kept.mean,
                           kept.deviation);
   multiply(linear(s, room.normed, block.up_weight, kept.inner));
   bias_gelu_forward_cuda(rows_of(s, 4 * s.C, {in(block.up_bias)}), kept.inner, in(block.up_bias), room.gelu);
-  CudaProduct down = with_bias(linear(s, room.gelu, block.down_weight, result.mutable_data_ptr()), block.down_bias);
+  CudaProduct down = with_bias(linear(s, room.gelu, block.down_weight, out(result)), block.down_bias);
   down.plus = kept.sum;
   multiply(down);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -199,9 +187,8 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   // weight[N, K] = grad[T, N]^T input[T, K]
   const auto set_weight = [&](const at::Tensor& weight, const void* of_output, const void* input) {
     if (!weight.defined()) return;
-    multiply({s.type, weight.size(0), weight.size(1), s.T, of_output, true, input, false, weight.mutable_data_ptr()});
+    multiply({s.type, weight.size(0), weight.size(1), s.T, of_output, true, input, false, out(weight)});
   };
-  const auto out = [](const at::Tensor& tensor) { return tensor.mutable_data_ptr(); };
 
   multiply(of_input(s, in(grad), block.down_weight, room.grad_inner));
   bias_gelu_backward_cuda(rows_of(s, 4 * s.C, {in(block.up_bias)}), room.grad_inner, kept.inner, in(block.up_bias),
@@ -218,12 +205,10 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
 
   set_weight(gradients.dense_weight, room.grad_sum, kept.context);
   multiply(of_input(s, room.grad_sum, block.dense_weight, room.grad_context));
-  CudaAttention attention = attention_of(s, how, kept);
+  CudaAttention attention = attention_of(s, x, how, kept);
   attention.grad = room.grad_context;
   attention.delta = room.delta;
-  for (int part = 0; part < 3; ++part) {
-    attention.grad_parts[part] = static_cast<std::byte*>(room.grad_qkv) + part * (s.C / s.H) * 2;
-  }
+  for (int part = 0; part < 3; ++part) attention.grad_parts[part] = part_of(room.grad_qkv, s, part);
   attention_backward_cuda(attention);
   column_sums_cuda(rows_of(s, 3 * s.C, {}), room.grad_qkv, out(gradients.query_key_value_bias), room.partial);
 
@@ -231,7 +216,7 @@ at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   layer_norm_backward_cuda(
       rows_of(s, s.C, {in(x), in(block.input_norm_weight), in(block.input_norm_bias)}),
       {room.grad_input_normed, room.grad_sum, in(x), in(block.input_norm_weight), in(block.input_norm_bias),
-       kept.input_mean, kept.input_deviation, grad_x.mutable_data_ptr(), out(gradients.input_norm_weight),
+       kept.input_mean, kept.input_deviation, out(grad_x), out(gradients.input_norm_weight),
        out(gradients.input_norm_bias), room.normed, nullptr, nullptr, room.partial});
   set_weight(gradients.query_key_value_weight, room.grad_qkv, room.normed);
   C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -82,7 +82,10 @@ struct Engine::Progress {
 class Engine::Collector : public kernels::GradientCollector {
  public:
   Collector(Engine& engine, std::size_t index) : engine_(engine), index_(index) {}
-  at::Tensor room(std::size_t slot) override { return engine_.units_[index_].gradient_room(slot); }
+  // On a CPU, gradients are moved while they are in the cache, and no buffer lies idle until they come.
+  at::Tensor room(std::size_t slot) override {
+    return engine_.device_.is_cuda() ? engine_.units_[index_].gradient_room(slot) : at::Tensor();
+  }
   void take(const std::vector<kernels::GivenGradient>& gradients) override {
     engine_.on_given_gradients(index_, gradients);
   }
@@ -149,12 +152,12 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
   const FlatUnit& unit = units_[index];
   Progress& progress = progress_.emplace_back();
   progress.is_given.resize(unit.num_parameters());
-  if (device_.is_cuda()) collectors_.push_back(std::make_unique<Collector>(*this, index));
+  collectors_.push_back(std::make_unique<Collector>(*this, index));
   for (std::size_t slot = 0; slot < unit.num_parameters(); ++slot) {
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
     if (!parameter.requires_grad()) continue;
     on_accumulated_gradient(parameter, [this, index, slot] { on_parameter_gradient(index, slot); });
-    if (device_.is_cuda()) kernels::collect_gradient(parameter, *collectors_[index], slot);
+    kernels::collect_gradient(parameter, *collectors_[index], slot);
     watched_.push_back(parameter);
     ++progress.num_trained;
   }

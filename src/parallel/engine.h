@@ -149,7 +149,7 @@ class Engine : public UnitRunner {
   std::unordered_map<const torch::nn::Module*, std::size_t> index_of_;
   std::unordered_set<const torch::nn::Module*> of_model_;  // every module of the model
   std::vector<at::Tensor> watched_;                        // parameters that carry our hook
-  std::vector<std::unique_ptr<Collector>> collectors_;     // by unit, on a GPU
+  std::vector<std::unique_ptr<Collector>> collectors_;     // by unit
   std::function<void(std::size_t)> listener_;
 
   std::size_t next_turn_ = 0, num_waited_ = 0;  // turns begun, and turns waited for

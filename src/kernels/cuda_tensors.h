@@ -1,0 +1,57 @@
+// Tensors as the GPU's kernels take them: types, addresses, streams. Only in libtessera_cuda.so.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/attention.h"
+#include "kernels/cuda_launch.h"
+
+namespace tessera::kernels {
+
+inline NumberType type_of(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return NumberType::kFloat32;
+  return tensor.scalar_type() == at::kBFloat16 ? NumberType::kBFloat16 : NumberType::kFloat16;
+}
+
+inline cudaStream_t stream_of(const at::Tensor& tensor) {
+  return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream();
+}
+
+// Null for an undefined tensor.
+inline const void* in(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
+}
+inline void* out(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr() : nullptr;
+}
+inline float* floats(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+// Parameters may be views anywhere in a flat buffer: words are used only where every buffer starts on a whole word.
+inline bool is_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
+
+// Without the addresses of q, k, v and the results.
+inline CudaAttention attention_of(const PackedAttention& how, const at::Tensor& like, std::int64_t T, std::int64_t H,
+                                  std::int64_t D) {
+  CudaAttention a{};
+  a.type = type_of(like);
+  a.num_heads = static_cast<int>(H);
+  a.head_size = static_cast<int>(D);
+  a.num_rows = static_cast<int>(how.cu_seqlens.numel()) - 1;
+  a.max_length = static_cast<int>(how.max_seqlen);
+  a.num_tokens = T;
+  a.cu_seqlens = how.cu_seqlens.const_data_ptr<std::int32_t>();
+  a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
+  a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
+  a.stream = stream_of(like);
+  return a;
+}
+
+}  // namespace tessera::kernels
