@@ -3,20 +3,21 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace tessera {
 
 PrefetchOptions loader_options(const DataSettings& data, at::Device device, std::int64_t batch_bytes) {
-  if (data.num_workers >= 0) {
-    return {.num_workers = data.num_workers,
-            .num_ahead = std::max<std::int64_t>(1, std::int64_t{data.num_workers} * data.prefetch_factor)};
-  }
-  if (device.is_cpu()) return {.num_workers = 0, .num_ahead = 1};
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30, kFewest = 2, kMostWorkers = 16;
-  const std::int64_t num_ahead =
-      std::clamp(kMostBytes / std::max<std::int64_t>(1, batch_bytes), kFewest, kMostWorkers * data.prefetch_factor);
-  const std::int64_t num_workers = std::min({std::int64_t{at::get_num_threads()}, num_ahead, kMostWorkers});
-  return {.num_workers = static_cast<int>(num_workers), .num_ahead = num_ahead};
+  const auto of_workers = [&](std::int64_t num_workers, std::int64_t most_ahead) -> PrefetchOptions {
+    const std::int64_t ahead = std::min(num_workers * data.prefetch_factor, most_ahead);
+    return {.num_workers = static_cast<int>(num_workers), .num_ahead = std::max<std::int64_t>(1, ahead)};
+  };
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  if (data.num_workers >= 0) return of_workers(data.num_workers, kNoLimit);
+  if (device.is_cpu()) return of_workers(0, kNoLimit);
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30, kFewestAhead = 2, kMostWorkers = 16;
+  const std::int64_t most_ahead = std::max(kFewestAhead, kMostBytes / std::max<std::int64_t>(1, batch_bytes));
+  return of_workers(std::min({std::int64_t{at::get_num_threads()}, most_ahead, kMostWorkers}), most_ahead);
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -32,7 +33,8 @@ QaTaskOptions qa_task_options(const TrainSettings& settings, const World& world)
   options.shuffles = data.shuffle;
   options.drops_last = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading = loader_options(data, world.device(), options.batch_size * data.max_length * 8);
+  options.loading =
+      loader_options(data, world.device(), std::max(options.batch_size, options.eval_batch_size) * data.max_length * 8);
   return options;
 }
 

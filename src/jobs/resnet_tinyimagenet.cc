@@ -79,7 +79,9 @@ ImageTaskOptions image_task_options(const TrainSettings& settings, const World& 
   options.drops_tail = data.sampler_drop_last;
   options.drops_short_batch = data.drop_last;
   options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading = loader_options(data, world.device(), options.batch_size * 3 * data.image_size * data.image_size);
+  options.loading =
+      loader_options(data, world.device(),
+                     std::max(options.batch_size, options.eval_batch_size) * 3 * data.image_size * data.image_size);
   options.local_metrics = settings.evaluation.local_metrics;
   return options;
 }

@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "jobs/out_of_memory.h"
 #include "monitor/host_info.h"
+#include "parallel/world_check.h"
 #include "train/step_setup.h"
 
 namespace tessera {

@@ -85,8 +85,9 @@ Plan make_plan(const CudaProduct& p, std::int64_t alignment) {
     check(cublasLtMatmulPreferenceSetAttribute(&wish, name, &value, sizeof value), p);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,  // never in the half type
-         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  // Never in the half type, as in place.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     prefer(name, static_cast<std::uint32_t>(alignment));

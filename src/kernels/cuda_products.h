@@ -22,7 +22,8 @@ struct CudaProduct {
   const void* plus = nullptr;  // null: none; may not be out
 };
 
-// On the current device and stream. The same shapes give the same bits. Throws Error.
+// On the current device and stream. The same shapes give the same bits, if all addresses are multiples of 16 bytes.
+// Throws Error.
 void multiply(const CudaProduct& product);
 
 }  // namespace tessera::kernels

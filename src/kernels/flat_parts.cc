@@ -10,8 +10,10 @@ void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
   check_float_type(flat, kName, "flat");
   std::vector<FlatPart> together;  // parts that one launch can handle
   for (const FlatPart& part : parts) {
-    check(part.offset >= 0 && part.offset + part.values.numel() <= flat.numel(), kName,
-          fmt::format("parts within {} numbers but got {} at {}", flat.numel(), part.values.numel(), part.offset));
+    if (part.offset < 0 || part.offset + part.values.numel() > flat.numel()) {
+      check(false, kName,
+            fmt::format("parts within {} numbers but got {} at {}", flat.numel(), part.values.numel(), part.offset));
+    }
     const bool is_plain = flat.is_cuda() && part.values.is_contiguous() &&
                           (together.empty() || together.front().values.scalar_type() == part.values.scalar_type());
     if (is_plain) {

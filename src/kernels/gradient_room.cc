@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/error.h"
+
 namespace tessera::kernels {
 namespace {
 
@@ -51,6 +53,8 @@ void give_gradients(std::span<const at::Tensor> parameters, std::span<const at::
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!gradients[i].defined()) continue;
     const Place place = place_of(parameters[i]);
+    if (place.collector == nullptr)
+      throw Error("nobody collects this gradient any more: keep the engine until backward");
     if (given.empty() || given.back().first != place.collector) given.emplace_back(place.collector, 0);
     given.back().second.push_back({place.slot, gradients[i]});
   }

@@ -23,7 +23,8 @@ class GradientCollector {
   virtual ~GradientCollector() = default;
   // Of the parameter's shape and type, and nobody else's; undefined if there is none now.
   virtual at::Tensor room(std::size_t slot) = 0;
-  // What one node has computed. A parameter that several nodes use gets several gradients in one backward.
+  // What one node has computed, each parameter once. One that several nodes use gets several gradients in a backward,
+  // either all in this way or all by autograd.
   virtual void take(const std::vector<GivenGradient>& gradients) = 0;
 };
 
@@ -34,7 +35,7 @@ bool is_collected(const at::Tensor& parameter);
 
 // The caller overwrites all of it and gives it back, to the collector or to autograd. Undefined: allocate.
 at::Tensor gradient_room(const at::Tensor& parameter);
-// To their collectors, which all parameters must have; undefined gradients are left out.
+// To their collectors; undefined gradients are left out. Throws Error if a parameter has none.
 void give_gradients(std::span<const at::Tensor> parameters, std::span<const at::Tensor> gradients);
 
 }  // namespace tessera::kernels

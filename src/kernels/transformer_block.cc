@@ -78,27 +78,27 @@ Parameters places_of_gradients(const Parameters& parameters) {
   return gradients;
 }
 
-// The kernels get addresses alone.
+// The kernels get addresses alone. Messages are made only for what is wrong: this runs before every launch of a block.
 void check_inputs(const at::Tensor& x, const Parameters& parameters, const PackedAttention& how) {
   constexpr const char* kName = "transformer_block";
   const std::int64_t C = x.size(1);
   constexpr std::array<std::int64_t, kParameters.size()> kRows = {3, 1, 4, 1, 1, 1, 3, 1, 1, 1, 4, 1};  // times C
+  const auto is_like_x = [&x](const at::Tensor& tensor, at::ScalarType type) {
+    return tensor.scalar_type() == type && tensor.device() == x.device() && tensor.is_contiguous();
+  };
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor& parameter = parameters[i];
     const std::array<std::int64_t, 2> sizes = {kRows[i] * C, i == kDownWeight ? 4 * C : C};
-    check(parameter.sizes() == at::IntArrayRef(sizes.data(), i < kNumMatrices ? 2 : 1) &&
-              parameter.scalar_type() == x.scalar_type() && parameter.device() == x.device() &&
-              parameter.is_contiguous(),
-          kName,
+    const bool fits = parameter.sizes() == at::IntArrayRef(sizes.data(), i < kNumMatrices ? 2 : 1);
+    if (fits && is_like_x(parameter, x.scalar_type())) continue;
+    check(false, kName,
           fmt::format("parameter {} contiguous, for {} hidden numbers, in the type of x, but got {} for {}", i, C,
                       shape_text(parameter), shape_text(x)));
   }
-  check(how.cu_seqlens.scalar_type() == at::kInt && how.cu_seqlens.is_contiguous() &&
-            how.cu_seqlens.device() == x.device(),
-        kName, fmt::format("offsets as contiguous int32 but got {}", shape_text(how.cu_seqlens)));
-  check(!how.alibi_slopes || (how.alibi_slopes->scalar_type() == at::kFloat && how.alibi_slopes->is_contiguous() &&
-                              how.alibi_slopes->device() == x.device()),
-        kName, "contiguous float32 slopes on the device of x");
+  if (!is_like_x(how.cu_seqlens, at::kInt)) check(false, kName, "offsets as contiguous int32 on the device of x");
+  if (how.alibi_slopes && !is_like_x(*how.alibi_slopes, at::kFloat)) {
+    check(false, kName, "slopes as contiguous float32 on the device of x");
+  }
 }
 
 class Block : public torch::autograd::Function<Block> {

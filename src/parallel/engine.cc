@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -12,6 +11,7 @@
 #include "parallel/engine_hooks.h"
 #include "parallel/model_check.h"
 #include "parallel/unit_division.h"
+#include "parallel/world_check.h"
 
 namespace tessera {
 namespace {
@@ -44,39 +44,14 @@ Placement placement_in_force(World& world, const EngineOptions& options, at::Dev
 
 }  // namespace
 
-void check_world(const World& world, const SpreadOptions& spread) {
-  const Placement placement = placement_of(spread);
-  if (placement.is_for_one_rank && world.size() > 1) {
-    throw UsageError(
-        fmt::format("strategy '{}' is for one rank, but there are {}: choose ddp, a ZeRO or an FSDP strategy",
-                    placement.strategy, world.size()));
-  }
-  if (!placement.needs_equal_nodes()) return;
-  std::map<int, int> num_ranks_of;
-  for (const int node : world.node_of_rank()) ++num_ranks_of[node];
-  for (const auto& [node, num_ranks] : num_ranks_of) {
-    if (num_ranks == num_ranks_of.at(0)) continue;
-    throw UsageError(
-        fmt::format("strategy '{}' needs the same number of ranks on every node, but node 0 has {} and node {} has {}: "
-                    "start the same number on each, or choose full_shard",
-                    placement.strategy, num_ranks_of.at(0), node, num_ranks));
-  }
-  if (spread.hpz_partition_size > 0 && spread.hpz_partition_size != num_ranks_of.at(0)) {
-    throw UsageError(fmt::format(
-        "hpz_partition_size is {}, but nodes have {} ranks: the second copy is split over the ranks of a node; "
-        "set it to {} or leave it out",
-        spread.hpz_partition_size, num_ranks_of.at(0), num_ranks_of.at(0)));
-  }
-}
-
 struct Engine::Progress {
   std::size_t num_trained = 0;  // parameters that need a gradient
   std::size_t num_missing = 0;  // parameters whose gradient has not arrived in this backward
   int num_runs = 0;             // since the last backward; recomputations within it are not counted
   int num_uses = 0;             // runs that backward has not passed yet; runs without gradients are not counted
   bool is_ready = false;        // every gradient has arrived
-  std::vector<bool> is_given;  // by slot: in this backward, by a node; more may come until backward has passed the unit
-  bool has_given = false;      // any of them
+  std::vector<bool> has_come;   // by slot, in this backward
+  bool has_given = false;       // some by nodes: more may come until backward has passed the unit
 };
 
 class Engine::Collector : public kernels::GradientCollector {
@@ -151,7 +126,7 @@ void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>&
 void Engine::watch(std::size_t index, const std::vector<UnitParameter>& parameters) {
   const FlatUnit& unit = units_[index];
   Progress& progress = progress_.emplace_back();
-  progress.is_given.resize(unit.num_parameters());
+  progress.has_come.resize(unit.num_parameters());
   collectors_.push_back(std::make_unique<Collector>(*this, index));
   for (std::size_t slot = 0; slot < unit.num_parameters(); ++slot) {
     const at::Tensor& parameter = parameters[unit.layout().entry_of_slot()[slot]].parameter;
@@ -260,7 +235,7 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
     progress.is_ready = progress.num_trained == 0;
-    progress.is_given.assign(progress.is_given.size(), false);
+    progress.has_come.assign(progress.has_come.size(), false);
     progress.has_given = false;
   }
   in_backward_ = true;
@@ -314,9 +289,18 @@ void Engine::on_parameter_gradient(std::size_t index, std::size_t slot) {
     refuse_late_gradient(index, slot);
     units_[index].accept_gradient(slot);
   });
-  Progress& progress = progress_[index];
-  const bool is_last = progress.num_missing > 0 && --progress.num_missing == 0;
+  const Progress& progress = progress_[index];
+  const bool is_last = note_arrival(index, slot) && progress.num_missing == 0;
   if (is_last && (!progress.has_given || progress.num_uses == 0)) on_last_gradient(index);
+}
+
+// Whether it is the parameter's first gradient in this backward.
+bool Engine::note_arrival(std::size_t index, std::size_t slot) {
+  Progress& progress = progress_[index];
+  if (progress.has_come[slot]) return false;
+  progress.has_come[slot] = true;
+  --progress.num_missing;
+  return true;
 }
 
 // Another node of the unit may give more: it is complete when backward has passed its input.
@@ -325,12 +309,8 @@ void Engine::on_given_gradients(std::size_t index, const std::vector<kernels::Gi
     for (const auto& given : gradients) refuse_late_gradient(index, given.slot);
     units_[index].accept_gradients(gradients);
   });
-  Progress& progress = progress_[index];
-  progress.has_given = true;
-  for (const auto& given : gradients) {
-    if (!progress.is_given[given.slot] && progress.num_missing > 0) --progress.num_missing;
-    progress.is_given[given.slot] = true;
-  }
+  progress_[index].has_given = true;
+  for (const auto& given : gradients) note_arrival(index, given.slot);
 }
 
 // A unit that runs more than once may get further gradients: it is reduced after backward has returned.

@@ -47,9 +47,6 @@ struct EngineOptions {
   bool host_memory_is_separate = false;
 };
 
-// Throws UsageError if the ranks and their nodes are not what the strategy needs. The same on every rank.
-void check_world(const World& world, const SpreadOptions& spread);
-
 class Engine : public UnitRunner {
  public:
   // Collective. Throws Error naming the first difference if the ranks' models or options differ.
@@ -129,6 +126,7 @@ class Engine : public UnitRunner {
   void on_parameter_gradient(std::size_t index, std::size_t slot);  // autograd has put it into .grad
   void on_given_gradients(std::size_t index, const std::vector<kernels::GivenGradient>& gradients);
   void refuse_late_gradient(std::size_t index, std::size_t slot) const;
+  bool note_arrival(std::size_t index, std::size_t slot);
   void on_last_gradient(std::size_t index);
 
   std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <atomic>
 
 #include "core/error.h"
 #include "kernels/gradient_room.h"
@@ -21,7 +22,9 @@ struct HeldByNode : torch::CustomClassHolder {
   at::Tensor x, weight, other;
 };
 
-// x weight + x other; the weights have no edges.
+std::atomic<int> num_gifts{0};
+
+// x weight + 2 x other; the weights have no edges.
 class GivingProduct : public torch::autograd::Function<GivingProduct> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const std::array<at::Tensor, 2>& weights) {
@@ -30,15 +33,16 @@ class GivingProduct : public torch::autograd::Function<GivingProduct> {
     held->weight = weights[0];
     held->other = weights[1];
     context->saved_data["held"] = c10::IValue::make_capsule(std::move(held));
-    return x.mm(weights[0]) + x.mm(weights[1]);
+    return x.mm(weights[0]) + 2 * x.mm(weights[1]);
   }
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto capsule = context->saved_data["held"].toCapsule();
     const auto& held = static_cast<const HeldByNode&>(*capsule);
     const at::Tensor of_weight = held.x.t().mm(grads[0]);
-    const std::array<at::Tensor, 2> parameters = {held.weight, held.other}, gradients = {of_weight, of_weight.clone()};
+    const std::array<at::Tensor, 2> parameters = {held.weight, held.other}, gradients = {of_weight, 2 * of_weight};
     kernels::give_gradients(parameters, gradients);
-    return {grads[0].mm(held.weight.t()) + grads[0].mm(held.other.t()), {}};
+    ++num_gifts;
+    return {grads[0].mm(held.weight.t()) + 2 * grads[0].mm(held.other.t()), {}};
   }
 };
 
@@ -55,7 +59,7 @@ struct GivingModel : UnitModel {
       at::Tensor y = x;
       for (int i = 0; i < num_nodes; ++i) {
         const bool gives = y.requires_grad() && kernels::is_collected(weight);
-        y = gives ? GivingProduct::apply(y, std::array{weight, other}) : y.mm(weight) + y.mm(other);
+        y = gives ? GivingProduct::apply(y, std::array{weight, other}) : y.mm(weight) + 2 * y.mm(other);
         y = y.tanh();
       }
       return y + bias;
@@ -88,8 +92,9 @@ at::Tensor given_input(int rank, int micro_step) {
 }
 
 struct GivenCase {
-  int num_ranks = 1, num_nodes = 1, num_micro_steps = 1;
+  int num_ranks = 1, num_nodes = 1, num_micro_steps = 1;  // nodes: of each block
   bool recomputes = false;
+  int ranks_per_node = 0;  // 0: all
 };
 
 void expect_plain_gradients(const std::string& strategy, const GivenCase& with) {
@@ -102,13 +107,15 @@ void expect_plain_gradients(const std::string& strategy, const GivenCase& with) 
       plain_model.loss(given_input(rank, i), with.num_nodes, plain).backward();
     }
   }
-  run_thread_ranks(with.num_ranks, {}, [&](World& world) {
+  num_gifts = 0;
+  WorldOptions on_nodes;
+  on_nodes.ranks_per_node = with.ranks_per_node;
+  run_thread_ranks(with.num_ranks, on_nodes, [&](World& world) {
     GivingModel model;
     EngineOptions options = options_of(strategy);
     options.types.accumulates = with.num_micro_steps > 1;
     Engine engine(world, model, model.units(), options);
     CheckpointRunner recomputing(engine);
-    ASSERT_TRUE(kernels::is_collected(model.blocks[0]->weight));
     for (int i = 0; i < with.num_micro_steps; ++i) {
       at::Tensor loss;
       {
@@ -131,6 +138,7 @@ void expect_plain_gradients(const std::string& strategy, const GivenCase& with) 
       }
     }
   });
+  EXPECT_EQ(num_gifts, 3 * with.num_nodes * with.num_micro_steps * with.num_ranks);
 }
 
 TEST(GivenGradients, AreThoseOfPlainAutogradInEveryRow) {
@@ -140,6 +148,14 @@ TEST(GivenGradients, AreThoseOfPlainAutogradInEveryRow) {
       for (const int num_micro_steps : {1, 3}) {
         expect_plain_gradients(strategy, {.num_ranks = num_ranks, .num_micro_steps = num_micro_steps});
       }
+    }
+  }
+}
+
+TEST(GivenGradients, AreThoseOfPlainAutogradOnSeveralNodes) {
+  for (const char* strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz", "full_shard"}) {
+    for (const int num_micro_steps : {1, 3}) {
+      expect_plain_gradients(strategy, {.num_ranks = 4, .num_micro_steps = num_micro_steps, .ranks_per_node = 2});
     }
   }
 }

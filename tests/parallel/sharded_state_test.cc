@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "parallel/small_model.h"
 #include "parallel/whole_state.h"
+#include "parallel/world_check.h"
 #include "state/read_state.h"
 #include "state/state_snapshot.h"
 #include "support/contains.h"
