@@ -7,6 +7,7 @@
 
 #include "kernels/attention_paths.h"
 #include "kernels/attention_sizes.h"
+#include "kernels/check.h"
 #include "kernels/cuda_kernels.h"
 
 namespace tessera::kernels {
@@ -50,8 +51,8 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
 }  // namespace
 
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
-  return x.is_cuda() && x.numel() > 0 && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf) &&
-         attention_has_head_size(D) && !drops(how) && how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
+  return x.is_cuda() && x.numel() > 0 && is_half_type(x.scalar_type()) && attention_has_head_size(D) && !drops(how) &&
+         how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
 }
 
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {

@@ -1,6 +1,5 @@
 #include "kernels/batch_norm.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -58,14 +57,10 @@ at::Tensor apply(const at::Tensor& x, const std::optional<at::Tensor>& residual,
   return FusedBatchNorm::apply(x, residual, norm.weight, norm.bias, norm, then);
 }
 
-bool is_half(at::ScalarType type) {
-  return type == at::kHalf || type == at::kBFloat16;
-}
-
 }  // namespace
 
 bool batch_norm_serves(const at::Tensor& x_BCHW) {
-  return x_BCHW.is_cuda() && x_BCHW.dim() == 4 && x_BCHW.numel() > 0 && is_half(x_BCHW.scalar_type()) &&
+  return x_BCHW.is_cuda() && x_BCHW.dim() == 4 && x_BCHW.numel() > 0 && is_half_type(x_BCHW.scalar_type()) &&
          batch_norm_has_channels(x_BCHW.size(1)) && x_BCHW.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 

@@ -142,6 +142,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_x(CudaBatchNorm n) {
   const Columns of_weight(n.grad_weight, walk), of_bias(n.grad_bias, walk);
   const float share = 1.0f / static_cast<float>(n.num_rows);
   constexpr bool kIsKept = kThen == Then::kAddRelu;
+  constexpr Then kLeft = kIsKept ? Then::kNothing : kThen;  // a gradient that was kept has passed the ReLU
   const T* const grad = static_cast<const T*>(kIsKept ? n.grad_residual : n.grad);
 #pragma unroll 2
   for (std::int64_t at = walk.first; at < walk.end; at += walk.step) {
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_x(CudaBatchNorm n) {
     Pack<T, N> result;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const float g = let_through < T, kIsKept ? Then::kNothing : kThen > (gs.values[i], xs.values[i], T(), norm, i);
+      const float g = let_through<T, kLeft>(gs.values[i], xs.values[i], T(), norm, i);
       const float along = norm.normed(to_float(xs.values[i]), i) * of_weight[i];
       result.values[i] = from_float<T>(norm.weight[i] * norm.inverse_deviation[i] * (g - (of_bias[i] + along) * share));
     }

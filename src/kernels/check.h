@@ -19,9 +19,13 @@ inline void check(bool holds, const char* kernel, const std::string& expectation
   if (!holds) throw Error(fmt::format("{} expects {}", kernel, expectation));
 }
 
+inline bool is_half_type(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf;
+}
+
 inline void check_float_type(const at::Tensor& tensor, const char* kernel, const char* name) {
   const auto type = tensor.scalar_type();
-  check(type == at::kFloat || type == at::kBFloat16 || type == at::kHalf, kernel,
+  check(type == at::kFloat || is_half_type(type), kernel,
         fmt::format("{} in float32, bfloat16 or float16 but got {}", name, c10::toString(type)));
 }
 
