@@ -16,6 +16,7 @@ run_all() {
   echo "==> Built after $((SECONDS - started)) s"
   # One GPU, so one test at a time: tests must not disturb each other's timings or memory.
   ctest --test-dir build/release -L gpu --no-tests=error --output-on-failure --verbose || status=$?
+  tools/sanitize_kernels.sh || status=$?
   build/release/bin/bloom_gpu_bench || status=$?
   # Where there are cores to spare, these show how well collectives and compute overlap. A missed mark is in the file
   # but does not fail the run: speed is measured, not tested.

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -86,6 +87,7 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
       training_(training),
       evaluation_(evaluation),
       options_(options),
+      link_(options.device, /*pins=*/true),
       sums_(no_sums(options.device)) {
   if (training_.size() == 0 || (options_.drops_tail && training_.size() < options_.num_ranks)) {
     throw UsageError(fmt::format("{} training images for {} ranks: every rank needs at least one; start fewer ranks",
@@ -131,7 +133,7 @@ PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, cons
 }
 
 ImageTask::Epoch ImageTask::open_epoch(const DataPosition& begin, std::int64_t first_batch) const {
-  Epoch epoch{begin, batches_of(begin), nullptr};
+  Epoch epoch{begin, batches_of(begin), nullptr, first_batch};
   // `new` takes the function's result directly: a loader cannot be moved.
   epoch.loader.reset(new PrefetchLoader<ImageBatch>(loader_of(training_, epoch.batches, begin.epoch, first_batch)));
   return epoch;
@@ -140,7 +142,7 @@ ImageTask::Epoch ImageTask::open_epoch(const DataPosition& begin, std::int64_t f
 TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   const DataPosition begin{update.epoch, update.num_taken};
   const auto is_at_update = [&](const std::optional<Epoch>& epoch) {
-    return epoch && epoch->begin == begin && epoch->loader->position() == update.first_batch;
+    return epoch && epoch->begin == begin && epoch->position == update.first_batch;
   };
   if (!is_at_update(epoch_)) {
     epoch_.reset();
@@ -158,25 +160,50 @@ TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   return shape;
 }
 
-ImageBatch ImageTask::on_device(const ImageBatch& loaded) const {
-  const at::Tensor labels = loaded.labels.to(options_.device, /*non_blocking=*/true);
-  const at::Tensor images = loaded.images.to(options_.device, /*non_blocking=*/true);
-  if (images.scalar_type() != at::kByte) return {images.to(options_.compute), labels};
-  return {normalise(images, training_.settings().normalization, options_.compute), labels};
+ImageBatch ImageTask::copied(const ImageBatch& loaded) const {
+  return {loaded.images.to(options_.device, /*non_blocking=*/true),
+          loaded.labels.to(options_.device, /*non_blocking=*/true)};
+}
+
+ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
+  if (copied.images.scalar_type() != at::kByte) return {copied.images.to(options_.compute), copied.labels};
+  return {normalise(copied.images, training_.settings().normalization, options_.compute), copied.labels};
 }
 
 void ImageTask::load() {
-  const std::optional<ImageBatch> batch = epoch_->loader->next();
-  if (!batch) throw Error("the epoch has no further batch");
-  loaded_ = on_device(*batch);
+  Epoch& epoch = *epoch_;
+  if (epoch.ahead.images.defined()) {
+    epoch.ahead_arrives.order_after();
+    loaded_ = prepared(std::exchange(epoch.ahead, {}));
+  } else {
+    const std::optional<ImageBatch> batch = epoch.loader->next();
+    if (!batch) throw Error("the epoch has no further batch");
+    loaded_ = prepared(copied(*batch));
+  }
+  ++epoch.position;
   // The next epoch's first batches are decoded during this one's last step and its evaluation.
-  const bool is_last = epoch_->loader->position() == std::ssize(epoch_->batches);
+  const bool is_last = epoch.position == std::ssize(epoch.batches);
   if (is_last && after_epoch_) next_epoch_ = open_epoch(*after_epoch_, 0);
+}
+
+// After the work that is queued, forward's, and beside what will be, backward's.
+void ImageTask::copy_ahead(Epoch& epoch) const {
+  if (!options_.device.is_cuda()) return;
+  const std::optional<ImageBatch> batch = epoch.loader->next_if_made();
+  if (!batch) return;
+  const auto begin_copy = [&](const at::Tensor& from, at::Tensor& to) {
+    to = at::empty_like(from, from.options().device(options_.device).pinned_memory(false));
+    return link_.to_device(to, from);
+  };
+  begin_copy(batch->labels, epoch.ahead.labels);
+  epoch.ahead_arrives = begin_copy(batch->images, epoch.ahead.images);  // copies arrive in order
 }
 
 at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {
   const std::optional<ImageBatch> batch = std::exchange(loaded_, std::nullopt);
-  return image_loss(*model_, batch->images, batch->labels, runner, sums_);
+  const at::Tensor loss = image_loss(*model_, batch->images, batch->labels, runner, sums_);
+  copy_ahead(*epoch_);
+  return loss;
 }
 
 ImageSums ImageTask::take_training_sums() {
@@ -195,7 +222,7 @@ TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
   at::Tensor sums = no_sums(options_.device);
   for (std::int64_t i = 0; i < num_batches; ++i) {
     if (const std::optional<ImageBatch> batch = loader.next()) {
-      const ImageBatch there = on_device(*batch);
+      const ImageBatch there = prepared(copied(*batch));
       image_loss(*model_, there.images, there.labels, runner, sums);
     } else {
       pass_idly(*model_, runner, options_.device);

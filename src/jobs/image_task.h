@@ -11,6 +11,7 @@
 #include "data/images/image_batch.h"
 #include "data/loading/prefetch_loader.h"
 #include "model/resnet.h"
+#include "parallel/host_link.h"
 #include "train/task.h"
 
 namespace tessera {
@@ -70,19 +71,27 @@ class ImageTask : public TrainTask {
   Batches batches_of(const DataPosition& begin) const;
   PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                        std::int64_t begin) const;
-  ImageBatch on_device(const ImageBatch& loaded) const;
+  // As the loader made it, copied; then as the model takes it.
+  ImageBatch copied(const ImageBatch& loaded) const;
+  ImageBatch prepared(const ImageBatch& copied) const;
 
   std::shared_ptr<ResNet50> model_;
   const ImageDataset& training_;
   const ImageDataset* evaluation_;
   ImageTaskOptions options_;
+  HostLink link_;
 
   // From an epoch's first image, or from where a run resumed.
   struct Epoch {
     DataPosition begin;
     Batches batches;  // this rank's images from there
     std::unique_ptr<PrefetchLoader<ImageBatch>> loader;
+    std::int64_t position;  // the next batch to train on
+    // On a GPU the next batch is copied during a backward pass, if it has been made by then.
+    ImageBatch ahead = {};  // undefined: none
+    Transfer ahead_arrives = {};
   };
+  void copy_ahead(Epoch& epoch) const;
   Epoch open_epoch(const DataPosition& begin, std::int64_t first_batch) const;
 
   std::optional<Epoch> epoch_, next_epoch_;  // the next one is opened when this one's last batch is loaded

@@ -4,13 +4,14 @@
 // computed twice, and nothing is added by atomics, so that the same inputs always give the same bits.
 #include <atomic>
 
-#include "kernels/tensor_cores.cuh"
+#include "kernels/tiles.cuh"
 
 namespace tessera::kernels {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int kScoreTiles = kTileRows / 8;
+constexpr bool kKeepsLeft = TESSERA_WGMMA;  // elsewhere the registers are full
 
 // 2^x to within two units in the last place; results below the smallest normal number are 0.
 __device__ inline float power_of_two(float x) {
@@ -65,12 +66,13 @@ struct Scores {
   }
 };
 
-template <typename T>
-__device__ inline const T* part_of(const CudaAttention& a, int part, const Place& place, int first) {
-  return static_cast<const T*>(a.parts[part]) + (place.begin + static_cast<std::int64_t>(first)) * a.token_stride +
-         place.head * a.head_stride;
-}
+// The row's queries (0), keys (1) or values (2).
 template <typename T, int D>
+__device__ inline RowSource<T, D> part_of(const CudaAttention& a, int part, const Place& place) {
+  return {static_cast<const T*>(a.parts[part]) + place.begin * a.token_stride + place.head * a.head_stride,
+          a.token_stride, place.length};
+}
+template <int D>
 __device__ inline std::int64_t result_offset(const CudaAttention& a, const Place& place, int first) {
   return ((place.begin + static_cast<std::int64_t>(first)) * a.num_heads + place.head) * D;
 }
@@ -85,47 +87,47 @@ __device__ inline float sum_of_row(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-extern __shared__ __align__(16) unsigned char shared_bytes[];
+extern __shared__ __align__(kTileAlignment) unsigned char shared_bytes[];
+
+// On Hopper as many blocks on a multiprocessor as shared memory allows; elsewhere that takes too many registers.
+template <int D>
+constexpr int kForwardBlocks = !TESSERA_WGMMA ? 1 : D <= 80 ? 4 : D <= 96 ? 3 : 2;
 
 template <typename T, int D>
-__global__ void __launch_bounds__(kTileThreads) forward(CudaAttention a) {
-  constexpr int kTile = kTileRows * kTileStride<D>;
+__global__ void __launch_bounds__(kTileThreads, kForwardBlocks<D>) forward(CudaAttention a) {
+  constexpr int kTile = kTileNumbers<D>;
   const Place place(a);
   const int tile = static_cast<int>(gridDim.x - 1 - blockIdx.x), first = tile * kTileRows;  // the longest first
   if (first >= place.length) return;
   T* const queries = reinterpret_cast<T*>(shared_bytes);
   T* const keys = queries + kTile;     // two tiles
   T* const values = keys + 2 * kTile;  // two tiles
+  const auto all_keys = part_of<T, D>(a, 1, place), all_values = part_of<T, D>(a, 2, place);
   const auto start = [&](int index) {
     const int at = index * kTileRows, stage = index % 2;
-    start_tile<T, D>(keys + stage * kTile, part_of<T>(a, 1, place, at), a.token_stride, place.length - at);
-    start_tile<T, D>(values + stage * kTile, part_of<T>(a, 2, place, at), a.token_stride, place.length - at);
-    end_group();
+    all_keys.start(keys + stage * kTile, at);
+    all_values.start(values + stage * kTile, at);
   };
-  start_tile<T, D>(queries, part_of<T>(a, 0, place, first), a.token_stride, place.length - first);
+  part_of<T, D>(a, 0, place).start(queries, first);
   start(0);
   Scores score(a, place.head);
-  const T* const my_queries = queries + static_cast<int>(threadIdx.x) / 32 * 16 * kTileStride<D>;
+  LeftRows<T, D, kKeepsLeft> my_queries(queries);
   Accumulator result[D / 8] = {};
   float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
-  for (int index = 0; index <= tile; ++index) {
-    if (index < tile) {
-      start(index + 1);
-      wait_for_tiles<1>();
-    } else {
-      wait_for_tiles<0>();
-    }
-    Accumulator scores[kScoreTiles] = {};
-    add_rows_by_rows<T, D>(scores, my_queries, keys + index % 2 * kTile);
+  // kHides: keys after the query
+  const auto meet = [&](int index, auto hides) {
+    constexpr bool kHides = decltype(hides)::value;
+    Accumulator scores[kScoreTiles];
+    begin_rows_by_rows(scores, my_queries, keys + index % 2 * kTile);
+    end_products<0>(scores);
     score.begin<false>(first, index * kTileRows);
-    const bool hides = index == tile;  // keys after the query
     float new_largest[2] = {largest[0], largest[1]};
 #pragma unroll
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         float& s = scores[n].values[c];
-        s = hides && column_of(n, c) > row_of(c) ? -INFINITY : score.of<false>(s, n, c);
+        s = kHides && column_of(n, c) > row_of(c) ? -INFINITY : score.of<false>(s, n, c);
         new_largest[c / 2] = fmaxf(new_largest[c / 2], s);
       }
     }
@@ -150,14 +152,22 @@ __global__ void __launch_bounds__(kTileThreads) forward(CudaAttention a) {
         sum[c / 2] += s;
       }
     }
-    add_product<T, D>(result, scores, values + index % 2 * kTile);
-    __syncthreads();  // this stage may be filled again
+    begin_product<T, D>(result, scores, values + index % 2 * kTile);
+    end_products<0>(result);
+  };
+  wait_for_tiles();
+  my_queries.keep();
+  for (int index = 0; index < tile; ++index) {
+    start(index + 1);
+    meet(index, std::false_type());
+    wait_for_tiles();
   }
+  meet(tile, std::true_type());
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16, rows_left = place.length - first - warp_row;
   sum[0] = sum_of_row(sum[0]);
   sum[1] = sum_of_row(sum[1]);
   store_rows<T, D>(result, 1.0f / sum[0], 1.0f / sum[1],
-                   static_cast<T*>(a.out) + result_offset<T, D>(a, place, first + warp_row),
+                   static_cast<T*>(a.out) + result_offset<D>(a, place, first + warp_row),
                    static_cast<std::int64_t>(a.num_heads) * D, rows_left);
   if (threadIdx.x % 4 == 0) {
 #pragma unroll
@@ -171,26 +181,32 @@ __global__ void __launch_bounds__(kTileThreads) forward(CudaAttention a) {
   }
 }
 
-// delta: the sum of grad * out over a head, one warp for each token's head.
+// delta: the sum of grad * out over a head, four lanes for each token's head.
 template <typename T, int D>
 __global__ void sum_products(CudaAttention a, std::int64_t num_heads_of_tokens) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-  if (i >= num_heads_of_tokens) return;
-  const T *grad = static_cast<const T*>(a.grad) + i * D, *out = static_cast<const T*>(a.out) + i * D;
+  constexpr int kLanes = 4, kNumbers = 8;  // a load
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / kLanes) + threadIdx.x / kLanes;
   float total = 0;
-  for (int d = threadIdx.x % 32 * 2; d < D; d += 64) {
-    const auto g = load<2>(grad + d), o = load<2>(out + d);
-    total += to_float(g.values[0]) * to_float(o.values[0]) + to_float(g.values[1]) * to_float(o.values[1]);
+  if (i < num_heads_of_tokens) {
+    const T *grad = static_cast<const T*>(a.grad) + i * D, *out = static_cast<const T*>(a.out) + i * D;
+#pragma unroll
+    for (int d = lane * kNumbers; d < D; d += kLanes * kNumbers) {
+      const auto g = load<kNumbers>(grad + d), o = load<kNumbers>(out + d);
+#pragma unroll
+      for (int n = 0; n < kNumbers; ++n) total += to_float(g.values[n]) * to_float(o.values[n]);
+    }
   }
-  for (int offset = 16; offset > 0; offset /= 2) total += __shfl_xor_sync(0xffffffffu, total, offset);
-  if (threadIdx.x % 32 == 0) a.delta[i] = total;
+  total = sum_of_row(total);
+  if (i < num_heads_of_tokens && lane == 0) a.delta[i] = total;
 }
 
 // With kOfKeys the block has keys and values and meets queries and their gradients: it gives dK and dV. Else it has
 // queries and meets keys: it gives dQ.
 template <typename T, int D, bool kOfKeys>
 __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int tile) {
-  constexpr int kTile = kTileRows * kTileStride<D>;
+  constexpr int kTile = kTileNumbers<D>;
+  constexpr bool kKeeps = kKeepsLeft && D <= 80;  // for more there are no registers
   const int first = tile * kTileRows, last_tile = kOfKeys ? (place.length - 1) / kTileRows : tile;
   T* const mine = reinterpret_cast<T*>(shared_bytes);  // keys, or queries
   T* const my_other = mine + kTile;                    // values, or the result's gradient
@@ -199,22 +215,18 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
   float* const met_logsumexp = reinterpret_cast<float*>(met_other + 2 * kTile);  // kOfKeys: two times kTileRows
   float* const met_delta = met_logsumexp + 2 * kTileRows;
 
-  const std::int64_t result_stride = static_cast<std::int64_t>(a.num_heads) * D;
-  const auto start_part = [&](T* to, int part, int at) {
-    start_tile<T, D>(to, part_of<T>(a, part, place, at), a.token_stride, place.length - at);
-  };
-  const auto start_gradient = [&](T* to, int at) {
-    start_tile<T, D>(to, static_cast<const T*>(a.grad) + result_offset<T, D>(a, place, at), result_stride,
-                     place.length - at);
-  };
+  const RowSource<T, D> gradient(static_cast<const T*>(a.grad) + result_offset<D>(a, place, 0),
+                                 static_cast<std::int64_t>(a.num_heads) * D, place.length);
+  const auto all_met = part_of<T, D>(a, kOfKeys ? 0 : 1, place);
+  const auto all_met_other = kOfKeys ? gradient : part_of<T, D>(a, 2, place);
   const auto statistic = [&](const float* of_tokens, int query) {
     return of_tokens[static_cast<std::int64_t>(place.begin + query) * a.num_heads + place.head];
   };
   const auto start = [&](int index) {
     const int at = index * kTileRows, stage = index % 2;
-    start_part(met + stage * kTile, kOfKeys ? 0 : 1, at);
+    all_met.start(met + stage * kTile, at);
+    all_met_other.start(met_other + stage * kTile, at);
     if constexpr (kOfKeys) {
-      start_gradient(met_other + stage * kTile, at);
       if (threadIdx.x < kTileRows) {
         const int query = at + static_cast<int>(threadIdx.x);
         const bool exists = query < place.length;
@@ -222,18 +234,11 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
         met_logsumexp[stage * kTileRows + threadIdx.x] = exists ? statistic(a.logsumexp, query) : INFINITY;
         met_delta[stage * kTileRows + threadIdx.x] = exists ? statistic(a.delta, query) : 0.0f;
       }
-    } else {
-      start_part(met_other + stage * kTile, 2, at);
     }
-    end_group();
   };
 
-  start_part(mine, kOfKeys ? 1 : 0, first);
-  if constexpr (kOfKeys) {
-    start_part(my_other, 2, first);
-  } else {
-    start_gradient(my_other, first);
-  }
+  part_of<T, D>(a, kOfKeys ? 1 : 0, place).start(mine, first);
+  (kOfKeys ? part_of<T, D>(a, 2, place) : gradient).start(my_other, first);
   const int first_met = kOfKeys ? tile : 0;
   start(first_met);
   float my_logsumexp[2] = {INFINITY, INFINITY}, my_delta[2] = {};
@@ -248,35 +253,28 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
     }
   }
   Scores score(a, place.head);
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const T *const my_rows = mine + warp_row * kTileStride<D>, *const my_other_rows =
-                                                                 my_other + warp_row * kTileStride<D>;
+  LeftRows<T, D, kKeeps> my_rows(mine), my_other_rows(my_other);
   Accumulator grad_mine[D / 8] = {}, grad_values[kOfKeys ? D / 8 : 1] = {};
-  for (int index = first_met; index <= last_tile; ++index) {
-    if (index < last_tile) {
-      start(index + 1);
-      wait_for_tiles<1>();
-    } else {
-      wait_for_tiles<0>();
-    }
-    const int stage = index % 2;
-    Accumulator weights[kScoreTiles] = {}, grad_scores[kScoreTiles] = {};
-    add_rows_by_rows<T, D>(weights, my_rows, met + stage * kTile);
-    score.template begin<kOfKeys>(first, index * kTileRows);
-    const bool hides = index == tile;  // keys after the query
+  // kHides: keys after the query
+  const auto meet = [&](int stage, auto hides) {
+    constexpr bool kHides = decltype(hides)::value;
+    Accumulator weights[kScoreTiles], grad_scores[kScoreTiles];
+    begin_rows_by_rows(weights, my_rows, met + stage * kTile);
+    begin_rows_by_rows(grad_scores, my_other_rows, met_other + stage * kTile);
+    end_products<1>(weights);
 #pragma unroll
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         const int row = row_of(c), column = column_of(n, c);
-        const bool is_hidden = hides && (kOfKeys ? row > column : column > row);
+        const bool is_hidden = kHides && (kOfKeys ? row > column : column > row);
         const float logsumexp = kOfKeys ? met_logsumexp[stage * kTileRows + column] : my_logsumexp[c / 2];
         float& w = weights[n].values[c];
         w = is_hidden ? 0.0f : power_of_two(score.template of<kOfKeys>(w, n, c) - logsumexp);
       }
     }
-    if constexpr (kOfKeys) add_product<T, D>(grad_values, weights, met_other + stage * kTile);
-    add_rows_by_rows<T, D>(grad_scores, my_other_rows, met_other + stage * kTile);
+    if constexpr (kOfKeys) begin_product<T, D>(grad_values, weights, met_other + stage * kTile);
+    end_products<kOfKeys ? 1 : 0>(grad_scores);
 #pragma unroll
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
@@ -286,9 +284,24 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
         g = weights[n].values[c] * (g - delta);
       }
     }
-    add_product<T, D>(grad_mine, grad_scores, met + stage * kTile);
-    __syncthreads();  // this stage may be filled again
+    begin_product<T, D>(grad_mine, grad_scores, met + stage * kTile);
+    end_products<0>(grad_mine);
+    end_products<0>(grad_values);
+  };
+  wait_for_tiles();
+  my_rows.keep();
+  my_other_rows.keep();
+  for (int index = first_met; index <= last_tile; ++index) {
+    if (index < last_tile) start(index + 1);
+    score.template begin<kOfKeys>(first, index * kTileRows);
+    if (index == tile) {
+      meet(index % 2, std::true_type());
+    } else {
+      meet(index % 2, std::false_type());
+    }
+    wait_for_tiles();
   }
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int rows_left = place.length - first - warp_row;
   const auto target = [&](int part) {
     return static_cast<T*>(a.grad_parts[part]) +
@@ -327,8 +340,7 @@ void with_kind(const CudaAttention& a, F f) {
         return f(type, std::integral_constant<int, 128>());
     }
   };
-  a.type == NumberType::kBFloat16 ? with_size(static_cast<__nv_bfloat16*>(nullptr))
-                                  : with_size(static_cast<__half*>(nullptr));
+  with_half_type(a.type, with_size);
 }
 
 template <auto kernel>
@@ -354,7 +366,7 @@ void attention_forward_cuda(const CudaAttention& a) {
   with_kind(a, [&](auto* type, auto size) {
     using T = std::remove_pointer_t<decltype(type)>;
     constexpr int D = decltype(size)::value;
-    launch<forward<T, D>>(a, 1, 5 * kTileRows * kTileStride<D> * sizeof(T));
+    launch<forward<T, D>>(a, 1, 5 * kTileNumbers<D> * sizeof(T));
   });
 }
 
@@ -363,9 +375,9 @@ void attention_backward_cuda(const CudaAttention& a) {
     using T = std::remove_pointer_t<decltype(type)>;
     constexpr int D = decltype(size)::value;
     const std::int64_t count = a.num_tokens * a.num_heads;
-    constexpr int kWarps = 8;
-    sum_products<T, D><<<static_cast<unsigned>((count + kWarps - 1) / kWarps), kWarps * 32, 0, a.stream>>>(a, count);
-    launch<backward<T, D>>(a, 2, 6 * kTileRows * kTileStride<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
+    constexpr int kThreads = 256, kPerBlock = kThreads / 4;
+    sum_products<T, D><<<static_cast<unsigned>((count + kPerBlock - 1) / kPerBlock), kThreads, 0, a.stream>>>(a, count);
+    launch<backward<T, D>>(a, 2, 6 * kTileNumbers<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
   });
 }
 

@@ -217,8 +217,7 @@ void with_kind(const CudaBatchNorm& n, F f) {
         return f(type, std::integral_constant<Then, Then::kAddRelu>());
     }
   };
-  n.type == NumberType::kBFloat16 ? with_then(static_cast<__nv_bfloat16*>(nullptr))
-                                  : with_then(static_cast<__half*>(nullptr));
+  with_half_type(n.type, with_then);
 }
 
 unsigned column_blocks(const CudaBatchNorm& n) {

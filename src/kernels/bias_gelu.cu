@@ -19,19 +19,22 @@ __device__ inline float gelu_derivative(float y, float s) {
   return slope == 0.0f ? s : s + y * slope * (2.0f * kSqrt2OverPi) * (1.0f + 3.0f * kCubic * y * y);
 }
 
+// A thread stays at its columns, whose bias it reads once.
 template <typename T, int N>
-__global__ void forward(const T* x, const T* bias, T* out, std::int64_t numel, std::int64_t C) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x * N;
-  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N; i < numel; i += step) {
-    const auto xs = load<N>(x + i);
-    const auto biases = load<N>(bias + i % C);
+__global__ void forward(const T* x, const T* bias, T* out, std::int64_t num_rows, std::int64_t C) {
+  const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N;
+  if (c >= C) return;
+  const auto biases = load<N>(bias + c);
+#pragma unroll 4
+  for (std::int64_t row = blockIdx.y; row < num_rows; row += gridDim.y) {
+    const auto xs = load<N>(x + row * C + c);
     Pack<T, N> result;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       const float y = to_float(xs.values[n]) + to_float(biases.values[n]);
       result.values[n] = from_float<T>(y * gate(y));
     }
-    store<N>(out + i, result);
+    store<N>(out + row * C + c, result);
   }
 }
 
@@ -59,10 +62,12 @@ __global__ void backward(const T* grad, const T* x, const T* bias, T* grad_x, T*
 
 template <typename T, int N>
 void run_forward(const CudaRows& rows, const void* x, const void* bias, void* out) {
-  const std::int64_t numel = rows.num_rows * rows.C;
-  const std::int64_t blocks = (numel / N + kThreads - 1) / kThreads;
-  forward<T, N><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), kThreads, 0, rows.stream>>>(
-      static_cast<const T*>(x), static_cast<const T*>(bias), static_cast<T*>(out), numel, rows.C);
+  constexpr std::int64_t kRowsAThread = 8, kMostBlocks = 65535;
+  const std::int64_t blocks = (rows.num_rows + kRowsAThread - 1) / kRowsAThread;
+  const dim3 grid(static_cast<unsigned>((rows.C / N + kThreads - 1) / kThreads),
+                  static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
+  forward<T, N><<<grid, kThreads, 0, rows.stream>>>(static_cast<const T*>(x), static_cast<const T*>(bias),
+                                                    static_cast<T*>(out), rows.num_rows, rows.C);
 }
 
 template <typename T, int N>
@@ -89,7 +94,8 @@ void bias_gelu_backward_cuda(const CudaRows& rows, const void* grad, const void*
                              void* out, void* grad_bias, float* partial) {
   with_type(rows.type, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const auto run = rows.aligned && rows.C % 4 == 0 ? run_backward<T, 4> : run_backward<T, 1>;
+    constexpr int kWord = 16 / sizeof(T);
+    const auto run = rows.aligned && rows.C % kWord == 0 ? run_backward<T, kWord> : run_backward<T, 1>;
     run(rows, grad, x, bias, grad_x, out, grad_bias, partial);
   });
 }

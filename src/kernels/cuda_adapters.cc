@@ -138,6 +138,38 @@ void batch_norm_backward(const at::Tensor& grad, const BatchNormPass& pass, cons
   check_launch();
 }
 
+CudaMaxPool max_pool_of(const at::Tensor& images, const at::Tensor& places) {
+  CudaMaxPool p{};
+  p.type = type_of(images);
+  p.num_images = images.size(0);
+  p.C = static_cast<int>(images.size(1));
+  p.pooled_H = static_cast<int>(places.size(2));
+  p.pooled_W = static_cast<int>(places.size(3));
+  p.H = static_cast<int>(images.size(2));
+  p.W = static_cast<int>(images.size(3));
+  p.places = places.mutable_data_ptr<std::uint8_t>();
+  p.stream = stream_of(images);
+  return p;
+}
+
+void max_pool_forward(const at::Tensor& x, const at::Tensor& result, const at::Tensor& places) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  auto p = max_pool_of(x, places);
+  p.x = in(x);
+  p.out = out(result);
+  max_pool_forward_cuda(p);
+  check_launch();
+}
+
+void max_pool_backward(const at::Tensor& grad, const at::Tensor& places, const at::Tensor& grad_x) {
+  const c10::cuda::CUDAGuard guard(grad_x.device());
+  auto p = max_pool_of(grad_x, places);
+  p.grad = in(grad);
+  p.grad_x = out(grad_x);
+  max_pool_backward_cuda(p);
+  check_launch();
+}
+
 void column_sums(const at::Tensor& x, const at::Tensor& sums) {
   const c10::cuda::CUDAGuard guard(x.device());
   const auto rows = rows_of(x, {&x});
@@ -281,6 +313,8 @@ const bool registered = [] {
       .layer_norm_backward = layer_norm_backward,
       .batch_norm_forward = batch_norm_forward,
       .batch_norm_backward = batch_norm_backward,
+      .max_pool_forward = max_pool_forward,
+      .max_pool_backward = max_pool_backward,
       .column_sums = column_sums,
       .cross_entropy_rows = cross_entropy,
       .add_rows = add_rows,

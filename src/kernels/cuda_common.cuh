@@ -74,5 +74,9 @@ void with_type(NumberType type, F f) {
       return f(static_cast<__half*>(nullptr));
   }
 }
+template <typename F>
+void with_half_type(NumberType type, F f) {
+  type == NumberType::kBFloat16 ? f(static_cast<__nv_bfloat16*>(nullptr)) : f(static_cast<__half*>(nullptr));
+}
 
 }  // namespace tessera::kernels

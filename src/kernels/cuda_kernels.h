@@ -30,6 +30,9 @@ struct CudaKernels {
   // batch_norm.h
   void (*batch_norm_forward)(const BatchNormPass& pass, const BatchNorm& norm);
   void (*batch_norm_backward)(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results);
+  // max_pool.h; places: like out, bytes
+  void (*max_pool_forward)(const at::Tensor& x, const at::Tensor& out, const at::Tensor& places);
+  void (*max_pool_backward)(const at::Tensor& grad, const at::Tensor& places, const at::Tensor& grad_x);
   // column_sums.h
   void (*column_sums)(const at::Tensor& x, const at::Tensor& sums);
   // cross_entropy_rows.h

@@ -10,6 +10,7 @@
 #include "core/number_type.h"
 #include "kernels/batch_norm_sizes.h"
 #include "kernels/column_sum_sizes.h"
+#include "kernels/max_pool_sizes.h"
 
 namespace tessera::kernels {
 
@@ -65,6 +66,22 @@ struct CudaBatchNorm {
 };
 void batch_norm_forward_cuda(const CudaBatchNorm& norm);
 void batch_norm_backward_cuda(const CudaBatchNorm& norm);
+
+// max_pool.cu: bf16 or fp16, channels-last; max_pool_sizes.h has the channels and the sides
+struct CudaMaxPool {
+  NumberType type;
+  std::int64_t num_images;
+  int C, H, W, pooled_H, pooled_W;
+  const void* x;
+  void* out;
+  std::uint8_t* places;  // like out: which of its window's nine values it is
+  // backward alone
+  const void* grad;
+  void* grad_x;
+  cudaStream_t stream;
+};
+void max_pool_forward_cuda(const CudaMaxPool& pool);
+void max_pool_backward_cuda(const CudaMaxPool& pool);
 
 // cross_entropy.cu: rows.C is the number of classes; partial: num_rows (the rows' losses); adds their sum to *sum
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,

@@ -1,6 +1,6 @@
-// Products of small tiles on the tensor cores (mma.sync, Ampere and newer): 16 rows a warp, bf16 or fp16 in, float32
-// out. A tile lies in shared memory, kTileRows rows of D numbers, padded so that no two rows of a load meet in one
-// bank.
+// The tensor cores' instructions, bf16 or fp16 in, float32 out: mma.sync, Ampere's, for a warp's 16 rows, and wgmma,
+// Hopper's, for the 64 rows of four warps, which reads its right factor from shared memory by itself and runs beside other
+// instructions.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 #else
 #define TESSERA_AMPERE(...) asm volatile(__VA_ARGS__)
 #endif
+// wgmma belongs to sm_90a alone, for which attention.cu is compiled too.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define TESSERA_WGMMA 1
+#else
+#define TESSERA_WGMMA 0
+#endif
 
 namespace tessera::kernels {
-
-inline constexpr int kTileRows = 64;
-inline constexpr int kTileThreads = 128;  // four warps of 16 rows
-
-template <int D>
-inline constexpr int kTileStride = D + 8;  // in numbers
 
 // A warp's 16 x 8 part of a product: lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8.
 struct Accumulator {
@@ -63,26 +63,6 @@ __device__ inline void load_blocks_transposed(const void* row, std::uint32_t (&w
                  : "r"(shared_address(row)));
 }
 
-// c[16, 64] += a[16, D] b[64, D]^T; `a` is the first of the warp's 16 rows.
-template <typename T, int D>
-__device__ inline void add_rows_by_rows(Accumulator (&c)[kTileRows / 8], const T* a, const T* b) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const T* a_row = a + (lane % 16) * kTileStride<D> + lane / 16 * 8;
-  const T* b_row = b + (lane % 8 + lane / 16 * 8) * kTileStride<D> + lane / 8 % 2 * 8;
-#pragma unroll
-  for (int k = 0; k < D; k += 16) {
-    LeftFactor left;
-    load_blocks(a_row + k, left.words);
-#pragma unroll
-    for (int n = 0; n < kTileRows; n += 16) {
-      std::uint32_t right[4];
-      load_blocks(b_row + n * kTileStride<D> + k, right);
-      multiply_add<T>(c[n / 8], left, right[0], right[1]);
-      multiply_add<T>(c[n / 8 + 1], left, right[2], right[3]);
-    }
-  }
-}
-
 template <typename T>
 __device__ inline std::uint32_t pack_two(float low, float high) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -94,68 +74,89 @@ __device__ inline std::uint32_t pack_two(float low, float high) {
   }
 }
 
-// c[16, D] += p[16, 64] b[64, D], p rounded to T.
-template <typename T, int D>
-__device__ inline void add_product(Accumulator (&c)[D / 8], const Accumulator (&p)[kTileRows / 8], const T* b) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const T* b_row = b + lane % 16 * kTileStride<D> + lane / 16 * 8;
-#pragma unroll
-  for (int k = 0; k < kTileRows; k += 16) {
-    const Accumulator &near = p[k / 8], &far = p[k / 8 + 1];
-    const LeftFactor left = {{pack_two<T>(near.values[0], near.values[1]), pack_two<T>(near.values[2], near.values[3]),
-                              pack_two<T>(far.values[0], far.values[1]), pack_two<T>(far.values[2], far.values[3])}};
-#pragma unroll
-    for (int n = 0; n < D; n += 16) {
-      std::uint32_t right[4];
-      load_blocks_transposed(b_row + k * kTileStride<D> + n, right);
-      multiply_add<T>(c[n / 8], left, right[0], right[1]);
-      multiply_add<T>(c[n / 8 + 1], left, right[2], right[3]);
-    }
-  }
+// 16 columns of sums as a left factor: the first 8, the last 8.
+template <typename T>
+__device__ inline LeftFactor rounded(const Accumulator& near, const Accumulator& far) {
+  return {{pack_two<T>(near.values[0], near.values[1]), pack_two<T>(near.values[2], near.values[3]),
+           pack_two<T>(far.values[0], far.values[1]), pack_two<T>(far.values[2], far.values[3])}};
+}
+#if TESSERA_WGMMA
+
+#define TESSERA_SUMS_4(c) "+f"((c).values[0]), "+f"((c).values[1]), "+f"((c).values[2]), "+f"((c).values[3])
+#define TESSERA_SUMS_8(c, i) TESSERA_SUMS_4((c)[i]), TESSERA_SUMS_4((c)[(i) + 1])
+#define TESSERA_SUMS_16(c, i) TESSERA_SUMS_8(c, i), TESSERA_SUMS_8(c, (i) + 2)
+#define TESSERA_SUMS_32(c) TESSERA_SUMS_16(c, 0), TESSERA_SUMS_16(c, 4)
+#define TESSERA_LEFT(a) "r"((a).words[0]), "r"((a).words[1]), "r"((a).words[2]), "r"((a).words[3])
+
+#define TESSERA_32_REGISTERS                                  \
+  " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"  \
+  "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+
+#define TESSERA_WGMMA_16(type)                                                     \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32." type "." type         \
+               " {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12, %13, 1, 1, %14;" \
+               : TESSERA_SUMS_8(c, 0)                                              \
+               : TESSERA_LEFT(a), "l"(b), "n"(kAdds), "n"(kTransposed))
+#define TESSERA_WGMMA_32(type)                                                                           \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                               \
+               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, %21, " \
+               "1, 1, %22;"                                                                              \
+               : TESSERA_SUMS_16(c, 0)                                                                   \
+               : TESSERA_LEFT(a), "l"(b), "n"(kAdds), "n"(kTransposed))
+#define TESSERA_WGMMA_64(type)                                                                 \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type TESSERA_32_REGISTERS \
+               ", {%32,%33,%34,%35}, %36, %37, 1, 1, %38;"                                     \
+               : TESSERA_SUMS_32(c)                                                            \
+               : TESSERA_LEFT(a), "l"(b), "n"(kAdds), "n"(kTransposed))
+#define TESSERA_WGMMA_64_OF_TILES(type)                                                        \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type TESSERA_32_REGISTERS \
+               ", %32, %33, %34, 1, 1, 0, 0;"                                                  \
+               : TESSERA_SUMS_32(c)                                                            \
+               : "l"(a), "l"(b), "n"(kAdds))
+
+// A factor in shared memory that begins at `first`, in a panel with rows of kWords: wgmma's matrix descriptor.
+template <int kWords>
+__device__ inline std::uint64_t factor_at(const void* first) {
+  constexpr std::uint64_t kEightRows = kWords * 8, kSwizzling = kWords == 8 ? 1 : kWords == 4 ? 2 : 3;
+  return static_cast<std::uint64_t>((shared_address(first) & 0x3FFFF) / 16) | std::uint64_t{1} << 16 |
+         kEightRows << 32 | kSwizzling << 62;
 }
 
-// Starts copying rows of D numbers into a tile; rows from `num_rows` on become zeros.
-template <typename T, int D>
-__device__ inline void start_tile(T* tile, const T* from, std::int64_t row_stride, int num_rows) {
-  constexpr int kWords = D / 8;  // of 16 bytes, a row
-  for (int i = threadIdx.x; i < kTileRows * kWords; i += kTileThreads) {
-    const int row = i / kWords, word = i % kWords;
-    const bool exists = row < num_rows;
-    TESSERA_AMPERE(
-        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(tile + row * kTileStride<D> + word * 8)),
-        "l"(from + (exists ? row : 0) * row_stride + word * 8), "r"(exists ? 16 : 0));
+// c[64, N] = a[64, 16] b[16, N], or += with kAdds. N: 16, 32 or 64. kTransposed: b's rows lie along N, else along the sum.
+template <typename T, int N, bool kAdds, bool kTransposed>
+__device__ inline void begin_multiply(Accumulator* c, const LeftFactor& a, std::uint64_t b) {
+  constexpr bool kIsBFloat16 = std::is_same_v<T, __nv_bfloat16>;
+  if constexpr (N == 64) {
+    if constexpr (kIsBFloat16) TESSERA_WGMMA_64("bf16");
+    if constexpr (!kIsBFloat16) TESSERA_WGMMA_64("f16");
+  } else if constexpr (N == 32) {
+    if constexpr (kIsBFloat16) TESSERA_WGMMA_32("bf16");
+    if constexpr (!kIsBFloat16) TESSERA_WGMMA_32("f16");
+  } else {
+    static_assert(N == 16);
+    if constexpr (kIsBFloat16) TESSERA_WGMMA_16("bf16");
+    if constexpr (!kIsBFloat16) TESSERA_WGMMA_16("f16");
   }
 }
-
-// The copies started since the last call are one group.
-__device__ inline void end_group() {
-  TESSERA_AMPERE("cp.async.commit_group;");
-}
-// Waits until at most `newest` groups are under way, and for the other threads to have arrived.
-template <int newest>
-__device__ inline void wait_for_tiles() {
-  TESSERA_AMPERE("cp.async.wait_group %0;" ::"n"(newest));
-  __syncthreads();
+template <typename T, bool kAdds>
+__device__ inline void begin_multiply_of_tiles(Accumulator* c, std::uint64_t a, std::uint64_t b) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) TESSERA_WGMMA_64_OF_TILES("bf16");
+  if constexpr (!std::is_same_v<T, __nv_bfloat16>) TESSERA_WGMMA_64_OF_TILES("f16");
 }
 
-// A warp's 16 rows of D numbers, times `factor`, to global memory; rows from `num_rows` on are left out.
-template <typename T, int D>
-__device__ inline void store_rows(const Accumulator (&c)[D / 8], float factor_low, float factor_high, T* to,
-                                  std::int64_t row_stride, int num_rows) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, row = lane / 4;
+__device__ inline void begin_products() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Waits until at most `newest` products are under way; c is the sum of the newest one that is not.
+template <int newest, int N>
+__device__ inline void end_products(Accumulator (&c)[N]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
 #pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
-    const int column = n * 8 + lane % 4 * 2;
-    const float* x = c[n].values;
-    if (row < num_rows) {
-      *reinterpret_cast<std::uint32_t*>(to + row * row_stride + column) =
-          pack_two<T>(x[0] * factor_low, x[1] * factor_low);
-    }
-    if (row + 8 < num_rows) {
-      *reinterpret_cast<std::uint32_t*>(to + (row + 8) * row_stride + column) =
-          pack_two<T>(x[2] * factor_high, x[3] * factor_high);
-    }
-  }
+  for (int n = 0; n < N; ++n) asm volatile("" : TESSERA_SUMS_4(c[n])::"memory");  // no use of it moves up
 }
+#endif
 
 }  // namespace tessera::kernels

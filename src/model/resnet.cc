@@ -4,7 +4,6 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/max_pool2d.h>
 #include <fmt/format.h>
 #include <torch/nn/init.h>
 
@@ -13,6 +12,7 @@
 
 #include "core/error.h"
 #include "kernels/batch_norm.h"
+#include "kernels/max_pool.h"
 
 // B batch, C channels, H and W height and width.
 namespace tessera {
@@ -157,7 +157,7 @@ at::Tensor ResNet50::forward(const at::Tensor& images_BCHW, UnitRunner& runner) 
                             fmt::join(images_BCHW.sizes().begin(), images_BCHW.sizes().end(), ", ")));
   }
   at::Tensor x = convolve(*conv1_, images_BCHW.contiguous(at::MemoryFormat::ChannelsLast));
-  x = at::max_pool2d(Norm(*bn1_, x, true).relu(), {3, 3}, {2, 2}, {1, 1});
+  x = kernels::max_pool(Norm(*bn1_, x, true).relu());
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     // Shared by the copies of the body that a runner keeps.
     auto is_first = std::make_shared<bool>(true);

@@ -44,6 +44,7 @@ class ResNet50StepMemory : public StepMemory {
     convolution_forward(3, kStemChannels, 49, stem_bytes(), true, tape);
     tape.take(stem_bytes());  // batch-norm's, the ReLU in place
     tape.take(input_bytes(0) + pool_index_bytes());
+    if (is_fused()) tape.give(stem_bytes());
   }
 
   void unit_forward(std::size_t unit, bool keeps, MemoryTape& tape) const override {
@@ -100,6 +101,7 @@ class ResNet50StepMemory : public StepMemory {
     tape.take(feature_bytes() + shape_.num_tokens * num_classes_ * shape_.element_bytes);
     if (shape_.casts_parameters) tape.take(head_numel() * shape_.element_bytes);
     tape.take(2 * shape_.num_tokens * num_classes_ * 4);  // the loss: float32 logits, log-softmax
+    tape.take(next_picture_bytes());
   }
 
   void end_backward(MemoryTape& tape) const override {
@@ -122,9 +124,13 @@ class ResNet50StepMemory : public StepMemory {
   void begin_backward(MemoryTape& tape) const override {
     tape.take(stem_bytes());  // of the pooling
     tape.give(input_bytes(0) + pool_index_bytes());
-    norm_relu_backward(kStemChannels, stem_bytes(), tape);
+    if (is_fused()) {
+      norm_backward(kStemChannels, stem_bytes(), 2 * stem_bytes(), tape);
+    } else {
+      norm_relu_backward(kStemChannels, stem_bytes(), tape);
+    }
     convolution_backward(3, kStemChannels, 49, 0, stem_bytes(), tape);  // pictures need no gradient
-    tape.give(image_bytes(3, shape_.longest));
+    tape.give(image_bytes(3, shape_.longest) + next_picture_bytes());
   }
 
  private:
@@ -148,8 +154,12 @@ class ResNet50StepMemory : public StepMemory {
   std::int64_t image_bytes(std::int64_t channels, std::int64_t side) const {
     return shape_.num_tokens * channels * side * side * shape_.element_bytes;
   }
+  // The next batch comes to a GPU during backward, a byte for each value.
+  std::int64_t next_picture_bytes() const {
+    return shape_.on_gpu ? image_bytes(3, shape_.longest) / shape_.element_bytes : 0;
+  }
   std::int64_t stem_bytes() const { return image_bytes(kStemChannels, halved(shape_.longest)); }
-  std::int64_t pool_index_bytes() const { return input_bytes(0) / shape_.element_bytes * 8; }
+  std::int64_t pool_index_bytes() const { return input_bytes(0) / shape_.element_bytes * (is_fused() ? 1 : 8); }
   std::int64_t feature_bytes() const { return shape_.num_tokens * kFeatures * shape_.element_bytes; }
   BlockBytes bytes_of(std::size_t unit) const {
     const Block& block = blocks_[unit];
@@ -199,7 +209,8 @@ class ResNet50StepMemory : public StepMemory {
     tape.give(2 * bytes);
     norm_backward(channels, bytes, 2 * bytes, tape);
   }
-  bool is_fused() const { return shape_.on_gpu && shape_.element_bytes != kFloatBytes; }  // kernels/batch_norm.h
+  // kernels/batch_norm.h and max_pool.h: the pooling then keeps its places alone, the norm what it normalised.
+  bool is_fused() const { return shape_.on_gpu && shape_.element_bytes != kFloatBytes; }
 
   std::int64_t num_classes_;
   StepShape shape_;

@@ -1,8 +1,11 @@
 #include "data/images/image_batch.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mul.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -69,10 +72,10 @@ at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization
     }
     return at::cat(values, 1);
   };
-  return bytes.to(at::kFloat)
-      .mul_(per_channel([&](std::size_t c) { return normalization.scale(c); }))
-      .add_(per_channel([&](std::size_t c) { return normalization.offset(c); }))
-      .to(type);
+  // In float32; the second operation rounds to `type` as it writes.
+  const at::Tensor scaled = at::mul(bytes, per_channel([&](std::size_t c) { return normalization.scale(c); }));
+  at::Tensor result = at::empty_like(bytes, bytes.options().dtype(type));
+  return at::add_out(result, scaled, per_channel([&](std::size_t c) { return normalization.offset(c); }));
 }
 
 }  // namespace tessera

@@ -78,6 +78,16 @@ class PrefetchLoader {
     return std::move(slot.item);
   }
 
+  // The same without waiting; nullopt also: not made yet, or it could not be made, which next() then says.
+  std::optional<Item> next_if_made() {
+    if (workers_.empty() || position_ == end_) return std::nullopt;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!slot_of(position_).item) return std::nullopt;
+    }
+    return next();
+  }
+
   // The item that the next call of next() gives.
   std::int64_t position() const { return position_; }
 

@@ -76,6 +76,32 @@ TEST(PrefetchLoader, HoldsNoMoreItemsThanItMay) {
   EXPECT_EQ(living, 0);
 }
 
+TEST(PrefetchLoader, GivesWhatHasBeenMadeWithoutWaiting) {
+  std::atomic<bool> may_go_on = false;
+  const auto make = [&](std::int64_t i) {
+    while (i == 1 && !may_go_on) std::this_thread::yield();
+    if (i == 2) throw Error("broken");
+    return i;
+  };
+  PrefetchLoader<std::int64_t> loader(0, 3, make, {.num_workers = 1, .num_ahead = 3});
+  const auto ask_until_made = [&] {
+    std::optional<std::int64_t> item;
+    while (!(item = loader.next_if_made())) std::this_thread::yield();
+    return *item;
+  };
+  EXPECT_EQ(ask_until_made(), 0);
+  EXPECT_EQ(loader.next_if_made(), std::nullopt);
+  EXPECT_EQ(loader.position(), 1);
+  may_go_on = true;
+  EXPECT_EQ(ask_until_made(), 1);
+  EXPECT_EQ(loader.next_if_made(), std::nullopt);
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_EQ(loader.next_if_made(), std::nullopt);
+  PrefetchLoader<std::int64_t> without_workers(0, 3, make, {.num_workers = 0, .num_ahead = 3});
+  EXPECT_EQ(without_workers.next_if_made(), std::nullopt);
+  EXPECT_EQ(without_workers.next(), 0);
+}
+
 TEST(PrefetchLoader, AnErrorComesOutInTheStepThatNeededTheItemAndNamesIt) {
   for (const int workers : {0, 1, 4}) {
     PrefetchLoader<std::int64_t> loader(0, 10,

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs the GPU kernels' tests under compute-sanitizer: memcheck, racecheck and synccheck, on our own kernels alone. Each
+# tool has each test in a process of its own, several at a time, because the waiting is the host's. Prints a line for
+# each; exits with 1 if one is not clean. JOBS: how many at a time; SECONDS_EACH: how long one may take.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${TESSERA_BUILD:-build/release}/bin/gpu_test
+if ! command -v compute-sanitizer >/dev/null; then
+  echo "sanitize_kernels: skipped, compute-sanitizer is not installed (it comes with the CUDA toolkit)"
+  exit 0
+fi
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# sanitize TOOL TEST, called by xargs
+# shellcheck disable=SC2317
+sanitize() {
+  local log=$logs/$1.$2 status=0 summary
+  timeout "${SECONDS_EACH:-300}" compute-sanitizer --tool "$1" --kernel-name kns=tessera --error-exitcode 9 \
+    "$program" --gtest_filter="$2" >"$log" 2>&1 || status=$?
+  summary=$(sed -n -E 's/^=+ (ERROR|RACECHECK) SUMMARY: //p' "$log" | tail -1)
+  echo "$1 $2: ${summary:-no summary}, status $status"
+  if [ "$status" != 0 ]; then
+    grep -E '^=========' "$log" | head -40
+    return 1
+  fi
+}
+export -f sanitize
+export logs program SECONDS_EACH
+
+# Left out: what repeats a kernel many times, and long rows; both only take longer.
+tests=$("$program" --gtest_list_tests --gtest_filter='KernelsOnGpu.*:BatchNormOnGpu.*:MaxPoolOnGpu.*-*Repeats*:*Long*' |
+  awk '/^[^ ]/ { suite = $1; next } { print suite $1 }')
+status=0
+for tool in memcheck racecheck synccheck; do
+  for name in $tests; do echo "$tool $name"; done
+done | xargs -P "${JOBS:-$(nproc)}" -L 1 bash -c 'sanitize "$@"' sanitize || status=1
+exit "$status"
