@@ -1,5 +1,6 @@
 #include "jobs/image_task.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
@@ -199,8 +200,15 @@ void ImageTask::copy_ahead(Epoch& epoch) const {
   epoch.ahead_arrives = begin_copy(batch->images, epoch.ahead.images);  // copies arrive in order
 }
 
+// Trying takes seconds for each size: an epoch's last batch, a shorter one, gets what cuDNN expects to be fast.
+void ImageTask::choose_kernels(std::int64_t num_images, const Batches& batches) const {
+  if (!options_.tries_kernels) return;
+  at::globalContext().setBenchmarkCuDNN(num_images == std::ssize(batches.front()));
+}
+
 at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, double /*gradient_scale*/) {
   const std::optional<ImageBatch> batch = std::exchange(loaded_, std::nullopt);
+  choose_kernels(batch->labels.numel(), epoch_->batches);
   const at::Tensor loss = image_loss(*model_, batch->images, batch->labels, runner, sums_);
   copy_ahead(*epoch_);
   return loss;
@@ -223,6 +231,7 @@ TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
   for (std::int64_t i = 0; i < num_batches; ++i) {
     if (const std::optional<ImageBatch> batch = loader.next()) {
       const ImageBatch there = prepared(copied(*batch));
+      choose_kernels(there.labels.numel(), own);
       image_loss(*model_, there.images, there.labels, runner, sums);
     } else {
       pass_idly(*model_, runner, options_.device);

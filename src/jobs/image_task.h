@@ -26,6 +26,7 @@ struct ImageTaskOptions {
   bool drops_short_batch = false;  // an epoch's last, on every rank
   std::uint64_t data_seed = 0;
   PrefetchOptions loading{.num_workers = 0, .num_ahead = 1};
+  bool tries_kernels = false;  // cuDNN's: it measures which are fastest for a batch's size
   bool local_metrics = false;  // evaluation gives rank 0's own numbers, not those of all ranks
 };
 
@@ -92,6 +93,7 @@ class ImageTask : public TrainTask {
     Transfer ahead_arrives = {};
   };
   void copy_ahead(Epoch& epoch) const;
+  void choose_kernels(std::int64_t num_images, const Batches& batches) const;
   Epoch open_epoch(const DataPosition& begin, std::int64_t first_batch) const;
 
   std::optional<Epoch> epoch_, next_epoch_;  // the next one is opened when this one's last batch is loaded

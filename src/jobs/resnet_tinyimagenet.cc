@@ -1,6 +1,5 @@
 #include "jobs/resnet_tinyimagenet.h"
 
-#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,6 +81,7 @@ ImageTaskOptions image_task_options(const TrainSettings& settings, const World& 
   options.loading =
       loader_options(data, world.device(),
                      std::max(options.batch_size, options.eval_batch_size) * 3 * data.image_size * data.image_size);
+  options.tries_kernels = world.device().is_cuda() && !settings.loop.full_determinism;
   options.local_metrics = settings.evaluation.local_metrics;
   return options;
 }
@@ -215,8 +215,6 @@ class ImageJob : public OpenJob {
 
   void before_training(Trainer& trainer, Console& console, Listeners& listeners) override {
     begin_ = steady_seconds();
-    // One shape of images: cuDNN may try its algorithms once and keep the fastest.
-    if (world_.device().is_cuda() && !settings_.loop.full_determinism) at::globalContext().setBenchmarkCuDNN(true);
     reporter_.emplace(world_, task_, settings_.evaluation.local_metrics, trainer, console, listeners);
     trainer.after_epoch([this](const Update& update) { reporter_->on_epoch(update); });
   }
