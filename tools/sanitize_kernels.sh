@@ -28,11 +28,20 @@ sanitize() {
 export -f sanitize
 export logs program SECONDS_EACH
 
-# Left out: what repeats a kernel many times, and long rows; both only take longer.
-tests=$("$program" --gtest_list_tests --gtest_filter='KernelsOnGpu.*:BatchNormOnGpu.*:MaxPoolOnGpu.*-*Repeats*:*Long*' |
-  awk '/^[^ ]/ { suite = $1; next } { print suite $1 }')
+# tests_without PATTERN
+tests_without() {
+  "$program" --gtest_list_tests --gtest_filter="KernelsOnGpu.*:BatchNormOnGpu.*:MaxPoolOnGpu.*-$1" |
+    awk '/^[^ ]/ { suite = $1; next } { print suite $1 }'
+}
+# Left out: what takes minutes with kernels that other tests run too.
+slow='*Repeats*:*Long*:*EqualsThePlainOne:*TakesEveryLength*:*ABlock*'
+few='KernelsOnGpu.LayerNormEqualsThePlainOne KernelsOnGpu.BiasGeluEqualsThePlainOne'
+# racecheck ends with an internal error of its own where cuBLAS computes a product, though it does not check that.
+products='*BiasGeluLinear*:*LinearCrossEntropyEquals*'
 status=0
 for tool in memcheck racecheck synccheck; do
-  for name in $tests; do echo "$tool $name"; done
+  left_out=$slow
+  [ "$tool" != racecheck ] || left_out+=:$products
+  for name in $(tests_without "$left_out") $few; do echo "$tool $name"; done
 done | xargs -P "${JOBS:-$(nproc)}" -L 1 bash -c 'sanitize "$@"' sanitize || status=1
 exit "$status"

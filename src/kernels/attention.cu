@@ -91,7 +91,10 @@ extern __shared__ __align__(kTileAlignment) unsigned char shared_bytes[];
 
 // On Hopper as many blocks on a multiprocessor as shared memory allows; elsewhere that takes too many registers.
 template <int D>
-constexpr int kForwardBlocks = !TESSERA_WGMMA ? 1 : D <= 80 ? 4 : D <= 96 ? 3 : 2;
+constexpr int kForwardBlocks = !TESSERA_WGMMA ? 1
+                               : D <= 80      ? 4
+                               : D <= 96      ? 3
+                                              : 2;
 
 template <typename T, int D>
 __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<D>) forward(CudaAttention a) {

@@ -1,6 +1,6 @@
 // The tensor cores' instructions, bf16 or fp16 in, float32 out: mma.sync, Ampere's, for a warp's 16 rows, and wgmma,
-// Hopper's, for the 64 rows of four warps, which reads its right factor from shared memory by itself and runs beside other
-// instructions.
+// Hopper's, for the 64 rows of four warps, which reads its right factor from shared memory by itself and runs beside
+// other instructions.
 #pragma once
 
 #include <cstdint>
@@ -88,8 +88,8 @@ __device__ inline LeftFactor rounded(const Accumulator& near, const Accumulator&
 #define TESSERA_SUMS_32(c) TESSERA_SUMS_16(c, 0), TESSERA_SUMS_16(c, 4)
 #define TESSERA_LEFT(a) "r"((a).words[0]), "r"((a).words[1]), "r"((a).words[2]), "r"((a).words[3])
 
-#define TESSERA_32_REGISTERS                                  \
-  " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"  \
+#define TESSERA_32_REGISTERS                                 \
+  " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
   "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
 
 #define TESSERA_WGMMA_16(type)                                                     \
@@ -103,15 +103,15 @@ __device__ inline LeftFactor rounded(const Accumulator& near, const Accumulator&
                "1, 1, %22;"                                                                              \
                : TESSERA_SUMS_16(c, 0)                                                                   \
                : TESSERA_LEFT(a), "l"(b), "n"(kAdds), "n"(kTransposed))
-#define TESSERA_WGMMA_64(type)                                                                 \
+#define TESSERA_WGMMA_64(type)                                                                  \
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type TESSERA_32_REGISTERS \
-               ", {%32,%33,%34,%35}, %36, %37, 1, 1, %38;"                                     \
-               : TESSERA_SUMS_32(c)                                                            \
+               ", {%32,%33,%34,%35}, %36, %37, 1, 1, %38;"                                      \
+               : TESSERA_SUMS_32(c)                                                             \
                : TESSERA_LEFT(a), "l"(b), "n"(kAdds), "n"(kTransposed))
-#define TESSERA_WGMMA_64_OF_TILES(type)                                                        \
+#define TESSERA_WGMMA_64_OF_TILES(type)                                                         \
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type TESSERA_32_REGISTERS \
-               ", %32, %33, %34, 1, 1, 0, 0;"                                                  \
-               : TESSERA_SUMS_32(c)                                                            \
+               ", %32, %33, %34, 1, 1, 0, 0;"                                                   \
+               : TESSERA_SUMS_32(c)                                                             \
                : "l"(a), "l"(b), "n"(kAdds))
 
 // A factor in shared memory that begins at `first`, in a panel with rows of kWords: wgmma's matrix descriptor.
@@ -122,7 +122,8 @@ __device__ inline std::uint64_t factor_at(const void* first) {
          kEightRows << 32 | kSwizzling << 62;
 }
 
-// c[64, N] = a[64, 16] b[16, N], or += with kAdds. N: 16, 32 or 64. kTransposed: b's rows lie along N, else along the sum.
+// c[64, N] = a[64, 16] b[16, N], or += with kAdds. N: 16, 32 or 64. kTransposed: b's rows lie along N, else along the
+// sum.
 template <typename T, int N, bool kAdds, bool kTransposed>
 __device__ inline void begin_multiply(Accumulator* c, const LeftFactor& a, std::uint64_t b) {
   constexpr bool kIsBFloat16 = std::is_same_v<T, __nv_bfloat16>;

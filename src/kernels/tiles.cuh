@@ -1,8 +1,9 @@
-// Tiles of 64 rows of D numbers in shared memory: copying rows there, and products of tiles, 64 rows a block of four warps.
+// Tiles of 64 rows of D numbers in shared memory: copying rows there, and products of tiles, 64 rows a block of four
+// warps.
 //
-// A tile lies in shared memory in one or two panels: 64 columns, and those after them. A row of a panel is contiguous, as
-// it comes from global memory; its words of 16 bytes change places from row to row, so that the same words of 8 rows lie
-// in different banks: the swizzling that wgmma knows.
+// A tile lies in shared memory in one or two panels: 64 columns, and those after them. A row of a panel is contiguous,
+// as it comes from global memory; its words of 16 bytes change places from row to row, so that the same words of 8 rows
+// lie in different banks: the swizzling that wgmma knows.
 #pragma once
 
 #include "kernels/tensor_cores.cuh"
@@ -14,7 +15,7 @@ inline constexpr int kTileThreads = 128;  // four warps of 16 rows
 
 inline constexpr int kPanelColumns = 64;
 template <int D>
-inline constexpr int kTileNumbers = kTileRows * D;
+inline constexpr int kTileNumbers = kTileRows* D;
 inline constexpr int kTileAlignment = 1024;  // of a tile, in bytes: the swizzling repeats after so many at most
 
 // Words of 16 bytes in a row of the panel.
@@ -43,7 +44,9 @@ class LeftRows {
       for (int k = 0; k < D; k += 16) kept_[k / 16] = load(k);
     }
   }
-  __device__ const T* tile() const { return tile_; }
+  __device__ const T* tile() const {
+    return tile_;
+  }
   // Columns k to k + 15.
   __device__ LeftFactor part(int k) const {
     if constexpr (kKeeps) return kept_[k / 16];
@@ -55,7 +58,8 @@ class LeftRows {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     LeftFactor left;
     const int word = k % kPanelColumns / 8 + lane / 16;
-    load_blocks(tile_ + tile_offset<D>(lane % 16, k / kPanelColumns, word, static_cast<int>(threadIdx.x) / 32 * 16), left.words);
+    load_blocks(tile_ + tile_offset<D>(lane % 16, k / kPanelColumns, word, static_cast<int>(threadIdx.x) / 32 * 16),
+                left.words);
     return left;
   }
 
@@ -69,7 +73,8 @@ class LeftRows {
 
 // c[64, 64] = a[64, D] b[64, D]^T
 template <typename T, int D, bool kKeeps>
-__device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a, const T* b) {
+__device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a,
+                                          const T* b) {
   const auto multiply = [&](int k, auto panel, auto adds) {
     constexpr int kPanel = decltype(panel)::value;
     constexpr bool kAdds = decltype(adds)::value;
@@ -119,7 +124,8 @@ template <int newest, int N>
 __device__ inline void end_products(Accumulator (&)[N]) {}
 
 template <typename T, int D, bool kKeeps>
-__device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a, const T* b) {
+__device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a,
+                                          const T* b) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (auto& part : c) part = Accumulator{};

@@ -67,6 +67,19 @@ TEST_F(KernelsOnGpu, AttentionOfOneProjectionTakesEveryLengthAndHeadSize) {
     for (const std::int64_t H : {1, 64}) {
       check_attention({fmt::format("{} heads", H), lengths, H, 64, true, false}, type, gpu_, attention_of_parts);
     }
+    for (const std::int64_t D : {64, 80, 96, 128}) {
+      check_attention({fmt::format("long rows, heads of {}", D), {2048, 3}, 1, D, true, false}, type, gpu_,
+                      attention_of_heads);
+    }
+  }
+}
+
+// Few enough for compute-sanitizer (tools/sanitize_kernels.sh).
+TEST_F(KernelsOnGpu, AttentionOfOneProjectionOfAFewTiles) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    for (const std::int64_t D : {64, 80, 96, 128}) {
+      check_attention({fmt::format("heads of {}", D), {1, 130, 63}, 1, D, true, false}, type, gpu_, attention_of_heads);
+    }
   }
 }
 

@@ -45,7 +45,8 @@ TEST_F(MaxPoolOnGpu, EqualsLibtorchsAlsoWhereValuesAreEqualOrNotNumbers) {
       ASSERT_TRUE(max_pool_is_fused(x.to(gpu)));
       ASSERT_FALSE(max_pool_is_fused(x));
       // In float32 on the CPU: a value's gradient is a sum of at most four, which is then rounded once.
-      const Outcome there = outcome_of(x.to(gpu), grad.to(gpu)), here = outcome_of(x.to(at::kFloat), grad.to(at::kFloat));
+      const Outcome there = outcome_of(x.to(gpu), grad.to(gpu)),
+                    here = outcome_of(x.to(at::kFloat), grad.to(at::kFloat));
       EXPECT_TRUE(there.out.is_contiguous(at::MemoryFormat::ChannelsLast));
       EXPECT_TRUE(there.out.cpu().allclose(here.out.to(type), 0, 0, /*equal_nan=*/true));
       EXPECT_TRUE(at::equal(there.grad_x.cpu(), here.grad_x.to(type)));
