@@ -173,6 +173,7 @@ ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
 
 void ImageTask::load() {
   Epoch& epoch = *epoch_;
+  ++epoch.position;
   if (epoch.ahead.images.defined()) {
     epoch.ahead_arrives.order_after();
     loaded_ = prepared(std::exchange(epoch.ahead, {}));
@@ -181,7 +182,6 @@ void ImageTask::load() {
     if (!batch) throw Error("the epoch has no further batch");
     loaded_ = prepared(copied(*batch));
   }
-  ++epoch.position;
   // The next epoch's first batches are decoded during this one's last step and its evaluation.
   const bool is_last = epoch.position == std::ssize(epoch.batches);
   if (is_last && after_epoch_) next_epoch_ = open_epoch(*after_epoch_, 0);
@@ -192,12 +192,13 @@ void ImageTask::copy_ahead(Epoch& epoch) const {
   if (!options_.device.is_cuda()) return;
   const std::optional<ImageBatch> batch = epoch.loader->next_if_made();
   if (!batch) return;
-  const auto begin_copy = [&](const at::Tensor& from, at::Tensor& to) {
-    to = at::empty_like(from, from.options().device(options_.device).pinned_memory(false));
-    return link_.to_device(to, from);
+  const auto room_for = [&](const at::Tensor& values) {
+    return at::empty_like(values, values.options().device(options_.device).pinned_memory(false));
   };
-  begin_copy(batch->labels, epoch.ahead.labels);
-  epoch.ahead_arrives = begin_copy(batch->images, epoch.ahead.images);  // copies arrive in order
+  const ImageBatch there{room_for(batch->images), room_for(batch->labels)};
+  link_.to_device(there.labels, batch->labels);
+  epoch.ahead_arrives = link_.to_device(there.images, batch->images);  // copies arrive in order
+  epoch.ahead = there;
 }
 
 // Trying takes seconds for each size: an epoch's last batch, a shorter one, gets what cuDNN expects to be fast.

@@ -89,7 +89,8 @@ __device__ inline float sum_of_row(float x) {
 
 extern __shared__ __align__(kTileAlignment) unsigned char shared_bytes[];
 
-// On Hopper as many blocks on a multiprocessor as shared memory allows; elsewhere that takes too many registers.
+// On Hopper as many blocks on a multiprocessor as shared memory and 128 registers a thread allow; elsewhere a thread
+// needs more of them.
 template <int D>
 constexpr int kForwardBlocks = !TESSERA_WGMMA ? 1
                                : D <= 80      ? 4

@@ -60,8 +60,7 @@ at::Tensor apply(const at::Tensor& x, const std::optional<at::Tensor>& residual,
 }  // namespace
 
 bool batch_norm_serves(const at::Tensor& x_BCHW) {
-  return x_BCHW.is_cuda() && x_BCHW.dim() == 4 && x_BCHW.numel() > 0 && is_half_type(x_BCHW.scalar_type()) &&
-         batch_norm_has_channels(x_BCHW.size(1)) && x_BCHW.is_contiguous(at::MemoryFormat::ChannelsLast);
+  return is_half_image_on_gpu(x_BCHW) && batch_norm_has_channels(x_BCHW.size(1));
 }
 
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm) {

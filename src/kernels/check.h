@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/error.h"
@@ -21,6 +22,13 @@ inline void check(bool holds, const char* kernel, const std::string& expectation
 
 inline bool is_half_type(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
+}
+
+// Half types on a GPU, channels-last, words of 16 bytes in place.
+inline bool is_half_image_on_gpu(const at::Tensor& x_BCHW) {
+  return x_BCHW.is_cuda() && x_BCHW.dim() == 4 && x_BCHW.numel() > 0 && is_half_type(x_BCHW.scalar_type()) &&
+         x_BCHW.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+         reinterpret_cast<std::uintptr_t>(x_BCHW.const_data_ptr()) % 16 == 0;
 }
 
 inline void check_float_type(const at::Tensor& tensor, const char* kernel, const char* name) {

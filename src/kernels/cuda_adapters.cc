@@ -202,18 +202,6 @@ bool is_ampere(at::Device device) {
   return !pretends && at::cuda::getDeviceProperties(device.index())->major >= 8;
 }
 
-CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& result,
-                           const at::Tensor& logsumexp) {
-  const at::Tensor& q = qkv[0];
-  CudaAttention a = attention_of(how, q, q.size(0), q.size(1), q.size(2));
-  for (std::size_t i = 0; i < 3; ++i) a.parts[i] = in(qkv[i]);
-  a.token_stride = q.stride(0);
-  a.head_stride = q.stride(1);
-  a.out = out(result);
-  a.logsumexp = floats(logsumexp);
-  return a;
-}
-
 void attention_forward(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how, const at::Tensor& result,
                        const at::Tensor& logsumexp) {
   const c10::cuda::CUDAGuard guard(result.device());

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -51,6 +52,19 @@ inline CudaAttention attention_of(const PackedAttention& how, const at::Tensor& 
   a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
   a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
   a.stream = stream_of(like);
+  return a;
+}
+
+// Forward; {q, k, v} are parts of one tensor.
+inline CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
+                                  const at::Tensor& result, const at::Tensor& logsumexp) {
+  const at::Tensor& q = qkv[0];
+  CudaAttention a = attention_of(how, q, q.size(0), q.size(1), q.size(2));
+  for (std::size_t i = 0; i < 3; ++i) a.parts[i] = in(qkv[i]);
+  a.token_stride = q.stride(0);
+  a.head_stride = q.stride(1);
+  a.out = out(result);
+  a.logsumexp = floats(logsumexp);
   return a;
 }
 

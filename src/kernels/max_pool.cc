@@ -41,13 +41,12 @@ class FusedMaxPool : public torch::autograd::Function<FusedMaxPool> {
 
 }  // namespace
 
-bool max_pool_is_fused(const at::Tensor& x_BCHW) {
-  return x_BCHW.is_cuda() && x_BCHW.dim() == 4 && x_BCHW.numel() > 0 && is_half_type(x_BCHW.scalar_type()) &&
-         x_BCHW.size(1) % kMaxPoolPack == 0 && x_BCHW.is_contiguous(at::MemoryFormat::ChannelsLast);
+bool max_pool_serves(const at::Tensor& x_BCHW) {
+  return is_half_image_on_gpu(x_BCHW) && x_BCHW.size(1) % kMaxPoolPack == 0;
 }
 
 at::Tensor max_pool(const at::Tensor& x_BCHW) {
-  if (max_pool_is_fused(x_BCHW)) return FusedMaxPool::apply(x_BCHW);
+  if (max_pool_serves(x_BCHW)) return FusedMaxPool::apply(x_BCHW);
   return at::max_pool2d(x_BCHW, {3, 3}, {2, 2}, {1, 1});
 }
 

@@ -5,9 +5,8 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr int N = kMaxPoolPack;
 constexpr int kThreads = 128;
-using Places = Pack<std::uint8_t, N>;
+using Places = Pack<std::uint8_t, kMaxPoolPack>;
 
 // A row of an image, by its number among all rows; packs of channels are counted from the first.
 struct Row {
@@ -23,15 +22,15 @@ struct Row {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) forward(CudaMaxPool p) {
-  const int packs = p.C / N;
+  const int packs = p.C / kMaxPoolPack;
   const Row row(p.pooled_H);
   for (int i = static_cast<int>(threadIdx.x); i < p.pooled_W * packs; i += kThreads) {
     const int x = i / packs, pack = i % packs;
     const int top = 2 * row.y - 1, left = 2 * x - 1;
-    float largest[N];
+    float largest[kMaxPoolPack];
     Places places;
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
+    for (int n = 0; n < kMaxPoolPack; ++n) {
       largest[n] = -INFINITY;
       places.values[n] = static_cast<std::uint8_t>((top < 0) * 3 + (left < 0));  // the first that exists
     }
@@ -39,9 +38,10 @@ __global__ void __launch_bounds__(kThreads) forward(CudaMaxPool p) {
     for (int place = 0; place < 9; ++place) {
       const int at_y = top + place / 3, at_x = left + place % 3;
       if (at_y < 0 || at_y >= p.H || at_x < 0 || at_x >= p.W) continue;
-      const auto values = load<N>(static_cast<const T*>(p.x) + row.pack_of(p.H, at_y, p.W, at_x, packs, pack) * N);
+      const auto values = load<kMaxPoolPack>(static_cast<const T*>(p.x) +
+                                             row.pack_of(p.H, at_y, p.W, at_x, packs, pack) * kMaxPoolPack);
 #pragma unroll
-      for (int n = 0; n < N; ++n) {
+      for (int n = 0; n < kMaxPoolPack; ++n) {
         const float value = to_float(values.values[n]);
         if (value > largest[n] || isnan(value)) {
           largest[n] = value;
@@ -49,39 +49,40 @@ __global__ void __launch_bounds__(kThreads) forward(CudaMaxPool p) {
         }
       }
     }
-    Pack<T, N> out;
+    Pack<T, kMaxPoolPack> out;
 #pragma unroll
-    for (int n = 0; n < N; ++n) out.values[n] = from_float<T>(largest[n]);
-    const std::int64_t to = row.pack_of(p.pooled_H, row.y, p.pooled_W, x, packs, pack) * N;
-    store<N>(static_cast<T*>(p.out) + to, out);
-    store<N>(p.places + to, places);
+    for (int n = 0; n < kMaxPoolPack; ++n) out.values[n] = from_float<T>(largest[n]);
+    const std::int64_t to = row.pack_of(p.pooled_H, row.y, p.pooled_W, x, packs, pack) * kMaxPoolPack;
+    store<kMaxPoolPack>(static_cast<T*>(p.out) + to, out);
+    store<kMaxPoolPack>(p.places + to, places);
   }
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) backward(CudaMaxPool p) {
-  const int packs = p.C / N;
+  const int packs = p.C / kMaxPoolPack;
   const Row row(p.H);
   for (int i = static_cast<int>(threadIdx.x); i < p.W * packs; i += kThreads) {
     const int x = i / packs, pack = i % packs;
-    float sums[N] = {};
+    float sums[kMaxPoolPack] = {};
     // Window w covers 2 w - 1 to 2 w + 1.
     for (int window_y = row.y / 2; window_y <= min((row.y + 1) / 2, p.pooled_H - 1); ++window_y) {
       for (int window_x = x / 2; window_x <= min((x + 1) / 2, p.pooled_W - 1); ++window_x) {
         const int place = (row.y - 2 * window_y + 1) * 3 + x - 2 * window_x + 1;
-        const std::int64_t from = row.pack_of(p.pooled_H, window_y, p.pooled_W, window_x, packs, pack) * N;
-        const auto grads = load<N>(static_cast<const T*>(p.grad) + from);
-        const Places places = load<N>(static_cast<const std::uint8_t*>(p.places) + from);
+        const std::int64_t from = row.pack_of(p.pooled_H, window_y, p.pooled_W, window_x, packs, pack) * kMaxPoolPack;
+        const auto grads = load<kMaxPoolPack>(static_cast<const T*>(p.grad) + from);
+        const Places places = load<kMaxPoolPack>(static_cast<const std::uint8_t*>(p.places) + from);
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
+        for (int n = 0; n < kMaxPoolPack; ++n) {
           if (places.values[n] == place) sums[n] += to_float(grads.values[n]);
         }
       }
     }
-    Pack<T, N> grad_x;
+    Pack<T, kMaxPoolPack> grad_x;
 #pragma unroll
-    for (int n = 0; n < N; ++n) grad_x.values[n] = from_float<T>(sums[n]);
-    store<N>(static_cast<T*>(p.grad_x) + row.pack_of(p.H, row.y, p.W, x, packs, pack) * N, grad_x);
+    for (int n = 0; n < kMaxPoolPack; ++n) grad_x.values[n] = from_float<T>(sums[n]);
+    store<kMaxPoolPack>(static_cast<T*>(p.grad_x) + row.pack_of(p.H, row.y, p.W, x, packs, pack) * kMaxPoolPack,
+                        grad_x);
   }
 }
 

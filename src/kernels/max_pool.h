@@ -6,10 +6,10 @@
 
 namespace tessera::kernels {
 
+// Whether that kernel is used.
+bool max_pool_serves(const at::Tensor& x_BCHW);
+
 // What at::max_pool2d gives; of equal values the first in the window gets the gradient.
 at::Tensor max_pool(const at::Tensor& x_BCHW);
-
-// Whether the GPU's kernel is used.
-bool max_pool_is_fused(const at::Tensor& x_BCHW);
 
 }  // namespace tessera::kernels

@@ -14,11 +14,13 @@
 #else
 #define TESSERA_AMPERE(...) asm volatile(__VA_ARGS__)
 #endif
-// wgmma belongs to sm_90a alone, for which attention.cu is compiled too.
+// wgmma belongs to sm_90a alone, for which attention.cu is compiled too. A test defines this as 0.
+#ifndef TESSERA_WGMMA
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define TESSERA_WGMMA 1
 #else
 #define TESSERA_WGMMA 0
+#endif
 #endif
 
 namespace tessera::kernels {
@@ -150,13 +152,6 @@ __device__ inline void begin_products() {
 }
 __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-// Waits until at most `newest` products are under way; c is the sum of the newest one that is not.
-template <int newest, int N>
-__device__ inline void end_products(Accumulator (&c)[N]) {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
-#pragma unroll
-  for (int n = 0; n < N; ++n) asm volatile("" : TESSERA_SUMS_4(c[n])::"memory");  // no use of it moves up
 }
 #endif
 

@@ -67,10 +67,17 @@ class LeftRows {
   LeftFactor kept_[kKeeps ? D / 16 : 1];
 };
 
-// The products below may run on after the call: their sums are there, and may be used or added to by anything but
-// another product, after end_products. All threads of a block call them together.
+// A product may run on after its call: end_products comes before its sums are read or changed, but by another product.
+// All threads of a block call these together.
 #if TESSERA_WGMMA
 
+// Waits until at most `newest` products are under way; c is the sum of the newest one that is not.
+template <int newest, int N>
+__device__ inline void end_products(Accumulator (&c)[N]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
+#pragma unroll
+  for (int n = 0; n < N; ++n) asm volatile("" : TESSERA_SUMS_4(c[n])::"memory");  // no use of it moves up
+}
 // c[64, 64] = a[64, D] b[64, D]^T
 template <typename T, int D, bool kKeeps>
 __device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a,

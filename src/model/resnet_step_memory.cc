@@ -74,6 +74,7 @@ class ResNet50StepMemory : public StepMemory {
     const auto [inner, middle, out] = bytes_of(unit);
     const std::int64_t in = input_bytes(unit), wide = block.channels * kExpansion;
     const std::int64_t ended = gradient_is_held ? 0 : 2 * out;  // the incoming gradient, and the output, which is kept
+    if (gradient_is_held && unit + 1 == blocks_.size()) tape.give(out);  // the first pass's, which the mean had
     if (is_fused()) {
       tape.take(out);  // the residual's
       norm_backward(wide, out, out + ended, tape);
@@ -154,7 +155,8 @@ class ResNet50StepMemory : public StepMemory {
   std::int64_t image_bytes(std::int64_t channels, std::int64_t side) const {
     return shape_.num_tokens * channels * side * side * shape_.element_bytes;
   }
-  // The next batch comes to a GPU during backward, a byte for each value.
+  // The next batch comes to a GPU during backward, a byte for each value, and stays until the next step takes it: after
+  // backward there is more room than that.
   std::int64_t next_picture_bytes() const {
     return shape_.on_gpu ? image_bytes(3, shape_.longest) / shape_.element_bytes : 0;
   }

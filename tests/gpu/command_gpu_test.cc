@@ -162,5 +162,26 @@ TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
   EXPECT_LT(skipped, 12);
 }
 
+// The next batch is copied to the GPU during a backward pass if a worker has made it: with workers, without, and after
+// a resume in the middle of an epoch the same pictures come.
+TEST_F(GpuCommand, PicturesAreTheSameHoweverTheyAreLoaded) {
+  const auto train = [&](const std::string& name, const std::string& more) {
+    const Ended ended = run_tessera(fmt::format(
+        "train resnet-tinyimagenet --device cuda --data_dir {}/experiments/tiny/pictures --image_size 64 --batch-size "
+        "10 "
+        "--epochs 2 --lr 0.001 --gradient_accumulation_steps 2 --full_determinism --eval_strategy steps --eval_steps 2 "
+        "--save_strategy steps --save_steps 3 --logging_steps 1 --report_to none --output_dir {} {}",
+        TESSERA_SOURCE_FOLDER, out(name), more));
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    return logged(ended.output, "loss");
+  };
+  const std::vector<double> plain = train("plain", "--num-workers 0"), ahead = train("ahead", "--num-workers 4");
+  ASSERT_GE(plain.size(), 8U);
+  EXPECT_EQ(plain, ahead);
+  const std::vector<double> resumed =
+      train("resumed", fmt::format("--num-workers 4 --resume_from_checkpoint {}/checkpoint-3", out("plain")));
+  EXPECT_EQ(resumed, std::vector<double>(plain.begin() + 3, plain.end()));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -75,7 +75,7 @@ TEST_F(KernelsOnGpu, AttentionOfOneProjectionTakesEveryLengthAndHeadSize) {
 }
 
 // Few enough for compute-sanitizer (tools/sanitize_kernels.sh).
-TEST_F(KernelsOnGpu, AttentionOfOneProjectionOfAFewTiles) {
+TEST_F(KernelsOnGpu, AttentionOfOneProjectionEqualsThePlainOneOverAFewTiles) {
   for (const auto type : {at::kBFloat16, at::kHalf}) {
     for (const std::int64_t D : {64, 80, 96, 128}) {
       check_attention({fmt::format("heads of {}", D), {1, 130, 63}, 1, D, true, false}, type, gpu_, attention_of_heads);

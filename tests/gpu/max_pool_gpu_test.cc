@@ -42,8 +42,8 @@ TEST_F(MaxPoolOnGpu, EqualsLibtorchsAlsoWhereValuesAreEqualOrNotNumbers) {
       x.select(1, 1).select(2, 0).fill_(std::numeric_limits<double>::quiet_NaN());
       const at::Tensor grad = random_tensor(at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}).sizes(), type, at::kCPU, 2);
       const at::Device gpu(at::kCUDA, 0);
-      ASSERT_TRUE(max_pool_is_fused(x.to(gpu)));
-      ASSERT_FALSE(max_pool_is_fused(x));
+      ASSERT_TRUE(max_pool_serves(x.to(gpu)));
+      ASSERT_FALSE(max_pool_serves(x));
       // In float32 on the CPU: a value's gradient is a sum of at most four, which is then rounded once.
       const Outcome there = outcome_of(x.to(gpu), grad.to(gpu)),
                     here = outcome_of(x.to(at::kFloat), grad.to(at::kFloat));
@@ -56,7 +56,7 @@ TEST_F(MaxPoolOnGpu, EqualsLibtorchsAlsoWhereValuesAreEqualOrNotNumbers) {
 
 TEST_F(MaxPoolOnGpu, LeavesOtherLayoutsToLibtorch) {
   const at::Tensor x = random_tensor({2, 8, 9, 9}, at::kHalf, at::Device(at::kCUDA, 0), 1);
-  EXPECT_FALSE(max_pool_is_fused(x));
+  EXPECT_FALSE(max_pool_serves(x));
   EXPECT_TRUE(at::equal(max_pool(x), max_pool(x.contiguous(at::MemoryFormat::ChannelsLast))));
 }
 

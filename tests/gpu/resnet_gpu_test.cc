@@ -138,7 +138,9 @@ TEST_F(ResNet50Gpu, BytesNormalisedThereAreThoseNormalisedHere) {
   const at::Tensor there = normalise(bytes.to(at::kCUDA), Normalization{}), here = normalise(bytes, Normalization{});
   EXPECT_TRUE(there.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(there.cpu().allclose(here, 1e-6, 1e-6));
-  EXPECT_EQ(normalise(bytes.to(at::kCUDA), Normalization{}, at::kHalf).scalar_type(), at::kHalf);
+  const at::Tensor half = normalise(bytes.to(at::kCUDA), Normalization{}, at::kHalf);
+  EXPECT_TRUE(half.equal(there.to(at::kHalf)));
+  EXPECT_TRUE(half.is_contiguous(at::MemoryFormat::ChannelsLast));
 }
 
 }  // namespace

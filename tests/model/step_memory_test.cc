@@ -218,6 +218,27 @@ void expect_resnets_memory(std::int64_t num_pictures, std::int64_t side, at::Sca
   }
 }
 
+// Also for a GPU.
+TEST(ResNetStepMemory, LeavesNothingButGradients) {
+  constexpr std::int64_t kClasses = 10;
+  std::int64_t num_parameters = 0;
+  for (const at::Tensor& parameter : ResNet50(kClasses).parameters()) num_parameters += parameter.numel();
+  for (const bool on_gpu : {false, true}) {
+    for (const std::int64_t element_bytes : {2, 4}) {
+      for (const bool checkpointed : {false, true}) {
+        StepShape shape;
+        shape.num_tokens = 3;
+        shape.longest = 96;
+        shape.element_bytes = element_bytes;
+        shape.on_gpu = on_gpu;
+        shape.casts_parameters = true;
+        EXPECT_EQ(told(*resnet50_step_memory(kClasses, shape), checkpointed).left, num_parameters * kFloatBytes)
+            << element_bytes << " bytes" << (checkpointed ? ", checkpointed" : "") << (on_gpu ? ", on a GPU" : "");
+      }
+    }
+  }
+}
+
 TEST(ResNetStepMemory, IsWhatIsMeasured) {
   if (!kIsArm) GTEST_SKIP() << "convolutions go through oneDNN";
   expect_resnets_memory(6, 96, at::kFloat);

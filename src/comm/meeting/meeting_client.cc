@@ -210,7 +210,11 @@ void MeetingClient::take(const std::string& message) {
     const auto found = pending_.find(packet.number());
     Pending reply{.is_done = true, .code = static_cast<ReplyCode>(packet.number_within(0, 2))};
     for (std::uint64_t left = packet.number(); left > 0; --left) reply.values.push_back(packet.text());
-    if (found != pending_.end()) found->second = std::move(reply);
+    if (found != pending_.end()) {
+      // Here, not where the caller wakes up: the last answer and the end of the connection often come together.
+      if (found->second.word == Word::kGoodbye && reply.code == ReplyCode::kOk) has_left_ = true;
+      found->second = std::move(reply);
+    }
   } else if (word == Word::kInquiry) {
     news_.is_inquiry = true;
   } else if (word == Word::kFinding) {
@@ -262,7 +266,7 @@ std::optional<std::vector<std::string>> MeetingClient::request(Word word, const 
     throw Error(fmt::format("a value of {} bytes is too large for the store: at most {} are allowed", fields.size(),
                             kMostMessageBytes));
   }
-  pending_[id] = {};
+  pending_[id] = {.word = word};
   outbox_.push_back(std::move(message));
   wake_up_.ring();
   const auto limit = patience + kReplyTimeout;
@@ -282,9 +286,6 @@ std::optional<std::vector<std::string>> MeetingClient::request(Word word, const 
 
 void MeetingClient::say_goodbye() {
   request(Word::kGoodbye, "");
-  const std::lock_guard lock(mutex_);
-  has_left_ = true;
-  news_.lost.clear();
 }
 
 void MeetingClient::raise(const Alarm& alarm) {

@@ -59,6 +59,7 @@ class MeetingClient : public WatchLine {
 
  private:
   struct Pending {
+    Word word{};
     bool is_done = false;
     ReplyCode code = ReplyCode::kOk;
     std::vector<std::string> values{};

@@ -132,6 +132,17 @@ TEST(MeetingLoss, ARankThatSaysGoodbyeIsNotLost) {
   EXPECT_TRUE(place.all_have_left());
 }
 
+TEST(MeetingLoss, TheEndOfThePlaceIsNoLossToARankWhoseGoodbyeWasAnswered) {
+  auto place = std::make_unique<MeetingPlace>(meeting_of(2));
+  const Met met = meet(*place, 2);
+  // As say_goodbye() does, up to the moment when its caller has yet to wake up.
+  met.clients[1]->request(Word::kGoodbye, "");
+  place.reset();
+  for (const auto& client : met.clients) EXPECT_NE(error_of([&] { client->request(Word::kGoodbye, ""); }), "");
+  EXPECT_EQ(met.clients[1]->news().lost, "");
+  EXPECT_NE(met.clients[0]->news().lost, "");
+}
+
 TEST(MeetingLoss, AnAlarmReachesAllAndCannotMakeARunSucceed) {
   const MeetingPlace place(meeting_of(2));
   const Met met = meet(place, 2);

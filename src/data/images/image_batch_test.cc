@@ -59,6 +59,11 @@ TEST(ImageBatch, BytesNormalisedAreTheNormalisedBatch) {
   EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
   EXPECT_TRUE(normalised.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(normalised.allclose(load_images(images, indices, 0).images, 1e-6, 1e-6));
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor half = normalise(bytes.images, images.settings().normalization, type);
+    EXPECT_TRUE(half.equal(normalised.to(type)));
+    EXPECT_TRUE(half.is_contiguous(at::MemoryFormat::ChannelsLast));
+  }
   EXPECT_THROW(normalise(normalised, images.settings().normalization), Error);
 }
 

@@ -77,13 +77,14 @@ TEST(PrefetchLoader, HoldsNoMoreItemsThanItMay) {
 }
 
 TEST(PrefetchLoader, GivesWhatHasBeenMadeWithoutWaiting) {
-  std::atomic<bool> may_go_on = false;
+  std::atomic<bool> may_go_on = false, is_at_the_last = false;
   const auto make = [&](std::int64_t i) {
     while (i == 1 && !may_go_on) std::this_thread::yield();
     if (i == 2) throw Error("broken");
+    if (i == 3) is_at_the_last = true;
     return i;
   };
-  PrefetchLoader<std::int64_t> loader(0, 3, make, {.num_workers = 1, .num_ahead = 3});
+  PrefetchLoader<std::int64_t> loader(0, 4, make, {.num_workers = 1, .num_ahead = 4});
   const auto ask_until_made = [&] {
     std::optional<std::int64_t> item;
     while (!(item = loader.next_if_made())) std::this_thread::yield();
@@ -94,9 +95,11 @@ TEST(PrefetchLoader, GivesWhatHasBeenMadeWithoutWaiting) {
   EXPECT_EQ(loader.position(), 1);
   may_go_on = true;
   EXPECT_EQ(ask_until_made(), 1);
+  while (!is_at_the_last) std::this_thread::yield();  // the broken one has been tried
   EXPECT_EQ(loader.next_if_made(), std::nullopt);
   EXPECT_THROW(loader.next(), Error);
-  EXPECT_EQ(loader.next_if_made(), std::nullopt);
+  EXPECT_EQ(ask_until_made(), 3);
+  EXPECT_EQ(loader.next_if_made(), std::nullopt);  // that was all
   PrefetchLoader<std::int64_t> without_workers(0, 3, make, {.num_workers = 0, .num_ahead = 3});
   EXPECT_EQ(without_workers.next_if_made(), std::nullopt);
   EXPECT_EQ(without_workers.next(), 0);
