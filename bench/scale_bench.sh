@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# BLOOM-1b7 and 3b on one GPU by `tessera train bloom-qa`: how much of the GPU's 989 TFLOP/s (an H200's, bf16) training
+# uses (6 x parameters x tokens a second, 8,192 tokens a step, rows of 512 and 2,048), and how long 3b takes to its first
+# step and to its saved folder. Exits with 3 if a mark is missed. gpu_runs.sh has the variables.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/gpu_runs.sh
+. bench/gpu_runs.sh
+bloom_config 2048 24 16 >"$work/1b7.json"
+bloom_config 2560 30 32 >"$work/3b.json"
+now() { date +%s.%N; }
+since() { awk "BEGIN {printf \"%.2f\", $(now) - $1}"; }
+
+# Questions about contexts joined until they are longer than LENGTH tokens: every row is cut to it.
+long_rows() {
+  "$python" - "$squad" "$1" <<'END'
+import json, sys
+paragraphs = [p for article in json.load(open(sys.argv[1]))["data"] for p in article["paragraphs"] if p["qas"]]
+rows = []
+for i in range(1200):
+    first = paragraphs[i % len(paragraphs)]
+    context, k = first["context"], i
+    while len(context) < 8 * int(sys.argv[2]):
+        k += 1
+        context += " " + paragraphs[k % len(paragraphs)]["context"]
+    rows.append({"context": context, "qas": [dict(first["qas"][0], id=str(i))]})
+json.dump({"version": "1.1", "data": [{"title": "long", "paragraphs": rows}]}, sys.stdout)
+END
+}
+
+for length in 512 2048; do
+  long_rows "$length" >"$work/long.json"
+  for model in 1b7 3b; do
+    train --config_name "$work/$model.json" --train_file "$work/long.json" --max_length "$length" --label_mode full \
+      --max_steps $((seconds > 12 ? seconds * 4 : 48)) --per_device_train_batch_size $((8192 / length)) \
+      --gradient_accumulation_steps 1 --logging_steps 12
+    parameters=$(sed -n 's/.*: \([0-9]*\) parameters.*/\1/p' "$work/run.txt")
+    used=$(awk "BEGIN {printf \"%.1f\", 100 * 6 * $parameters * 8192 * $(settled steps_per_second) / 989e12}")
+    mark "BLOOM-$model, rows of $length, percent of 989 TFLOP/s" "$used" least 60
+  done
+done
+
+# started_run ARGUMENT...: two steps; first_step and saved are seconds, from the start and from the last step
+started_run() {
+  local begin times
+  begin=$(now)
+  train --train_file "$work/long.json" --max_steps 2 --logging_steps 1 --max_length 512 --per_device_train_batch_size 4 \
+    "$@"
+  mapfile -t times < <(awk -F, '$4 == "train/loss" { print $3 }' "$work/run/metrics.csv")
+  saved=$(since "${times[1]}")
+  first_step=$(awk "BEGIN {printf \"%.2f\", ${times[0]} - $begin}")
+}
+started_run --config_name "$work/3b.json"
+mark "BLOOM-3b from scratch, seconds to the first step" "$first_step" most 10
+mv "$work/run" "$work/saved"
+begin=$(now)
+cp "$work/saved"/*.safetensors "$work/"
+plain=$(since "$begin")
+mark "saving its folder, in parts of a plain copy's speed" "$(ratio "$plain" "$saved")" least 0.8
+begin=$(now)
+cat "$work"/*.safetensors >/dev/null
+plain=$(since "$begin")
+started_run --model_name_or_path "$work/saved"
+echo "from its folder: $first_step s to the first step; a plain read of its files takes $plain s"
+mark "from its folder, in multiples of a plain read" "$(ratio "$first_step" "$plain")" most 1.5
+exit "$status"

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# What strategies, recomputation, determinism and offload cost `tessera train bloom-qa` on one GPU, by the command with
+# its defaults. Those that are compared with the single strategy run in turn with it. Exits with 3 if a mark is missed.
+# TURNS=3: how often each of them runs; WITH_7B=1: also BLOOM-7.1B, which needs 125 GiB of host memory; gpu_runs.sh has
+# the other variables.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/gpu_runs.sh
+. bench/gpu_runs.sh
+
+for ((turn = 0; turn < ${TURNS:-3}; ++turn)); do
+  ours single 600 560m --label_mode full
+  ours full_shard 600 560m --label_mode full --strategy full_shard
+  ours recomputing 500 560m --label_mode full --gradient_checkpointing
+  ours deterministic 580 560m --label_mode full --full_determinism
+done
+ours zero2 105 560m --label_mode full --strategy zero2 --offload_optimizer
+ours zero2_6 200 560m --label_mode full --strategy zero2 --offload_optimizer --gpu_memory 6.5G
+ours zero2_8 500 560m --label_mode full --strategy zero2 --offload_optimizer --gpu_memory 8.5G
+ours zero3 100 560m --label_mode full --strategy zero3 --offload_optimizer --offload_param
+
+of_single() { ratio "$(median "$1" 1)" "$(median single 1)"; }
+mark "full_shard on one rank, of single" "$(of_single full_shard)" least 0.97
+mark "gradient checkpointing, of single" "$(of_single recomputing)" least 0.75
+mark "--full_determinism, of single" "$(of_single deterministic)" least 0.85
+mark "zero2, offloaded optimizer, samples/s" "$(median zero2 1)" least 105
+mark "the same, GiB" "$(median zero2 2)" most 4
+mark "the same with --gpu_memory 6.5G, samples/s" "$(median zero2_6 1)" least 150
+mark "the same with --gpu_memory 8.5G, samples/s" "$(median zero2_8 1)" least 230
+mark "zero3, all offloaded, samples/s" "$(median zero3 1)" least 100
+if [ "${WITH_7B:-}" = 1 ]; then
+  bloom_config 4096 30 32 >"$work/7b1.json"
+  ours large 10 7b1 --label_mode full --strategy zero3 --offload_optimizer --offload_param
+  mark "zero3, all offloaded, BLOOM-7.1B, samples/s (1.5 times 6.8)" "$(median large 1)" least 10.2
+fi
+exit "$status"
