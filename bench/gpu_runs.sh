@@ -1,20 +1,22 @@
 # shellcheck shell=bash
 # Sourced by the benchmarks that run `tessera train bloom-qa` on a GPU. SQUAD=train-v1.1.json TOKENIZER=folder, which are
-# needed; PYTHON=python3; SECONDS_EACH=60: about how long a run trains; RUNS_FOLDER: where runs write.
+# needed; PYTHON=python3; SECONDS_EACH=60: about how long a run trains, which takes 15 to 20 minutes in all; RUNS_FOLDER:
+# where runs write, and save their models at the end (36 GB for BLOOM-3b; not in memory).
 bench_name=$(basename "$0" .sh)
 if [ ! -e /dev/nvidiactl ]; then
   echo "$bench_name: skipped, no GPU on this machine"
-  exit 0
+  exit 77
 fi
 if [ -z "${SQUAD:-}" ] || [ -z "${TOKENIZER:-}" ]; then
   echo "$bench_name: skipped; set SQUAD (thousands of questions) and TOKENIZER"
-  exit 0
+  exit 77
 fi
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
 python=${PYTHON:-python3} seconds=${SECONDS_EACH:-60}
 squad=$SQUAD tokenizer=$TOKENIZER
 work=$(mktemp -d ${RUNS_FOLDER:+-p "$RUNS_FOLDER"})
 trap 'rm -rf "$work"' EXIT
+export TESSERA_CACHE=$work/cache  # tokens are made in each sitting
 # shellcheck disable=SC2034  # the exit status of those who source this
 status=0
 
@@ -24,9 +26,9 @@ mark() {
   local verdict=met sign='>='
   [ "$3" = least ] || sign='<='
   awk "BEGIN {exit !($2 $sign $4)}" || { verdict=missed; status=3; }
-  echo "mark: $1: $2 (at $3 $4): $verdict"
+  printf 'mark: %s: %.4g (at %s %s): %s\n' "$1" "$2" "$3" "$4" "$verdict"
 }
-ratio() { awk "BEGIN {printf \"%.2f\", $1 / $2}"; }
+ratio() { awk "BEGIN {printf \"%.6f\", $1 / $2}"; }
 value_of() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
 # median NAME FIELD: of all that note() was told. Fields: 1 samples/s, 2 GiB
 median() { cut -d' ' -f"$2" "$work/$1.all" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
@@ -50,9 +52,10 @@ train() {
   "$tessera" train bloom-qa --tokenizer_name "$tokenizer" --save_strategy no --bf16 --report_to none \
     --output_dir "$work/run" "$@" >"$work/run.txt" 2>&1 || { tail -40 "$work/run.txt" >&2; exit 1; }
 }
-# Of the run: the median of METRIC over its logging intervals, without the first, which has the start-up in it.
+# Of the run: the median of METRIC over its logging intervals, without the first, which has the start-up in it, and without
+# the last row, which is the whole run's.
 settled() {
-  awk -F, -v metric="train/$1" '$4 == metric && seen++ { print $5 }' "$work/run/metrics.csv" |
+  awk -F, -v metric="train/$1" '$4 == metric && $1 != step { step = $1; if (seen++) print $5 }' "$work/run/metrics.csv" |
     sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 peak_gib() {

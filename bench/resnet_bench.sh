@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ ! -e /dev/nvidiactl ]; then
   echo "resnet_bench: skipped, no GPU on this machine"
-  exit 0
+  exit 77
 fi
 exec "${TESSERA_BUILD:-build/release}/bin/resnet_bench" "$@"

@@ -11,7 +11,7 @@ bloom_config 2560 30 32 >"$work/3b.json"
 now() { date +%s.%N; }
 since() { awk "BEGIN {printf \"%.2f\", $(now) - $1}"; }
 
-# Questions about contexts joined until they are longer than LENGTH tokens: every row is cut to it.
+# Questions about SQuAD's contexts, joined until they are longer than LENGTH tokens: every row is cut to it.
 long_rows() {
   "$python" - "$squad" "$1" <<'END'
 import json, sys
@@ -29,38 +29,39 @@ END
 }
 
 for length in 512 2048; do
-  long_rows "$length" >"$work/long.json"
+  long_rows "$length" >"$work/$length.json"
   for model in 1b7 3b; do
-    train --config_name "$work/$model.json" --train_file "$work/long.json" --max_length "$length" --label_mode full \
+    train --config_name "$work/$model.json" --train_file "$work/$length.json" --max_length "$length" --label_mode full \
       --max_steps $((seconds > 12 ? seconds * 4 : 48)) --per_device_train_batch_size $((8192 / length)) \
       --gradient_accumulation_steps 1 --logging_steps 12
     parameters=$(sed -n 's/.*: \([0-9]*\) parameters.*/\1/p' "$work/run.txt")
-    used=$(awk "BEGIN {printf \"%.1f\", 100 * 6 * $parameters * 8192 * $(settled steps_per_second) / 989e12}")
+    used=$(awk "BEGIN {printf \"%.4f\", 100 * 6 * $parameters * 8192 * $(settled steps_per_second) / 989e12}")
     mark "BLOOM-$model, rows of $length, percent of 989 TFLOP/s" "$used" least 60
   done
 done
 
-# started_run ARGUMENT...: two steps; first_step and saved are seconds, from the start and from the last step
+# started_run ARGUMENT...: two steps; first_step: seconds from the start, saved: from the last step to the folder's last file
 started_run() {
   local begin times
   begin=$(now)
-  train --train_file "$work/long.json" --max_steps 2 --logging_steps 1 --max_length 512 --per_device_train_batch_size 4 \
-    "$@"
+  train --train_file "$work/512.json" --max_steps 2 --logging_steps 1 --max_length 512 --per_device_train_batch_size 4 "$@"
   mapfile -t times < <(awk -F, '$4 == "train/loss" { print $3 }' "$work/run/metrics.csv")
-  saved=$(since "${times[1]}")
   first_step=$(awk "BEGIN {printf \"%.2f\", ${times[0]} - $begin}")
+  saved=$(awk "BEGIN {printf \"%.2f\", $(stat -c %.3Z "$work/run/config.json") - ${times[1]}}")
 }
 started_run --config_name "$work/3b.json"
 mark "BLOOM-3b from scratch, seconds to the first step" "$first_step" most 10
 mv "$work/run" "$work/saved"
 begin=$(now)
-cp "$work/saved"/*.safetensors "$work/"
+for file in "$work/saved"/*.safetensors; do dd if="$file" of="$work/plain" bs=16M conv=fsync status=none; done
 plain=$(since "$begin")
-mark "saving its folder, in parts of a plain copy's speed" "$(ratio "$plain" "$saved")" least 0.8
+rm "$work/plain"
+echo "saving its folder: $saved s; a plain write of its weights, to the disk, takes $plain s"
+mark "saving its folder, in parts of a plain write's speed" "$(ratio "$plain" "$saved")" least 0.8
 begin=$(now)
-cat "$work"/*.safetensors >/dev/null
+cat "$work/saved"/*.safetensors >/dev/null
 plain=$(since "$begin")
 started_run --model_name_or_path "$work/saved"
-echo "from its folder: $first_step s to the first step; a plain read of its files takes $plain s"
+echo "from its folder: $first_step s to the first step, with the program's and the GPU's start; a plain read takes $plain s"
 mark "from its folder, in multiples of a plain read" "$(ratio "$first_step" "$plain")" most 1.5
 exit "$status"

@@ -14,7 +14,7 @@ from transformers import (AutoTokenizer, BloomConfig, BloomForCausalLM, Trainer,
                           TrainingArguments)
 
 MAX_LENGTH = 512
-LOGGING_STEPS = 10
+LOGGING_STEPS = 5
 ROWS_A_STEP = 16
 
 

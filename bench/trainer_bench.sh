@@ -8,9 +8,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=bench/gpu_runs.sh
 . bench/gpu_runs.sh
 
+rows=$((seconds > 10 ? 50 * seconds / 16 * 16 : 480))  # one epoch of Trainer's, several of ours
 # theirs padded|longest
 theirs() {
-  "$python" bench/trainer_bench.py "$work/560m.json" "$tokenizer" "$squad" $((50 * seconds)) "$1" \
+  "$python" bench/trainer_bench.py "$work/560m.json" "$tokenizer" "$squad" "$rows" "$1" \
     >"$work/theirs.txt" 2>"$work/theirs.err" || { tail -20 "$work/theirs.err" >&2; exit 1; }
   tail -1 "$work/theirs.txt" >"$work/theirs.json"
   note "$1" "Trainer $(value_of "$work/theirs.json" transformers), $1" \
@@ -19,10 +20,10 @@ theirs() {
 
 for ((turn = 0; turn < ${TURNS:-3}; ++turn)); do
   theirs padded
-  ours all 600 560m --label_mode full
-  ours answers 850 560m
+  ours all 600 560m --max_train_samples "$rows" --label_mode full
+  ours answers 850 560m --max_train_samples "$rows"
   theirs longest
-  ours one_by_one 330 560m --label_mode full --merge_accumulation off
+  ours one_by_one 330 560m --max_train_samples "$rows" --label_mode full --merge_accumulation off
 done
 padded=$(median padded 1) longest=$(median longest 1)
 mark "loss on all tokens, in multiples of Trainer padded" "$(ratio "$(median all 1)" "$padded")" least 10

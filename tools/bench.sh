@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/bench.sh [NAME...]: run bench/NAME_bench.sh for each name, by default all. The output goes to the screen and,
 # with its provenance, to bench/results/. A benchmark exits with 0, with 3 if it misses a mark (the result is still
-# kept), or with another status if it is broken (nothing is kept).
+# kept), with 77 if it cannot run here, or with another status if it is broken (nothing is kept).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/provenance.sh
@@ -19,6 +19,7 @@ for name in "${names[@]}"; do
   printf '\n==> %s\n' "$script"
   status=0
   { provenance "$script" && "$script"; } 2>&1 | tee build/bench.txt || status=$?
+  [ "$status" != 77 ] || continue
   if [ "$status" != 0 ] && [ "$status" != 3 ]; then
     broken+=("$name")
     continue

@@ -21,8 +21,9 @@ run_all() {
   build/release/bin/bloom_gpu_bench || status=$?
   # Where there are cores to spare, these show how well collectives and compute overlap. A missed mark is in the file
   # but does not fail the run: speed is measured, not tested.
-  tools/bench.sh comm optimizer engine generate resnet checkpoint trainer strategy scale ||
-    echo "==> a mark was missed, see above"
+  local missed=0
+  tools/bench.sh comm optimizer engine generate resnet checkpoint trainer strategy scale || missed=$?
+  [ "$missed" = 0 ] || [ "$missed" = 3 ] || status=$missed
   echo "==> gpu-test: status $status after $((SECONDS - started)) s"
   return "$status"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the GPU kernels' tests under compute-sanitizer: memcheck, racecheck and synccheck, on our own kernels alone. Each
 # tool has each test in a process of its own, several at a time, because the waiting is the host's. Prints a line for
-# each; exits with 1 if one is not clean. JOBS: how many at a time; SECONDS_EACH: how long one may take.
+# each; exits with 1 if one is not clean. JOBS: how many at a time; SANITIZER_SECONDS: how long one may take.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/gpu_test
@@ -16,7 +16,7 @@ trap 'rm -rf "$logs"' EXIT
 # shellcheck disable=SC2317
 sanitize() {
   local log=$logs/$1.$2 status=0 summary
-  timeout "${SECONDS_EACH:-300}" compute-sanitizer --tool "$1" --kernel-name kns=tessera --error-exitcode 9 \
+  timeout "${SANITIZER_SECONDS:-300}" compute-sanitizer --tool "$1" --kernel-name kns=tessera --error-exitcode 9 \
     "$program" --gtest_filter="$2" >"$log" 2>&1 || status=$?
   summary=$(sed -n -E 's/^=+ (ERROR|RACECHECK) SUMMARY: //p' "$log" | tail -1)
   echo "$1 $2: ${summary:-no summary}, status $status"
@@ -26,7 +26,7 @@ sanitize() {
   fi
 }
 export -f sanitize
-export logs program SECONDS_EACH
+export logs program SANITIZER_SECONDS
 
 # tests_without PATTERN
 tests_without() {

@@ -1,4 +1,4 @@
-// Tensors as the GPU's kernels take them: types, addresses, streams. Only in libtessera_cuda.so.
+// Tensors as the GPU's kernels take them: types, addresses, streams. For libtessera_cuda.so and its tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -52,13 +52,9 @@ Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std:
   // The caching allocator must not reuse the device's side while the copy reads or writes it.
   const at::Tensor& on_device = to.is_cpu() ? from : to;
   guard.recordDataPtrOnStream(on_device.storage().data_ptr(), *stream);
-  {
-    const c10::StreamGuard beside(*stream);
-    to.copy_(from, /*non_blocking=*/true);
-  }
-  auto done = std::make_shared<c10::Event>(device_.type());
-  done->record(*stream);
-  return Transfer(std::move(done));
+  const c10::StreamGuard beside(*stream);
+  to.copy_(from, /*non_blocking=*/true);
+  return Transfer::of_current_stream(device_);
 }
 
 }  // namespace tessera

@@ -16,6 +16,7 @@ namespace tessera::kernels {
 
 void attention_forward_of_ampere(const CudaAttention& attention);
 void attention_backward_of_ampere(const CudaAttention& attention);
+const char* error_of_ampere();
 
 namespace {
 
@@ -25,6 +26,7 @@ void forward_of_ampere(const std::array<at::Tensor, 3>& qkv, const PackedAttenti
                        const at::Tensor& logsumexp) {
   ++num_calls;
   attention_forward_of_ampere(attention_of(qkv, how, result, logsumexp));
+  EXPECT_STREQ(error_of_ampere(), "no error");
 }
 
 void backward_of_ampere(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
@@ -37,6 +39,7 @@ void backward_of_ampere(const at::Tensor& grad, const std::array<at::Tensor, 3>&
   a.delta = floats(delta);
   for (std::size_t i = 0; i < 3; ++i) a.grad_parts[i] = out(grad_qkv[i]);
   attention_backward_of_ampere(a);
+  EXPECT_STREQ(error_of_ampere(), "no error");
 }
 
 class AttentionOfAmpere : public testing::Test {

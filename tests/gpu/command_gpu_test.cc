@@ -166,12 +166,12 @@ TEST_F(GpuCommand, LearnsPicturesWithALossScale) {
 // a resume in the middle of an epoch the same pictures come.
 TEST_F(GpuCommand, PicturesAreTheSameHoweverTheyAreLoaded) {
   const auto train = [&](const std::string& name, const std::string& more) {
-    const Ended ended = run_tessera(fmt::format(
-        "train resnet-tinyimagenet --device cuda --data_dir {}/experiments/tiny/pictures --image_size 64 --batch-size "
-        "10 "
-        "--epochs 2 --lr 0.001 --gradient_accumulation_steps 2 --full_determinism --eval_strategy steps --eval_steps 2 "
-        "--save_strategy steps --save_steps 3 --logging_steps 1 --report_to none --output_dir {} {}",
-        TESSERA_SOURCE_FOLDER, out(name), more));
+    const Ended ended = run_tessera(
+        fmt::format("train resnet-tinyimagenet --device cuda --data_dir {}/experiments/tiny/pictures --image_size 64 "
+                    "--batch-size 10 --epochs 2 --lr 0.001 --gradient_accumulation_steps 2 --full_determinism "
+                    "--eval_strategy steps --eval_steps 2 --save_strategy steps --save_steps 3 --logging_steps 1 "
+                    "--report_to none --output_dir {} {}",
+                    TESSERA_SOURCE_FOLDER, out(name), more));
     EXPECT_EQ(ended.status, 0) << ended.output;
     return logged(ended.output, "loss");
   };
