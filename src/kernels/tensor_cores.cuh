@@ -82,6 +82,7 @@ __device__ inline LeftFactor rounded(const Accumulator& near, const Accumulator&
   return {{pack_two<T>(near.values[0], near.values[1]), pack_two<T>(near.values[2], near.values[3]),
            pack_two<T>(far.values[0], far.values[1]), pack_two<T>(far.values[2], far.values[3])}};
 }
+
 #if TESSERA_WGMMA
 
 #define TESSERA_SUMS_4(c) "+f"((c).values[0]), "+f"((c).values[1]), "+f"((c).values[2]), "+f"((c).values[3])
@@ -116,12 +117,13 @@ __device__ inline LeftFactor rounded(const Accumulator& near, const Accumulator&
                : TESSERA_SUMS_32(c)                                                             \
                : "l"(a), "l"(b), "n"(kAdds))
 
-// A factor in shared memory that begins at `first`, in a panel with rows of kWords: wgmma's matrix descriptor.
+// A factor in shared memory that begins at `first`, in a panel with rows of kWords: wgmma's matrix descriptor, whose
+// second field counts only where words are not swizzled.
 template <int kWords>
 __device__ inline std::uint64_t factor_at(const void* first) {
-  constexpr std::uint64_t kEightRows = kWords * 8, kSwizzling = kWords == 8 ? 1 : kWords == 4 ? 2 : 3;
-  return static_cast<std::uint64_t>((shared_address(first) & 0x3FFFF) / 16) | std::uint64_t{1} << 16 |
-         kEightRows << 32 | kSwizzling << 62;
+  constexpr std::uint64_t kUnused = 1, kEightRows = kWords * 8, kSwizzling = kWords == 8 ? 1 : kWords == 4 ? 2 : 3;
+  return static_cast<std::uint64_t>((shared_address(first) & 0x3FFFF) / 16) | kUnused << 16 | kEightRows << 32 |
+         kSwizzling << 62;
 }
 
 // c[64, N] = a[64, 16] b[16, N], or += with kAdds. N: 16, 32 or 64. kTransposed: b's rows lie along N, else along the
@@ -153,6 +155,7 @@ __device__ inline void begin_products() {
 __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+
 #endif
 
 }  // namespace tessera::kernels

@@ -15,7 +15,7 @@ inline constexpr int kTileThreads = 128;  // four warps of 16 rows
 
 inline constexpr int kPanelColumns = 64;
 template <int D>
-inline constexpr int kTileNumbers = kTileRows* D;
+inline constexpr int kTileNumbers{kTileRows * D};
 inline constexpr int kTileAlignment = 1024;  // of a tile, in bytes: the swizzling repeats after so many at most
 
 // Words of 16 bytes in a row of the panel.
@@ -78,6 +78,7 @@ __device__ inline void end_products(Accumulator (&c)[N]) {
 #pragma unroll
   for (int n = 0; n < N; ++n) asm volatile("" : TESSERA_SUMS_4(c[n])::"memory");  // no use of it moves up
 }
+
 // c[64, 64] = a[64, D] b[64, D]^T
 template <typename T, int D, bool kKeeps>
 __device__ inline void begin_rows_by_rows(Accumulator (&c)[kTileRows / 8], const LeftRows<T, D, kKeeps>& a,
