@@ -34,7 +34,7 @@ tests_without() {
     awk '/^[^ ]/ { suite = $1; next } { print suite $1 }'
 }
 # Left out: what takes minutes with kernels that other tests run too.
-slow='*Repeats*:*Long*:*EqualsThePlainOne:*EveryLength*:*ABlock*'
+slow='*Repeats*:*Long*:*EqualsThePlainOne:*EveryLength*:*ABlock*:*IsAsExactAsItsOperations:*PieceByPiece'
 few='KernelsOnGpu.LayerNormEqualsThePlainOne KernelsOnGpu.BiasGeluEqualsThePlainOne'
 # racecheck ends with an internal error of its own where cuBLAS computes a product, though it does not check that.
 products='*BiasGeluLinear*:*LinearCrossEntropyEquals*'

@@ -32,7 +32,9 @@ class OpenJob {
   virtual const SavedModel& saved_model() const = 0;
   virtual ParameterSource first_values() const { return {}; }  // empty: the model's own
   virtual PlanReport memory_plan() const = 0;                  // of the run's largest pass
-  virtual void announce(const StepPlan& plan) const = 0;       // rank 0 logs what is trained on what
+  // Seconds of an update, tried out (speed_trial.h); afterwards the job is good for nothing else. Collective.
+  virtual double predict_seconds() = 0;
+  virtual void announce(const StepPlan& plan) const = 0;  // rank 0 logs what is trained on what
 
   // What a job adds to a run, on every rank: before the first update, after a checkpoint is loaded; and after the model
   // is saved.

@@ -12,7 +12,9 @@
 #include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
+#include "jobs/speed_trial.h"
 #include "jobs/squad_search.h"
+#include "model/initialise.h"
 #include "report/log_line.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
@@ -65,6 +67,25 @@ class QaJob : public OpenJob {
                         settings_.loop.merge_accumulation == MergeAccumulation::kOn);
   }
 
+  double predict_seconds() override {
+    if (!has_planned_units(*model_.model, settings_.wrap)) {
+      throw UsageError("--predict_speed: tries models with fewer blocks, so it is for --wrap blocks only");
+    }
+    const std::int64_t num_blocks = model_.model->shape().num_layers, units = settings_.spread.units_on_device;
+    const bool offloads = settings_.spread.offload_optimizer || settings_.spread.offload_parameters;
+    BlockCounts whole{num_blocks, 0};
+    if (offloads) whole.on_host = num_blocks - (whole.on_device = std::clamp(units - 1, std::int64_t{0}, num_blocks));
+    return extrapolated_seconds(whole, [&](const BlockCounts& blocks) {
+      TrainSettings settings = settings_;
+      if (offloads) settings.spread.units_on_device = std::min(units, 1 + blocks.on_device);  // 0: not even the root
+      const auto model = model_with_blocks(blocks.on_device + blocks.on_host);
+      QaTask task(model, data_.training.tokens, nullptr, qa_task_options(settings, world_));
+      return tried_seconds(world_, task, settings, [&](const std::string& name, at::Tensor values) {
+        initialise_parameter(values, name, model->initializer_range(), /*seed=*/0);
+      });
+    });
+  }
+
   void announce(const StepPlan& plan) const override {
     std::int64_t numel = 0;
     for (const at::Tensor& parameter : model_.model->parameters()) numel += parameter.numel();
@@ -103,6 +124,14 @@ class QaJob : public OpenJob {
   }
 
  private:
+  std::shared_ptr<LanguageModel> model_with_blocks(std::int64_t num_blocks) const {
+    Json config = model_.model->config();
+    for (const char* key : {"n_layer", "num_layers"}) {
+      if (config.contains(key)) config[key] = num_blocks;
+    }
+    return make_language_model(config, "the model with fewer blocks", at::dtype(at::kFloat).device(at::kMeta));
+  }
+
   std::vector<std::string> answers(Trainer& trainer) const {
     return qa_answers(world_, trainer.step().engine(), model_, data_.prompts, settings_.evaluation.max_new_tokens);
   }

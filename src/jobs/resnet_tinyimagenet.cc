@@ -17,6 +17,7 @@
 #include "jobs/loader_options.h"
 #include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
+#include "jobs/speed_trial.h"
 #include "monitor/tensor_memory.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
@@ -194,6 +195,8 @@ class ImageJob : public OpenJob {
   PlanReport memory_plan() const override {
     return plan_of_images(settings_, *model_.model, data_.training->size(), world_);
   }
+
+  double predict_seconds() override { return tried_seconds(world_, task_, settings_, first_values()); }
 
   void announce(const StepPlan& plan) const override {
     std::int64_t numel = 0;

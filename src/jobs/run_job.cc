@@ -73,6 +73,16 @@ void check_run(World& world, OpenJob& job, const std::optional<RunState>& resume
   print_out(text);
 }
 
+// For --predict_speed.
+void predict_speed(World& world, OpenJob& job) {
+  const double seconds = job.predict_seconds();
+  const LoopSettings& loop = job.settings().loop;
+  const auto rows = static_cast<double>(loop.batch_size * loop.accumulation * world.size());
+  if (world.rank() != 0) return;
+  print_out(fmt::format("expected: {:.1f} samples/s, {:.1f} ms for an update of {:.0f} rows\n", rows / seconds,
+                        seconds * 1000, rows));
+}
+
 // Refuses what cannot fit. Nodes may have different memory, so one that lacks it ends all.
 void check_memory(World& world, OpenJob& job) {
   if (!has_planned_units(job.task().model(), job.settings().wrap)) return;
@@ -264,6 +274,7 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   if (run.settings.dry_run) {
     check_run(world, *job, resumed, steps);
     check_memory(world, *job);
+    if (run.settings.predicts_speed) predict_speed(world, *job);
     return 0;
   }
   check_memory(world, *job);

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include "kernels/device_fill.h"
 #include "kernels/parallel.h"
 
 namespace tessera {
@@ -21,11 +22,14 @@ constexpr std::int64_t kPartNumel = std::int64_t{1} << 22;
 
 void draw(const at::Tensor& values, double deviation, std::uint64_t seed) {
   const at::Tensor flat = values.view({-1});
-  kernels::parallel_parts(0, flat.numel(), kPartNumel, [&](std::int64_t begin, std::int64_t end) {
+  const auto draw_part = [&](std::int64_t begin, const at::Tensor& to) {
     const at::NoGradGuard no_grad;  // of this thread
     const auto part = static_cast<std::uint64_t>(begin / kPartNumel);
-    flat.narrow(0, begin, end - begin)
-        .normal_(0, deviation, at::detail::createCPUGenerator(part == 0 ? seed : mix_seed(seed, part)));
+    to.normal_(0, deviation, at::detail::createCPUGenerator(part == 0 ? seed : mix_seed(seed, part)));
+  };
+  if (flat.is_cuda()) return kernels::fill_device(flat, at::kFloat, kPartNumel, draw_part);
+  kernels::parallel_parts(0, flat.numel(), kPartNumel, [&](std::int64_t begin, std::int64_t end) {
+    draw_part(begin, flat.narrow(0, begin, end - begin));
   });
 }
 
@@ -38,7 +42,7 @@ void initialise_parameter(at::Tensor& parameter, const std::string& name, double
     parameter.zero_();
   } else if (parameter.dim() == 1) {  // the weight of a norm
     parameter.fill_(1);
-  } else if (parameter.is_cpu() && parameter.scalar_type() == at::kFloat && parameter.is_contiguous()) {
+  } else if (parameter.is_contiguous() && (parameter.is_cuda() || parameter.scalar_type() == at::kFloat)) {
     draw(parameter, initializer_range, seed_of(name, seed));
   } else {
     const at::Tensor drawn = at::empty(parameter.sizes(), at::kFloat);

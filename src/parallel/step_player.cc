@@ -31,13 +31,13 @@ StepPlayer::StepPlayer(const std::vector<PlannedUnit>& units, const StepMemory* 
     const FlatLayout layout(unit.parameters, num_shards);
     const Placement placement =
         placement_of_unit(planned_placement(options), options.spread, units_.size(), units.size());
-    State& state =
-        units_.emplace_back(State{.name = unit.name,
-                                  .layout = layout,
-                                  .row = placement.in_shards(num_shards),
-                                  .device = unit_bytes(layout, placement, options.types, options.num_moments,
-                                                       ranks_of_node(options), options.on_gpu),
-                                  .host = host_unit_bytes(layout, placement, options.types, options.num_moments)});
+    State& state = units_.emplace_back(State{
+        .name = unit.name,
+        .layout = layout,
+        .row = placement.in_shards(num_shards),
+        .device =
+            unit_bytes(layout, placement, options.types, options.num_moments, ranks_of_node(options), options.on_gpu),
+        .host = host_unit_bytes(layout, placement, options.types, options.num_moments, options.on_gpu)});
     for (const FlatLayout::Entry& entry : unit.parameters) state.num_trained += entry.group != ParameterGroup::kFrozen;
   }
 }

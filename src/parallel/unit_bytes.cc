@@ -17,6 +17,11 @@ Numels numels_of(const FlatLayout& layout, const Placement& placement) {
   return {whole, shard, placement.optimizer.is_split() ? shard : whole};
 }
 
+// Of a number, beside its parameter.
+std::int64_t bytes_of_master(const UnitTypes& types, const Placement& placement, bool on_gpu) {
+  return keeps_remainder(types, placement, on_gpu) ? size_of(at::kShort) : kFloatBytes;
+}
+
 }  // namespace
 
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments,
@@ -30,8 +35,7 @@ UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitT
     bytes.parameters = (placement.parameters.is_split() ? n.shard : n.whole) * size_of(types.compute);
   }
   if (!placement.optimizer.is_on_host()) {
-    const std::int64_t bytes_of_number = keeps_remainder(types, placement, on_gpu) ? size_of(at::kShort) : kFloatBytes;
-    bytes.master = master_is_parameters ? 0 : n.updated * bytes_of_number;
+    bytes.master = master_is_parameters ? 0 : n.updated * bytes_of_master(types, placement, on_gpu);
     bytes.moments = n.updated * num_moments * kFloatBytes;
   }
   bytes.gathered = placement.parameters.is_split() ? n.whole * size_of(types.compute) : 0;
@@ -43,7 +47,8 @@ UnitBytes unit_bytes(const FlatLayout& layout, const Placement& row, const UnitT
   return bytes;
 }
 
-UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments) {
+UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const UnitTypes& types, int num_moments,
+                          bool on_gpu) {
   const Placement placement = row.in_shards(layout.num_shards());
   const Numels n = numels_of(layout, placement);
   const bool is_float = types.compute == at::kFloat;
@@ -57,7 +62,7 @@ UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& row, const 
   }
   if (placement.optimizer.is_on_host()) {
     const bool master_is_parameters = is_float && placement.parameters.is_on_host() && !placement.delayed_update;
-    bytes.master = master_is_parameters ? 0 : n.updated * kFloatBytes;
+    bytes.master = master_is_parameters ? 0 : n.updated * bytes_of_master(types, placement, on_gpu);
     bytes.moments = n.updated * num_moments * kFloatBytes;
     bytes.gradient = n.updated * (types.accumulates ? kFloatBytes : size_of(types.reduce));
   }

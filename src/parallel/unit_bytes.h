@@ -33,7 +33,7 @@ struct UnitBytes {
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments,
                      int ranks_per_node = 1, bool on_gpu = false);
 // What an offloading row keeps in host memory.
-UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types,
-                          int num_moments);
+UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments,
+                          bool on_gpu = false);
 
 }  // namespace tessera

@@ -196,6 +196,7 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
   check_steps(schema, "save_strategy", "save_steps", flow.saving, flow.save_steps, notes);
   check_steps(schema, "logging_strategy", "logging_steps", flow.logging, flow.logging_steps, notes);
   check_best(schema, job, s);
+  need(schema, train.dry_run, {"predict_speed"}, "with --dry_run");
   need(schema, train.data.num_workers != 0, {"dataloader_prefetch_factor"},
        "with --dataloader_num_workers other than 0");
   job.check(schema, s, how.needs_data);

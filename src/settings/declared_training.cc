@@ -66,6 +66,10 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.boolean("dry_run", &s.train.dry_run)
       .group(group)
       .help("do everything up to the first step, then print the memory plan and exit");
+  schema.boolean("predict_speed", &s.train.predicts_speed)
+      .group(group)
+      .help(
+          "with --dry_run: also print the samples/s to expect, from a few steps of the model with some of its blocks");
 }
 
 void declare_precision(Schema& schema, DeclaredSettings& s) {

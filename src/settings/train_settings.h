@@ -143,7 +143,7 @@ struct MonitorSettings {
 
 struct TrainSettings {
   std::string job;  // its name
-  bool dry_run = false;
+  bool dry_run = false, predicts_speed = false;
   bool use_cpu = false;
   ModelSettings model;
   DataSettings data;

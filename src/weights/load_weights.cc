@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "kernels/device_fill.h"
 #include "weights/damaged_values.h"
 #include "weights/parallel_copy.h"
 #include "weights/weight_tensors.h"
@@ -135,8 +136,21 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
 }
 
 // To another type or device: in pieces, so that the file's pages are released one after another.
+constexpr std::int64_t kPieceNumel = 8 << 20, kPieceBytesToDevice = 4 << 20;
+
+void send(const Target& target, const Weights& weights, DamageReport& damage) {
+  const WeightEntry& source = *target.source;
+  const MappedFile& file = *weights.files()[source.file];
+  const std::int64_t element = bytes_of(source.type);
+  kernels::fill_device(target.tensor.detach().view({-1}), scalar_type(source.type), kPieceBytesToDevice / element,
+                       [&](std::int64_t begin, const at::Tensor& piece) {
+                         auto* to = static_cast<char*>(piece.mutable_data_ptr());
+                         copy_from_file(file, source.offset_bytes + begin * element, piece.numel() * element, to);
+                         damage.look_at(source, to, piece.numel(), target.is_buffer);
+                       });
+}
+
 void convert(const Target& target, const Weights& weights, DamageReport& damage) {
-  constexpr std::int64_t kPieceNumel = 8 << 20;
   const WeightEntry& source = *target.source;
   const MappedFile& file = *weights.files()[source.file];
   if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
@@ -146,6 +160,7 @@ void convert(const Target& target, const Weights& weights, DamageReport& damage)
     file.forget(source.offset_bytes, source.num_bytes());
     return;
   }
+  if (target.tensor.is_cuda()) return send(target, weights, damage);
   const at::Tensor from = tensor_of(weights, source).view({-1}), to = target.tensor.detach().view({-1});
   for (std::int64_t done = 0; done < source.numel; done += kPieceNumel) {
     const std::int64_t numel = std::min(kPieceNumel, source.numel - done);

@@ -23,20 +23,23 @@ std::vector<CopyJob> cut(const std::vector<CopyJob>& jobs) {
   return pieces;
 }
 
-void copy(const CopyJob& piece) {
-  piece.file->expect(piece.offset_bytes, piece.num_bytes);
-  std::memcpy(piece.to, piece.file->bytes().data() + piece.offset_bytes, static_cast<std::size_t>(piece.num_bytes));
-  piece.file->forget(piece.offset_bytes, piece.num_bytes);
-  if (piece.look) piece.look(piece.to, piece.num_bytes);
-}
-
 }  // namespace
+
+void copy_from_file(const MappedFile& file, std::int64_t offset_bytes, std::int64_t num_bytes, char* to) {
+  file.expect(offset_bytes, num_bytes);
+  std::memcpy(to, file.bytes().data() + offset_bytes, static_cast<std::size_t>(num_bytes));
+  file.forget(offset_bytes, num_bytes);
+}
 
 void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads) {
   const std::vector<CopyJob> pieces = cut(jobs);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < pieces.size(); i = next++) copy(pieces[i]);
+    for (std::size_t i = next++; i < pieces.size(); i = next++) {
+      const CopyJob& piece = pieces[i];
+      copy_from_file(*piece.file, piece.offset_bytes, piece.num_bytes, piece.to);
+      if (piece.look) piece.look(piece.to, piece.num_bytes);
+    }
   };
   std::vector<std::jthread> threads;
   const std::size_t num_others = std::min<std::size_t>(std::max(num_threads, 1), pieces.size());

@@ -18,6 +18,9 @@ struct CopyJob {
   std::function<void(const char* bytes, std::int64_t num_bytes)> look{};
 };
 
+// One part, by the calling thread.
+void copy_from_file(const MappedFile& file, std::int64_t offset_bytes, std::int64_t num_bytes, char* to);
+
 // Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
 // stays at a few MiB per thread.
 void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads);

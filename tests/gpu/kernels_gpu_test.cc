@@ -13,15 +13,16 @@
 #include "kernels/attention.h"
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
+#include "kernels/column_sums.h"
 #include "kernels/cross_entropy_rows.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/device_fill.h"
 #include "kernels/gradient_room.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
 #include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
-#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {
@@ -155,6 +156,16 @@ TEST_F(KernelsOnGpu, BiasGeluLinearEqualsItsParts) {
   }
 }
 
+TEST_F(KernelsOnGpu, ColumnSumsEqualThePlainOnes) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const std::int64_t num_rows : {1, 63, 700}) {
+      const at::Tensor x = random_tensor({num_rows, 192}, type, gpu_, 1);
+      const at::Tensor exact = x.to(at::kDouble).sum(0), error = (column_sums(x).to(at::kDouble) - exact).abs();
+      EXPECT_LE(error.max().item<double>(), (type == at::kFloat ? 1e-5 : 5e-3) * exact.abs().max().item<double>());
+    }
+  }
+}
+
 TEST_F(KernelsOnGpu, ParametersMayBeginAnywhereInAFlatBuffer) {
   const auto flat = random_tensor({3 * 64 + 1}, at::kBFloat16, gpu_, 1),
              x = random_tensor({7, 64}, at::kBFloat16, gpu_, 2);
@@ -271,39 +282,20 @@ TEST_F(KernelsOnGpu, EveryOptimizerGivesWhatTheCpuGives) {
   }
 }
 
-// Ten updates of masters in halves and of whole ones, which are moved off ties as halves are.
 TEST_F(KernelsOnGpu, MastersInHalvesGetTheBitsOfWholeOnes) {
-  const std::int64_t n = 2'000'003;
-  const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
-  for (const OptimizerKind* kind : optimizers()) {
-    for (const std::int64_t begin : {0, 1}) {  // packs of four are aligned, or not
-      const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, n - begin); };
-      OptimizerSlice whole{random_tensor({n}, at::kFloat, gpu_, 1), random_tensor({n}, at::kBFloat16, gpu_, 2)};
-      const auto off_ties = [&] {
-        const at::Tensor bits = whole.params.view(at::kInt);
-        bits.sub_(bits.bitwise_and(0x1ffff).eq(0x8000).to(at::kInt));
-      };
-      off_ties();
-      const at::Tensor copy = whole.params.to(at::kBFloat16), remainder = remainder_of(whole.params, copy);
-      OptimizerSlice halves{{}, part(whole.grads)};
-      halves.copy = part(copy);
-      halves.remainder = part(remainder);
-      for (std::size_t i = 0; i < kind->states(numbers).size(); ++i) {
-        whole.states.push_back(random_tensor({n}, at::kFloat, gpu_, 3 + i).square());
-        halves.states.push_back(part(whole.states.back().clone()));
-      }
-      for (int step = 1; step <= 10; ++step) {
-        const UpdateNumbers update{.learning_rate = 0.01, .gradient_scale = 0.37, .step = step};
-        kind->update(whole, numbers, update);
-        kind->update(halves, numbers, update);
-        off_ties();
-      }
-      const at::Tensor joined = SplitFloats{halves.copy, halves.remainder}.joined();
-      EXPECT_TRUE(at::equal(joined, part(whole.params))) << kind->name << " from " << begin;
-      EXPECT_TRUE(at::equal(halves.copy, part(whole.params).to(at::kBFloat16))) << kind->name;
-      for (std::size_t i = 0; i < halves.states.size(); ++i) {
-        EXPECT_TRUE(at::equal(halves.states[i], part(whole.states[i]))) << kind->name;
-      }
+  check_masters_in_halves(gpu_);
+}
+
+// Of every length around a piece's, in the tensor's own type and in another.
+TEST_F(KernelsOnGpu, ATensorIsFilledFromTheHostPieceByPiece) {
+  for (const std::int64_t numel : {0, 1, 999, 1000, 1001, 300'007}) {
+    const at::Tensor from = random_tensor({numel}, at::kBFloat16, at::kCPU, 1);
+    for (const auto type : {at::kBFloat16, at::kFloat}) {
+      const at::Tensor to = at::zeros({numel}, at::dtype(type).device(gpu_));
+      fill_device(to, at::kBFloat16, 1000, [&](std::int64_t begin, const at::Tensor& piece) {
+        piece.copy_(from.narrow(0, begin, piece.numel()));
+      });
+      EXPECT_TRUE(at::equal(to.cpu(), from.to(type))) << numel << " numbers";
     }
   }
 }

@@ -73,5 +73,7 @@ void check_put_parts(at::Device device);
 // AdamW, Adam and SGD step by step against torch.optim: tests/data/kernels/optimizers.json.
 void check_optimizers(const std::string& references, at::Device device);
 void check_lion(at::Device device);
+// Ten updates of masters in halves and of whole ones, which are moved off ties as halves are.
+void check_masters_in_halves(at::Device device);
 
 }  // namespace tessera::kernels

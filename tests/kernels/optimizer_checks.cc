@@ -7,6 +7,7 @@
 #include "kernels/flat_parts.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {
@@ -100,6 +101,42 @@ void check_put_parts(at::Device device) {
       EXPECT_TRUE(at::equal(flat, expected)) << from << " to " << to;
       put_parts(flat, {});
       EXPECT_TRUE(at::equal(flat, expected));
+    }
+  }
+}
+
+void check_masters_in_halves(at::Device device) {
+  const std::int64_t n = 200'003;
+  const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
+  for (const OptimizerKind* kind : optimizers()) {
+    for (const std::int64_t begin : {0, 1}) {  // packs of four are aligned, or not
+      const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, n - begin); };
+      OptimizerSlice whole{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, at::kBFloat16, device, 2)};
+      const auto off_ties = [&] {
+        const at::Tensor bits = whole.params.view(at::kInt);
+        bits.sub_(bits.bitwise_and(0x1ffff).eq(0x8000).to(at::kInt));
+      };
+      off_ties();
+      const at::Tensor copy = whole.params.to(at::kBFloat16), remainder = remainder_of(whole.params, copy);
+      OptimizerSlice halves{{}, part(whole.grads)};
+      halves.copy = part(copy);
+      halves.remainder = part(remainder);
+      for (std::size_t i = 0; i < kind->states(numbers).size(); ++i) {
+        whole.states.push_back(random_tensor({n}, at::kFloat, device, 3 + i).square());
+        halves.states.push_back(part(whole.states.back().clone()));
+      }
+      for (int step = 1; step <= 10; ++step) {
+        const UpdateNumbers update{.learning_rate = 0.01, .gradient_scale = 0.37, .step = step};
+        kind->update(whole, numbers, update);
+        kind->update(halves, numbers, update);
+        off_ties();
+      }
+      const at::Tensor joined = SplitFloats{halves.copy, halves.remainder}.joined();
+      EXPECT_TRUE(at::equal(joined, part(whole.params))) << kind->name << " from " << begin;
+      EXPECT_TRUE(at::equal(halves.copy, part(whole.params).to(at::kBFloat16))) << kind->name;
+      for (std::size_t i = 0; i < halves.states.size(); ++i) {
+        EXPECT_TRUE(at::equal(halves.states[i], part(whole.states[i]))) << kind->name;
+      }
     }
   }
 }

@@ -217,8 +217,9 @@ TEST_F(ResNetCommand, KeepsTheModelOfTheBestAccuracy) {
 }
 
 TEST_F(ResNetCommand, DryRunPrintsThePlanAndTrainsNothing) {
-  const Ended ended = brief("dry", "--dry_run --strategy zero3", 2);
+  const Ended ended = brief("dry", "--dry_run --predict_speed --strategy zero3", 2);
   EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "expected: ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "2 steps of 4 x 1 images on 2 ranks")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "activations")) << ended.output;
   EXPECT_TRUE(epochs_of(ended.output).empty()) << ended.output;

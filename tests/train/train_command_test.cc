@@ -185,6 +185,20 @@ TEST_F(TrainCommand, DryRunPrintsThePlanAndTrainsNothing) {
   EXPECT_EQ(wrong.status, 2) << wrong.output;
 }
 
+TEST_F(TrainCommand, PredictsItsSpeedWithoutTraining) {
+  const Ended ended = bloom("predicted", "--dry_run --predict_speed --strategy zero3 --warmup_steps 3", 2);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const std::size_t at = ended.output.find("expected: ");
+  ASSERT_NE(at, std::string::npos) << ended.output;
+  EXPECT_GT(std::stod(ended.output.substr(at + 10)), 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "ms for an update of 8 rows")) << ended.output;
+  EXPECT_TRUE(parse_log(ended.output).empty()) << ended.output;
+  EXPECT_FALSE(fs::exists(fs::path(out("predicted")) / "model.safetensors"));
+  const Ended wrong = bloom("predicted", "--predict_speed");
+  EXPECT_EQ(wrong.status, 2) << wrong.output;
+  EXPECT_TRUE(contains(wrong.output, "--predict_speed=true (command line): only with --dry_run")) << wrong.output;
+}
+
 TEST_F(TrainCommand, JudgesByF1WhereThatIsAskedFor) {
   const Ended ended = bloom("f1", "--metric_for_best_model f1 --early_stopping_patience 1 --strategy zero3", 2);
   ASSERT_EQ(ended.status, 0) << ended.output;

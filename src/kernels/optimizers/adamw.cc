@@ -28,6 +28,11 @@ inline void with_all_types(const FlatUpdate& flat, std::int64_t begin, F f) {
 }
 
 void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::int64_t begin, std::int64_t end) {
+  if (flat.remainder != nullptr) {
+    return with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto*) {
+      adamw_neon(params, grads, static_cast<NoCopy*>(nullptr), flat.states[0] + at, flat.states[1] + at, n, constants);
+    });
+  }
   with_all_types(flat, begin, [&](const auto* grads, auto* copy) {
     adamw_neon(flat.params + begin, grads, copy, flat.states[0] + begin, flat.states[1] + begin, end - begin,
                constants);
@@ -55,8 +60,8 @@ inline void adamw_range(float* __restrict params, const G* __restrict grads, C* 
 
 TESSERA_VECTORISED
 void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::int64_t begin, std::int64_t end) {
-  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, const auto* grads, auto* copy) {
-    adamw_range(flat.params + at, grads, copy, flat.states[0] + at, flat.states[1] + at, n, constants);
+  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
+    adamw_range(params, grads, copy, flat.states[0] + at, flat.states[1] + at, n, constants);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -32,29 +33,51 @@ inline float scaled_gradient(float gradient, float scale, float decay, float par
   return decay == 0 ? gradient * scale : fused(decay, param, gradient * scale);
 }
 
-// float16 passes through float32 in the first-level cache.
+// Masters in halves (split_floats.h), joined and split again by the same rule as on a GPU.
+inline void join_halves(const c10::BFloat16* copies, const std::int16_t* remainders, float* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    to[i] = std::bit_cast<float>((std::uint32_t{copies[i].x} << 16) + static_cast<std::uint32_t>(remainders[i]));
+  }
+}
+inline void split_to_halves(const float* from, c10::BFloat16* copies, std::int16_t* remainders, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(from[i]);
+    bits -= static_cast<std::uint32_t>((bits & 0x1ffffu) == 0x8000u);  // a tie that would be rounded down
+    remainders[i] = static_cast<std::int16_t>(bits);
+    // Of the ties only those are left that are rounded up.
+    const auto rounded = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
+    copies[i].x = (bits & 0x7fffffffu) > 0x7f800000u ? std::uint16_t{0x7fc0} : rounded;  // NaN stays NaN
+  }
+}
+
+// float16 and halves pass through float32 in the first-level cache.
 inline constexpr std::int64_t kHalfBlock = 1024;
 
-// Calls step(begin, n, grads, copy) for parts of [begin, end), grads and copy being typed and of that part.
+// Calls step(begin, n, params, grads, copy) for parts of [begin, end); the pointers are typed and of that part.
 template <typename F>
 inline void with_types(const FlatUpdate& flat, std::int64_t begin, std::int64_t end, F step) {
-  const bool half_grads = flat.grad_type == NumberType::kFloat16,
+  const bool half_grads = flat.grad_type == NumberType::kFloat16, is_split = flat.remainder != nullptr,
              half_copy = flat.copy != nullptr && flat.copy_type == NumberType::kFloat16;
-  const std::int64_t part = half_grads || half_copy ? kHalfBlock : end - begin;
-  float as_float[kHalfBlock];
+  const std::int64_t part = half_grads || half_copy || is_split ? kHalfBlock : end - begin;
+  auto* bfloats = static_cast<c10::BFloat16*>(flat.copy);
+  float as_float[kHalfBlock], joined[kHalfBlock];
   for (std::int64_t at = begin; at < end; at += part) {
     const std::int64_t n = std::min(part, end - at);
+    float* params = is_split ? joined : flat.params + at;
     const auto with_copy = [&](const auto* grads) {
-      if (flat.copy == nullptr || half_copy) return step(at, n, grads, static_cast<NoCopy*>(nullptr));
-      step(at, n, grads, static_cast<c10::BFloat16*>(flat.copy) + at);
+      if (flat.copy == nullptr || half_copy || is_split)
+        return step(at, n, params, grads, static_cast<NoCopy*>(nullptr));
+      step(at, n, params, grads, bfloats + at);
     };
+    if (is_split) join_halves(bfloats + at, flat.remainder + at, joined, n);
     if (half_grads) half_to_float(static_cast<const c10::Half*>(flat.grads) + at, as_float, n);
     if (flat.grad_type == NumberType::kBFloat16) {
       with_copy(static_cast<const c10::BFloat16*>(flat.grads) + at);
     } else {
       with_copy(half_grads ? as_float : static_cast<const float*>(flat.grads) + at);
     }
-    if (half_copy) float_to_half(flat.params + at, static_cast<c10::Half*>(flat.copy) + at, n);
+    if (half_copy) float_to_half(params, static_cast<c10::Half*>(flat.copy) + at, n);
+    if (is_split) split_to_halves(joined, bfloats + at, flat.remainder + at, n);
   }
 }
 

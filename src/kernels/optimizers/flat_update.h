@@ -18,7 +18,7 @@ struct FlatUpdate {
   NumberType copy_type = NumberType::kFloat32;
   std::int64_t numel = 0;
   float* states[kMostStates] = {};  // in the descriptor's order; null where there is none
-  // On a GPU: with the copy, which is then bfloat16, the master values (split_floats.h).
+  // With the copy, which is then bfloat16, the master values (split_floats.h).
   std::int16_t* remainder = nullptr;
   void* stream = nullptr;  // CUDA's
 };

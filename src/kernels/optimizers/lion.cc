@@ -26,8 +26,8 @@ inline void lion_range(float* __restrict params, const G* __restrict grads, C* _
 
 TESSERA_VECTORISED
 void lion_part(const FlatUpdate& flat, const LionConstants& constants, std::int64_t begin, std::int64_t end) {
-  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, const auto* grads, auto* copy) {
-    lion_range(flat.params + at, grads, copy, flat.states[0] + at, n, constants);
+  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
+    lion_range(params, grads, copy, flat.states[0] + at, n, constants);
   });
 }
 

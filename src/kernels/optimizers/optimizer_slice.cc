@@ -52,7 +52,7 @@ void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t 
   if (is_split) {
     check_flat(params, params, {at::kBFloat16}, optimizer, "copy");
     check_flat(params, slice.remainder, {at::kShort}, optimizer, "remainder");
-    check(params.is_cuda() && !slice.params.defined(), optimizer, "a remainder instead of params, on a GPU");
+    check(!slice.params.defined(), optimizer, "a remainder instead of params, not beside them");
   } else {
     check_flat(params, params, {at::kFloat}, optimizer, "params");
     if (slice.copy.defined()) check_flat(params, slice.copy, {at::kBFloat16, at::kHalf}, optimizer, "copy");

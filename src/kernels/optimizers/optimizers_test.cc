@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -13,6 +14,7 @@
 #include "kernels/kernel_checks.h"
 #include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {
@@ -23,6 +25,10 @@ TEST(Optimizers, EqualTorchOptimOverSeveralSteps) {
 
 TEST(Optimizers, LionIsItsPublishedFormula) {
   check_lion(at::kCPU);
+}
+
+TEST(Optimizers, MastersInHalvesGetTheBitsOfWholeOnes) {
+  check_masters_in_halves(at::kCPU);
 }
 
 TEST(FlatParts, ArePutLikeOneByOne) {
@@ -101,6 +107,22 @@ TEST(Optimizers, TheCopyKeepsWhatIsNotFinite) {
   }
 }
 
+TEST(Optimizers, MastersInHalvesKeepWhatIsNotFinite) {
+  for (const OptimizerKind* kind : optimizers()) {
+    auto slice = random_slice(40, kind->states({}).size(), at::kFloat, at::kBFloat16);
+    slice.copy.copy_(slice.params);
+    slice.remainder = remainder_of(std::exchange(slice.params, {}), slice.copy);
+    slice.copy[3] = NAN;
+    slice.copy[7] = INFINITY;
+    slice.remainder[7] = 0;
+    kind->update(slice, {}, {.learning_rate = 1e-3});
+    const at::Tensor joined = SplitFloats{slice.copy, slice.remainder}.joined();
+    EXPECT_TRUE(std::isnan(joined[3].item<float>())) << kind->name;
+    EXPECT_EQ(joined[7].item<float>(), INFINITY) << kind->name;
+    EXPECT_TRUE(std::isfinite(joined[4].item<float>())) << kind->name;
+  }
+}
+
 TEST(Optimizers, TheGradientScaleIsAFactorOfTheGradient) {
   for (const OptimizerKind* kind : optimizers()) {
     const std::size_t num_states = kind->states({}).size();
@@ -127,6 +149,7 @@ TEST(Optimizers, RefuseASliceThatDoesNotFit) {
   EXPECT_THROW(with([](OptimizerSlice& s) { s.params = s.params.to(at::kDouble); }), Error);
   EXPECT_THROW(with([](OptimizerSlice& s) { s.copy = at::zeros({8}); }), Error);
   EXPECT_THROW(with([](OptimizerSlice& s) { s.params = at::zeros({16}).slice(0, 0, 16, 2); }), Error);
+  EXPECT_THROW(with([](OptimizerSlice& s) { s.remainder = at::zeros({8}, at::kShort); }), Error);  // beside params
   EXPECT_THROW(with([](OptimizerSlice&) {}, 0), Error);
 }
 

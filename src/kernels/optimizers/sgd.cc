@@ -38,8 +38,8 @@ inline void sgd_range(float* __restrict params, const G* __restrict grads, C* __
 TESSERA_VECTORISED
 void sgd_part(const FlatUpdate& flat, const SgdConstants& constants, std::int64_t begin, std::int64_t end) {
   float* momentum = flat.states[0];
-  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, const auto* grads, auto* copy) {
-    sgd_range(flat.params + at, grads, copy, momentum == nullptr ? nullptr : momentum + at, n, constants);
+  with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
+    sgd_range(params, grads, copy, momentum == nullptr ? nullptr : momentum + at, n, constants);
   });
 }
 

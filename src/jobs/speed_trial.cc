@@ -1,0 +1,70 @@
+#include "jobs/speed_trial.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "comm/exchange.h"
+#include "core/clock.h"
+#include "train/listener.h"
+#include "train/plan_steps.h"
+#include "train/trainer.h"
+
+namespace tessera {
+namespace {
+
+// The first updates load kernels, choose products and fill caches.
+constexpr std::int64_t kUncounted = 4, kCounted = 8;
+// Enough that a difference is large beside the noise of one update.
+constexpr std::int64_t kFewBlocks = 2, kSomeBlocks = 8;
+
+// An update's end is told after its norm was read, so after the device has computed it.
+class UpdateTimes : public TrainListener {
+ public:
+  explicit UpdateTimes(double* begin, double* end) : begin_(begin), end_(end) {}
+  std::string name() const override { return "the trial of speed"; }
+  void on_step_end(const RunMoment& at) override {
+    if (at.step == kUncounted) *begin_ = steady_seconds();
+    *end_ = steady_seconds();
+  }
+
+ private:
+  double *begin_, *end_;
+};
+
+}  // namespace
+
+double tried_seconds(World& world, TrainTask& task, TrainSettings settings, const ParameterSource& first_values) {
+  settings.loop.max_steps = kUncounted + kCounted;
+  settings.schedule = {.kind = "constant"};
+  settings.optimizer.learning_rate = 1e-9;  // nothing diverges
+  settings.flow.logging = settings.flow.evaluation = settings.flow.saving = Interval::kNo;
+  settings.evaluation = {};
+  double begin = 0, end = 0;
+  Listeners listeners;
+  listeners.add(std::make_unique<UpdateTimes>(&begin, &end));
+  Trainer(world, task, settings, plan_steps(task, settings, world.size()), first_values, listeners).run();
+  double longest = 0;
+  for (const std::vector<double>& of_rank : gather_numbers(world, {end - begin})) {
+    longest = std::max(longest, of_rank.front());
+  }
+  return longest / static_cast<double>(kCounted);
+}
+
+double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried) {
+  const BlockCounts few{std::min(whole.on_device, kFewBlocks), std::min(whole.on_host, kFewBlocks)};
+  const double base = tried(few);
+  double seconds = base;
+  for (std::int64_t BlockCounts::*kind : {&BlockCounts::on_device, &BlockCounts::on_host}) {
+    const std::int64_t num_more = whole.*kind - few.*kind;
+    if (num_more == 0) continue;
+    BlockCounts some = few;
+    some.*kind = std::min(whole.*kind, kSomeBlocks);
+    const double of_block = (tried(some) - base) / static_cast<double>(some.*kind - few.*kind);
+    seconds += std::max(0.0, of_block) * static_cast<double>(num_more);
+  }
+  return seconds;
+}
+
+}  // namespace tessera

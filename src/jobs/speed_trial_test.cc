@@ -1,0 +1,47 @@
+#include "jobs/speed_trial.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tessera {
+namespace {
+
+// 5 s, and 2 or 3 s more for each block on the device or the host.
+struct Trials {
+  std::vector<BlockCounts> made{};
+
+  double predict(const BlockCounts& whole) {
+    return extrapolated_seconds(whole, [&](const BlockCounts& blocks) {
+      made.push_back(blocks);
+      return 5.0 + 2.0 * static_cast<double>(blocks.on_device) + 3.0 * static_cast<double>(blocks.on_host);
+    });
+  }
+};
+
+TEST(SpeedTrial, AddsWhatEachKindOfBlockTakes) {
+  Trials both;
+  EXPECT_DOUBLE_EQ(both.predict({.on_device = 10, .on_host = 14}), 5 + 20 + 42);
+  EXPECT_EQ(both.made, (std::vector<BlockCounts>{{2, 2}, {8, 2}, {2, 8}}));
+  Trials on_host;
+  EXPECT_DOUBLE_EQ(on_host.predict({.on_device = 0, .on_host = 24}), 5 + 72);
+  EXPECT_EQ(on_host.made, (std::vector<BlockCounts>{{0, 2}, {0, 8}}));
+}
+
+TEST(SpeedTrial, TriesASmallModelItself) {
+  Trials small, smallest;
+  EXPECT_DOUBLE_EQ(small.predict({.on_device = 3, .on_host = 0}), 5 + 6);
+  EXPECT_EQ(small.made, (std::vector<BlockCounts>{{2, 0}, {3, 0}}));
+  EXPECT_DOUBLE_EQ(smallest.predict({.on_device = 1, .on_host = 1}), 5 + 2 + 3);
+  EXPECT_EQ(smallest.made.size(), 1u);
+}
+
+// Noise may make the larger model the faster one.
+TEST(SpeedTrial, ABlockTakesNoLessThanNothing) {
+  EXPECT_DOUBLE_EQ(extrapolated_seconds({.on_device = 24, .on_host = 0},
+                                        [](const BlockCounts& blocks) { return blocks.on_device == 2 ? 5.0 : 4.9; }),
+                   5.0);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,90 @@
+#include "kernels/device_fill.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "kernels/parallel.h"
+
+namespace tessera::kernels {
+namespace {
+
+// Page-locked, or where the system refuses that, pageable: the copies are as right, only slower.
+at::Tensor locked(at::ScalarType type, std::int64_t numel) {
+  try {
+    return at::empty({numel}, at::dtype(type).pinned_memory(true));
+  } catch (const c10::Error&) {
+    return at::empty({numel}, type);
+  }
+}
+
+struct Buffer {
+  at::Tensor numbers;
+  std::optional<c10::Event> copied{};  // the last copy out of it
+};
+
+// A buffer for every thread, and as many whose copies are still on their way.
+class Buffers {
+ public:
+  Buffers(at::ScalarType type, std::int64_t numel, std::int64_t most) : type_(type), numel_(numel), most_(most) {}
+
+  Buffer take() {
+    Buffer oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (free_.empty() || (num_made_ < most_ && !free_.front().copied->query())) {
+        ++num_made_;
+      } else {
+        oldest = std::move(free_.front());
+        free_.pop_front();
+      }
+    }
+    if (!oldest.numbers.defined()) return {locked(type_, numel_)};
+    oldest.copied->synchronize();
+    return oldest;
+  }
+  void give_back(Buffer buffer) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(buffer));
+  }
+
+ private:
+  at::ScalarType type_;
+  std::int64_t numel_, most_, num_made_ = 0;
+  std::mutex mutex_;
+  std::deque<Buffer> free_;  // the longest unused first
+};
+
+}  // namespace
+
+void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_numel,
+                 c10::function_ref<void(std::int64_t begin, const at::Tensor& piece)> make) {
+  const at::Device device = to.device();
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const std::int64_t numel = to.numel(), num_pieces = (numel + piece_numel - 1) / piece_numel;
+  Buffers buffers(type, std::min(numel, piece_numel), std::min<std::int64_t>(num_pieces, 2 * at::get_num_threads()));
+  parallel_parts(0, numel, piece_numel, [&](std::int64_t begin, std::int64_t end) {
+    const at::NoGradGuard no_gradients;  // of this thread, as is the stream
+    const c10::StreamGuard there(stream);
+    Buffer buffer = buffers.take();
+    const at::Tensor piece = buffer.numbers.narrow(0, 0, end - begin);
+    make(begin, piece);
+    // Another type is converted by the device, not by the host.
+    at::Tensor there_too = to.narrow(0, begin, end - begin);
+    there_too.copy_(type == to.scalar_type() ? piece : piece.to(device, /*non_blocking=*/true), /*non_blocking=*/true);
+    if (!buffer.copied) buffer.copied.emplace(device.type());
+    buffer.copied->record(stream);
+    buffers.give_back(std::move(buffer));
+  });
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,18 @@
+// Fills a GPU's tensors with numbers that the host makes: threads make pieces in page-locked buffers, and each piece is
+// copied while others are made.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
+
+#include <cstdint>
+
+namespace tessera::kernels {
+
+// Calls make(begin, piece) for every piece of `to`, a flat tensor of a GPU, from libtorch's threads: `piece` is on the
+// host, of `type`, and becomes to[begin, begin + piece.numel()). Pieces are `piece_numel` long, but for the last. Later
+// work on the current stream sees the numbers.
+void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_numel,
+                 c10::function_ref<void(std::int64_t begin, const at::Tensor& piece)> make);
+
+}  // namespace tessera::kernels
