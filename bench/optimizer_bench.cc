@@ -33,6 +33,7 @@ struct Row {
   std::string name;
   double bytes;  // memory traffic per turn
   std::function<void(std::int64_t turn)> work;
+  double numbers = static_cast<double>(kSlice);  // per turn
   double best = 1e30;
 
   double bandwidth() const { return bytes / best; }
@@ -92,6 +93,7 @@ int main() {
                     const std::int64_t at = turn % (kNumel / kCopySlice) * kCopySlice;
                     copy_in_parallel(from.const_data_ptr<float>() + at, to.mutable_data_ptr<float>() + at);
                   }});
+  rows.back().numbers = static_cast<double>(kCopySlice);
   rows.push_back(adamw_row("AdamW", grads, {}));
   rows.push_back(adamw_row("AdamW with the bf16 copy", grads, at::kBFloat16));
   rows.push_back(adamw_row("AdamW with the fp16 copy", grads, at::kHalf));
@@ -107,9 +109,8 @@ int main() {
   fmt::print("slices of {} million numbers, {} threads, the best of {} turns\n", kSlice >> 20, at::get_num_threads(),
              kTurns);
   for (const auto& row : rows) {
-    const double numbers = &row == rows.data() ? static_cast<double>(kCopySlice) : static_cast<double>(kSlice);
     fmt::print("{:40} {:7.2f} GB/s {:5.2f} of the copy, {:6.2f} billion numbers/s\n", row.name, row.bandwidth() / 1e9,
-               row.bandwidth() / copy, numbers / row.best / 1e9);
+               row.bandwidth() / copy, row.numbers / row.best / 1e9);
   }
 #if defined(__aarch64__)
   const double least = 0.6;

@@ -14,22 +14,23 @@ for ((turn = 0; turn < ${TURNS:-3}; ++turn)); do
   ours recomputing 500 560m --label_mode full --gradient_checkpointing
   ours deterministic 580 560m --label_mode full --full_determinism
 done
-# foreseen NAME MODEL ARGUMENT...: `ours` must have run as NAME
-foreseen() {
+# predicted NAME MODEL ARGUMENT...: --predict_speed beside what NAME has measured
+predicted() {
   local name=$1 model=$2 expected
   shift 2
   train --config_name "$work/$model.json" --train_file "$squad" --per_device_train_batch_size 4 \
     --gradient_accumulation_steps 4 --dry_run --predict_speed "$@"
   expected=$(sed -n 's/^expected: \([0-9.]*\) .*/\1/p' "$work/run.txt")
-  printf '  --predict_speed said %.1f: %.2f of what was measured\n' "$expected" "$(ratio "$expected" "$(median "$name" 1)")"
+  echo "  --predict_speed expects $expected samples/s"
+  ratio "$expected" "$(median "$name" 1)" >"$work/$name.predicted"
 }
 offloaded() {
   local name=$1 about=$2 model=$3
   shift 3
   ours "$name" "$about" "$model" "$@"
-  foreseen "$name" "$model" "$@"
+  predicted "$name" "$model" "$@"
 }
-foreseen single 560m --label_mode full
+predicted single 560m --label_mode full
 offloaded zero2 110 560m --label_mode full --strategy zero2 --offload_optimizer
 offloaded zero2_6 200 560m --label_mode full --strategy zero2 --offload_optimizer --gpu_memory 6.5G
 offloaded zero2_8 500 560m --label_mode full --strategy zero2 --offload_optimizer --gpu_memory 8.5G
@@ -44,9 +45,15 @@ mark "the same, GiB" "$(median zero2 2)" most 4
 mark "the same with --gpu_memory 6.5G, samples/s" "$(median zero2_6 1)" least 150
 mark "the same with --gpu_memory 8.5G, samples/s" "$(median zero2_8 1)" least 230
 mark "zero3, all offloaded, samples/s" "$(median zero3 1)" least 100
+check_prediction() {
+  mark "--predict_speed for $1, of the measured speed" "$(cat "$work/$1.predicted")" least 0.85
+  mark "the same" "$(cat "$work/$1.predicted")" most 1.15
+}
+for name in single zero2 zero2_6 zero2_8 zero3; do check_prediction "$name"; done
 if [ "${WITH_7B:-}" = 1 ]; then
   bloom_config 4096 30 32 >"$work/7b1.json"
   offloaded large 10 7b1 --label_mode full --strategy zero3 --offload_optimizer --offload_param
   mark "zero3, all offloaded, BLOOM-7.1B, samples/s (1.5 times 6.8)" "$(median large 1)" least 10.2
+  check_prediction large
 fi
 exit "$status"

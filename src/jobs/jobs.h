@@ -32,8 +32,8 @@ class OpenJob {
   virtual const SavedModel& saved_model() const = 0;
   virtual ParameterSource first_values() const { return {}; }  // empty: the model's own
   virtual PlanReport memory_plan() const = 0;                  // of the run's largest pass
-  // Seconds of an update, tried out (speed_trial.h); afterwards the job is good for nothing else. Collective.
-  virtual double predict_seconds() = 0;
+  // Seconds of an update, tried out (speed_trial.h). It may change the model: the job must not be run then. Collective.
+  virtual double predicted_update_seconds() = 0;
   virtual void announce(const StepPlan& plan) const = 0;  // rank 0 logs what is trained on what
 
   // What a job adds to a run, on every rank: before the first update, after a checkpoint is loaded; and after the model

@@ -67,17 +67,19 @@ class QaJob : public OpenJob {
                         settings_.loop.merge_accumulation == MergeAccumulation::kOn);
   }
 
-  double predict_seconds() override {
+  double predicted_update_seconds() override {
     if (!has_planned_units(*model_.model, settings_.wrap)) {
-      throw UsageError("--predict_speed: tries models with fewer blocks, so it is for --wrap blocks only");
+      return tried_seconds(world_, task_, settings_, first_values());
     }
-    const std::int64_t num_blocks = model_.model->shape().num_layers, units = settings_.spread.units_on_device;
-    const bool offloads = settings_.spread.offload_optimizer || settings_.spread.offload_parameters;
-    BlockCounts whole{num_blocks, 0};
-    if (offloads) whole.on_host = num_blocks - (whole.on_device = std::clamp(units - 1, std::int64_t{0}, num_blocks));
-    return extrapolated_seconds(whole, [&](const BlockCounts& blocks) {
+    const SpreadOptions& spread = settings_.spread;
+    const std::int64_t num_blocks = model_.model->shape().num_layers;
+    // The root is the first unit on the device.
+    const bool offloads = spread.offload_optimizer || spread.offload_parameters;
+    const std::int64_t on_device =
+        offloads ? std::clamp(spread.units_on_device - 1, std::int64_t{0}, num_blocks) : num_blocks;
+    return extrapolated_seconds({on_device, num_blocks - on_device}, [&](const BlockCounts& blocks) {
       TrainSettings settings = settings_;
-      if (offloads) settings.spread.units_on_device = std::min(units, 1 + blocks.on_device);  // 0: not even the root
+      settings.spread.units_on_device = std::min(spread.units_on_device, 1 + blocks.on_device);
       const auto model = model_with_blocks(blocks.on_device + blocks.on_host);
       QaTask task(model, data_.training.tokens, nullptr, qa_task_options(settings, world_));
       return tried_seconds(world_, task, settings, [&](const std::string& name, at::Tensor values) {
@@ -129,7 +131,9 @@ class QaJob : public OpenJob {
     for (const char* key : {"n_layer", "num_layers"}) {
       if (config.contains(key)) config[key] = num_blocks;
     }
-    return make_language_model(config, "the model with fewer blocks", at::dtype(at::kFloat).device(at::kMeta));
+    auto model = make_language_model(config, "the model with fewer blocks", at::dtype(at::kFloat).device(at::kMeta));
+    if (model->shape().num_layers != num_blocks) throw Error("a model's config does not say how many blocks it has");
+    return model;
   }
 
   std::vector<std::string> answers(Trainer& trainer) const {

@@ -196,7 +196,13 @@ class ImageJob : public OpenJob {
     return plan_of_images(settings_, *model_.model, data_.training->size(), world_);
   }
 
-  double predict_seconds() override { return tried_seconds(world_, task_, settings_, first_values()); }
+  // Until pictures that were decoded beforehand play no part.
+  double predicted_update_seconds() override {
+    const std::int64_t num_ahead = image_task_options(settings_, world_).loading.num_ahead;
+    const TrialLength usual, of_loader{2 * num_ahead, 2 * num_ahead};
+    return tried_seconds(world_, task_, settings_, first_values(),
+                         {std::max(usual.uncounted, of_loader.uncounted), std::max(usual.counted, of_loader.counted)});
+  }
 
   void announce(const StepPlan& plan) const override {
     std::int64_t numel = 0;

@@ -75,7 +75,8 @@ void check_run(World& world, OpenJob& job, const std::optional<RunState>& resume
 
 // For --predict_speed.
 void predict_speed(World& world, OpenJob& job) {
-  const double seconds = job.predict_seconds();
+  if (world.rank() == 0) log_info("--predict_speed: a few updates are tried");
+  const double seconds = job.predicted_update_seconds();
   const LoopSettings& loop = job.settings().loop;
   const auto rows = static_cast<double>(loop.batch_size * loop.accumulation * world.size());
   if (world.rank() != 0) return;
@@ -271,15 +272,12 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   if (checkpoint) resumed = read_checkpoint_state(*checkpoint);
   const StepPlan steps = plan_steps(job->task(), job->settings(), world.size(), resumed);
   if (world.rank() == 0) job->announce(steps);
-  if (run.settings.dry_run) {
-    check_run(world, *job, resumed, steps);
-    check_memory(world, *job);
-    if (run.settings.predicts_speed) predict_speed(world, *job);
-    return 0;
-  }
+  if (run.settings.dry_run) check_run(world, *job, resumed, steps);
   check_memory(world, *job);
   std::string out_of_memory;
   try {
+    if (run.settings.predicts_speed) predict_speed(world, *job);
+    if (run.settings.dry_run) return 0;
     return Training(world, run, *job, steps, checkpoint, resumed, lock).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;

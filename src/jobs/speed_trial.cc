@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "comm/exchange.h"
 #include "core/clock.h"
@@ -14,42 +14,45 @@
 namespace tessera {
 namespace {
 
-// The first updates load kernels, choose products and fill caches.
-constexpr std::int64_t kUncounted = 4, kCounted = 8;
-// Enough that a difference is large beside the noise of one update.
-constexpr std::int64_t kFewBlocks = 2, kSomeBlocks = 8;
+// Enough that what bounds the whole model, the device or the host, bounds these too, and that their difference is large
+// beside the noise of an update.
+constexpr std::int64_t kFewBlocks = 8, kSomeBlocks = 16;
 
 // An update's end is told after its norm was read, so after the device has computed it.
 class UpdateTimes : public TrainListener {
  public:
-  explicit UpdateTimes(double* begin, double* end) : begin_(begin), end_(end) {}
+  UpdateTimes(std::int64_t uncounted, double* begin, double* end) : uncounted_(uncounted), begin_(begin), end_(end) {}
   std::string name() const override { return "the trial of speed"; }
   void on_step_end(const RunMoment& at) override {
-    if (at.step == kUncounted) *begin_ = steady_seconds();
+    if (at.step == uncounted_) *begin_ = steady_seconds();
     *end_ = steady_seconds();
   }
 
  private:
+  std::int64_t uncounted_;
   double *begin_, *end_;
 };
 
 }  // namespace
 
-double tried_seconds(World& world, TrainTask& task, TrainSettings settings, const ParameterSource& first_values) {
-  settings.loop.max_steps = kUncounted + kCounted;
+double tried_seconds(World& world, TrainTask& task, TrainSettings settings, const ParameterSource& first_values,
+                     const TrialLength& length) {
+  settings.loop.max_steps = length.uncounted + length.counted;
   settings.schedule = {.kind = "constant"};
   settings.optimizer.learning_rate = 1e-9;  // nothing diverges
   settings.flow.logging = settings.flow.evaluation = settings.flow.saving = Interval::kNo;
   settings.evaluation = {};
+  settings.reports = {};
+  settings.precision.loss_scale = {.rule = LossScaleOptions::Rule::kFixed, .initial = 1};  // no update is skipped
   double begin = 0, end = 0;
   Listeners listeners;
-  listeners.add(std::make_unique<UpdateTimes>(&begin, &end));
+  listeners.add(std::make_unique<UpdateTimes>(length.uncounted, &begin, &end));
   Trainer(world, task, settings, plan_steps(task, settings, world.size()), first_values, listeners).run();
   double longest = 0;
   for (const std::vector<double>& of_rank : gather_numbers(world, {end - begin})) {
     longest = std::max(longest, of_rank.front());
   }
-  return longest / static_cast<double>(kCounted);
+  return longest / static_cast<double>(length.counted);
 }
 
 double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried) {

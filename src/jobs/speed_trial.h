@@ -12,19 +12,25 @@
 
 namespace tessera {
 
+struct TrialLength {
+  std::int64_t uncounted = 4;  // updates that load kernels, choose products and fill caches
+  std::int64_t counted = 8;
+};
+
 // Seconds of an update, from a few of them with these settings; no log, evaluation or file. Changes the task's model.
 // Collective.
-double tried_seconds(World& world, TrainTask& task, TrainSettings settings, const ParameterSource& first_values);
+double tried_seconds(World& world, TrainTask& task, TrainSettings settings, const ParameterSource& first_values,
+                     const TrialLength& length = {});
 
-// Blocks of a model whose optimizer is on the rank's device or, with offload, on the host.
+// Blocks of a model that are on the rank's device with everything, and those of which something is offloaded.
 struct BlockCounts {
   std::int64_t on_device = 0, on_host = 0;
 
   bool operator==(const BlockCounts&) const = default;
 };
 
-// Of an update of a model with so many blocks, from models with fewer: what is added by a block is the same for each of
-// its kind.
+// Of an update of a model with so many blocks, from models with fewer: what a block adds is taken for each of its
+// kind.
 double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried);
 
 }  // namespace tessera

@@ -21,17 +21,17 @@ struct Trials {
 
 TEST(SpeedTrial, AddsWhatEachKindOfBlockTakes) {
   Trials both;
-  EXPECT_DOUBLE_EQ(both.predict({.on_device = 10, .on_host = 14}), 5 + 20 + 42);
-  EXPECT_EQ(both.made, (std::vector<BlockCounts>{{2, 2}, {8, 2}, {2, 8}}));
+  EXPECT_DOUBLE_EQ(both.predict({.on_device = 20, .on_host = 14}), 5 + 40 + 42);
+  EXPECT_EQ(both.made, (std::vector<BlockCounts>{{8, 8}, {16, 8}, {8, 14}}));
   Trials on_host;
   EXPECT_DOUBLE_EQ(on_host.predict({.on_device = 0, .on_host = 24}), 5 + 72);
-  EXPECT_EQ(on_host.made, (std::vector<BlockCounts>{{0, 2}, {0, 8}}));
+  EXPECT_EQ(on_host.made, (std::vector<BlockCounts>{{0, 8}, {0, 16}}));
 }
 
 TEST(SpeedTrial, TriesASmallModelItself) {
   Trials small, smallest;
-  EXPECT_DOUBLE_EQ(small.predict({.on_device = 3, .on_host = 0}), 5 + 6);
-  EXPECT_EQ(small.made, (std::vector<BlockCounts>{{2, 0}, {3, 0}}));
+  EXPECT_DOUBLE_EQ(small.predict({.on_device = 9, .on_host = 0}), 5 + 18);
+  EXPECT_EQ(small.made, (std::vector<BlockCounts>{{8, 0}, {9, 0}}));
   EXPECT_DOUBLE_EQ(smallest.predict({.on_device = 1, .on_host = 1}), 5 + 2 + 3);
   EXPECT_EQ(smallest.made.size(), 1u);
 }
@@ -39,7 +39,7 @@ TEST(SpeedTrial, TriesASmallModelItself) {
 // Noise may make the larger model the faster one.
 TEST(SpeedTrial, ABlockTakesNoLessThanNothing) {
   EXPECT_DOUBLE_EQ(extrapolated_seconds({.on_device = 24, .on_host = 0},
-                                        [](const BlockCounts& blocks) { return blocks.on_device == 2 ? 5.0 : 4.9; }),
+                                        [](const BlockCounts& blocks) { return blocks.on_device == 8 ? 5.0 : 4.9; }),
                    5.0);
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/device_fill.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
@@ -19,7 +20,7 @@ namespace tessera::kernels {
 namespace {
 
 // Page-locked, or where the system refuses that, pageable: the copies are as right, only slower.
-at::Tensor locked(at::ScalarType type, std::int64_t numel) {
+at::Tensor locked_or_pageable(at::ScalarType type, std::int64_t numel) {
   try {
     return at::empty({numel}, at::dtype(type).pinned_memory(true));
   } catch (const c10::Error&) {
@@ -32,7 +33,7 @@ struct Buffer {
   std::optional<c10::Event> copied{};  // the last copy out of it
 };
 
-// A buffer for every thread, and as many whose copies are still on their way.
+// A buffer for every thread, and some whose copies are still on their way.
 class Buffers {
  public:
   Buffers(at::ScalarType type, std::int64_t numel, std::int64_t most) : type_(type), numel_(numel), most_(most) {}
@@ -48,7 +49,7 @@ class Buffers {
         free_.pop_front();
       }
     }
-    if (!oldest.numbers.defined()) return {locked(type_, numel_)};
+    if (!oldest.numbers.defined()) return {locked_or_pageable(type_, numel_)};
     oldest.copied->synchronize();
     return oldest;
   }
@@ -71,20 +72,24 @@ void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_n
   const at::Device device = to.device();
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   const std::int64_t numel = to.numel(), num_pieces = (numel + piece_numel - 1) / piece_numel;
-  Buffers buffers(type, std::min(numel, piece_numel), std::min<std::int64_t>(num_pieces, 2 * at::get_num_threads()));
+  Buffers buffers(type, std::min(numel, piece_numel), std::min<std::int64_t>(num_pieces, at::get_num_threads() + 4));
   parallel_parts(0, numel, piece_numel, [&](std::int64_t begin, std::int64_t end) {
     const at::NoGradGuard no_gradients;  // of this thread, as is the stream
-    const c10::StreamGuard there(stream);
+    const c10::StreamGuard on_stream(stream);
     Buffer buffer = buffers.take();
     const at::Tensor piece = buffer.numbers.narrow(0, 0, end - begin);
     make(begin, piece);
     // Another type is converted by the device, not by the host.
-    at::Tensor there_too = to.narrow(0, begin, end - begin);
-    there_too.copy_(type == to.scalar_type() ? piece : piece.to(device, /*non_blocking=*/true), /*non_blocking=*/true);
+    to.narrow(0, begin, end - begin)
+        .copy_(type == to.scalar_type() ? piece : piece.to(device, /*non_blocking=*/true), /*non_blocking=*/true);
     if (!buffer.copied) buffer.copied.emplace(device.type());
     buffer.copied->record(stream);
     buffers.give_back(std::move(buffer));
   });
+}
+
+void free_fill_buffers(at::Device device) {
+  if (device.is_cuda()) at::getHostAllocator(device.type())->empty_cache();
 }
 
 }  // namespace tessera::kernels

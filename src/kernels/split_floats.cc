@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "kernels/parallel.h"
+#include "kernels/split_floats_cpu.h"
+
 namespace tessera::kernels {
 namespace {
 
@@ -31,6 +34,15 @@ SplitFloats SplitFloats::clone() const {
 at::Tensor SplitFloats::joined() const {
   if (!remainder.defined()) return values;
   at::Tensor numbers = at::empty({numel()}, values.options().dtype(at::kFloat));
+  if (numbers.is_cpu()) {
+    const auto* copies = values.const_data_ptr<c10::BFloat16>();
+    const auto* remainders = remainder.const_data_ptr<std::int16_t>();
+    auto* to = numbers.mutable_data_ptr<float>();
+    parallel_for(0, numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      join_halves(copies + begin, remainders + begin, to + begin, end - begin);
+    });
+    return numbers;
+  }
   for_each_part(numel(), [&](std::int64_t begin, std::int64_t num) {
     numbers.narrow(0, begin, num)
         .view(at::kInt)
@@ -39,8 +51,8 @@ at::Tensor SplitFloats::joined() const {
   return numbers;
 }
 
-at::Tensor remainder_of(const at::Tensor& numbers, const at::Tensor& copies) {
-  at::Tensor remainder = at::empty({numbers.numel()}, numbers.options().dtype(at::kShort));
+at::Tensor remainder_of(const at::Tensor& numbers, const at::Tensor& copies, std::optional<at::Device> device) {
+  at::Tensor remainder = at::empty({numbers.numel()}, at::dtype(at::kShort).device(device.value_or(numbers.device())));
   for_each_part(numbers.numel(), [&](std::int64_t begin, std::int64_t num) {
     const at::Tensor bits = numbers.narrow(0, begin, num).view(at::kInt);
     const at::Tensor tie_down = bits.bitwise_and(0x1ffff).eq(0x8000).to(at::kInt);

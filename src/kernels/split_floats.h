@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace tessera::kernels {
 
@@ -25,7 +26,8 @@ struct SplitFloats {
   at::Tensor joined() const;  // `values`, if there is no remainder
 };
 
-// float32 [n] to int16 [n]; `copies` are bfloat16 of the same numbers.
-at::Tensor remainder_of(const at::Tensor& numbers, const at::Tensor& copies);
+// float32 [n] to int16 [n]; `copies` are bfloat16 of the same numbers. On their device, or on the one that is given.
+at::Tensor remainder_of(const at::Tensor& numbers, const at::Tensor& copies,
+                        std::optional<at::Device> device = std::nullopt);
 
 }  // namespace tessera::kernels

@@ -23,12 +23,12 @@ constexpr std::int64_t kPartNumel = std::int64_t{1} << 22;
 void draw(const at::Tensor& values, double deviation, std::uint64_t seed) {
   const at::Tensor flat = values.view({-1});
   const auto draw_part = [&](std::int64_t begin, const at::Tensor& to) {
-    const at::NoGradGuard no_grad;  // of this thread
     const auto part = static_cast<std::uint64_t>(begin / kPartNumel);
     to.normal_(0, deviation, at::detail::createCPUGenerator(part == 0 ? seed : mix_seed(seed, part)));
   };
   if (flat.is_cuda()) return kernels::fill_device(flat, at::kFloat, kPartNumel, draw_part);
   kernels::parallel_parts(0, flat.numel(), kPartNumel, [&](std::int64_t begin, std::int64_t end) {
+    const at::NoGradGuard no_grad;  // of this thread
     draw_part(begin, flat.narrow(0, begin, end - begin));
   });
 }
@@ -42,7 +42,8 @@ void initialise_parameter(at::Tensor& parameter, const std::string& name, double
     parameter.zero_();
   } else if (parameter.dim() == 1) {  // the weight of a norm
     parameter.fill_(1);
-  } else if (parameter.is_contiguous() && (parameter.is_cuda() || parameter.scalar_type() == at::kFloat)) {
+  } else if (parameter.is_contiguous() &&
+             (parameter.is_cuda() || (parameter.is_cpu() && parameter.scalar_type() == at::kFloat))) {
     draw(parameter, initializer_range, seed_of(name, seed));
   } else {
     const at::Tensor drawn = at::empty(parameter.sizes(), at::kFloat);

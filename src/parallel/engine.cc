@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kernels/device_fill.h"
 #include "kernels/gradient_room.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/model_check.h"
@@ -100,7 +101,7 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   if (options.spread.sync_module_states) buffers_.take_from_first();
   // Nothing below can fail: a constructor that throws must leave no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
-  options_.first_values = {};  // it may hold a file
+  if (std::exchange(options_.first_values, {})) kernels::free_fill_buffers(device_);  // it may hold a file
 }
 
 Engine::~Engine() {

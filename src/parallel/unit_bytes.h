@@ -31,9 +31,9 @@ struct UnitBytes {
 // `num_moments`: float32 numbers that the optimizer keeps per parameter (AdamW 2, SGD with momentum 1, plain SGD 0).
 // `ranks_per_node` matters only for rows with a second copy.
 UnitBytes unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments,
-                     int ranks_per_node = 1, bool on_gpu = false);
+                     int ranks_per_node, bool on_gpu);
 // What an offloading row keeps in host memory.
 UnitBytes host_unit_bytes(const FlatLayout& layout, const Placement& placement, const UnitTypes& types, int num_moments,
-                          bool on_gpu = false);
+                          bool on_gpu);
 
 }  // namespace tessera

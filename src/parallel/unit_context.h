@@ -32,7 +32,8 @@ struct UnitTypes {
 
 // Whether master values are kept as the bfloat16 parameters and a remainder (kernels/split_floats.h): in runs on a GPU,
 // where the optimizer has such parameters beside it, its own or a copy. An offloaded update is bound by the host's
-// memory, and a number's update moves 26 bytes so instead of 30. Delayed updates write to one of two copies in turn.
+// memory, and AdamW moves 26 bytes a number so instead of 28, and the two that a write of the copy reads. Delayed
+// updates write to one of two copies in turn.
 inline bool keeps_remainder(const UnitTypes& types, const Placement& row, bool on_gpu) {
   return on_gpu && types.compute == at::kBFloat16 && !row.delayed_update &&
          (row.optimizer.is_on_host() || !row.parameters.is_on_host());

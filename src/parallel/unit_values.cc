@@ -84,9 +84,9 @@ void UnitValues::place(const at::Tensor& values) {
   }
   const at::Tensor first = part_of(values, context_->updated());
   if (keeps_remainder(context_->types, row, context_->device.is_cuda())) {
-    const at::Tensor remainder = kernels::remainder_of(first, part_of(whole_, context_->updated()));
     compute_copy_ = updates_go_up() ? on_host(current) : current;
-    master_ = {compute_copy_, row.optimizer.is_on_host() ? remainder.cpu() : remainder};
+    master_ = {compute_copy_,
+               kernels::remainder_of(first, part_of(whole_, context_->updated()), compute_copy_.device())};
     return;
   }
   const bool covers_all = first.numel() == values.numel();

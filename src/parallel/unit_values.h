@@ -66,11 +66,12 @@ class UnitValues {
   std::shared_ptr<const UnitContext> context_;
   std::vector<at::Tensor> parameters_;
 
-  at::Tensor whole_;             // [padded] compute type on the device; its storage is empty while split
-  at::Tensor shard_;             // [shard] compute type: what a gather sends; defined if parameters are split
-  at::Tensor second_copy_;       // [part of it] compute type on the device: what gathers send while it is defined
-  kernels::SplitFloats master_;  // [updated] float32; may be whole_, a part of it, or shard_, with a remainder or not
-  at::Tensor compute_copy_;      // [updated] compute type, written by the optimizer; undefined if master_ serves
+  at::Tensor whole_;        // [padded] compute type on the device; its storage is empty while split
+  at::Tensor shard_;        // [shard] compute type: what a gather sends; defined if parameters are split
+  at::Tensor second_copy_;  // [part of it] compute type on the device: what gathers send while it is defined
+  // [updated] float32; may be whole_, a part of it, shard_ or the host's compute_copy_, with a remainder or not
+  kernels::SplitFloats master_;
+  at::Tensor compute_copy_;  // [updated] compute type, written by the optimizer; undefined if master_ serves
   State state_ = State::kWhole;
   WorkHandle gather_;
   Transfer upload_, download_;

@@ -135,14 +135,13 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
                                join(mistakes, "; ")));
 }
 
-// To another type or device: in pieces, so that the file's pages are released one after another.
-constexpr std::int64_t kPieceNumel = 8 << 20, kPieceBytesToDevice = 4 << 20;
-
-void send(const Target& target, const Weights& weights, DamageReport& damage) {
+// By libtorch's threads, whatever LoadOptions says.
+void send_to_device(const Target& target, const Weights& weights, DamageReport& damage) {
+  constexpr std::int64_t kPieceBytes = 4 << 20;
   const WeightEntry& source = *target.source;
   const MappedFile& file = *weights.files()[source.file];
   const std::int64_t element = bytes_of(source.type);
-  kernels::fill_device(target.tensor.detach().view({-1}), scalar_type(source.type), kPieceBytesToDevice / element,
+  kernels::fill_device(target.tensor.detach().view({-1}), scalar_type(source.type), kPieceBytes / element,
                        [&](std::int64_t begin, const at::Tensor& piece) {
                          auto* to = static_cast<char*>(piece.mutable_data_ptr());
                          copy_from_file(file, source.offset_bytes + begin * element, piece.numel() * element, to);
@@ -150,7 +149,9 @@ void send(const Target& target, const Weights& weights, DamageReport& damage) {
                        });
 }
 
+// To another type or device: in pieces, so that the file's pages are released one after another.
 void convert(const Target& target, const Weights& weights, DamageReport& damage) {
+  constexpr std::int64_t kPieceNumel = 8 << 20;
   const WeightEntry& source = *target.source;
   const MappedFile& file = *weights.files()[source.file];
   if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
@@ -160,7 +161,7 @@ void convert(const Target& target, const Weights& weights, DamageReport& damage)
     file.forget(source.offset_bytes, source.num_bytes());
     return;
   }
-  if (target.tensor.is_cuda()) return send(target, weights, damage);
+  if (target.tensor.is_cuda()) return send_to_device(target, weights, damage);
   const at::Tensor from = tensor_of(weights, source).view({-1}), to = target.tensor.detach().view({-1});
   for (std::int64_t done = 0; done < source.numel; done += kPieceNumel) {
     const std::int64_t numel = std::min(kPieceNumel, source.numel - done);

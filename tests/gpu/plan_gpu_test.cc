@@ -112,7 +112,9 @@ INSTANTIATE_TEST_SUITE_P(All, PeakOnGpu,
                                          Case{"large_batch", "ddp", at::kBFloat16, 1, 32},
                                          Case{"checkpointed", "full_shard", at::kBFloat16, 1, 32, true},
                                          Case{"optimizer_offloaded", "zero2", at::kBFloat16, 1, 8, false, true},
-                                         Case{"all_offloaded", "zero3", at::kHalf, 1, 8, false, true, true}),
+                                         Case{"all_offloaded", "zero3", at::kHalf, 1, 8, false, true, true},
+                                         Case{"all_offloaded_in_bf16", "zero3", at::kBFloat16, 1, 8, false, true,
+                                              true}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -109,9 +109,12 @@ void check_masters_in_halves(at::Device device) {
   const std::int64_t n = 200'003;
   const OptimizerNumbers numbers{.weight_decay = 0.1, .momentum = 0.9};
   for (const OptimizerKind* kind : optimizers()) {
-    for (const std::int64_t begin : {0, 1}) {  // packs of four are aligned, or not
+    // From 1 on, packs of four are not aligned.
+    for (const auto& [first, type] :
+         {std::pair(0, at::kBFloat16), {1, at::kBFloat16}, {0, at::kHalf}, {1, at::kFloat}}) {
+      const std::int64_t begin = first;
       const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(0, begin, n - begin); };
-      OptimizerSlice whole{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, at::kBFloat16, device, 2)};
+      OptimizerSlice whole{random_tensor({n}, at::kFloat, device, 1), random_tensor({n}, type, device, 2)};
       const auto off_ties = [&] {
         const at::Tensor bits = whole.params.view(at::kInt);
         bits.sub_(bits.bitwise_and(0x1ffff).eq(0x8000).to(at::kInt));

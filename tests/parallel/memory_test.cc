@@ -28,7 +28,7 @@ struct Sums {
 Sums formula(Engine& engine, const EngineOptions& options) {
   Sums sums;
   for (const FlatUnit& unit : engine.units()) {
-    const UnitBytes bytes = unit_bytes(unit.layout(), engine.placement(), options.types, 2);
+    const UnitBytes bytes = unit_bytes(unit.layout(), engine.placement(), options.types, 2, 1, /*on_gpu=*/false);
     sums.resident += bytes.resident();
     sums.gradients += bytes.gradient;
   }

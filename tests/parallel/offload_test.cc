@@ -130,8 +130,8 @@ TEST_P(Offload, TakesTheBytesOfTheFormula) {
         for (std::size_t i = 0; i < engine.units().size(); ++i) {
           const FlatUnit& unit = engine.units()[i];
           const Placement row = placement_of_unit(engine.placement(), options.spread, i, engine.units().size());
-          const UnitBytes host = host_unit_bytes(unit.layout(), row, options.types, 2);
-          expected += unit_bytes(unit.layout(), row, options.types, 2).resident();
+          const UnitBytes host = host_unit_bytes(unit.layout(), row, options.types, 2, /*on_gpu=*/false);
+          expected += unit_bytes(unit.layout(), row, options.types, 2, 1, /*on_gpu=*/false).resident();
           expected += host.resident() + host.gradient;
         }
         for (int step = 0; step < 3; ++step) {

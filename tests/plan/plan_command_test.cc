@@ -107,8 +107,12 @@ TEST(PlanCommand, CountsBytesByTheTable) {
 TEST(PlanCommand, KnowsOffloadOptimizersTypesAndHybrid) {
   const Json offloaded = row_of(planned(kBloom + "--strategy zero2 --ranks 2 --offload_optimizer"), "zero2");
   EXPECT_EQ(bytes(offloaded, "device", "optimizer"), 0);
-  // Master and two moments in float32, gradient and the values for the device in bf16, for half the parameters.
-  expect_near(bytes(offloaded, "host", "total"), (12 + 2 + 2) * kNumParameters / 2, "host");
+  // Two moments in float32; gradient, the values for the device and what they lack of the master in 16 bits, for half
+  // the parameters.
+  expect_near(bytes(offloaded, "host", "total"), (8 + 2 + 2 + 2) * kNumParameters / 2, "host");
+  const Json delayed =
+      row_of(planned(kBloom + "--strategy zero2 --ranks 2 --offload_optimizer --delayed_update"), "zero2");
+  expect_near(bytes(delayed, "host", "total"), (12 + 2 + 2) * kNumParameters / 2, "the master in float32");
   const Json all = row_of(planned(kBloom + "--strategy zero3 --ranks 2 --offload_optimizer --offload_param"), "zero3");
   EXPECT_EQ(bytes(all, "between_steps", "total"), 0);
   const Json sgd = row_of(planned(kBloom + "--strategy ddp --optimizer sgd --momentum 0.9"), "ddp");

@@ -194,6 +194,14 @@ TEST_F(TrainCommand, PredictsItsSpeedWithoutTraining) {
   EXPECT_TRUE(contains(ended.output, "ms for an update of 8 rows")) << ended.output;
   EXPECT_TRUE(parse_log(ended.output).empty()) << ended.output;
   EXPECT_FALSE(fs::exists(fs::path(out("predicted")) / "model.safetensors"));
+  // What a run has beside its updates plays no part, nor does a scale that would skip them.
+  for (const char* words : {"--offload_optimizer --units_on_device 2 --strategy zero2", "--profile_steps 5-6 --fp16",
+                            "--strategy zero3 --wrap none"}) {
+    const Ended other = bloom("predicted", std::string("--dry_run --predict_speed ") + words);
+    EXPECT_EQ(other.status, 0) << other.output;
+    EXPECT_TRUE(contains(other.output, "expected: ")) << other.output;
+    EXPECT_FALSE(contains(other.output, "skipping")) << other.output;
+  }
   const Ended wrong = bloom("predicted", "--predict_speed");
   EXPECT_EQ(wrong.status, 2) << wrong.output;
   EXPECT_TRUE(contains(wrong.output, "--predict_speed=true (command line): only with --dry_run")) << wrong.output;

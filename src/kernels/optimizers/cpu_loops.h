@@ -7,13 +7,13 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/half_numbers.h"
 #include "kernels/optimizers/flat_update.h"
 #include "kernels/parallel.h"
+#include "kernels/split_floats_cpu.h"
 #include "kernels/vector_math.h"
 
 namespace tessera::kernels {
@@ -33,24 +33,7 @@ inline float scaled_gradient(float gradient, float scale, float decay, float par
   return decay == 0 ? gradient * scale : fused(decay, param, gradient * scale);
 }
 
-// Masters in halves (split_floats.h), joined and split again by the same rule as on a GPU.
-inline void join_halves(const c10::BFloat16* copies, const std::int16_t* remainders, float* to, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    to[i] = std::bit_cast<float>((std::uint32_t{copies[i].x} << 16) + static_cast<std::uint32_t>(remainders[i]));
-  }
-}
-inline void split_to_halves(const float* from, c10::BFloat16* copies, std::int16_t* remainders, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::uint32_t bits = std::bit_cast<std::uint32_t>(from[i]);
-    bits -= static_cast<std::uint32_t>((bits & 0x1ffffu) == 0x8000u);  // a tie that would be rounded down
-    remainders[i] = static_cast<std::int16_t>(bits);
-    // Of the ties only those are left that are rounded up.
-    const auto rounded = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
-    copies[i].x = (bits & 0x7fffffffu) > 0x7f800000u ? std::uint16_t{0x7fc0} : rounded;  // NaN stays NaN
-  }
-}
-
-// float16 and halves pass through float32 in the first-level cache.
+// float16 and masters in halves (split_floats.h) pass through float32 in the first-level cache.
 inline constexpr std::int64_t kHalfBlock = 1024;
 
 // Calls step(begin, n, params, grads, copy) for parts of [begin, end); the pointers are typed and of that part.
