@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -20,6 +21,8 @@ namespace tessera {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t kAtOnce = std::size_t{32} << 20;  // bytes
 
 // A link stays a link: the file it points to is replaced. Anything that is not a file (a folder, a device) must not be
 // replaced.
@@ -68,12 +71,21 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(errno);
     num_written_ += static_cast<std::uint64_t>(written);
     bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (num_written_ - num_sent_ >= kAtOnce) begin_writeback();
   }
+}
+
+// The disk begins at once, not when memory is full of unwritten pages or the file is flushed: a tenth to a fifth of the
+// time of gigabytes. A hint: where it cannot be followed, nothing is lost.
+void OutputFile::begin_writeback() {
+  ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(num_written_ - num_sent_),
+                    SYNC_FILE_RANGE_WRITE);
+  num_sent_ = num_written_;
 }
 
 void OutputFile::become_target() {

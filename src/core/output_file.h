@@ -23,11 +23,13 @@ class OutputFile {
   void become_target();
 
  private:
+  void begin_writeback();
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path target_, path_;
   int descriptor_ = -1;
   std::uint64_t num_written_ = 0;
+  std::uint64_t num_sent_ = 0;  // of them, those that the disk was asked to begin with
 };
 
 // Whether a killed process left it: a temporary file of an OutputFile, and no process of this host has that number.

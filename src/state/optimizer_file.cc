@@ -43,7 +43,7 @@ void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, cons
   std::map<std::string, std::string> metadata;
   for (const auto& [name, number] : progress_numbers(step)) metadata[kMetadataPrefix + name] = fmt::to_string(number);
   std::optional<StateWriter> writer;  // rank 0's
-  on_first_rank(spread.world, [&] { writer.emplace(file, describe(spread, states), metadata); });
+  on_first_rank(spread.world, [&] { writer.emplace(file, spread.world.device(), describe(spread, states), metadata); });
   write_units(spread, states, writer);
   on_first_rank(spread.world, [&] { writer->finish(); });
 }

@@ -52,9 +52,9 @@ bool may_be_missing(const StateTensor& tensor) {
 
 }  // namespace
 
-StateWriter::StateWriter(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+StateWriter::StateWriter(const std::filesystem::path& path, at::Device device, const std::vector<StateTensor>& tensors,
                          std::map<std::string, std::string> metadata)
-    : tensors_(tensors), file_(path) {
+    : tensors_(tensors), file_(path), chunks_(device) {
   metadata.emplace("format", "pt");
   std::vector<WeightEntry> entries;
   for (const StateTensor& tensor : tensors_) {
@@ -66,11 +66,11 @@ StateWriter::StateWriter(const std::filesystem::path& path, const std::vector<St
 
 void StateWriter::add(const at::Tensor& tensor) {
   const StateTensor& expected = tensors_.at(num_added_++);
-  const at::Tensor host = tensor.detach().to(at::kCPU, expected.type).contiguous();
-  if (host.sizes() != at::IntArrayRef(expected.shape)) {
+  if (tensor.sizes() != at::IntArrayRef(expected.shape)) {
     throw Error(fmt::format("tensor '{}' does not have the announced shape", expected.name));
   }
-  file_.write({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
+  const at::Tensor flat = tensor.detach().to(expected.type).contiguous().view({-1});
+  chunks_.for_each({flat}, [&](std::string_view bytes) { file_.write(bytes); });
 }
 
 void StateWriter::finish() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/output_file.h"
+#include "state/host_chunks.h"
 #include "weights/weights.h"
 
 namespace tessera {
@@ -25,16 +26,18 @@ struct StateTensor {
 
 class StateWriter {
  public:
-  // The tensors must be added in this order. Throws Error if the file cannot be created.
-  StateWriter(const std::filesystem::path& path, const std::vector<StateTensor>& tensors,
+  // The tensors must be added in this order; they are on the device or on the host. Throws Error if the file cannot be
+  // created.
+  StateWriter(const std::filesystem::path& path, at::Device device, const std::vector<StateTensor>& tensors,
               std::map<std::string, std::string> metadata = {});
 
-  void add(const at::Tensor& tensor);  // the next one, on any device
+  void add(const at::Tensor& tensor);  // the next one
   void finish();                       // the file appears under its name
 
  private:
   std::vector<StateTensor> tensors_;
   OutputFile file_;
+  HostChunks chunks_;
   std::size_t num_added_ = 0;
 };
 

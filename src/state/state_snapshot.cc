@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -18,6 +17,7 @@
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "state/host_chunks.h"
 #include "state/weights_file.h"
 #include "weights/block_checksums.h"
 #include "weights/safetensors.h"
@@ -28,8 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kChunkBytes = std::int64_t{32} << 20;  // from a GPU at once
-constexpr std::size_t kWorthAThread = std::size_t{1} << 20;   // bytes
+constexpr std::size_t kWorthAThread = std::size_t{1} << 20;  // bytes
 
 std::int64_t aligned(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 64;
@@ -94,38 +93,6 @@ StateShare share_to_save(const SpreadModel& spread, const ShardedOptimizer& opti
   return share;
 }
 
-// Gives the bytes of flat numbers to `take`, in order. From a GPU they come in chunks, each while the one before is
-// taken, beside what else the GPU does.
-void for_each_chunk(const kernels::SplitFloats& values, const HostLink& link, std::array<at::Tensor, 2>& bounce,
-                    const std::function<void(std::string_view)>& take) {
-  const auto bytes_of_tensor = [](const at::Tensor& host) {
-    return std::string_view(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
-  };
-  const bool is_on_host = values.values.is_cpu();
-  if (is_on_host && !values.remainder.defined()) return take(bytes_of_tensor(values.values));
-  const std::int64_t numel = values.numel(),
-                     at_once = kChunkBytes / static_cast<std::int64_t>(c10::elementSize(values.type()));
-  const auto chunk_at = [&](std::int64_t at) { return values.narrow(at, std::min(at_once, numel - at)).joined(); };
-  if (is_on_host) {
-    for (std::int64_t at = 0; at < numel; at += at_once) take(bytes_of_tensor(chunk_at(at)));
-    return;
-  }
-  const auto start = [&](std::int64_t at, at::Tensor& host) {
-    if (!host.defined()) host = link.host_empty(kChunkBytes, at::kByte);
-    const at::Tensor bytes = chunk_at(at).view(at::kByte);
-    return link.to_host(host.narrow(0, 0, bytes.numel()), bytes);
-  };
-  Transfer coming = start(0, bounce[0]);
-  for (std::int64_t at = 0; at < numel; at += at_once) {
-    coming.wait();
-    const std::int64_t num_bytes = std::min(at_once, numel - at) * (kChunkBytes / at_once);
-    const at::Tensor here = bounce[0].narrow(0, 0, num_bytes);
-    std::swap(bounce[0], bounce[1]);
-    if (at + at_once < numel) coming = start(at + at_once, bounce[0]);
-    take(bytes_of_tensor(here));
-  }
-}
-
 // This rank's file, which appears complete, and what the index says about it.
 CheckpointIndex write_share(const StateShare& share, const fs::path& folder, at::Device device, int rank,
                             int num_ranks) {
@@ -141,8 +108,7 @@ CheckpointIndex write_share(const StateShare& share, const fs::path& folder, at:
   }
   OutputFile file(folder / name);
   BlockChecksums checksums;
-  const HostLink link(device, /*pins=*/true);
-  std::array<at::Tensor, 2> bounce;
+  HostChunks chunks(device);
   const auto write = [&](std::string_view bytes) {
     const bool is_large = bytes.size() >= kWorthAThread;
     std::future<void> checked =
@@ -158,7 +124,7 @@ CheckpointIndex write_share(const StateShare& share, const fs::path& folder, at:
     tensor.type = weight_type(values.type());
     tensor.shape = piece.shape;
     tensor.parts = {{name, piece.begin, piece.begin + piece.numel, static_cast<std::int64_t>(file.num_written())}};
-    for_each_chunk(values, link, bounce, write);
+    chunks.for_each(values, write);
   }
   index.files[name] = {static_cast<std::int64_t>(file.num_written()), checksums.finish()};
   file.become_target();

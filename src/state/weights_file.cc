@@ -62,7 +62,7 @@ void write_weights_file(const SpreadModel& spread, const std::filesystem::path& 
   const WeightsLayout layout(spread);
   std::optional<StateWriter> writer;  // rank 0's
   on_first_rank(spread.world, [&] {
-    writer.emplace(file, layout.tensors);
+    writer.emplace(file, spread.world.device(), layout.tensors);
     for (const NamedBuffer& buffer : layout.wide) writer->add(buffer.tensor);
   });
   write_units(spread, layout.states, writer);
