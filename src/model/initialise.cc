@@ -18,7 +18,7 @@ std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {
 
 // Drawn in parts, each from a generator of its own, so that every core draws: one core draws a hundred million numbers
 // a second, and BLOOM-3B would take it half a minute.
-constexpr std::int64_t kPartNumel = std::int64_t{1} << 22;
+constexpr std::int64_t kPartNumel = std::int64_t{1} << 21;
 
 void draw(const at::Tensor& values, double deviation, std::uint64_t seed) {
   const at::Tensor flat = values.view({-1});

@@ -38,7 +38,7 @@ TEST(Initialise, IsAFunctionOfSeedAndNameAlone) {
 }
 
 TEST(Initialise, ALargeParameterDoesNotDependOnTheNumberOfThreads) {
-  const std::int64_t part = std::int64_t{1} << 22;
+  const std::int64_t part = std::int64_t{1} << 21;
   at::Tensor alone = at::empty({2 * part + 5}).unsqueeze(0).requires_grad_(), together = at::empty_like(alone);
   const int num_threads = at::get_num_threads();
   at::set_num_threads(1);
