@@ -52,6 +52,22 @@ TEST_F(File, ReadsBackEveryByteThatWasWritten) {
   EXPECT_EQ(num_files(), 1u);
 }
 
+// So large that the disk is asked to begin before the end; pieces meet in the middle of pages.
+TEST_F(File, ALargeFileInOddPiecesIsWrittenWhole) {
+  constexpr std::size_t kPieces[] = {1, 4097, std::size_t{33} << 20, 12'345, (std::size_t{40} << 20) + 7};
+  std::string content;
+  OutputFile file(folder_ / "large");
+  for (const std::size_t size : kPieces) {
+    std::string piece(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) piece[i] = static_cast<char>((content.size() + i) % 251);
+    file.write(piece);
+    content += piece;
+  }
+  EXPECT_EQ(file.num_written(), content.size());
+  file.become_target();
+  EXPECT_TRUE(read_file(folder_ / "large") == content);
+}
+
 TEST_F(File, ReadsFilesThatDoNotKnowTheirSize) {
   EXPECT_FALSE(read_file("/proc/self/status").empty());
 }

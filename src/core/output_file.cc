@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kAtOnce = std::size_t{32} << 20;  // bytes
+constexpr std::size_t kBytesAtOnce = std::size_t{32} << 20;
 
 // A link stays a link: the file it points to is replaced. Anything that is not a file (a folder, a device) must not be
 // replaced.
@@ -71,21 +71,24 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kAtOnce));
+    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kBytesAtOnce));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(errno);
     num_written_ += static_cast<std::uint64_t>(written);
     bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (num_written_ - num_sent_ >= kAtOnce) begin_writeback();
+    if (num_written_ - num_sent_ >= kBytesAtOnce) begin_writeback();
   }
 }
 
-// The disk begins at once, not when memory is full of unwritten pages or the file is flushed: a tenth to a fifth of the
-// time of gigabytes. A hint: where it cannot be followed, nothing is lost.
+// The disk begins at once, not when memory is full of unwritten pages or the file is flushed. A hint: where it cannot
+// be followed, nothing is lost.
 void OutputFile::begin_writeback() {
-  ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(num_written_ - num_sent_),
+  constexpr std::uint64_t kPage = std::uint64_t{64}
+                                  << 10;  // the largest of any processor: a page on its way is not changed
+  const std::uint64_t until = num_written_ / kPage * kPage;
+  ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(until - num_sent_),
                     SYNC_FILE_RANGE_WRITE);
-  num_sent_ = num_written_;
+  num_sent_ = until;
 }
 
 void OutputFile::become_target() {

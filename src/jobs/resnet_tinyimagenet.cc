@@ -196,12 +196,13 @@ class ImageJob : public OpenJob {
     return plan_of_images(settings_, *model_.model, data_.training->size(), world_);
   }
 
-  // Until pictures that were decoded beforehand play no part.
+  // So long that pictures decoded beforehand play no part.
   double predicted_update_seconds() override {
     const std::int64_t num_ahead = image_task_options(settings_, world_).loading.num_ahead;
-    const TrialLength usual, of_loader{2 * num_ahead, 2 * num_ahead};
-    return tried_seconds(world_, task_, settings_, first_values(),
-                         {std::max(usual.uncounted, of_loader.uncounted), std::max(usual.counted, of_loader.counted)});
+    TrialLength length;
+    length.uncounted = std::max(length.uncounted, 2 * num_ahead);
+    length.counted = std::max(length.counted, 2 * num_ahead);
+    return tried_seconds(world_, task_, settings_, first_values(), length);
   }
 
   void announce(const StepPlan& plan) const override {

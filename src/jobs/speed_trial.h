@@ -29,8 +29,8 @@ struct BlockCounts {
   bool operator==(const BlockCounts&) const = default;
 };
 
-// Of an update of a model with so many blocks, from models with fewer: what a block adds is taken for each of its
-// kind.
+// Seconds of an update of the whole model, from `tried` models with fewer blocks: what one block of a kind adds, every
+// other of that kind is taken to add.
 double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried);
 
 }  // namespace tessera

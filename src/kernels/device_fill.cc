@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -14,19 +13,11 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/locked_memory.h"
 #include "kernels/parallel.h"
 
 namespace tessera::kernels {
 namespace {
-
-// Page-locked, or where the system refuses that, pageable: the copies are as right, only slower.
-at::Tensor locked_or_pageable(at::ScalarType type, std::int64_t numel) {
-  try {
-    return at::empty({numel}, at::dtype(type).pinned_memory(true));
-  } catch (const c10::Error&) {
-    return at::empty({numel}, type);
-  }
-}
 
 struct Buffer {
   at::Tensor numbers;
@@ -49,7 +40,7 @@ class Buffers {
         free_.pop_front();
       }
     }
-    if (!oldest.numbers.defined()) return {locked_or_pageable(type_, numel_)};
+    if (!oldest.numbers.defined()) return {locked_or_pageable(numel_, type_)};
     oldest.copied->synchronize();
     return oldest;
   }

@@ -15,7 +15,8 @@ namespace tessera::kernels {
 void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_numel,
                  c10::function_ref<void(std::int64_t begin, const at::Tensor& piece)> make);
 
-// libtorch keeps the buffers for reuse: hundreds of MiB on a host with many cores. Frees them.
+// libtorch keeps page-locked memory for reuse: hundreds of MiB after this, on a host with many cores. Frees what no
+// copy uses any more.
 void free_fill_buffers(at::Device device);
 
 }  // namespace tessera::kernels

@@ -99,9 +99,12 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
     if (!is_root) index_of_[units[index].module] = index;
   }
   if (options.spread.sync_module_states) buffers_.take_from_first();
+  if (std::exchange(options_.first_values, {})) {  // it may hold a file
+    Transfer::of_current_stream(device_).wait();
+    kernels::free_fill_buffers(device_);
+  }
   // Nothing below can fail: a constructor that throws must leave no hooks.
   for (std::size_t index = 0; index < units_.size(); ++index) watch(index, division[index]);
-  if (std::exchange(options_.first_values, {})) kernels::free_fill_buffers(device_);  // it may hold a file
 }
 
 Engine::~Engine() {

@@ -4,6 +4,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "kernels/locked_memory.h"
+
 namespace tessera {
 
 using c10::impl::VirtualGuardImpl;
@@ -37,7 +39,7 @@ HostLink::HostLink(at::Device device, bool pins) : device_(device), pins_(pins &
 }
 
 at::Tensor HostLink::host_empty(std::int64_t numel, at::ScalarType type) const {
-  return at::empty({numel}, at::dtype(type).pinned_memory(pins_));
+  return pins_ ? kernels::locked_or_pageable(numel, type) : at::empty({numel}, type);
 }
 
 Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std::optional<c10::Stream>& stream) const {

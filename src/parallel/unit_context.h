@@ -32,7 +32,7 @@ struct UnitTypes {
 
 // Whether master values are kept as the bfloat16 parameters and a remainder (kernels/split_floats.h): in runs on a GPU,
 // where the optimizer has such parameters beside it, its own or a copy. An offloaded update is bound by the host's
-// memory, and AdamW moves 26 bytes a number so instead of 28, and the two that a write of the copy reads. Delayed
+// memory: AdamW then moves 26 bytes per number, not 30 (with those that a write of the copy alone reads first). Delayed
 // updates write to one of two copies in turn.
 inline bool keeps_remainder(const UnitTypes& types, const Placement& row, bool on_gpu) {
   return on_gpu && types.compute == at::kBFloat16 && !row.delayed_update &&

@@ -69,7 +69,8 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.boolean("predict_speed", &s.train.predicts_speed)
       .group(group)
       .help(
-          "with --dry_run: also print the samples/s to expect, from a few steps of the model with some of its blocks");
+          "with --dry_run: also try a few steps and print the samples/s to expect; text models are tried with some of "
+          "their blocks");
 }
 
 void declare_precision(Schema& schema, DeclaredSettings& s) {

@@ -17,7 +17,8 @@ class HostChunks {
  public:
   explicit HostChunks(at::Device device) : link_(device, /*pins=*/true) {}
 
-  // Gives the bytes of flat numbers, on the device or the host, to `take`, in order.
+  // Gives the bytes of flat numbers, on the device or the host, to `take`, in order; they are valid during the call.
+  // What is queued on the current stream comes before the copies.
   void for_each(const kernels::SplitFloats& values, const std::function<void(std::string_view)>& take);
 
  private:

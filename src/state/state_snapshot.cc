@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <string_view>
 #include <utility>

@@ -284,6 +284,7 @@ TEST_F(KernelsOnGpu, EveryOptimizerGivesWhatTheCpuGives) {
 
 TEST_F(KernelsOnGpu, MastersInHalvesGetTheBitsOfWholeOnes) {
   check_masters_in_halves(gpu_);
+  check_masters_in_halves(at::kCPU);  // this host's processor, which updates offloaded ones
 }
 
 // Of every length around a piece's, in the tensor's own type and in another.

@@ -41,27 +41,46 @@ void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::in
 
 #else
 
-template <typename G, typename C>
-inline void adamw_range(float* __restrict params, const G* __restrict grads, C* __restrict copy, float* __restrict mean,
+// kSplit: the masters are halves (split_floats.h), else params; the other pointers are not read.
+template <bool kSplit, typename G, typename C>
+inline void adamw_range(float* __restrict params, c10::BFloat16* __restrict halves, std::int16_t* __restrict remainders,
+                        const G* __restrict grads, C* __restrict copy, float* __restrict mean,
                         float* __restrict square_mean, std::int64_t n, const AdamWConstants& by) {
   const AdamWConstants k = by;  // in registers
   for (std::int64_t i = 0; i < n; ++i) {
-    const float g = scaled_gradient(static_cast<float>(grads[i]), k.gradient_scale, k.l2, params[i]);
+    const float before = kSplit ? joined(halves[i], remainders[i]) : params[i];
+    const float g = scaled_gradient(static_cast<float>(grads[i]), k.gradient_scale, k.l2, before);
     const float m = fused(g - mean[i], k.one_minus_beta1, mean[i]);
     const float v = fused(k.one_minus_beta2 * g, g, k.beta2 * square_mean[i]);
     const float denominator = fused(__builtin_sqrtf(v), k.inverse_root, k.eps);
-    const float p = fused(k.minus_step_size, m / denominator, params[i] * k.keep);
+    const float p = fused(k.minus_step_size, m / denominator, before * k.keep);
     mean[i] = m;
     square_mean[i] = v;
-    params[i] = p;
+    if constexpr (kSplit) {
+      split(p, halves[i], remainders[i]);
+    } else {
+      params[i] = p;
+    }
     if constexpr (!std::is_same_v<C, NoCopy>) copy[i] = static_cast<C>(p);
   }
 }
 
 TESSERA_VECTORISED
 void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::int64_t begin, std::int64_t end) {
+  float *mean = flat.states[0], *square_mean = flat.states[1];
+  // Halves, the offloaded masters, in registers: through a buffer, the memory would be read in bursts.
+  const auto in_halves = [&](const auto* grads) {
+    adamw_range<true>(nullptr, static_cast<c10::BFloat16*>(flat.copy) + begin, flat.remainder + begin, grads + begin,
+                      static_cast<NoCopy*>(nullptr), mean + begin, square_mean + begin, end - begin, constants);
+  };
+  if (flat.remainder != nullptr && flat.grad_type == NumberType::kBFloat16) {
+    return in_halves(static_cast<const c10::BFloat16*>(flat.grads));
+  }
+  if (flat.remainder != nullptr && flat.grad_type == NumberType::kFloat32) {
+    return in_halves(static_cast<const float*>(flat.grads));
+  }
   with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
-    adamw_range(params, grads, copy, flat.states[0] + at, flat.states[1] + at, n, constants);
+    adamw_range<false>(params, nullptr, nullptr, grads, copy, mean + at, square_mean + at, n, constants);
   });
 }
 
