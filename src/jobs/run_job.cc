@@ -223,6 +223,7 @@ class Training {
     }
     const std::string& output_dir = job_.settings().output.output_dir;
     on_first_rank(world_, [&] { lock_->check(); });
+    prepare_output_folder(world_, output_dir);  // it may have been removed meanwhile
     save_model_folder(world_, engine, job_.saved_model(), output_dir);
     if (world_.rank() != 0) return;
     const char* what = job_.saved_model().files.empty() ? "Model" : "Model and tokenizer";

@@ -128,7 +128,7 @@ void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
   on_first_rank(world_, [&] {
     if (!fs::exists(output_.output_dir)) throw Error(output_.output_dir + " has been removed");
     std::error_code reason;
-    fs::create_directories(part, reason);
+    fs::create_directory(part, reason);  // its parent must be there: model_output.h says why
     if (reason) throw Error(fmt::format("cannot create the folder {}: {}", part.string(), reason.message()));
   });
   if (output_.save_only_model || output_.save_hf_weights) {

@@ -43,7 +43,6 @@ void prepare_output_folder(World& world, const fs::path& folder) {
 }
 
 void write_model_files(const SavedModel& model, const fs::path& folder) {
-  make_folder(folder);
   for (const FileToCopy& file : model.files) {
     std::error_code ignored;
     if (fs::equivalent(file.from, folder / file.name, ignored)) continue;
@@ -56,7 +55,6 @@ void write_model_files(const SavedModel& model, const fs::path& folder) {
 
 void save_model_folder(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {
   const SpreadModel spread{world, engine, model.model};
-  on_first_rank(world, [&] { make_folder(folder); });
   engine.sync_buffers();
   write_weights_file(spread, folder / kWeightsFile);
   on_first_rank(world, [&] { write_model_files(model, folder); });

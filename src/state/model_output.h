@@ -33,8 +33,9 @@ struct SavedModel {
 // Creates the folder and tries to write in it, before hours of training. Throws UsageError with the system's reason.
 void prepare_output_folder(World& world, const std::filesystem::path& folder);
 
-// The folder with everything but the weights: the files to copy, generation_config.json, config.json last; each file
-// appears complete. Not collective.
+// Everything but the weights, into a folder that is there: the files to copy, generation_config.json, config.json last;
+// each file appears complete. A folder that someone has moved away is not made again: the next checkpoints would be in
+// it, and the others where it went. Not collective.
 void write_model_files(const SavedModel& model, const std::filesystem::path& folder);
 
 // The same and model.safetensors (parameters in float32, written unit by unit, and buffers), which comes first.
