@@ -83,8 +83,8 @@ void OutputFile::write(std::string_view bytes) {
 // The disk begins at once, not when memory is full of unwritten pages or the file is flushed. A hint: where it cannot
 // be followed, nothing is lost.
 void OutputFile::begin_writeback() {
-  constexpr std::uint64_t kPage = std::uint64_t{64}
-                                  << 10;  // the largest of any processor: a page on its way is not changed
+  // A page on its way must not be changed; 64 KiB is the largest of any processor.
+  constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
   const std::uint64_t until = num_written_ / kPage * kPage;
   ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(until - num_sent_),
                     SYNC_FILE_RANGE_WRITE);

@@ -43,16 +43,16 @@ inline void with_types(const FlatUpdate& flat, std::int64_t begin, std::int64_t 
              half_copy = flat.copy != nullptr && flat.copy_type == NumberType::kFloat16;
   const std::int64_t part = half_grads || half_copy || is_split ? kHalfBlock : end - begin;
   auto* bfloats = static_cast<c10::BFloat16*>(flat.copy);
-  float as_float[kHalfBlock], joined[kHalfBlock];
+  float as_float[kHalfBlock], masters[kHalfBlock];
   for (std::int64_t at = begin; at < end; at += part) {
     const std::int64_t n = std::min(part, end - at);
-    float* params = is_split ? joined : flat.params + at;
+    float* params = is_split ? masters : flat.params + at;
     const auto with_copy = [&](const auto* grads) {
-      if (flat.copy == nullptr || half_copy || is_split)
-        return step(at, n, params, grads, static_cast<NoCopy*>(nullptr));
+      const bool writes_copy = flat.copy != nullptr && !half_copy && !is_split;
+      if (!writes_copy) return step(at, n, params, grads, static_cast<NoCopy*>(nullptr));
       step(at, n, params, grads, bfloats + at);
     };
-    if (is_split) join_halves(bfloats + at, flat.remainder + at, joined, n);
+    if (is_split) join_halves(bfloats + at, flat.remainder + at, masters, n);
     if (half_grads) half_to_float(static_cast<const c10::Half*>(flat.grads) + at, as_float, n);
     if (flat.grad_type == NumberType::kBFloat16) {
       with_copy(static_cast<const c10::BFloat16*>(flat.grads) + at);
@@ -60,7 +60,7 @@ inline void with_types(const FlatUpdate& flat, std::int64_t begin, std::int64_t 
       with_copy(half_grads ? as_float : static_cast<const float*>(flat.grads) + at);
     }
     if (half_copy) float_to_half(params, static_cast<c10::Half*>(flat.copy) + at, n);
-    if (is_split) split_to_halves(joined, bfloats + at, flat.remainder + at, n);
+    if (is_split) split_to_halves(masters, bfloats + at, flat.remainder + at, n);
   }
 }
 
