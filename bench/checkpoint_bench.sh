@@ -5,6 +5,8 @@
 # write. PYTHON: one with torch, to fill the GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
 folder=$(mktemp -d "${CHECKPOINT_FOLDER:-build}/checkpoint_bench.XXXXXX")
 filler=
@@ -39,14 +41,6 @@ figures() {
       }
       printf "%.2f %.1f %.2f\n", 1000 * usual / u, 1000 * (longest - usual / u), 1000 * beside / b
     }' "$folder/$1/metrics.csv"
-}
-
-missed=0
-mark() {  # mark TEXT VALUE at_most|at_least LIMIT
-  local met
-  met=$(awk -v v="$2" -v l="$4" -v how="$3" 'BEGIN { print (how == "at_most" ? v <= l : v >= l) ? "met" : "missed" }')
-  printf 'mark: %s: %s (%s %s): %s\n' "$1" "$2" "${3/_/ }" "$4" "$met"
-  [ "$met" = met ] || missed=3
 }
 
 # Leaves 14 GiB of the GPU's memory to others, and prints how many milliseconds a plain copy of $1 bytes to page-locked
@@ -99,10 +93,8 @@ if [ "$device" = cuda ]; then
   # Forward and backward are four fifths of a step.
   most=$(awk -v c="$copy" -v s="$usual_full" 'BEGIN { printf "%.1f", 1.1 * (c > 0.8 * s ? c - 0.8 * s : 0) }')
 fi
-slower=$(awk -v a="$beside" -v b="$usual" 'BEGIN { printf "%.3f", a / b }')
-rate=$(awk -v a="$plain" -v b="$written" 'BEGIN { printf "%.2f", a / b }')
-[ "$device" = cpu ] || mark "milliseconds that training stands still" "$still" at_most 50
-[ "$device" = cpu ] || mark "the same where the GPU has no room for a copy" "$still_full" at_most "$most"
-[ "$device" = cpu ] || mark "a step while the background writes, of one without" "$slower" at_most 1.02
-[ "$device" = cpu ] || mark "speed of writing, of a plain write's" "$rate" at_least 0.9
-exit "$missed"
+[ "$device" = cpu ] || mark "milliseconds that training stands still" "$still" most 50
+[ "$device" = cpu ] || mark "the same where the GPU has no room for a copy" "$still_full" most "$most"
+[ "$device" = cpu ] || mark "a step while the background writes, of one without" "$(ratio "$beside" "$usual")" most 1.02
+[ "$device" = cpu ] || mark "speed of writing, of a plain write's" "$(ratio "$plain" "$written")" least 0.9
+exit "$status"

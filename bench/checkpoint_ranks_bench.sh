@@ -4,6 +4,8 @@
 # On a GPU in bf16; the ranks share it. Exits with 3 if a mark is missed. CHECKPOINT_FOLDER: where to write; RANKS.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
 tessera=${TESSERA_BUILD:-build/release}/bin/tessera
 folder=$(mktemp -d "${CHECKPOINT_FOLDER:-build}/checkpoint_ranks_bench.XXXXXX")
 held=/dev/shm/$(basename "$folder")
@@ -46,7 +48,6 @@ plain() {
   awk -v begin="$begin" -v end="$(now)" 'BEGIN { print end - begin }'
 }
 
-missed=0
 printf '%-5s  %21s  %21s  %s\n' ranks 'save, plain write GB/s' 'load, plain read GB/s' 'start to first step'
 for ranks in ${RANKS:-1 2 4}; do
   train "$ranks" --max_steps 1 --save_strategy steps --save_steps 1 --save_mode disabled
@@ -65,9 +66,7 @@ for ranks in ${RANKS:-1 2 4}; do
   read=$(plain read "$ranks")
   printf '%-5s  %10s %10s  %10s %10s  %s s\n' "$ranks" "$(per_second "$bytes" "$saved")" "$(per_second "$bytes" "$written")" \
     "$(per_second "$bytes" "$loaded")" "$(per_second "$bytes" "$read")" "$first"
-  awk -v a="$written" -v b="$saved" -v n="$ranks" 'BEGIN {
-    printf "mark: saving by %d ranks, of a plain write (at least 0.9): %.2f: %s\n", n, a / b, (a / b >= 0.9 ? "met" : "missed")
-    exit (a / b < 0.9) }' || missed=3
+  mark "saving by $ranks ranks, of a plain write" "$(ratio "$written" "$saved")" least 0.9
   rm -rf "$folder"/run "$folder"/plain*
 done
-exit "$missed"
+exit "$status"

@@ -2,6 +2,8 @@
 # Sourced by the benchmarks that run `tessera train bloom-qa` on a GPU. SQUAD=train-v1.1.json TOKENIZER=folder, which are
 # needed; PYTHON=python3; SECONDS_EACH=60: about how long a run trains, which takes 15 to 20 minutes in all; RUNS_FOLDER:
 # where runs write, and save their models at the end (36 GB for BLOOM-3b; not in memory).
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
 bench_name=$(basename "$0" .sh)
 if [ ! -e /dev/nvidiactl ]; then
   echo "$bench_name: skipped, no GPU on this machine"
@@ -17,18 +19,8 @@ squad=$SQUAD tokenizer=$TOKENIZER
 work=$(mktemp -d ${RUNS_FOLDER:+-p "$RUNS_FOLDER"})
 trap 'rm -rf "$work"' EXIT
 export TESSERA_CACHE=$work/cache  # tokens are made in each sitting
-# shellcheck disable=SC2034  # the exit status of those who source this
-status=0
+echo "questions of $(basename "$squad"), about $seconds s a run, ${TURNS:-3} turns where runs are compared"
 
-# mark NAME VALUE least|most LIMIT: a miss makes the status 3
-# shellcheck disable=SC2034
-mark() {
-  local verdict=met sign='>='
-  [ "$3" = least ] || sign='<='
-  awk "BEGIN {exit !($2 $sign $4)}" || { verdict=missed; status=3; }
-  printf 'mark: %s: %.4g (at %s %s): %s\n' "$1" "$2" "$3" "$4" "$verdict"
-}
-ratio() { awk "BEGIN {printf \"%.6f\", $1 / $2}"; }
 value_of() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
 # median NAME FIELD: of all that note() was told. Fields: 1 samples/s, 2 GiB
 median() { cut -d' ' -f"$2" "$work/$1.all" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }

@@ -3,21 +3,14 @@
 # plain logits + cross-entropy in C++, and the same in Python. ROWS=256 TURNS=2 CLASSES=250880 by default.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
 program=${TESSERA_BUILD:-build/release}/bin/head_bench
 python=$(tools/references/venv.sh)
 export OMP_NUM_THREADS=1
 rows=${ROWS:-256} classes=${CLASSES:-250880} width=1024 turns=${TURNS:-2}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-status=0
-# mark NAME VALUE least|most LIMIT
-mark() {
-  local verdict=met sign='>='
-  [ "$3" = least ] || sign='<='
-  awk "BEGIN {exit !($2 $sign $4)}" || { verdict=missed; status=3; }
-  echo "mark: $1: $2 (at $3 $4): $verdict"
-}
-ratio() { awk "BEGIN {printf \"%.2f\", $1 / $2}"; }
 best() { sort -g "$1" | head -1 | cut -d' ' -f1; }
 
 # compare TYPE COUNTED: sets ours, plain, original (seconds) and memory (ours as a fraction of plain's).

@@ -4,6 +4,8 @@
 # repository's sample, repeated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
 program=${TESSERA_BUILD:-build/release}/bin/text_data_bench
 python=$(tools/references/venv.sh)
 work=$(mktemp -d)
@@ -43,15 +45,6 @@ for ((i = 0; i < repetitions; ++i)); do
 done
 echo "tokens: $(field "$ours" 3), the same in both"
 
-status=0
-# mark NAME VALUE least|most LIMIT
-mark() {
-  local verdict=met sign='>='
-  [ "$3" = least ] || sign='<='
-  awk "BEGIN {exit !($2 $sign $4)}" || { verdict=missed; status=3; }
-  echo "mark: $1: $2 (at $3 $4): $verdict"
-}
-ratio() { awk "BEGIN {printf \"%.2f\", $1 / $2}"; }
 first=$(best <"$work/ours-first")
 second=$(best <"$work/ours-second")
 mark "text data, first start, times as fast as datasets + transformers" "$(ratio "$(best <"$work/theirs-first")" "$first")" least 3

@@ -37,5 +37,14 @@ provenance() {
   fi
 }
 
-# For file names: the hardware, since the host name means nothing elsewhere.
-machine_name() { echo "$(uname -m)-$(nproc --all)cores"; }
+# For file names: the hardware, since the host name means nothing elsewhere. With a GPU, its name: h200.
+machine_name() {
+  local gpu
+  if gpu=$(nvidia-smi --id=0 --query-gpu=name --format=csv,noheader 2>/dev/null); then
+    gpu=${gpu#NVIDIA }
+    gpu=${gpu,,}
+    echo "${gpu// /-}"
+  else
+    echo "$(uname -m)-$(nproc --all)cores"
+  fi
+}

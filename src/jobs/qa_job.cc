@@ -77,15 +77,17 @@ class QaJob : public OpenJob {
     const bool offloads = spread.offload_optimizer || spread.offload_parameters;
     const std::int64_t on_device =
         offloads ? std::clamp(spread.units_on_device - 1, std::int64_t{0}, num_blocks) : num_blocks;
-    return extrapolated_seconds({on_device, num_blocks - on_device}, [&](const BlockCounts& blocks) {
-      TrainSettings settings = settings_;
-      settings.spread.units_on_device = std::min(spread.units_on_device, 1 + blocks.on_device);
-      const auto model = model_with_blocks(blocks.on_device + blocks.on_host);
-      QaTask task(model, data_.training.tokens, nullptr, qa_task_options(settings, world_));
-      return tried_seconds(world_, task, settings, [&](const std::string& name, at::Tensor values) {
-        initialise_parameter(values, name, model->initializer_range(), /*seed=*/0);
-      });
-    });
+    return extrapolated_seconds(
+        {on_device, num_blocks - on_device}, [&](const BlockCounts& blocks, const TrialLength& length) {
+          TrainSettings settings = settings_;
+          settings.spread.units_on_device = std::min(spread.units_on_device, 1 + blocks.on_device);
+          const auto model = model_with_blocks(blocks.on_device + blocks.on_host);
+          QaTask task(model, data_.training.tokens, nullptr, qa_task_options(settings, world_));
+          const auto draw = [&](const std::string& name, at::Tensor values) {
+            initialise_parameter(values, name, model->initializer_range(), /*seed=*/0);
+          };
+          return tried_seconds(world_, task, settings, draw, length);
+        });
   }
 
   void announce(const StepPlan& plan) const override {

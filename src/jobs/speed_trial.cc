@@ -18,6 +18,16 @@ namespace {
 // beside the noise of an update.
 constexpr std::int64_t kFewBlocks = 8, kSomeBlocks = 16;
 
+// Quick updates are many, because they are noisy and because rows differ in length.
+TrialLength length_for(double update_seconds) {
+  constexpr double kSeconds = 1;
+  constexpr std::int64_t kMost = 64;
+  TrialLength length;
+  const auto wanted = static_cast<std::int64_t>(std::min<double>(kMost, kSeconds / update_seconds));
+  length.counted = std::max(length.counted, wanted);
+  return length;
+}
+
 // An update's end is told after its norm was read, so after the device has computed it.
 class UpdateTimes : public TrainListener {
  public:
@@ -55,16 +65,17 @@ double tried_seconds(World& world, TrainTask& task, TrainSettings settings, cons
   return longest / static_cast<double>(length.counted);
 }
 
-double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried) {
+double extrapolated_seconds(const BlockCounts& whole, const BlockTrial& tried) {
   const BlockCounts few{std::min(whole.on_device, kFewBlocks), std::min(whole.on_host, kFewBlocks)};
-  const double base = tried(few);
+  const TrialLength length = length_for(tried(few, {.uncounted = 1, .counted = 3}));
+  const double base = tried(few, length);
   double seconds = base;
   for (std::int64_t BlockCounts::*kind : {&BlockCounts::on_device, &BlockCounts::on_host}) {
     const std::int64_t num_more = whole.*kind - few.*kind;
     if (num_more == 0) continue;
     BlockCounts some = few;
     some.*kind = std::min(whole.*kind, kSomeBlocks);
-    const double of_block = (tried(some) - base) / static_cast<double>(some.*kind - few.*kind);
+    const double of_block = (tried(some, length) - base) / static_cast<double>(some.*kind - few.*kind);
     seconds += std::max(0.0, of_block) * static_cast<double>(num_more);
   }
   return seconds;

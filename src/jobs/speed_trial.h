@@ -29,8 +29,12 @@ struct BlockCounts {
   bool operator==(const BlockCounts&) const = default;
 };
 
-// Seconds of an update of the whole model, from `tried` models with fewer blocks: what one block of a kind adds, every
-// other of that kind is taken to add.
-double extrapolated_seconds(const BlockCounts& whole, const std::function<double(const BlockCounts&)>& tried);
+// Seconds of an update of a model with these blocks, from a trial of that length.
+using BlockTrial = std::function<double(const BlockCounts&, const TrialLength&)>;
+
+// Seconds of an update of the whole model, from models with fewer blocks: what one block of a kind adds, every other of
+// that kind is taken to add. The first trial counts for nothing but the length of the others: the first updates of a
+// process are slower than those of every later model.
+double extrapolated_seconds(const BlockCounts& whole, const BlockTrial& tried);
 
 }  // namespace tessera
