@@ -66,7 +66,7 @@ for ranks in ${RANKS:-1 2 4}; do
   read=$(plain read "$ranks")
   printf '%-5s  %10s %10s  %10s %10s  %s s\n' "$ranks" "$(per_second "$bytes" "$saved")" "$(per_second "$bytes" "$written")" \
     "$(per_second "$bytes" "$loaded")" "$(per_second "$bytes" "$read")" "$first"
-  mark "saving by $ranks ranks, of a plain write" "$(ratio "$written" "$saved")" least 0.9
+  mark "saving, ranks: $ranks, of a plain write" "$(ratio "$written" "$saved")" least 0.9
   rm -rf "$folder"/run "$folder"/plain*
 done
 exit "$status"

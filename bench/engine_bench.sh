@@ -2,11 +2,11 @@
 # Measures the engine's overhead over a plain libtorch loop with the same kernels; on a GPU also strategies and offload.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-program=${TESSERA_BUILD:-build/release}/bin/engine_bench
-status=0
-"$program" overhead || status=$?
-"$program" breakdown || status=$?
-if [ "$status" = 0 ] || [ "$status" = 3 ]; then
-  if [ -e /dev/nvidiactl ]; then "$program" gpu || status=$?; fi
-fi
+# shellcheck source=bench/marks.sh
+. bench/marks.sh
+parts=(overhead breakdown)
+[ ! -e /dev/nvidiactl ] || parts+=(gpu)
+for part in "${parts[@]}"; do
+  marked "${TESSERA_BUILD:-build/release}/bin/engine_bench" "$part"
+done
 exit "$status"

@@ -19,8 +19,6 @@ squad=$SQUAD tokenizer=$TOKENIZER
 work=$(mktemp -d ${RUNS_FOLDER:+-p "$RUNS_FOLDER"})
 trap 'rm -rf "$work"' EXIT
 export TESSERA_CACHE=$work/cache  # tokens are made in each sitting
-echo "questions of $(basename "$squad"), about $seconds s a run, ${TURNS:-3} turns where runs are compared"
-
 value_of() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
 # median NAME FIELD: of all that note() was told. Fields: 1 samples/s, 2 GiB
 median() { cut -d' ' -f"$2" "$work/$1.all" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }

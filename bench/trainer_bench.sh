@@ -30,5 +30,6 @@ mark "loss on all tokens, in multiples of Trainer padded" "$(ratio "$(median all
 mark "loss on all tokens, in multiples of Trainer to the longest row" "$(ratio "$(median all 1)" "$longest")" least 9
 mark "loss on the answers, in multiples of Trainer padded" "$(ratio "$(median answers 1)" "$padded")" least 14
 mark "micro-batches one by one, in multiples of Trainer padded" "$(ratio "$(median one_by_one 1)" "$padded")" least 6
-mark "memory, in parts of Trainer's" "$(ratio "$(median all 2)" "$(median padded 2)")" most 0.5
+mark "memory, in parts of Trainer padded" "$(ratio "$(median all 2)" "$(median padded 2)")" most 0.5
+mark "the same, loss on the answers" "$(ratio "$(median answers 2)" "$(median padded 2)")" most 0.5
 exit "$status"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `./x gpu-test` after its set-up: build what the GPU tests need, run every GPU test, compute-sanitizer and every GPU
 # benchmark, and write all output to one file, build/gpu-test.txt. The exit status is that of the build and the tests. With
-# SQUAD and TOKENIZER (bench/gpu_runs.sh) also the benchmarks that train, which take most of an hour.
+# SQUAD and TOKENIZER (bench/gpu_runs.sh) also the benchmarks that train, which take most of an hour; with PICTURES
+# (bench/resnet_bench.sh) also training from JPEG files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/provenance.sh

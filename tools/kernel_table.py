@@ -12,13 +12,14 @@ from collections import defaultdict
 # The first that matches names the kind.
 KINDS = [
     ("matrix products", r"nvjet|cutlass|gemm|splitKreduce"),
-    ("attention", r"CudaAttention|flash|fmha|widen_heads"),
+    ("attention", r"CudaAttention|flash|fmha|WidenHeads"),
     ("batch norm", r"CudaBatchNorm|batch_norm|bn_fw|bn_bw"),
     ("convolutions", r"cudnn|implicit|wgrad|dgrad|xmma"),
+    ("max pooling", r"CudaMaxPool|max_pool"),
     ("layer norm", r"CudaNormBackward|::forward<[^>]*>\(\S+ const\*, \S+ const\*, \S+ const\*, \S+ const\*, float"),
     ("GELU", r"tessera.*::(forward|backward)<"),
     ("sums for biases and norms", r"add_row_blocks|add_up"),
-    ("the head's loss", r"rows_in_clusters|rows_in_blocks|add_losses"),
+    ("the head's loss", r"rows_in_clusters|rows_of_logits|add_losses"),
     ("optimizer", r"update_packs|update_numbers"),
     ("norm of the gradient", r"square_sums|add_unit|add_in_order"),
     ("embedding", r"tessera.*::add<|radixSort|vectorized_gather"),

@@ -25,9 +25,17 @@ cpu_model() {
   echo "${model:-unknown CPU}"
 }
 
+# The variables of benchmarks that are set; of files and folders the last name.
+settings_of_benchmarks() {
+  local name
+  for name in SQUAD TOKENIZER PICTURES TURNS SECONDS_EACH WITH_7B CHECKPOINT_FOLDER RANKS ROWS CLASSES REPETITIONS; do
+    [ -z "${!name:-}" ] || printf '%s=%s ' "$name" "$(basename "${!name}")"
+  done
+}
+
 # provenance COMMAND...
 provenance() {
-  echo "# command:  $*"
+  echo "# command:  $(settings_of_benchmarks)$*"
   echo "# commit:   $(commit_of_tree)"
   echo "# date:     $(date -u +%Y-%m-%dT%H:%M:%SZ)"
   echo "# machine:  $(uname -m), $(nproc --all) cores ($(cpu_model)), $(awk '/^MemTotal/ {printf "%.0f", $2 / 1048576}' /proc/meminfo) GiB"
@@ -37,14 +45,11 @@ provenance() {
   fi
 }
 
-# For file names: the hardware, since the host name means nothing elsewhere. With a GPU, its name: h200.
+# For file names: the hardware, since the host name means nothing elsewhere: aarch64-2cores, h200-16cores.
 machine_name() {
-  local gpu
-  if gpu=$(nvidia-smi --id=0 --query-gpu=name --format=csv,noheader 2>/dev/null); then
-    gpu=${gpu#NVIDIA }
-    gpu=${gpu,,}
-    echo "${gpu// /-}"
-  else
-    echo "$(uname -m)-$(nproc --all)cores"
-  fi
+  local kind
+  kind=$(nvidia-smi --id=0 --query-gpu=name --format=csv,noheader 2>/dev/null) || kind=$(uname -m)
+  kind=${kind#NVIDIA }
+  kind=${kind,,}
+  echo "${kind// /-}-$(nproc --all)cores"
 }

@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${TESSERA_BUILD:-build/release}/bin/gpu_test
 if ! command -v compute-sanitizer >/dev/null; then
-  echo "sanitize_kernels: skipped, compute-sanitizer is not installed (it comes with the CUDA toolkit)"
-  exit 0
+  echo "sanitize_kernels: compute-sanitizer is not installed; it comes with the CUDA toolkit" >&2
+  exit 1
 fi
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

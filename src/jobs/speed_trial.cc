@@ -67,7 +67,7 @@ double tried_seconds(World& world, TrainTask& task, TrainSettings settings, cons
 
 double extrapolated_seconds(const BlockCounts& whole, const BlockTrial& tried) {
   const BlockCounts few{std::min(whole.on_device, kFewBlocks), std::min(whole.on_host, kFewBlocks)};
-  const TrialLength length = length_for(tried(few, {.uncounted = 1, .counted = 3}));
+  const TrialLength length = length_for(tried(few, {}));
   const double base = tried(few, length);
   double seconds = base;
   for (std::int64_t BlockCounts::*kind : {&BlockCounts::on_device, &BlockCounts::on_host}) {

@@ -45,9 +45,9 @@ TEST(SpeedTrial, TriesASmallModelItself) {
 TEST(SpeedTrial, QuickUpdatesAreTriedMoreOften) {
   Trials slow, quick{.unit = 1e-3}, quickest{.unit = 1e-6};
   for (Trials* trials : {&slow, &quick, &quickest}) trials->predict({.on_device = 8, .on_host = 0});
-  EXPECT_EQ(slow.counted, (std::vector<std::int64_t>{3, 8}));
-  EXPECT_EQ(quick.counted, (std::vector<std::int64_t>{3, 35}));  // of 28 ms
-  EXPECT_EQ(quickest.counted, (std::vector<std::int64_t>{3, 64}));
+  EXPECT_EQ(slow.counted, (std::vector<std::int64_t>{8, 8}));
+  EXPECT_EQ(quick.counted, (std::vector<std::int64_t>{8, 35}));  // of 28 ms
+  EXPECT_EQ(quickest.counted, (std::vector<std::int64_t>{8, 64}));
 }
 
 // Noise may make the larger model the faster one.
