@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "support/contains.h"
+
 namespace tessera {
 namespace {
 
@@ -18,10 +20,6 @@ FlightEntry entry(const std::string& operation, std::int64_t bytes, const std::s
   e.bytes = bytes;
   e.detail = "Float sum";
   return e;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(FlightRecorder, NumbersCollectivesByGroupAndMessagesNotAtAll) {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "launch/torchrun_habits.h"
+#include "support/contains.h"
 
 namespace tessera {
 namespace {
@@ -31,10 +32,6 @@ std::string refusal(const std::vector<std::string>& arguments, const HostFacts& 
     return error.what();
   }
   return "not refused";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(LaunchSettings, CountsRanksByTheHost) {

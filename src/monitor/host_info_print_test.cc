@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "support/contains.h"
+
 namespace tessera {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(MachineText, NothingKnownIsWrittenAsUnknown) {
   const std::string text = machine_text({}, {});

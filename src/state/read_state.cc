@@ -53,20 +53,42 @@ void check_values(const CheckpointReader& reader, const std::string& name, const
       reader.folder().string(), printable(name), damage == Damage::kNan ? "not numbers (NaN)" : "infinite"));
 }
 
-// Elements [begin, end) of a tensor, converted if the checkpoint has another type. `to` is flat, on the host.
-// `check` sees what was read, in the checkpoint's type.
-void read_values(CheckpointReader& reader, const StoredTensor& tensor, std::int64_t begin, std::int64_t end,
-                 const at::Tensor& to, const std::function<void(const at::Tensor&)>& check) {
-  if (tensor.type == weight_type(to.scalar_type())) {
-    reader.read(tensor, begin, end, static_cast<char*>(to.mutable_data_ptr()));
-    return check(to);
+// Elements [begin, end) of a tensor of the checkpoint.
+struct ValueRange {
+  const StoredTensor* tensor;
+  std::int64_t begin, end;
+  at::Tensor to;  // flat, on the host; of any type
+  // Sees what was read, in the checkpoint's type.
+  std::function<void(const at::Tensor&)> check;
+};
+
+void read_converted(CheckpointReader& reader, const ValueRange& range) {
+  constexpr std::int64_t kPieceNumel = 16 << 20;  // of a second copy
+  for (std::int64_t at = range.begin; at < range.end; at += kPieceNumel) {
+    const std::int64_t end = std::min(at + kPieceNumel, range.end);
+    const at::Tensor piece = at::empty({end - at}, scalar_type(range.tensor->type));
+    reader.read({{range.tensor, at, end, static_cast<char*>(piece.mutable_data_ptr())}});
+    range.check(piece);
+    range.to.narrow(0, at - range.begin, piece.numel()).copy_(piece);
   }
-  constexpr std::int64_t kPieceNumel = 4 << 20;  // of a second copy
-  for (std::int64_t at = begin; at < end; at += kPieceNumel) {
-    const at::Tensor piece = at::empty({std::min(kPieceNumel, end - at)}, scalar_type(tensor.type));
-    reader.read(tensor, at, at + piece.numel(), static_cast<char*>(piece.mutable_data_ptr()));
-    check(piece);
-    to.narrow(0, at - begin, piece.numel()).copy_(piece);
+}
+
+void read_values(CheckpointReader& reader, const std::vector<ValueRange>& ranges) {
+  std::vector<TensorRange> as_they_are;
+  const auto has_its_type = [](const ValueRange& range) {
+    return range.tensor->type == weight_type(range.to.scalar_type());
+  };
+  for (const ValueRange& range : ranges) {
+    if (!has_its_type(range)) continue;
+    as_they_are.push_back({range.tensor, range.begin, range.end, static_cast<char*>(range.to.mutable_data_ptr())});
+  }
+  reader.read(as_they_are);
+  for (const ValueRange& range : ranges) {
+    if (has_its_type(range)) {
+      range.check(range.to);
+    } else {
+      read_converted(reader, range);
+    }
   }
 }
 
@@ -94,9 +116,10 @@ class StateLoader {
         const std::string name = kModelPrefix + wanted.name;
         const StoredTensor* stored = find_tensor(reader_, name, wanted.shape, wanted.type);
         const at::Tensor values = at::empty(wanted.shape, wanted.type);
-        read_values(reader_, *stored, 0, values.numel(), values.view({-1}), [&](const at::Tensor& read) {
+        const auto check = [&](const at::Tensor& read) {
           check_values(reader_, name, *stored, read, /*may_be_infinite=*/true);
-        });
+        };
+        read_values(reader_, {{stored, 0, values.numel(), values.view({-1}), check}});
         buffer.tensor.copy_(values);
       });
     }
@@ -144,16 +167,19 @@ class StateLoader {
   }
 
   void read_range(const FlatUnit& unit, const std::string& prefix, FlatRange held, const at::Tensor& part) {
+    std::vector<ValueRange> ranges;
     for (const FlatSlot& slot : unit.layout().slots()) {
       const std::string name = prefix + slot.name;
       const StoredTensor* tensor = find_tensor(reader_, name, slot.shape, part.scalar_type());
       const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
       if (own.empty()) continue;
-      read_values(reader_, *tensor, own.begin - slot.offset, own.end - slot.offset,
-                  part.narrow(0, own.begin - held.begin, own.numel()), [&](const at::Tensor& read) {
-                    if (prefix == kModelPrefix) check_values(reader_, name, *tensor, read, /*may_be_infinite=*/false);
-                  });
+      const auto check = [this, &prefix, name, tensor](const at::Tensor& read) {
+        if (prefix == kModelPrefix) check_values(reader_, name, *tensor, read, /*may_be_infinite=*/false);
+      };
+      ranges.push_back({tensor, own.begin - slot.offset, own.end - slot.offset,
+                        part.narrow(0, own.begin - held.begin, own.numel()), check});
     }
+    read_values(reader_, ranges);
   }
 
   void keep_error(const std::function<void()>& work) {

@@ -1,43 +1,26 @@
-// Reads a checkpoint that all ranks wrote: any range of any tensor, and every byte checked before it is used. One of
-// another program has no checksums; its sizes are checked. (no torch)
+// Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte
+// checked before it is used. One of another program has no checksums; its sizes are checked.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "weights/checked_file.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {
 
-// A file with known checksums. Reads whole blocks, since only these can be checked, and keeps the last one. Without
-// checksums it reads just what is asked for.
-class CheckedFile {
- public:
-  // Throws UsageError if the file is missing or has another size.
-  CheckedFile(const std::filesystem::path& path, const StoredFile& expected);
-  ~CheckedFile();
-  CheckedFile(const CheckedFile&) = delete;
-  CheckedFile& operator=(const CheckedFile&) = delete;
-
-  // Throws UsageError naming the file and the damaged block.
-  void read(std::int64_t offset, std::int64_t count, char* to);
-  void verify(std::int64_t block);
-  void free_block();
-
- private:
-  void load(std::int64_t block);
-  void read_at(std::int64_t offset, std::int64_t count, char* to) const;
-
-  std::filesystem::path path_;
-  StoredFile expected_;
-  int descriptor_ = -1;
-  std::vector<char> block_;
-  std::int64_t loaded_ = -1;  // which block
+// Elements [begin, end) of a tensor, which the index has, in the tensor's type.
+struct TensorRange {
+  const StoredTensor* tensor;
+  std::int64_t begin, end;
+  char* to;
 };
 
 class CheckpointReader {
@@ -51,8 +34,8 @@ class CheckpointReader {
   const std::filesystem::path& folder() const { return folder_; }
   const CheckpointIndex& index() const { return index_; }
 
-  // Elements [begin, end) of a tensor, which the index has, in the tensor's type.
-  void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t end, char* to);
+  // Many ranges at once are faster: threads read blocks of all of them. Throws UsageError.
+  void read(const std::vector<TensorRange>& ranges);
   std::string text_of(const std::string& file);  // a small file, whole
 
   // Every file is there and has its size. Throws UsageError naming the first that has not.
@@ -61,12 +44,24 @@ class CheckpointReader {
   void verify(int rank, int num_ranks);
 
  private:
-  CheckedFile& file(const std::string& name);
+  // What is wanted of a block of a file.
+  struct Piece {
+    std::int64_t offset, count;  // in the file
+    char* to;
+  };
+  using BlockId = std::pair<std::string, std::int64_t>;  // the file's name, which block
+  using Wanted = std::map<BlockId, std::vector<Piece>>;
+
+  const CheckedFile& file(const std::string& name);
+  void want(const std::string& file, std::int64_t offset, std::int64_t count, char* to, Wanted& wanted);
+  void read_wanted(const Wanted& wanted);
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
   std::unordered_map<std::string, std::unique_ptr<CheckedFile>> files_;
-  CheckedFile* last_ = nullptr;  // used: the only one that holds a block
+  // The last block that was read in part: the next range often goes on in it.
+  BlockId kept_id_{"", -1};
+  std::vector<char> kept_;
 };
 
 }  // namespace tessera

@@ -157,9 +157,12 @@ void Weights::add_checkpoint(CheckpointReader reader) {
     num_bytes += (entry.num_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   auto memory = std::make_shared<MappedFile>(reader.folder() / kIndexFile, static_cast<std::size_t>(num_bytes));
+  std::vector<TensorRange> ranges;
   for (const WeightEntry& entry : entries_) {
-    reader.read(reader.index().tensors.at(prefix + entry.name), 0, entry.numel, memory->memory() + entry.offset_bytes);
+    const StoredTensor& tensor = reader.index().tensors.at(prefix + entry.name);
+    ranges.push_back({&tensor, 0, entry.numel, memory->memory() + entry.offset_bytes});
   }
+  reader.read(ranges);
   for (const auto& [other, name] : reader.index().other_names) {
     metadata_[other.substr(prefix.size())] = name.substr(prefix.size());
   }

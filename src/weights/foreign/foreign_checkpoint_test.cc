@@ -18,25 +18,25 @@ namespace {
 namespace fs = std::filesystem;
 
 // tools/references/foreign_checkpoints.py made them of the same run.
-fs::path foreign(const std::string& name) {
+fs::path foreign_folder(const std::string& name) {
   return fs::path(TESSERA_TEST_DATA_FOLDER) / "foreign" / name;
 }
 
 std::vector<float> values_of(CheckpointReader& reader, const StoredTensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(checked_numel(tensor.shape).value()));
-  reader.read(tensor, 0, std::ssize(values), reinterpret_cast<char*>(values.data()));
+  reader.read({{&tensor, 0, std::ssize(values), reinterpret_cast<char*>(values.data())}});
   return values;
 }
 
 class ForeignFolder : public testing::TestWithParam<const char*> {};
 
 TEST_P(ForeignFolder, HoldsTheSameStateAsEveryOther) {
-  const ForeignCheckpoint found = open_foreign_checkpoint(foreign(GetParam()));
+  const ForeignCheckpoint found = open_foreign_checkpoint(foreign_folder(GetParam()));
   EXPECT_EQ(found.index.numbers.at(kNumUpdates), 5);
   EXPECT_EQ(found.num_advanced.value_or(5), 5);
   EXPECT_FALSE(found.index.numbers.contains(kLossScale));
-  CheckpointReader reader(foreign(GetParam()), found.index);
-  CheckpointReader wanted(foreign("zero1"), open_foreign_checkpoint(foreign("zero1")).index);
+  CheckpointReader reader(foreign_folder(GetParam()), found.index);
+  CheckpointReader wanted(foreign_folder("zero1"), open_foreign_checkpoint(foreign_folder("zero1")).index);
   int num_compared = 0;
   for (const auto& [name, tensor] : wanted.index().tensors) {
     const auto same = reader.index().tensors.find(name);
@@ -54,14 +54,14 @@ TEST_P(ForeignFolder, HoldsTheSameStateAsEveryOther) {
 
 // A rank reads only its own part, which may begin and end anywhere.
 TEST_P(ForeignFolder, IsReadInAnyParts) {
-  CheckpointReader reader(foreign(GetParam()), open_foreign_checkpoint(foreign(GetParam())).index);
+  CheckpointReader reader(foreign_folder(GetParam()), open_foreign_checkpoint(foreign_folder(GetParam())).index);
   for (const auto& [name, tensor] : reader.index().tensors) {
     const std::vector<float> whole = values_of(reader, tensor);
     const auto numel = std::ssize(whole);
     for (std::int64_t begin = 0; begin < numel; begin += 1 + numel / 5) {
       const std::int64_t end = std::min(numel, begin + 1 + numel / 3);
       std::vector<float> part(static_cast<std::size_t>(end - begin));
-      reader.read(tensor, begin, end, reinterpret_cast<char*>(part.data()));
+      reader.read({{&tensor, begin, end, reinterpret_cast<char*>(part.data())}});
       EXPECT_EQ(std::memcmp(part.data(), whole.data() + begin, part.size() * sizeof(float)), 0) << name;
     }
   }
@@ -70,14 +70,14 @@ TEST_P(ForeignFolder, IsReadInAnyParts) {
 TEST_P(ForeignFolder, AMissingOrShortFileIsRefusedByName) {
   const TemporaryFolder folder;
   const fs::path copy = folder.path() / "copy";
-  fs::copy(foreign(GetParam()), copy, fs::copy_options::recursive);
-  for (const auto& entry : fs::recursive_directory_iterator(foreign(GetParam()))) {
+  fs::copy(foreign_folder(GetParam()), copy, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(foreign_folder(GetParam()))) {
     const std::string name = entry.path().filename().string();
     // Not needed: the model's other files; of several ranks' model states of ZeRO 3 only the first.
     if (!entry.is_regular_file() || name.ends_with(".json") || name.starts_with("rng_state")) continue;
     if (name.ends_with("model_states.pt") && name.find("rank_0_") == std::string::npos && name.starts_with("zero"))
       continue;
-    const fs::path file = copy / fs::relative(entry.path(), foreign(GetParam()));
+    const fs::path file = copy / fs::relative(entry.path(), foreign_folder(GetParam()));
     fs::resize_file(file, fs::file_size(file) / 2);
     EXPECT_REFUSED(open_foreign_checkpoint(copy), name == "latest" ? "global" : name);
     fs::remove(file);
@@ -93,11 +93,11 @@ TEST_P(ForeignFolder, AMissingOrShortFileIsRefusedByName) {
 TEST_P(ForeignFolder, FlippedBitsAreSurvived) {
   const TemporaryFolder folder;
   const fs::path copy = folder.path() / "copy";
-  fs::copy(foreign(GetParam()), copy, fs::copy_options::recursive);
+  fs::copy(foreign_folder(GetParam()), copy, fs::copy_options::recursive);
   unsigned random = 1;
-  for (const auto& entry : fs::recursive_directory_iterator(foreign(GetParam()))) {
+  for (const auto& entry : fs::recursive_directory_iterator(foreign_folder(GetParam()))) {
     if (!entry.is_regular_file()) continue;
-    const fs::path file = copy / fs::relative(entry.path(), foreign(GetParam()));
+    const fs::path file = copy / fs::relative(entry.path(), foreign_folder(GetParam()));
     const std::string bytes = read_file(file);
     for (int i = 0; i < 12; ++i) {
       random = random * 1664525 + 1013904223;
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, ForeignFolder,
 
 // It skipped two of five steps and has doubled since.
 TEST(ForeignCheckpoint, OfFloat16TheMastersAndTheLossScaleAreTaken) {
-  const ForeignCheckpoint found = open_foreign_checkpoint(foreign("zero2_fp16"));
+  const ForeignCheckpoint found = open_foreign_checkpoint(foreign_folder("zero2_fp16"));
   EXPECT_EQ(found.index.step, 5);
   EXPECT_EQ(found.num_advanced, 3);
   EXPECT_EQ(found.index.numbers.at(kNumUpdates), 3);
@@ -134,13 +134,13 @@ TEST(ForeignCheckpoint, OfFloat16TheMastersAndTheLossScaleAreTaken) {
 }
 
 TEST(ForeignCheckpoint, ProgramsAreKnownByTheirFiles) {
-  EXPECT_EQ(foreign_program(foreign("trainer")), "Hugging Face's Trainer");
-  EXPECT_EQ(foreign_program(foreign("fsdp")), "accelerate's FSDP");
-  EXPECT_EQ(foreign_program(foreign("dcp")), "torch.distributed.checkpoint");
-  EXPECT_EQ(foreign_program(foreign("zero2")), "DeepSpeed");
-  EXPECT_EQ(foreign_program(foreign("zero2") / "global_step5"), "DeepSpeed");
-  EXPECT_EQ(foreign_program(foreign("model")), "");
-  EXPECT_EQ(foreign_program(foreign("none")), "");
+  EXPECT_EQ(foreign_program(foreign_folder("trainer")), "Hugging Face's Trainer");
+  EXPECT_EQ(foreign_program(foreign_folder("fsdp")), "accelerate's FSDP");
+  EXPECT_EQ(foreign_program(foreign_folder("dcp")), "torch.distributed.checkpoint");
+  EXPECT_EQ(foreign_program(foreign_folder("zero2")), "DeepSpeed");
+  EXPECT_EQ(foreign_program(foreign_folder("zero2") / "global_step5"), "DeepSpeed");
+  EXPECT_EQ(foreign_program(foreign_folder("model")), "");
+  EXPECT_EQ(foreign_program(foreign_folder("none")), "");
 }
 
 TEST(ForeignCheckpoint, WhatWrappersAddToNamesIsLeftOut) {
