@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <set>
 
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "kernels/parallel.h"
 #include "state/weights_file.h"
 #include "weights/damaged_values.h"
 #include "weights/weight_tensors.h"
@@ -45,7 +47,14 @@ const StoredTensor* find_tensor(const CheckpointReader& reader, const std::strin
 // the update is then 0.
 void check_values(const CheckpointReader& reader, const std::string& name, const StoredTensor& tensor,
                   const at::Tensor& values, bool may_be_infinite) {
-  const Damage damage = damage_in(tensor.type, static_cast<const char*>(values.const_data_ptr()), values.numel());
+  const auto* const bytes = static_cast<const char*>(values.const_data_ptr());
+  std::mutex mutex;
+  Damage damage = Damage::kNone;
+  kernels::parallel_parts(0, values.numel(), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+    const Damage here = damage_in(tensor.type, bytes + begin * bytes_of(tensor.type), end - begin);
+    const std::lock_guard lock(mutex);
+    damage = std::max(damage, here);
+  });
   if (damage == Damage::kNone || (damage == Damage::kInfinite && may_be_infinite)) return;
   throw UsageError(fmt::format(
       "{}: tensor '{}' is damaged: there are values that are {}; resume from a checkpoint that "
@@ -63,7 +72,7 @@ struct ValueRange {
 };
 
 void read_converted(CheckpointReader& reader, const ValueRange& range) {
-  constexpr std::int64_t kPieceNumel = 16 << 20;  // of a second copy
+  constexpr std::int64_t kPieceNumel = 16 << 20;  // of a second copy: a few blocks, which threads share
   for (std::int64_t at = range.begin; at < range.end; at += kPieceNumel) {
     const std::int64_t end = std::min(at + kPieceNumel, range.end);
     const at::Tensor piece = at::empty({end - at}, scalar_type(range.tensor->type));
@@ -74,15 +83,15 @@ void read_converted(CheckpointReader& reader, const ValueRange& range) {
 }
 
 void read_values(CheckpointReader& reader, const std::vector<ValueRange>& ranges) {
-  std::vector<TensorRange> as_they_are;
+  std::vector<TensorRange> unconverted;
   const auto has_its_type = [](const ValueRange& range) {
     return range.tensor->type == weight_type(range.to.scalar_type());
   };
   for (const ValueRange& range : ranges) {
     if (!has_its_type(range)) continue;
-    as_they_are.push_back({range.tensor, range.begin, range.end, static_cast<char*>(range.to.mutable_data_ptr())});
+    unconverted.push_back({range.tensor, range.begin, range.end, static_cast<char*>(range.to.mutable_data_ptr())});
   }
-  reader.read(as_they_are);
+  reader.read(unconverted);
   for (const ValueRange& range : ranges) {
     if (has_its_type(range)) {
       range.check(range.to);
@@ -103,10 +112,9 @@ class StateLoader {
     for (std::size_t index = 0; index < spread_.engine.units().size(); ++index) {
       const FlatUnit& unit = spread_.engine.units()[index];
       if (unit.layout().padded_numel() == 0) continue;
-      for (const FlatState& state : states) {
-        state.replace_part(index, values_of(unit, state.prefix, state.part(index).type()));
-      }
+      for (const FlatState& state : states) add(index, state);
     }
+    load_added();
   }
 
   void load_buffers() {
@@ -149,37 +157,62 @@ class StateLoader {
     }
   }
 
-  // Of the unit's updated() part. What all ranks hold alike is read once on each node: each rank reads a share, and
-  // they send it on.
-  at::Tensor values_of(const FlatUnit& unit, const std::string& prefix, at::ScalarType type) {
+  // A state of a unit that is read with others, because threads share what is read at once.
+  struct AddedState {
+    std::size_t unit;
+    const FlatState* state;
+    at::Tensor own;  // this rank's share of the unit's updated() part, on the host
+  };
+
+  // What all ranks hold alike is read once on each node: each rank reads a share, and they send it on.
+  void add(std::size_t index, const FlatState& state) {
+    constexpr std::size_t kBytesAtOnce = std::size_t{256} << 20;
+    const FlatUnit& unit = spread_.engine.units()[index];
     const FlatRange held = unit.updated();
-    Group& node = spread_.world.node();
-    const std::int64_t num_shares = unit.is_part() ? 1 : node.size(), place = unit.is_part() ? 0 : node.rank();
+    const std::int64_t num_shares = num_shares_of(unit), place = num_shares == 1 ? 0 : spread_.world.node().rank();
     const std::int64_t share = (held.numel() + num_shares - 1) / num_shares;
-    const at::Tensor own = at::zeros({share}, type);
+    const AddedState& added =
+        added_.emplace_back(AddedState{index, &state, at::zeros({share}, state.part(index).type())});
     keep_error([&] {
-      read_range(unit, prefix, intersect(held, {held.begin + place * share, held.begin + (place + 1) * share}), own);
+      add_range(unit, state.prefix, intersect(held, {held.begin + place * share, held.begin + (place + 1) * share}),
+                added.own);
     });
-    if (num_shares == 1 || share == 0) return own;
-    const at::Tensor all = at::empty({num_shares * share}, own.options().device(spread_.world.device()));
-    node.all_gather(all, own.to(all.device()), "loading")->wait();
-    return all.narrow(0, 0, held.numel());
+    added_bytes_ += added.own.nbytes();
+    if (added_bytes_ >= kBytesAtOnce) load_added();
   }
 
-  void read_range(const FlatUnit& unit, const std::string& prefix, FlatRange held, const at::Tensor& part) {
-    std::vector<ValueRange> ranges;
+  void load_added() {
+    keep_error([&] { read_values(reader_, ranges_); });
+    ranges_.clear();
+    for (const AddedState& added : added_) added.state->replace_part(added.unit, gathered(added));
+    added_.clear();
+    added_bytes_ = 0;
+  }
+
+  std::int64_t num_shares_of(const FlatUnit& unit) const { return unit.is_part() ? 1 : spread_.world.node().size(); }
+
+  // Of the unit's updated() part.
+  at::Tensor gathered(const AddedState& added) {
+    const FlatUnit& unit = spread_.engine.units()[added.unit];
+    const std::int64_t num_shares = num_shares_of(unit), share = added.own.numel();
+    if (num_shares == 1 || share == 0) return added.own;
+    const at::Tensor all = at::empty({num_shares * share}, added.own.options().device(spread_.world.device()));
+    spread_.world.node().all_gather(all, added.own.to(all.device()), "loading")->wait();
+    return all.narrow(0, 0, unit.updated().numel());
+  }
+
+  void add_range(const FlatUnit& unit, const std::string& prefix, FlatRange held, const at::Tensor& part) {
     for (const FlatSlot& slot : unit.layout().slots()) {
       const std::string name = prefix + slot.name;
       const StoredTensor* tensor = find_tensor(reader_, name, slot.shape, part.scalar_type());
       const FlatRange own = intersect(held, {slot.offset, slot.offset + slot.numel});
       if (own.empty()) continue;
-      const auto check = [this, &prefix, name, tensor](const at::Tensor& read) {
-        if (prefix == kModelPrefix) check_values(reader_, name, *tensor, read, /*may_be_infinite=*/false);
+      const auto check = [this, is_of_model = prefix == kModelPrefix, name, tensor](const at::Tensor& read) {
+        if (is_of_model) check_values(reader_, name, *tensor, read, /*may_be_infinite=*/false);
       };
-      ranges.push_back({tensor, own.begin - slot.offset, own.end - slot.offset,
-                        part.narrow(0, own.begin - held.begin, own.numel()), check});
+      ranges_.push_back({tensor, own.begin - slot.offset, own.end - slot.offset,
+                         part.narrow(0, own.begin - held.begin, own.numel()), check});
     }
-    read_values(reader_, ranges);
   }
 
   void keep_error(const std::function<void()>& work) {
@@ -194,6 +227,9 @@ class StateLoader {
   const SpreadModel& spread_;
   CheckpointReader& reader_;
   bool reads_optimizer_;
+  std::vector<AddedState> added_;
+  std::vector<ValueRange> ranges_;  // of all of them
+  std::size_t added_bytes_ = 0;
   std::exception_ptr error_;
 };
 

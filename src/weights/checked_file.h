@@ -1,10 +1,12 @@
-// A file of a checkpoint: every byte is checked before it is used. (no torch)
+// A file of a checkpoint, whose blocks have checksums. (no torch)
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <vector>
+#include <functional>
+#include <string_view>
 
+#include "core/file_descriptor.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {
@@ -14,21 +16,18 @@ class CheckedFile {
  public:
   // Throws UsageError if the file is missing or has another size.
   CheckedFile(const std::filesystem::path& path, const StoredFile& expected);
-  ~CheckedFile();
-  CheckedFile(const CheckedFile&) = delete;
-  CheckedFile& operator=(const CheckedFile&) = delete;
 
   bool has_checksums() const { return !expected_.checksums.empty(); }
-  std::int64_t bytes_of_block(std::int64_t block) const;
-  // A whole block, since only these can be checked. Throws UsageError naming the file and the damaged block.
-  void read_block(std::int64_t block, char* to) const;
+  // Gives a block's bytes to `take` in pieces, in their order, then throws UsageError naming file and block if they are
+  // damaged. A whole block is read, since only that can be checked.
+  void read_block(std::int64_t block, const std::function<void(std::int64_t offset, std::string_view)>& take) const;
   // Any bytes, unchecked: for files without checksums.
   void read_bytes(std::int64_t offset, std::int64_t count, char* to) const;
 
  private:
   std::filesystem::path path_;
   StoredFile expected_;
-  int descriptor_ = -1;
+  Fd descriptor_;
 };
 
 }  // namespace tessera

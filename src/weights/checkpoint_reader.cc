@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -20,43 +24,71 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Memory of blocks, used again and again: fresh pages cost as much as reading into them.
-class BlockRoom {
- public:
-  std::vector<char> take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) return std::vector<char>(static_cast<std::size_t>(kChecksumBlock));
-    std::vector<char> room = std::move(free_.back());
-    free_.pop_back();
-    return room;
-  }
-  void give_back(std::vector<char> room) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(room));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::vector<char>> free_;
+// What is wanted of a block.
+struct WantedBytes {
+  std::int64_t offset, count;  // in the file
+  char* to;
 };
+struct WantedBlock {
+  const CheckedFile* file;
+  std::vector<WantedBytes> bytes;
+};
+using WantedBlocks = std::map<std::pair<std::string, std::int64_t>, WantedBlock>;  // by file and block
 
-// Calls body(i) for all i below `num` by several threads. Of the exceptions the one of the lowest i is thrown.
+void add_bytes(WantedBlocks& blocks, const std::string& name, const CheckedFile& file, const WantedBytes& wanted) {
+  for (std::int64_t done = 0; done < wanted.count;) {
+    const std::int64_t offset = wanted.offset + done, block = offset / kChecksumBlock;
+    const std::int64_t count = std::min(wanted.count - done, (block + 1) * kChecksumBlock - offset);
+    WantedBlock& of_block = blocks[{name, block}];
+    of_block.file = &file;
+    of_block.bytes.push_back({offset, count, wanted.to + done});
+    done += count;
+  }
+}
+
+// Calls body(i) for all i below `num` by several threads. Of the exceptions the one of the lowest i is thrown: threads
+// take the numbers in order, so those below a failed one have been taken, and those above need not be.
 void for_each_in_parallel(std::int64_t num, const std::function<void(std::int64_t)>& body) {
+  std::atomic<std::int64_t> failed = num;
   std::mutex mutex;
-  std::int64_t failed = num;
   std::exception_ptr error;
   kernels::parallel_parts(0, num, 1, [&](std::int64_t i, std::int64_t) {
+    if (i > failed) return;
     try {
       body(i);
     } catch (...) {
       const std::lock_guard lock(mutex);
-      if (i < failed) {
-        failed = i;
-        error = std::current_exception();
-      }
+      if (i > failed) return;
+      failed = i;
+      error = std::current_exception();
     }
   });
   if (error) std::rethrow_exception(error);
+}
+
+void read_block(std::int64_t block, const WantedBlock& wanted) {
+  if (!wanted.file->has_checksums()) {
+    for (const WantedBytes& piece : wanted.bytes) wanted.file->read_bytes(piece.offset, piece.count, piece.to);
+    return;
+  }
+  wanted.file->read_block(block, [&](std::int64_t offset, std::string_view bytes) {
+    for (const WantedBytes& piece : wanted.bytes) {
+      const std::int64_t begin = std::max(offset, piece.offset);
+      const std::int64_t end = std::min(offset + std::ssize(bytes), piece.offset + piece.count);
+      if (begin >= end) continue;
+      std::memcpy(piece.to + (begin - piece.offset), bytes.data() + (begin - offset),
+                  static_cast<std::size_t>(end - begin));
+    }
+  });
+}
+
+void read_blocks(const WantedBlocks& wanted) {
+  std::vector<const WantedBlocks::value_type*> blocks;
+  for (const auto& block : wanted) blocks.push_back(&block);
+  for_each_in_parallel(std::ssize(blocks), [&](std::int64_t i) {
+    const auto& [place, block] = *blocks[static_cast<std::size_t>(i)];
+    read_block(place.second, block);
+  });
 }
 
 }  // namespace
@@ -81,61 +113,8 @@ const CheckedFile& CheckpointReader::file(const std::string& name) {
   return *file;
 }
 
-void CheckpointReader::want(const std::string& file, std::int64_t offset, std::int64_t count, char* to,
-                            Wanted& wanted) {
-  while (count > 0) {
-    const std::int64_t block = offset / kChecksumBlock;
-    const std::int64_t here = std::min(count, (block + 1) * kChecksumBlock - offset);
-    wanted[{file, block}].push_back({offset, here, to});
-    to += here;
-    offset += here;
-    count -= here;
-  }
-}
-
-void CheckpointReader::read_wanted(const Wanted& wanted) {
-  struct Block {
-    const BlockId* id;
-    const CheckedFile* file;
-    const std::vector<Piece>* pieces;
-  };
-  std::vector<Block> blocks;
-  for (const auto& [id, pieces] : wanted) blocks.push_back({&id, &file(id.first), &pieces});
-  BlockRoom room;
-  const auto copy = [](const Block& block, const std::vector<char>& bytes) {
-    for (const Piece& piece : *block.pieces) {
-      const char* const from = bytes.data() + (piece.offset - block.id->second * kChecksumBlock);
-      std::memcpy(piece.to, from, static_cast<std::size_t>(piece.count));
-    }
-  };
-  std::vector<char> last;
-  for_each_in_parallel(std::ssize(blocks), [&](std::int64_t i) {
-    const Block& block = blocks[static_cast<std::size_t>(i)];
-    if (!block.file->has_checksums()) {
-      for (const Piece& piece : *block.pieces) block.file->read_bytes(piece.offset, piece.count, piece.to);
-    } else if (*block.id == kept_id_) {
-      copy(block, kept_);
-    } else if (const Piece& first = block.pieces->front();
-               block.pieces->size() == 1 && first.count == block.file->bytes_of_block(block.id->second)) {
-      block.file->read_block(block.id->second, first.to);
-    } else {
-      std::vector<char> bytes = room.take();
-      block.file->read_block(block.id->second, bytes.data());
-      copy(block, bytes);
-      if (i + 1 == std::ssize(blocks)) {
-        last = std::move(bytes);
-      } else {
-        room.give_back(std::move(bytes));
-      }
-    }
-  });
-  if (last.empty()) return;
-  kept_id_ = *blocks.back().id;
-  kept_ = std::move(last);
-}
-
 void CheckpointReader::read(const std::vector<TensorRange>& ranges) {
-  Wanted wanted;
+  WantedBlocks wanted;
   for (auto [tensor, begin, end, to] : ranges) {
     const std::int64_t element = bytes_of(tensor->type);
     // Parts are in order: the first that ends behind `begin`.
@@ -143,12 +122,13 @@ void CheckpointReader::read(const std::vector<TensorRange>& ranges) {
                                  [](std::int64_t at, const StoredPart& each) { return at < each.end; });
     for (; begin < end && part != tensor->parts.end(); ++part) {
       const std::int64_t until = std::min(end, part->end);
-      want(part->file, part->offset + (begin - part->begin) * element, (until - begin) * element, to, wanted);
+      add_bytes(wanted, part->file, file(part->file),
+                {part->offset + (begin - part->begin) * element, (until - begin) * element, to});
       to += (until - begin) * element;
       begin = until;
     }
   }
-  read_wanted(wanted);
+  read_blocks(wanted);
 }
 
 std::string CheckpointReader::text_of(const std::string& name) {
@@ -157,9 +137,9 @@ std::string CheckpointReader::text_of(const std::string& name) {
     throw UsageError(fmt::format("{}: the index does not list {}", folder_.string(), name));
   }
   std::string text(static_cast<std::size_t>(found->second.bytes), '\0');
-  Wanted wanted;
-  want(name, 0, found->second.bytes, text.data(), wanted);
-  read_wanted(wanted);
+  WantedBlocks wanted;
+  add_bytes(wanted, name, file(name), {0, found->second.bytes, text.data()});
+  read_blocks(wanted);
   return text;
 }
 
@@ -175,12 +155,9 @@ void CheckpointReader::verify(int rank, int num_ranks) {
       if (turn++ % num_ranks == rank) blocks.emplace_back(&file(name), block);
     }
   }
-  BlockRoom room;
   for_each_in_parallel(std::ssize(blocks), [&](std::int64_t i) {
     const auto& [file, block] = blocks[static_cast<std::size_t>(i)];
-    std::vector<char> bytes = room.take();
-    file->read_block(block, bytes.data());
-    room.give_back(std::move(bytes));
+    file->read_block(block, [](std::int64_t, std::string_view) {});
   });
 }
 

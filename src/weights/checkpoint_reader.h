@@ -1,14 +1,12 @@
-// Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte
-// checked before it is used. One of another program has no checksums; its sizes are checked.
+// Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte is
+// checked. One of another program has no checksums; its sizes are checked.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "weights/checked_file.h"
@@ -23,6 +21,7 @@ struct TensorRange {
   char* to;
 };
 
+// For one caller at a time.
 class CheckpointReader {
  public:
   // Reads and checks the index. Throws UsageError.
@@ -34,7 +33,8 @@ class CheckpointReader {
   const std::filesystem::path& folder() const { return folder_; }
   const CheckpointIndex& index() const { return index_; }
 
-  // Many ranges at once are faster: threads read blocks of all of them. Throws UsageError.
+  // Threads share the blocks of all ranges, and each block is read once: give many at once, to places that do not
+  // overlap. Throws UsageError naming the first damaged block; then the places may hold damaged values.
   void read(const std::vector<TensorRange>& ranges);
   std::string text_of(const std::string& file);  // a small file, whole
 
@@ -44,24 +44,11 @@ class CheckpointReader {
   void verify(int rank, int num_ranks);
 
  private:
-  // What is wanted of a block of a file.
-  struct Piece {
-    std::int64_t offset, count;  // in the file
-    char* to;
-  };
-  using BlockId = std::pair<std::string, std::int64_t>;  // the file's name, which block
-  using Wanted = std::map<BlockId, std::vector<Piece>>;
-
   const CheckedFile& file(const std::string& name);
-  void want(const std::string& file, std::int64_t offset, std::int64_t count, char* to, Wanted& wanted);
-  void read_wanted(const Wanted& wanted);
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
   std::unordered_map<std::string, std::unique_ptr<CheckedFile>> files_;
-  // The last block that was read in part: the next range often goes on in it.
-  BlockId kept_id_{"", -1};
-  std::vector<char> kept_;
 };
 
 }  // namespace tessera

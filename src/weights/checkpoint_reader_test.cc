@@ -1,12 +1,15 @@
 #include "weights/checkpoint_reader.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 #include <random>
+#include <utility>
 
+#include "support/message_of.h"
 #include "weights/block_checksums.h"
 #include "weights/test_files.h"
 
@@ -76,7 +79,7 @@ TEST_F(SeveralBlocks, AnyRangeIsRead) {
     if (begin > end) std::swap(begin, end);
     EXPECT_EQ(read(reader, begin, end), counted(begin, end)) << begin << " to " << end;
   }
-  // One after the other: they go on in blocks that were read before.
+  // One after the other: blocks are read in parts.
   for (std::int64_t begin = 0; begin < kNumel; begin += 1'000'003) {
     const std::int64_t end = std::min(kNumel, begin + 1'000'003);
     EXPECT_EQ(read(reader, begin, end), counted(begin, end)) << begin;
@@ -101,26 +104,50 @@ TEST_F(SeveralBlocks, ManyRangesAreReadAtOnce) {
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(values[i], counted(wanted[i].first, wanted[i].second)) << i;
 }
 
+// Whichever thread finds its own first: the later one is in a shorter block.
 TEST_F(SeveralBlocks, TheFirstDamagedBlockIsNamed) {
-  damage("second", 20);
+  const int num_threads = at::get_num_threads();
+  at::set_num_threads(4);
+  damage("first", kChecksumBlock + 5);
   damage("first", 2 * kChecksumBlock + 5);
+  damage("second", 20);
   CheckpointReader reader = this->reader();
-  const auto message = [&](std::int64_t begin, std::int64_t end) -> std::string {
-    try {
-      read(reader, begin, end);
-      return "";
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-  };
-  EXPECT_EQ(message(0, 2 * kNumelOfBlock - 3), "");  // not touched
   const std::string first = (folder_.path() / "first").string(), second = (folder_.path() / "second").string();
-  const std::string in_first = first + ": damaged: bytes 33554432 to 41943051 are not those that were saved";
-  EXPECT_EQ(message(0, kNumel), in_first);
-  EXPECT_EQ(message(kFirst - 1, kFirst), in_first);
-  EXPECT_EQ(message(kFirst, kFirst + 1), second + ": damaged: bytes 0 to 16777215 are not those that were saved");
-  EXPECT_THROW(reader.verify(0, 1), UsageError);
-  EXPECT_NO_THROW(reader.verify(0, 5));  // the first block of the first file alone
+  const std::string middle = first + ": damaged: bytes 16777216 to 33554431 are not those that were saved";
+  const std::string last = first + ": damaged: bytes 33554432 to 41943051 are not those that were saved";
+  const std::string other = second + ": damaged: bytes 0 to 16777215 are not those that were saved";
+  const auto reading = [&](std::int64_t begin, std::int64_t end) {
+    return message_of([&] { read(reader, begin, end); });
+  };
+  for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(reading(0, kNumel), middle);
+  EXPECT_EQ(read(reader, 0, kNumelOfBlock - 3), counted(0, kNumelOfBlock - 3));  // touches none
+  EXPECT_EQ(reading(kFirst - 1, kFirst), last);
+  EXPECT_EQ(reading(kFirst, kFirst + 1), other);
+  const auto verifying = [&](int rank) { return message_of([&] { reader.verify(rank, 5); }); };
+  EXPECT_NO_THROW(reader.verify(0, 5));
+  EXPECT_EQ(verifying(1), middle);
+  EXPECT_EQ(verifying(2), last);
+  EXPECT_EQ(verifying(3), other);
+  EXPECT_NO_THROW(reader.verify(4, 5));
+  EXPECT_EQ(message_of([&] { reader.verify(0, 1); }), middle);
+  at::set_num_threads(num_threads);
+}
+
+TEST_F(SeveralBlocks, AFileThatBecomesShorterOrIsMissingIsNamed) {
+  CheckpointReader reader = this->reader();
+  read(reader, 0, 10);  // opens the first
+  std::filesystem::resize_file(folder_.path() / "first", 100);
+  EXPECT_EQ(message_of([&] { read(reader, 0, 10); }),
+            "cannot read " + (folder_.path() / "first").string() + ": it became shorter");
+  std::filesystem::remove(folder_.path() / "second");
+  EXPECT_EQ(message_of([&] { read(reader, kFirst, kFirst + 1); }),
+            (folder_.path() / "second").string() + ": No such file or directory");
+}
+
+TEST_F(SeveralBlocks, NothingIsReadWhereNothingIsWanted) {
+  CheckpointReader reader = this->reader();
+  reader.read({});
+  EXPECT_TRUE(read(reader, 7, 7).empty());
 }
 
 TEST_F(SeveralBlocks, FilesWithoutChecksumsAreReadAsTheyAre) {
