@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # BLOOM-1b7 and 3b on one GPU by `tessera train bloom-qa`: how much of the GPU's 989 TFLOP/s (an H200's, bf16) training
-# uses (6 x parameters x tokens a second, 8,192 tokens a step, rows of 512 and 2,048), and how long 3b takes to its first
-# step and to its saved folder. Exits with 3 if a mark is missed. gpu_runs.sh has the variables.
+# uses (6 x parameters x tokens a second, 8,192 tokens a step, rows of 512 and 2,048), by which kernels, and how long 3b
+# takes to its first step and to its saved folder. Exits with 3 if a mark is missed. gpu_runs.sh has the variables.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=bench/gpu_runs.sh
@@ -28,17 +28,25 @@ json.dump({"version": "1.1", "data": [{"title": "long", "paragraphs": rows}]}, s
 END
 }
 
+# train_long MODEL LENGTH STEPS [ARGUMENT...]
+train_long() {
+  train --config_name "$work/$1.json" --train_file "$work/$2.json" --max_length "$2" --label_mode full --max_steps "$3" \
+    --per_device_train_batch_size $((8192 / $2)) --gradient_accumulation_steps 1 --logging_steps 12 "${@:4}"
+}
+traces=()
 for length in 512 2048; do
   long_rows "$length" >"$work/$length.json"
   for model in 1b7 3b; do
-    train --config_name "$work/$model.json" --train_file "$work/$length.json" --max_length "$length" --label_mode full \
-      --max_steps $((seconds > 12 ? seconds * 4 : 48)) --per_device_train_batch_size $((8192 / length)) \
-      --gradient_accumulation_steps 1 --logging_steps 12
+    train_long "$model" "$length" $((seconds > 12 ? seconds * 4 : 48))
     parameters=$(sed -n 's/.*: \([0-9]*\) parameters.*/\1/p' "$work/run.txt")
     used=$(awk "BEGIN {printf \"%.4f\", 100 * 6 * $parameters * 8192 * $(settled steps_per_second) / 989e12}")
     mark "BLOOM-$model, rows of $length, percent of 989 TFLOP/s" "$used" least 60
   done
+  train_long 3b "$length" 24 --profile_steps 22-23  # apart: the profiler slows the host
+  mv "$work/run/trace_rank-0.json.gz" "$work/$length.trace.json.gz"
+  traces+=("3b_$length=$work/$length.trace.json.gz:2")
 done
+"$python" tools/kernel_table.py "${traces[@]}"
 
 # started_run ARGUMENT...: two steps; first_step: seconds from the start, saved: from the last step to the folder's last file
 started_run() {
