@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "comm/gpu_support.h"
 #include "core/file.h"
 #include "core/gzip.h"
 #include "core/json.h"
@@ -85,6 +86,7 @@ void StepTrace::start_before(std::int64_t step) {
   first_traced_ = step;
   std::set<ActivityType> activities = {ActivityType::CPU};
   if (world_.device().is_cuda()) activities.insert(ActivityType::CUDA);
+  finish_kernels();
   const ProfilerConfig config(ProfilerState::KINETO);
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities, {});
@@ -119,10 +121,16 @@ void StepTrace::add(const FlightEntry& entry) {
   spans_.push_back({"group " + entry.group, entry.name(), us_of(entry.start), us_of(entry.end)});
 }
 
+// The host runs ahead of a GPU: else a trace begins with kernels of the step before and lacks the last ones of its own.
+void StepTrace::finish_kernels() const {
+  if (world_.device().is_cuda()) gpu_support()->synchronize();
+}
+
 void StepTrace::stop() {
   is_running_ = false;
   world_.recorder().observe({});
   at::removeCallback(counter_);
+  finish_kernels();
   const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
   const std::filesystem::path raw = file_.string() + ".tmp.json";
   result->save(raw.string());

@@ -40,6 +40,7 @@ class StepTrace : public TrainListener {
   };
 
   void start_before(std::int64_t step);
+  void finish_kernels() const;
   void stop();
   void add(const FlightEntry& entry);
   std::string with_spans(const std::string& trace);
