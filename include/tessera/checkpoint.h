@@ -21,7 +21,8 @@ namespace tessera {
 void save_weights(Sharded& sharded, const std::filesystem::path& file);
 
 // Reads a file that save_weights wrote, or any safetensors or torch.save file or model folder with exactly the model's
-// names and shapes; other types are converted. An error names every tensor that does not fit and changes nothing.
+// names and shapes; other types are converted. An error names the tensors that do not fit (eight of them, and how
+// many more) and changes nothing.
 void load_weights(Sharded& sharded, const std::filesystem::path& file);
 
 // Before sharding: into the module. Loading on rank 0 is enough, since Sharded starts with rank 0's values.

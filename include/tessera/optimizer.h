@@ -1,7 +1,8 @@
 // Updates the parameters of a Sharded (tessera/shard.h): each rank updates the part that the strategy assigns to it, in
 // fused kernels.
 //
-// One Optimizer per Sharded, which must outlive it. Every rank passes the same arguments. One thread at a time.
+// One Optimizer per Sharded, which must outlive it. Every rank passes the same arguments. One thread at a time. A
+// parameter that has no gradient in a step is updated with zeros.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ struct StepResult {
 
 class Optimizer {
  public:
-  // Throws if an option is out of range.
+  // Collective. Throws if an option is out of range, or differs from rank 0's.
   Optimizer(Sharded& sharded, const AdamW& options);
   Optimizer(Sharded& sharded, const Sgd& options);
   Optimizer(Sharded& sharded, const NamedOptimizer& options);

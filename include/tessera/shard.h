@@ -22,8 +22,9 @@
 // Buffers (batch-norm statistics): all ranks take rank 0's before each step's first pass, as in DDP.
 // Lifetime: world, then model, then Sharded, then Optimizer; each must outlive those after it. When the Sharded is
 // destroyed, losses must be destroyed or never used again. While it lives, read parameters only inside forward (in a
-// unit's body: that unit's), and do not add, replace, convert, move, freeze or unfreeze any. After its destruction, a
-// model whose parameters were split is empty: save first.
+// unit's body: that unit's), and do not add, replace, convert, move, freeze or unfreeze any, nor give the model to
+// another Sharded. After its destruction, a model whose parameters were split is empty: save first, by save_weights
+// (torch::save would write a file without weights).
 // Threads: one at a time.
 // Wrong use and bad input throw std::runtime_error with one message. After an exception from forward, backward or
 // step on any rank, the Sharded cannot be used again; run_rank (tessera/world.h) stops the other ranks.

@@ -24,6 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of --save_only_model.
+constexpr const char* kModelAlone = "the model alone, without checksums and without what a run resumes from";
+
 struct CheckpointCommandSettings {
   std::vector<std::string> words;
   std::int64_t keep = 0;
@@ -37,6 +40,7 @@ std::vector<fs::path> checkpoints_at(const std::string& place) {
   if (has_sharded_weights(place) || fs::exists(fs::path(place) / kStateFile, ignored)) return {place};
   std::vector<fs::path> found;
   for (const std::int64_t step : find_checkpoints(place)) found.push_back(fs::path(place) / checkpoint_name(step));
+  if (found.empty() && holds_only_a_model(place)) return {place};
   if (found.empty()) {
     throw UsageError(fmt::format("{}: no checkpoint: expected one, or a folder with checkpoint-STEP folders", place));
   }
@@ -57,14 +61,16 @@ std::string line_of(const fs::path& folder) {
   std::string ranks = "-", fault;
   std::optional<RunState> state;
   try {
-    if (has_sharded_weights(folder)) {
+    if (holds_only_a_model(folder)) {
+      fault = kModelAlone;
+    } else if (has_sharded_weights(folder)) {
       CheckpointReader reader(folder);
       reader.check_sizes();
       ranks = std::to_string(reader.index().num_ranks);
     } else {
       check_checkpoint(folder);
     }
-    state = read_checkpoint_state(folder);
+    if (fault.empty()) state = read_checkpoint_state(folder);
   } catch (const Error& error) {
     fault = error.what();
   }
@@ -83,6 +89,10 @@ int list(const std::vector<fs::path>& folders) {
 int verify(const std::vector<fs::path>& folders) {
   int num_damaged = 0;
   for (const fs::path& folder : folders) {
+    if (holds_only_a_model(folder)) {
+      print_out(fmt::format("{}: {}\n", folder.string(), kModelAlone));
+      continue;
+    }
     try {
       check_checkpoint(folder);
       print_out(fmt::format(
@@ -97,6 +107,10 @@ int verify(const std::vector<fs::path>& folders) {
 }
 
 int show(const fs::path& folder) {
+  if (holds_only_a_model(folder)) {
+    print_out(fmt::format("{}\n{}; `tessera inspect` shows it\n", folder.string(), kModelAlone));
+    return 0;
+  }
   const RunState state = read_checkpoint_state(folder);
   std::string text = fmt::format("{}\nstep        {} of {}, epoch {:.2f}\n", folder.string(), state.step,
                                  state.total_steps, state.epoch);
@@ -183,7 +197,7 @@ int run_checkpoint(const std::vector<std::string>& args) {
   }
   const std::string& place = settings.words.back();
   if (verb == "prune") {
-    if (settings.keep == 0) throw UsageError("tessera checkpoint prune: say how many stay: --keep N");
+    if (settings.keep == 0) throw UsageError("tessera checkpoint prune: say how many stay: --keep N, at least 1");
     return prune(place, settings);
   }
   if (settings.keep > 0 || settings.dry_run) throw UsageError("--keep and --dry_run are options of prune");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/exchange.h"
 #include "core/error.h"
 #include "library/optimizer_impl.h"
 #include "library/shard_impl.h"
@@ -36,10 +37,28 @@ Sharded::Impl& free_of_others(Sharded& sharded) {
   return impl;
 }
 
+std::string describe(const OptimizerChoice& choice, double learning_rate) {
+  const OptimizerNumbers& n = choice.numbers;
+  return fmt::format(
+      "{} with learning rate {}, betas {} and {}, eps {}, weight decay {}, momentum {}, dampening {}, nesterov {}",
+      choice.optimizer->name, learning_rate, n.beta1, n.beta2, n.epsilon, n.weight_decay, n.momentum, n.dampening,
+      n.nesterov);
+}
+
+// Ranks that update differently would go apart without a word.
+void check_ranks_match(World& world, const std::string& own) {
+  if (world.size() == 1) return;
+  const std::string first = text_of_first_rank(world, own, "optimizer");
+  if (own == first) return;
+  throw rendezvous_error(
+      fmt::format("rank {} does not have rank 0's optimizer: it is {} there, and {} here", world.rank(), first, own));
+}
+
 }  // namespace
 
 Optimizer::Impl::Impl(Sharded& its_sharded, const OptimizerChoice& choice, double its_learning_rate)
     : learning_rate(checked_learning_rate(its_learning_rate)), sharded(free_of_others(its_sharded)) {
+  check_ranks_match(sharded.world, describe(choice, learning_rate));
   sharded.step.set_optimizer(choice);
   sharded.has_optimizer = true;
 }

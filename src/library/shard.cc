@@ -5,6 +5,10 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "comm/failure.h"
@@ -28,12 +32,19 @@ TrainStepOptions step_options(const ShardOptions& options, const World& world) {
   return step;
 }
 
-torch::nn::Module& checked(torch::nn::Module& model) {
+torch::nn::Module& checked(torch::nn::Module& model, const ShardOptions& options) {
   if (model.parameters().empty()) {
     throw UsageError(
         fmt::format("the model ({}) has no parameters to shard: register them with register_module() and "
                     "register_parameter()",
                     model.name()));
+  }
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().is_meta() || options.first_values) continue;
+    throw UsageError(fmt::format(
+        "'{}' is on the meta device, so it has no values: give ShardOptions::first_values, or make the model "
+        "on the CPU",
+        item.key()));
   }
   return model;
 }
@@ -50,11 +61,55 @@ class Flag {
   bool& flag_;
 };
 
+// The parameters of every Sharded that lives. Ranks may be threads of one process.
+std::mutex claims_mutex;
+std::unordered_set<const void*> claims;
+
+// Gives a module's buffers back the values that they have now. Their version stays, so autograd does not mind.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(const torch::nn::Module& module) {
+    for (const at::Tensor& buffer : module.buffers()) {
+      if (buffer.defined()) kept_.emplace_back(buffer.variable_data(), buffer.detach().clone());
+    }
+  }
+  ~KeptBuffers() {
+    const at::NoGradGuard no_gradients;
+    for (auto& [buffer, values] : kept_) buffer.copy_(values);
+  }
+  KeptBuffers(const KeptBuffers&) = delete;
+  KeptBuffers& operator=(const KeptBuffers&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
+};
+
 }  // namespace
+
+Claim::Claim(const torch::nn::Module& model) {
+  const std::lock_guard lock(claims_mutex);
+  for (const auto& item : model.named_parameters()) {
+    const void* parameter = item.value().unsafeGetTensorImpl();
+    if (claims.contains(parameter)) {
+      throw UsageError(fmt::format(
+          "'{}' of the model ({}) belongs to a tessera::Sharded that still lives: destroy that one first, or "
+          "make a model of its own for each",
+          item.key(), model.name()));
+    }
+    parameters_.push_back(parameter);
+  }
+  claims.insert(parameters_.begin(), parameters_.end());
+}
+
+Claim::~Claim() {
+  const std::lock_guard lock(claims_mutex);
+  for (const void* parameter : parameters_) claims.erase(parameter);
+}
 
 Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options)
     : world(its_world),
-      model(checked(its_model)),
+      model(checked(its_model, its_options)),
+      claim(its_model),
       options(its_options),
       units(choose_units(its_model, its_options.units)),
       map(its_model, units),
@@ -151,7 +206,8 @@ void Sharded::pass(const std::function<void()>& compute) {
       const auto step_pass = impl.step.forward();
       compute();
     } catch (const c10::Error& error) {
-      const std::string advice = impl.advice_about_units();
+      const bool has_no_data = std::string_view(error.what()).find("storage of size 0") != std::string_view::npos;
+      const std::string advice = has_no_data ? impl.advice_about_units() : "";
       if (advice.empty()) throw;
       throw Error(fmt::format("{}; {}", error.what_without_backtrace(), advice));
     }
@@ -206,6 +262,9 @@ at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& b
     impl.has_run[index] = true;
     // Captures `body` by value: backward may call it again.
     return impl.step.runner().run(impl.units[index], input, [&impl, index, body](const at::Tensor& x) {
+      // A unit that is recomputed has moved its batch-norm statistics already.
+      std::optional<KeptBuffers> kept;
+      if (impl.in_backward) kept.emplace(*impl.units[index].module);
       impl.running.push_back(index);
       at::Tensor output = body(x);
       impl.running.pop_back();

@@ -10,6 +10,18 @@
 
 namespace tessera {
 
+// A model is spread by one Sharded at a time: two would move its parameters under each other's feet.
+class Claim {
+ public:
+  explicit Claim(const torch::nn::Module& model);  // throws UsageError
+  ~Claim();
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+ private:
+  std::vector<const void*> parameters_;
+};
+
 struct Sharded::Impl {
   Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options);
 
@@ -25,6 +37,7 @@ struct Sharded::Impl {
 
   World& world;
   torch::nn::Module& model;
+  Claim claim;
   ShardOptions options;
   std::vector<Unit> units;
   ModelMap map;

@@ -68,7 +68,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
   }
   need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
   need(schema, row.keeps_second_copy(), {"hpz_partition_size"}, "with --strategy zero3_hpz");
-  need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap", "wrap_classes"},
+  need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap_classes", "min_num_params", "wrap"},
        "with a strategy that splits the parameters, found " + spread.strategy);
 }
 

@@ -273,7 +273,7 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
     if (differs) {
       throw UsageError(fmt::format("{} is {} ({}) and {} ({}, {}): {}", setting.name(), setting.text(),
                                    setting.origin(), value.text, value.place, value.key,
-                                   setting.source() == Source::kCommandLine
+                                   setting.source() == Source::kCommandLine && !config.origin.starts_with("--")
                                        ? "leave it out of the command line, or write \"auto\" or the same in the file"
                                        : "both mean the same setting; give one value"));
     }

@@ -1,5 +1,7 @@
 #include "settings/foreign_files.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "core/error.h"
@@ -18,6 +20,12 @@ std::pair<std::string, std::string> origin_and_text(const char* option, const st
 }
 
 void apply_known(ForeignConfig config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes) {
+  // Of what a command does not know, this alone changes what it shows: the memory.
+  for (const ForeignValue& value : config.values) {
+    if (schema.has("wrap") || value.setting != "wrap" || (value.text != "none" && value.text != "size")) continue;
+    notes.push_back(fmt::format("{}: {} is not taken over: what is shown is for the model's own blocks (--wrap blocks)",
+                                value.place, value.key));
+  }
   std::erase_if(config.values, [&](const ForeignValue& value) { return !schema.has(value.setting); });
   apply(config, on_difference, schema, notes);
 }

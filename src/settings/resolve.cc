@@ -99,7 +99,7 @@ void resolve_gpu_memory(const Schema& schema, DeclaredSettings& s) {
   }
 }
 
-void resolve_wrap(const Schema& schema, DeclaredSettings& s) {
+void resolve_wrap(Schema& schema, DeclaredSettings& s) {
   WrapSettings& wrap = s.train.wrap;
   for (const std::string& part : split(s.wrap_classes, ',')) {
     const std::string_view dotted = trim(part);
@@ -111,8 +111,10 @@ void resolve_wrap(const Schema& schema, DeclaredSettings& s) {
     throw UsageError(fmt::format("{} and {} exclude each other; give one", shown(schema, "wrap_classes"),
                                  shown(schema, "min_num_params")));
   }
-  if (!schema.at("wrap").is_set() && (by_class || by_size))
-    wrap.wrap = by_class ? UnitWrap::kByClass : UnitWrap::kBySize;
+  if (!schema.at("wrap").is_set() && (by_class || by_size)) {
+    schema.read_json(Json{{"wrap", by_class ? "class" : "size"}},
+                     by_class ? "follows from --wrap_classes" : "follows from --min_num_params");
+  }
   const auto need = [&](UnitWrap kind, const char* word, const char* name, bool is_given) {
     if ((wrap.wrap == kind) == is_given) return;
     throw UsageError(
@@ -221,6 +223,15 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
     flow.evaluation = Interval::kNo;
     if (!job.evaluation_setting.empty()) {
       notes.push_back(fmt::format("no {}: there will be no evaluation", job.evaluation_setting));
+    }
+  }
+  const bool refuses_any = schema.at("do_eval").is_set() && !s.do_eval;
+  if (refuses_any && flow.evaluation != Interval::kNo) {
+    if (schema.at("eval_strategy").is_set()) {
+      notes.push_back(fmt::format("{} changes nothing: {} evaluates, as in transformers", shown(schema, "do_eval"),
+                                  shown(schema, "eval_strategy")));
+    } else {
+      flow.evaluation = Interval::kNo;
     }
   }
   evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;

@@ -84,6 +84,13 @@ bool ranks_read_parts_of(const fs::path& checkpoint) {
   return has_sharded_weights(checkpoint) || !foreign_program(checkpoint).empty();
 }
 
+bool holds_only_a_model(const fs::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* file) { return fs::exists(folder / file, ignored); };
+  const bool has_model = has(kWeightsFile) || has("model.safetensors.index.json");
+  return has_model && !has(kIndexFile) && !has(kOptimizerFile) && foreign_program(folder).empty();
+}
+
 void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
   if (has_sharded_weights(checkpoint)) {
     CheckpointReader reader(checkpoint);
@@ -97,6 +104,19 @@ void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
   const std::string program = foreign_program(checkpoint);
   if (!program.empty()) {
     throw UsageError(fmt::format("{} is a checkpoint of {}: name it to resume from it", checkpoint.string(), program));
+  }
+  if (!fs::is_directory(checkpoint, ignored)) {
+    throw UsageError(fmt::format("{}: there is no such folder; expected a checkpoint", checkpoint.string()));
+  }
+  if (const std::vector<std::int64_t> inside = find_checkpoints(checkpoint); !inside.empty()) {
+    throw UsageError(fmt::format("{} is no checkpoint, but has some: name one of them, like {}", checkpoint.string(),
+                                 (checkpoint / checkpoint_name(inside.back())).string()));
+  }
+  if (holds_only_a_model(checkpoint)) {
+    throw UsageError(
+        fmt::format("{} holds the model alone, without the state that a run resumes from (--save_only_model): start "
+                    "from it by --model_name_or_path",
+                    checkpoint.string()));
   }
   throw UsageError(fmt::format("{} is not a complete checkpoint: it has no {}", checkpoint.string(), kIndexFile));
 }

@@ -28,6 +28,9 @@ bool has_sharded_weights(const std::filesystem::path& checkpoint);
 // Whether each rank reads only its own part of the weights: of such shards, or of another program's checkpoint.
 bool ranks_read_parts_of(const std::filesystem::path& checkpoint);
 
+// Saved by --save_only_model, or any other model folder.
+bool holds_only_a_model(const std::filesystem::path& folder);
+
 // Reads every byte that has a checksum; of several ranks each reads a share. Throws UsageError naming the file that is
 // missing or damaged.
 void check_checkpoint(const std::filesystem::path& checkpoint, int rank = 0, int num_ranks = 1);

@@ -90,8 +90,8 @@ void leave_out_second_names(CheckpointIndex& index, const SpreadModel& spread) {
   }
 }
 
-// A log line's loss is the mean since the line before.
-double total_loss_of(const RunState& state) {
+// A log line's loss is the mean since the line before. Losses after the last line are not known.
+void add_up_losses(RunState& state) {
   double total = 0, before = 0;
   for (const LogRecord& record : state.history) {
     const auto loss = record.number("loss"), step = record.number("step");
@@ -99,7 +99,8 @@ double total_loss_of(const RunState& state) {
     total += *loss * (*step - before);
     before = *step;
   }
-  return total;
+  state.total_loss = total;
+  state.num_losses = static_cast<std::int64_t>(before);
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ RunState foreign_run_state(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / kStateFile, ignored)) {
     state = read_run_state(folder / kStateFile);
-    state.total_loss = total_loss_of(state);
+    add_up_losses(state);
   } else if (checkpoint.index.step > 0) {
     state.step = checkpoint.index.step;
   } else if (num_updates != checkpoint.index.numbers.end()) {

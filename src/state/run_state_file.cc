@@ -70,7 +70,9 @@ Json callbacks_json(const RunState& state) {
                             {"rows_of_update", state.rows_of_update},
                             {"is_regrouped", state.is_regrouped},
                             {"data_position", position_json(state.position)},
+                            {"row_order", state.row_order},
                             {"started", state.started},
+                            {"num_losses", state.num_losses},
                             {"total_loss", json_of(LogValue(state.total_loss))}}}};
   return callbacks;
 }
@@ -91,6 +93,8 @@ void read_callbacks(const Json& json, RunState& state, const std::string& origin
   state.rows_of_update = read<std::int64_t>(ours, "rows_of_update", 0, origin);
   state.is_regrouped = read<bool>(ours, "is_regrouped", false, origin);
   state.position = read_position(ours, origin);
+  state.row_order = read<std::string>(ours, "row_order", "", origin);
+  state.num_losses = read<std::int64_t>(ours, "num_losses", state.step, origin);
   state.started = read(ours, "started", 0.0, origin);
   // After a NaN loss this is the word "nan".
   const Json total = {{"total_loss", read<Json>(ours, "total_loss", Json(0), origin)}};

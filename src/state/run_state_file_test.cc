@@ -28,6 +28,8 @@ RunState some_state() {
   state.evaluations_without_gain = 1;
   state.num_advanced = 60;
   state.total_loss = 80.5;
+  state.num_losses = 62;
+  state.row_order = "shuffled by data_seed 7";
   state.checkpoints = {32, 64};
   state.num_rows = 500;
   state.rows_of_update = 16;
@@ -46,6 +48,8 @@ TEST_F(RunStateFile, EverythingComesBack) {
   EXPECT_EQ(read.step, 64);
   EXPECT_EQ(read.num_advanced, 60);
   EXPECT_EQ(read.total_loss, 80.5);
+  EXPECT_EQ(read.num_losses, 62);
+  EXPECT_EQ(read.row_order, "shuffled by data_seed 7");
   EXPECT_EQ(read.checkpoints, (std::vector<std::int64_t>{32, 64}));
   EXPECT_EQ(read.num_rows, 500);
   EXPECT_EQ(read.rows_of_update, 16);

@@ -15,6 +15,13 @@ bool has_position_in(const RunState& before, std::int64_t num_rows) {
 
 }  // namespace
 
+std::string row_order(const TrainSettings& settings) {
+  const DataSettings& data = settings.data;
+  return fmt::format(
+      "{}{}", data.shuffle ? fmt::format("shuffled by --data_seed {}", settings.loop.data_seed) : "as in the file",
+      data.subset_seed ? fmt::format(", chosen by --subset_seed {}", *data.subset_seed) : "");
+}
+
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings) {
   ScheduleOptions options = settings.schedule;
   options.learning_rate = settings.optimizer.learning_rate;
@@ -45,7 +52,9 @@ StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int nu
 void check_resumable(const RunState& state, const StepPlan& plan) {
   if (state.step <= plan.total_steps()) return;
   throw UsageError(
-      fmt::format("the checkpoint is at step {}, but this run has only {} steps", state.step, plan.total_steps()));
+      fmt::format("the checkpoint is at step {}, but this run has only {} steps: give more by --max_steps or "
+                  "--num_train_epochs, or resume from an earlier one",
+                  state.step, plan.total_steps()));
 }
 
 void warn_of_differences(const RunState& before, const RunState& now) {
@@ -57,6 +66,11 @@ void warn_of_differences(const RunState& before, const RunState& now) {
   };
   warn("training rows", before.num_rows, now.num_rows);
   if (!has_position_in(before, now.num_rows)) warn("rows per update", before.rows_of_update, now.rows_of_update);
+  const bool is_within_epoch = !before.position || before.position->num_taken > 0;
+  if (is_within_epoch && !before.row_order.empty() && before.row_order != now.row_order) {
+    log_warn("the resumed run took its rows {}, this one {}: in this epoch some may be used twice, others not at all",
+             before.row_order, now.row_order);
+  }
   if (before.total_steps != 0 && before.total_steps != now.total_steps) {  // 0: another program's, not known
     log_warn("the resumed run had {} steps, this one has {}", before.total_steps, now.total_steps);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "settings/train_settings.h"
 #include "train/run_state.h"
@@ -14,6 +15,8 @@ namespace tessera {
 // Throws UsageError if they do not fit the schedule.
 StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
                     const std::optional<RunState>& resumed = std::nullopt);
+// What decides about the order of the rows, in words.
+std::string row_order(const TrainSettings& settings);
 ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings);
 
 // Throws UsageError if the run is shorter than what it has already done.

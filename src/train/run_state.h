@@ -31,11 +31,13 @@ struct RunState {
   // Tessera's own: what transformers forgets across a resume.
   std::int64_t num_advanced = 0;                  // of the schedule: fewer than steps if fp16 skipped some
   double total_loss = 0;                          // sum of the updates' losses
+  std::int64_t num_losses = 0;                    // how many: fewer than steps if another program forgot some
   double started = 0;                             // when the process that wrote it started, in seconds since 1970
   std::vector<std::int64_t> checkpoints;          // steps of this run's checkpoints in the folder, including this one
   std::int64_t num_rows = 0, rows_of_update = 0;  // of the training data; per update over all ranks; 0: unknown
   bool is_regrouped = false;                      // it was resumed with another number of rows per update
   std::optional<DataPosition> position;           // of the row that comes next; none: as the steps tell
+  std::string row_order;                          // what decides about the order of rows; empty: unknown
 };
 
 }  // namespace tessera

@@ -57,6 +57,7 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
   state_.train_batch_size = settings_.loop.batch_size;
   state_.num_rows = task_.num_rows();
   state_.rows_of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
+  state_.row_order = row_order(settings_);
   state_.started = wall_seconds();
   state_.logging_steps = settings_.flow.logging_steps;
   state_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
@@ -75,6 +76,9 @@ void Trainer::restore(const RunState& state, const std::optional<LossScaler::Sta
   state_.num_rows = fresh.num_rows;
   state_.is_regrouped = plan_.is_regrouped();
   state_.rows_of_update = fresh.rows_of_update;
+  state_.row_order = fresh.row_order;
+  // Another program's checkpoint may only say how many steps it has made.
+  if (!state_.position && state_.epoch == 0 && state_.step > 0) state_.epoch = plan_.update(state_.step).epoch_after;
   // A run is later than the run it resumes, even if the clocks of two hosts disagree.
   state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
   state_.logging_steps = fresh.logging_steps;
@@ -83,7 +87,7 @@ void Trainer::restore(const RunState& state, const std::optional<LossScaler::Sta
   state_.early_stopping_patience = fresh.early_stopping_patience;
   state_.early_stopping_threshold = fresh.early_stopping_threshold;
   flow_ = Flow(settings_.flow, plan_.total_steps(), state_.step);
-  losses_ = LossMeter(state_.total_loss, state_.step);
+  losses_ = LossMeter(state_.total_loss, state_.num_losses);
   step_.optimizer().set_num_updates(state_.num_advanced);
   if (step_.scaler() != nullptr && scale) step_.scaler()->set_state(*scale);
   if (best_) best_->restore(state_.best_value, state_.best_step);

@@ -22,6 +22,7 @@ void Trainer::read_losses() {
   unread_losses_.clear();
   unread_counts_.clear();
   state_.total_loss = losses_.total();
+  state_.num_losses = losses_.num_updates();
 }
 
 void Trainer::act(const Actions& actions) {

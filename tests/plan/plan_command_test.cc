@@ -140,6 +140,10 @@ TEST(PlanCommand, TakesFilesOfDeepSpeedAndFsdp) {
   expect_same(R"(--fsdp_config '{"activation_checkpointing": true, "offload_to_cpu": true}')",
               "--strategy full_shard,shard_grad_op,hybrid_shard,hybrid_shard_zero2 --gradient_checkpointing "
               "--offload_param --offload_optimizer; echo left out, because these settings do not allow them: no_shard");
+  const Ended unwrapped = plan(model + R"(--fsdp full_shard --fsdp_config '{"auto_wrap_policy": "NO_WRAP"}')");
+  EXPECT_TRUE(
+      contains(unwrapped.output, "auto_wrap_policy is not taken over: what is shown is for the model's own blocks"))
+      << unwrapped.output;
   const Ended both = plan(model + R"(--strategy zero3 --deepspeed '{"zero_optimization": {"stage": 2}}')");
   EXPECT_EQ(both.status, 2) << both.output;
   EXPECT_TRUE(contains(both.output, "strategy is zero3 (command line) and zero2 (--deepspeed")) << both.output;

@@ -113,6 +113,10 @@ TEST_F(Fsdp, UnitsAreBlocksClassesOrSizes) {
           .settings;
   EXPECT_EQ(two.wrap.classes, (std::vector<std::string>{"B", "TransformerEncoderLayer"}));
   EXPECT_EQ(refusal({"--fsdp=full_shard", "--wrap=class"}), "--wrap=class (command line): needs --wrap_classes");
+  const LoadedTrainSettings derived = load({"--fsdp=full_shard", "--min_num_params=3"});
+  EXPECT_EQ(derived.settings.wrap.wrap, UnitWrap::kBySize);
+  EXPECT_EQ(derived.schema->at("wrap").text(), "size");
+  EXPECT_EQ(derived.schema->at("wrap").origin(), "follows from --min_num_params");
 }
 
 TEST_F(Fsdp, TheCommandLineOverrulesTheFileAndSaysSo) {

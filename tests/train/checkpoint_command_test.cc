@@ -343,7 +343,33 @@ TEST_F(CheckpointCommand, OtherBatchesGoOnAtTheSameRow) {
       gpt("past", still + "--per_device_train_batch_size 1 --num_train_epochs 0.5 --resume_from_checkpoint " +
                       out("rows") + "/checkpoint-6");
   EXPECT_EQ(past.status, 2) << past.output;
-  EXPECT_TRUE(contains(past.output, "the checkpoint is at step 6, but this run has only 4 steps")) << past.output;
+  EXPECT_TRUE(contains(past.output, "the checkpoint is at step 6, but this run has only 4 steps: give more by"))
+      << past.output;
+  const Ended shuffled =
+      gpt("shuffled", still + "--per_device_train_batch_size 1 --data_seed 7 --resume_from_checkpoint " + out("rows") +
+                          "/checkpoint-6");
+  ASSERT_EQ(shuffled.status, 0) << shuffled.output;
+  EXPECT_TRUE(contains(shuffled.output, "this one shuffled by --data_seed 7: in this epoch some may be used twice"))
+      << shuffled.output;
+}
+
+TEST_F(CheckpointCommand, AFolderThatIsNoneIsRefusedWithTheReason) {
+  const std::string model_alone = "--max_steps 2 --save_strategy steps --save_steps 2 --save_only_model";
+  ASSERT_EQ(gpt("out", model_alone).status, 0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"nothing", "nothing: there is no such folder; expected a checkpoint"},
+      {"out", "is no checkpoint, but has some: name one of them, like " + out("out") + "/checkpoint-2"},
+      {"out/checkpoint-2", "holds the model alone, without the state that a run resumes from"}};
+  for (const auto& [place, reason] : cases) {
+    const Ended refused = gpt("again", "--max_steps 4 --resume_from_checkpoint " + out(place));
+    EXPECT_EQ(refused.status, 2) << refused.output;
+    EXPECT_TRUE(contains(refused.output, reason)) << refused.output;
+  }
+  for (const char* verb : {"ls", "verify", "show"}) {
+    const Ended seen = run_tessera(std::string("checkpoint ") + verb + " " + out("out/checkpoint-2"));
+    EXPECT_EQ(seen.status, 0) << seen.output;
+    EXPECT_TRUE(contains(seen.output, "the model alone, without checksums")) << seen.output;
+  }
 }
 
 }  // namespace

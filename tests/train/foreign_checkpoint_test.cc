@@ -2,6 +2,7 @@
 // (tools/references/foreign_checkpoints.py).
 #include <cstring>
 #include <fstream>
+#include <numeric>
 
 #include "core/file.h"
 #include "train/train_command.h"
@@ -63,6 +64,15 @@ void expect_continued(const Ended& ended, const std::string& name) {
     const double norm = numbers.at("grad_norm")[step + i].get<double>();
     EXPECT_NEAR(norms[i], norm, 1e-5 * norm) << name << ", step " << step + i + 1;
   }
+  // The mean of the losses that are known: a file without a history knows none before the checkpoint.
+  std::vector<double> known = losses;
+  if (name.starts_with("trainer")) known = numbers.at("loss").get<std::vector<double>>();
+  const double mean = std::accumulate(known.begin(), known.end(), 0.0) / static_cast<double>(known.size());
+  EXPECT_NEAR(logged(ended.output, "train_loss").at(0), mean, 1e-4) << name;
+  // 4 rows a step, whatever the file says about the epoch.
+  const double ratio =
+      logged(ended.output, "train_samples_per_second").at(0) / logged(ended.output, "train_steps_per_second").at(0);
+  EXPECT_NEAR(ratio, 4, 0.05) << name << ended.output;
 }
 
 struct ForeignCase {
