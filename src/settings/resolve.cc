@@ -241,6 +241,7 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
 
 void resolve_output(DeclaredSettings& s) {
   OutputSettings& output = s.train.output;
+  require(output.output_dir, "--output_dir FOLDER");
   output.shows_progress = !s.disable_tqdm;
   const bool is_latest = s.resume == "latest";
   const std::optional<bool> flag = s.resume.size() > 1 ? parse_bool(s.resume) : std::nullopt;

@@ -38,6 +38,8 @@ std::string_view header_text(std::string_view file, const std::string& origin) {
   }
   const std::uint64_t length = little_endian(file.substr(0, kLengthBytes));
   if (length > kMaxHeaderBytes) {
+    if (file.starts_with('{'))
+      refuse_file(origin, "this is JSON, not a safetensors file; name the folder that holds it");
     refuse_file(origin, fmt::format("not a safetensors file: its header would take {} bytes, more than the allowed {}",
                                     length, kMaxHeaderBytes));
   }

@@ -73,6 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& broken) { return broken.param.name; });
 
 TEST(Safetensors, WrongHeaderLengthsAreRefused) {
+  EXPECT_REFUSED(parse_safetensors(R"({"model_type": "bloom"})", "config.json"),
+                 "this is JSON, not a safetensors file");
   EXPECT_REFUSED(parse_safetensors("", "m"), "it has 0 bytes");
   EXPECT_REFUSED(parse_safetensors("1234567", "m"), "it has 7 bytes");
   EXPECT_REFUSED(parse_safetensors(std::string("\x10\0\0\0\0\0\0\0{}", 10), "m"),
