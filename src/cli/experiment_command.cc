@@ -165,6 +165,7 @@ std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, co
   options.resources = command.resources;
   options.gate = command.gate;
   options.jobs = job_traits();
+  options.environment = Environment::of_process();
   const Site site = site_of(command);
   options.site_environment = site.environment;
   std::vector<ResolvedExperiment> resolved;
@@ -201,6 +202,10 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
                                  join({others.begin(), others.end()}, ", ")));
   }
   return stored;
+}
+
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Program this_program() {

@@ -13,15 +13,28 @@
 namespace tessera {
 namespace {
 
-// Runs that failed before they could leave a record, which no table can name.
+std::string reason_of(const RunStanding& state) {
+  return state.words + (state.advice.empty() ? "" : ": " + state.advice);
+}
+
+// The newest runs that failed, also those that left no record, which no table can name.
 std::string failures_text(const ExperimentCommand& command) {
   std::string text;
   for (const RunStanding& state : standings_of(command.runs, newest_of(stored_of(command)))) {
-    if (state.stage != RunStage::kFailed) continue;
-    text +=
-        fmt::format("{}: {}{}\n", state.run.experiment, state.words, state.advice.empty() ? "" : ": " + state.advice);
+    if (state.stage == RunStage::kFailed) text += fmt::format("{}: {}\n", state.run.experiment, reason_of(state));
   }
   return text;
+}
+
+// Runs that failed before they could leave a record: a page would not have them.
+std::vector<UnrecordedRun> unrecorded_of(const ExperimentCommand& command, const std::vector<StoredRun>& stored) {
+  std::vector<UnrecordedRun> runs;
+  for (const RunStanding& state : standings_of(command.runs, stored)) {
+    std::error_code none;
+    if (state.stage != RunStage::kFailed || std::filesystem::exists(output_of(state.run) / "run.json", none)) continue;
+    runs.push_back({fmt::format("{} {:03}", state.run.experiment, state.run.number), reason_of(state)});
+  }
+  return runs;
 }
 
 // Where a table finds the runs: the folder, or single runs in it where it has other users' too.
@@ -57,15 +70,16 @@ int table_of_experiments(const ExperimentCommand& command) {
 }
 
 int report_experiments(const ExperimentCommand& command) {
-  std::vector<std::string> words;
+  const std::vector<StoredRun> stored = stored_of(command);
+  if (stored.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
+  ReportRequest request{{}, command.output.empty() ? "report.html" : command.output, "Experiments"};
   if (command.names().empty()) {
-    words = places_of(command);
+    request.folders = places_of(command);
   } else {
-    for (const StoredRun& run : stored_of(command)) words.push_back(run.folder.string());
+    for (const StoredRun& run : stored) request.folders.push_back(run.folder.string());
   }
-  if (words.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
-  words.insert(words.end(), {"-o", command.output.empty() ? "report.html" : command.output, "--title", "Experiments"});
-  return run_report(words);
+  request.unrecorded = unrecorded_of(command, stored);
+  return write_report(request);
 }
 
 int collect_experiments(const ExperimentCommand& command) {
@@ -75,7 +89,8 @@ int collect_experiments(const ExperimentCommand& command) {
   collect(stored, target);
   write_file_atomically(target / "failed.txt", failures_text(command));
   print_out(fmt::format("{}: {} runs\n", target.string(), stored.size()));
-  return run_report({target.string(), "-o", (target / "report.html").string(), "--title", "Experiments"});
+  return write_report(
+      {{target.string()}, (target / "report.html").string(), "Experiments", unrecorded_of(command, stored)});
 }
 
 }  // namespace tessera

@@ -12,17 +12,9 @@
 #include "report/runs_page.h"
 
 namespace tessera {
-namespace {
-
-struct ReportCommandSettings {
-  std::vector<std::string> folders;
-  std::string output, title;
-};
-
-}  // namespace
 
 int run_report(const std::vector<std::string>& args) {
-  ReportCommandSettings settings;
+  ReportRequest settings;
   Schema schema("tessera report", "one page about the runs below folders: words, tables and plots in one HTML file");
   schema.positionals("DIR...", &settings.folders);
   schema.text("output", &settings.output).short_name('o').preset("report.html").help("the file to write");
@@ -33,20 +25,29 @@ int run_report(const std::vector<std::string>& args) {
     return 0;
   }
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
-  const std::string title = settings.title.empty() ? "Runs in " + join(settings.folders, ", ") : settings.title;
-  const RunsPage page =
-      make_runs_page(find_run_files(settings.folders), title, settings.output,
-                     table_experiments(Catalogue(CatalogueOptions())), find_bandwidth_logs(settings.folders));
+  return write_report(settings);
+}
+
+int write_report(const ReportRequest& request) {
+  const std::string title = request.title.empty() ? "Runs in " + join(request.folders, ", ") : request.title;
+  const RunsPage page = make_runs_page(find_run_files(request.folders), title, request.output,
+                                       table_experiments(Catalogue(CatalogueOptions())),
+                                       find_bandwidth_logs(request.folders), request.unrecorded);
+  std::string unrecorded;
+  for (const UnrecordedRun& run : request.unrecorded) {
+    unrecorded += fmt::format("\nfailed before it left a record: {}: {}", run.name, run.reason);
+  }
   if (page.num_runs == 0) {
-    std::string message = "no run found: looked for run.json in and below " + join(settings.folders, ", ");
+    std::string message = "no run found: looked for run.json in and below " + join(request.folders, ", ") + unrecorded;
     for (const std::string& problem : page.problems) message += "\npassed over: " + problem;
     throw UsageError(message);
   }
-  write_file_atomically(settings.output, page.html);
-  print_out(fmt::format("{}\n{} {}, {} finished{}; {}\n", settings.output, page.num_runs,
-                        page.num_runs == 1 ? "run" : "runs", page.num_finished,
+  write_file_atomically(request.output, page.html);
+  const std::size_t num_runs = page.num_runs + request.unrecorded.size();
+  print_out(fmt::format("{}\n{} {}, {} finished{}; {}{}\n", request.output, num_runs, num_runs == 1 ? "run" : "runs",
+                        page.num_finished,
                         page.problems.empty() ? "" : fmt::format(", {} passed over", page.problems.size()),
-                        human_bytes(static_cast<std::int64_t>(page.html.size()))));
+                        human_bytes(static_cast<std::int64_t>(page.html.size())), unrecorded));
   return 0;
 }
 

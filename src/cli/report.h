@@ -4,7 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "report/page/page.h"
+
 namespace tessera {
+
+struct ReportRequest {
+  std::vector<std::string> folders;  // of runs
+  std::string output, title;
+  std::vector<UnrecordedRun> unrecorded = {};  // to be named besides
+};
+
+// Writes the page and prints what is on it.
+int write_report(const ReportRequest& request);
 
 // `args` are the words after `report`.
 int run_report(const std::vector<std::string>& args);

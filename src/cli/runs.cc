@@ -87,7 +87,7 @@ int compare(const RunsSettings& s, const std::vector<std::string>& places) {
   for (const std::string& place : places) {
     FoundRuns found = find_runs({place}, s.metric.empty() ? RunDetail::kBrief : RunDetail::kWhole);
     warn_of(found.problems);
-    sides.push_back({place, std::move(found.runs)});
+    sides.push_back({place, std::move(found.runs), std::move(found.problems)});
   }
   const Comparison comparison = compare_runs(sides, s.metric, limits, wall_seconds());
   print_out(s.as_json ? json_line(comparison_json(comparison, limits)) : comparison_text(comparison, limits));

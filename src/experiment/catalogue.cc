@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "experiment/builtin_files.h"
+#include "experiment/json_comments.h"
 
 namespace tessera {
 namespace {
@@ -42,6 +43,21 @@ std::string name_below(const std::string& reference, const std::string& path) {
 
 bool is_at_or_below(const std::string& reference, std::string_view path) {
   return path == reference || path.starts_with(reference + "/");
+}
+
+// Why a file without our key looks as if it were meant to have it; empty: other JSON, a ds_config, say.
+std::string mistake_in(const std::string& text) {
+  try {
+    const Json root = parse_commented_object(text, "");
+    for (const auto& [key, value] : root.items()) {
+      if (!nearest(key, {"tessera_experiments"})) continue;
+      return fmt::format("it has \"{}\"; did you mean \"tessera_experiments\"?", printable(key, 40));
+    }
+    const bool has_form = root.contains("family") && root.contains("experiments");
+    return has_form ? "\"tessera_experiments\": 1 is missing" : "";
+  } catch (const Error&) {  // broken, or a list: whatever it is, nothing says that it is ours
+    return "";
+  }
 }
 
 }  // namespace
@@ -89,7 +105,12 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const std::string text = read_file(path);
     // The repository's own folder, where the program is built, says the same as the program.
     const std::string base = path.filename().string();
-    if (text.find("\"tessera_experiments\"") == std::string::npos) continue;  // other JSON: a ds_config, say
+    if (text.find("\"tessera_experiments\"") == std::string::npos) {
+      if (const std::string mistake = mistake_in(text); !mistake.empty()) {
+        log_warn("{} is passed over: {}", path.string(), mistake);
+      }
+      continue;
+    }
     const bool is_builtin =
         has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
                                     [&](const auto& f) { return f.path == base && f.content == text; });

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/log.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 
@@ -86,6 +87,24 @@ TEST(Catalogue, TakesUsersFilesAndRefusesTheirMistakes) {
   EXPECT_TRUE(contains(message_of([&] { Catalogue({.folders = {folder}}); }),
                        "ddp/baseline is already an experiment of ddp.json"));
   EXPECT_TRUE(contains(message_of([&] { Catalogue({.folders = {folder / "none"}}); }), "no such folder"));
+}
+
+TEST(Catalogue, NamesAFileWhoseKeyIsMisspelt) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "catalogue_key_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto warnings = [&](const std::string& text) {
+    std::ofstream(folder / "x.json") << text;
+    configure_log("warn", -1);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Catalogue({.folders = {folder}}).find("own/a"), nullptr);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_TRUE(contains(warnings(R"({"tesera_experiments": 1, "family": "own", "experiments": {"a": {}}})"),
+                       "x.json is passed over: it has \"tesera_experiments\"; did you mean \"tessera_experiments\"?"));
+  EXPECT_TRUE(contains(warnings(R"({"family": "own", /* no key */ "experiments": {"a": {}}})"),
+                       "x.json is passed over: \"tessera_experiments\": 1 is missing"));
+  for (const char* other : {R"({"zero_optimization": {"stage": 2}})", "[1]", "{", ""}) EXPECT_EQ(warnings(other), "");
 }
 
 TEST(Catalogue, FindsFilesAndFoldersByReference) {

@@ -39,15 +39,18 @@ void overlay_settings(Values& values, const Values& stronger, const Schema& sche
   }
 }
 
-// Runs start in their own folder: paths that lead somewhere from here stay right.
+// Runs start in their own folder: a path that leads somewhere from here stays right.
+std::string kept_right(const std::string& path) {
+  std::error_code none;
+  if (path.empty() || !std::filesystem::exists(path, none)) return path;
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
 void make_paths_absolute(Values& settings) {
   const Values given = settings;
   for (const char* name : {"train_file", "validation_file", "data_dir", "model_name_or_path", "tokenizer_name",
                            "config_name", "deepspeed", "fsdp_config", "env_file"}) {
-    const Given* value = given.find(name);
-    std::error_code none;
-    if (value == nullptr || value->text.empty() || !std::filesystem::exists(value->text, none)) continue;
-    settings.set(name, std::filesystem::absolute(value->text).lexically_normal().string(), value->origin);
+    if (const Given* value = given.find(name)) settings.set(name, kept_right(value->text), value->origin);
   }
 }
 
@@ -107,6 +110,27 @@ void check_gate(const ResolvedExperiment& experiment) {
   }
 }
 
+// As `tessera train` gets it on these ranks; data may be missing.
+TrainRequest request_of(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs) {
+  TrainRequest request;
+  request.jobs = jobs;
+  request.num_ranks = experiment.num_ranks();
+  request.needs_data = false;
+  // The schema is bound to it: it lives as long as the request, which the result keeps.
+  const auto world = std::make_shared<WorldSettings>();
+  request.declare_more = [world](Schema& schema) { declare(schema, *world); };
+  request.arguments = {experiment.job};
+  for (const auto& [setting, given] : experiment.settings) {
+    const auto file = experiment.files.find(given.text);
+    request.arguments.push_back("--" + setting);
+    request.arguments.push_back(file != experiment.files.end() && given.text.ends_with(".json") &&
+                                        (setting == "deepspeed" || setting == "fsdp_config")
+                                    ? file->second
+                                    : given.text);
+  }
+  return request;
+}
+
 }  // namespace
 
 int ResolvedExperiment::reserved_gpus_per_node() const {
@@ -145,23 +169,27 @@ std::vector<std::string> ResolvedExperiment::train_words() const {
 }
 
 LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs) {
-  TrainRequest request;
-  request.jobs = jobs;
-  request.num_ranks = experiment.num_ranks();
-  request.needs_data = false;
-  // The schema is bound to it: it lives as long as the request, which the result keeps.
-  const auto world = std::make_shared<WorldSettings>();
-  request.declare_more = [world](Schema& schema) { declare(schema, *world); };
-  request.arguments = {experiment.job};
-  for (const auto& [setting, given] : experiment.settings) {
-    const auto file = experiment.files.find(given.text);
-    request.arguments.push_back("--" + setting);
-    request.arguments.push_back(file != experiment.files.end() && given.text.ends_with(".json") &&
-                                        (setting == "deepspeed" || setting == "fsdp_config")
-                                    ? file->second
-                                    : given.text);
+  return load_train_settings(request_of(experiment, jobs));
+}
+
+void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs,
+                   const Environment& environment) {
+  TrainRequest request = request_of(experiment, jobs);
+  request.needs_data = true;
+  request.environment = environment;
+  for (const auto& [name, given] : experiment.environment) request.environment.set(name, given.text);
+  try {
+    const LoadedTrainSettings loaded = load_train_settings(request);
+    experiment.notes = loaded.notes;
+    for (const char* name : {"train_file", "validation_file", "data_dir"}) {
+      if (experiment.settings.has(name) || !loaded.schema->has(name) || !loaded.schema->at(name).is_set()) continue;
+      const Setting& found = loaded.schema->at(name);
+      experiment.settings.set(name, kept_right(found.text()), found.origin());
+    }
+  } catch (const UsageError& error) {
+    experiment.notes = loaded_settings(experiment, jobs).notes;  // throws where data is not all that is wrong
+    experiment.missing = error.what();
   }
-  return load_train_settings(request);
 }
 
 ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options) {
@@ -202,7 +230,7 @@ ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogu
     if (options.scale == Scale::kTiny) scale_files_to_tiny(made);
     check_resources(made);
     check_gate(made);
-    made.notes = loaded_settings(made, options.jobs).notes;
+    look_for_data(made, options.jobs, options.environment);
   } catch (const Error& error) {
     throw error.in_context(made.name);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/environment.h"
 #include "experiment/catalogue.h"
 #include "experiment/values.h"
 #include "settings/job_traits.h"
@@ -23,6 +24,7 @@ struct ResolveOptions {
   Values settings;                         // of `tessera train`, from the command line
   Values resources, gate;                  // from the command line
   std::vector<const JobTraits*> jobs;      // all jobs
+  Environment environment;                 // in which the run starts: sbatch hands on that of the shell
 };
 
 struct ResolvedExperiment {
@@ -32,6 +34,7 @@ struct ResolvedExperiment {
   Values settings, environment, resources, gate;
   std::map<std::string, std::string> files;  // to lie in the run's folder: path -> content
   std::vector<std::string> notes;            // one line each: what a user should know before it runs
+  std::string missing;                       // what it needs before it can start, such as data; empty: nothing
 
   int nodes() const { return resources.count("nodes", 1); }
   int gpus_per_node() const { return resources.count("gpus_per_node", 1); }  // ranks, where they run on CPUs
@@ -45,8 +48,13 @@ struct ResolvedExperiment {
   std::vector<std::string> train_words() const;
 };
 
-// Throws UsageError for whatever `tessera train` would refuse without looking at data, naming the experiment.
+// Throws UsageError for whatever `tessera train` would refuse but for data, naming the experiment.
 ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options);
+
+// Says in `missing` what `tessera train` would ask for. Data that it would find by itself (DATA_DIR, ./data) becomes a
+// setting: the run starts in its own folder, where it would not find them.
+void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs,
+                   const Environment& environment);
 
 // The run's settings as `tessera train` reads them on these ranks; files are given as texts, data is not looked at.
 LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);

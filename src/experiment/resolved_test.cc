@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file.h"
 #include "experiment/show_text.h"
 #include "jobs/jobs.h"
 #include "support/contains.h"
 #include "support/message_of.h"
+#include "train/small_run_for_test.h"
 
 namespace tessera {
 namespace {
@@ -88,6 +90,32 @@ TEST(ResolvedExperiment, KeepsPathsRightForTheRunsFolder) {
   const ResolvedExperiment experiment = resolved("deepspeed/baseline", options);
   EXPECT_TRUE(experiment.settings.text("train_file").starts_with('/'));
   EXPECT_EQ(experiment.settings.text("validation_file"), "there/is/none.json");
+}
+
+TEST(ResolvedExperiment, SaysWhatItNeedsBeforeItCanStart) {
+  EXPECT_EQ(resolved("ddp/baseline").missing, "--data_dir FOLDER (or DATA_DIR) is missing");
+  EXPECT_TRUE(contains(show_text(resolved("ddp/baseline"), job_traits()), "note: it cannot start yet: --data_dir"));
+  ResolveOptions site;
+  site.site_environment.set("DATA_DIR", "/pictures", "site.json");
+  EXPECT_EQ(resolved("ddp/baseline", site).missing, "");
+  ResolveOptions tiny;
+  tiny.scale = Scale::kTiny;
+  EXPECT_EQ(resolved("ddp/baseline", tiny).missing, "") << "the program has pictures";
+}
+
+using ResolvedWithData = WithFolder;
+
+TEST_F(ResolvedWithData, NamesWhatTrainWouldFindForTheRunsFolder) {
+  write_file_atomically(folder_ / "train-v1.1.json", "{}");
+  write_file_atomically(folder_ / "dev-v1.1.json", "{}");
+  ResolveOptions options;
+  options.environment = Environment({{"DATA_DIR", std::filesystem::relative(folder_).string()}});
+  const ResolvedExperiment experiment = resolved("deepspeed/baseline", options);
+  EXPECT_EQ(experiment.missing, "");
+  EXPECT_EQ(experiment.settings.text("train_file"), folder_ / "train-v1.1.json");
+  EXPECT_EQ(experiment.settings.text("validation_file"), folder_ / "dev-v1.1.json");
+  options.settings.set("train_file", "/squad.json", "command line");  // which has no other beside it
+  EXPECT_TRUE(contains(resolved("deepspeed/baseline", options).missing, "give --validation_file"));
 }
 
 TEST(ResolvedExperiment, IsScaledDownWithItsBatchKept) {

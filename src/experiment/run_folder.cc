@@ -151,6 +151,7 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   json["environment"] = values_json(experiment.environment);
   json["resources"] = values_json(experiment.resources);
   json["gate"] = values_json(experiment.gate);
+  if (!experiment.missing.empty()) json["missing"] = experiment.missing;
   json["files"] = Json::array();
   for (const auto& [name, content] : experiment.files) json["files"].push_back(name);
   json["program"] = program.path;
@@ -194,7 +195,7 @@ fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experim
   Json asked = experiment_json(experiment, program);
   asked["user"] = current_user();
   asked["time"] = wall_seconds();
-  write_file_atomically(folder / kAskedFile, asked.dump(2) + "\n");
+  write_file_atomically(folder / kAskedFile, asked.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return folder;
 }
 

@@ -82,6 +82,7 @@ std::string show_text(const ResolvedExperiment& experiment, const std::vector<co
   text += values_text("resources", experiment.resources);
   if (experiment.has_gate()) text += values_text("bandwidth gate", experiment.gate);
   for (const std::string& note : experiment.notes) text += "note: " + note + "\n";
+  if (!experiment.missing.empty()) text += "note: it cannot start yet: " + experiment.missing + "\n";
   return text + "here:\n" + shell_command(local_words(experiment, "tessera")) + "\n";
 }
 

@@ -74,7 +74,10 @@ void check_fits(const ResolvedExperiment& experiment, const Site& site) {
 
 std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const SubmitOptions& options,
                               const std::function<void(const Submitted&)>& tell) {
-  for (const ResolvedExperiment& experiment : experiments) check_fits(experiment, options.site);
+  for (const ResolvedExperiment& experiment : experiments) {
+    check_fits(experiment, options.site);
+    if (!experiment.missing.empty()) throw UsageError(experiment.name + ": " + experiment.missing);
+  }
   const std::vector<ResolvedExperiment> all = experiments;
   std::stable_partition(experiments.begin(), experiments.end(),
                         [&](const ResolvedExperiment& each) { return is_baseline(each, all); });

@@ -27,7 +27,8 @@ struct Submitted {
 // Throws UsageError where a node of the site has too few GPUs.
 void check_fits(const ResolvedExperiment& experiment, const Site& site);
 
-// In the order given, baselines first; `tell` hears of each as it is taken. Throws Error with sbatch's message at the
+// In the order given, baselines first; `tell` hears of each as it is taken. Throws UsageError before anything is queued
+// if one of them does not fit or cannot start (ResolvedExperiment::missing). Throws Error with sbatch's message at the
 // first that Slurm refuses; its folder is removed, the jobs before it stay.
 std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const SubmitOptions& options,
                               const std::function<void(const Submitted&)>& tell);

@@ -20,10 +20,18 @@ namespace {
 class LoopOrder {
  public:
 #ifdef TESSERA_TELLS_TSAN
-  LoopOrder() { __tsan_release(&begin_); }
-  void enter() { __tsan_acquire(&begin_); }
-  void leave() { __tsan_release(&end_); }
-  ~LoopOrder() { __tsan_acquire(&end_); }
+  LoopOrder() {
+    __tsan_release(&begin_);
+  }
+  void enter() {
+    __tsan_acquire(&begin_);
+  }
+  void leave() {
+    __tsan_release(&end_);
+  }
+  ~LoopOrder() {
+    __tsan_acquire(&end_);
+  }
 
  private:
   char begin_ = 0, end_ = 0;

@@ -37,6 +37,7 @@ Sharded::Impl& free_of_others(Sharded& sharded) {
   return impl;
 }
 
+// All of it, also what the optimizer does not read: ranks that differ there were not meant to.
 std::string describe(const OptimizerChoice& choice, double learning_rate) {
   const OptimizerNumbers& n = choice.numbers;
   return fmt::format(

@@ -32,21 +32,28 @@ TrainStepOptions step_options(const ShardOptions& options, const World& world) {
   return step;
 }
 
-torch::nn::Module& checked(torch::nn::Module& model, const ShardOptions& options) {
+torch::nn::Module& checked(const World& world, torch::nn::Module& model, const ShardOptions& options) {
   if (model.parameters().empty()) {
     throw UsageError(
         fmt::format("the model ({}) has no parameters to shard: register them with register_module() and "
                     "register_parameter()",
                     model.name()));
   }
+  const bool receives_values = options.spread.sync_module_states && world.rank() != 0;
   for (const auto& item : model.named_parameters()) {
-    if (!item.value().is_meta() || options.first_values) continue;
+    if (!item.value().is_meta() || options.first_values || receives_values) continue;
     throw UsageError(fmt::format(
         "'{}' is on the meta device, so it has no values: give ShardOptions::first_values, or make the model "
         "on the CPU",
         item.key()));
   }
   return model;
+}
+
+// What libtorch says about a parameter that has been released, depending on who reads it.
+bool is_about_missing_data(const c10::Error& error) {
+  const std::string_view what = error.what();
+  return what.find("storage of size 0") != what.npos || what.find("data is not allocated") != what.npos;
 }
 
 // Sets a flag for a scope, also if an exception leaves it.
@@ -65,7 +72,8 @@ class Flag {
 std::mutex claims_mutex;
 std::unordered_set<const void*> claims;
 
-// Gives a module's buffers back the values that they have now. Their version stays, so autograd does not mind.
+// Gives a module's buffers back the values that they have now. Their version stays, so autograd does not mind. What a
+// body changes outside its module is not kept.
 class KeptBuffers {
  public:
   explicit KeptBuffers(const torch::nn::Module& module) {
@@ -73,12 +81,10 @@ class KeptBuffers {
       if (buffer.defined()) kept_.emplace_back(buffer.variable_data(), buffer.detach().clone());
     }
   }
-  ~KeptBuffers() {
+  void give_back() {
     const at::NoGradGuard no_gradients;
     for (auto& [buffer, values] : kept_) buffer.copy_(values);
   }
-  KeptBuffers(const KeptBuffers&) = delete;
-  KeptBuffers& operator=(const KeptBuffers&) = delete;
 
  private:
   std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
@@ -108,7 +114,7 @@ Claim::~Claim() {
 
 Sharded::Impl::Impl(World& its_world, torch::nn::Module& its_model, const ShardOptions& its_options)
     : world(its_world),
-      model(checked(its_model, its_options)),
+      model(checked(its_world, its_model, its_options)),
       claim(its_model),
       options(its_options),
       units(choose_units(its_model, its_options.units)),
@@ -206,8 +212,7 @@ void Sharded::pass(const std::function<void()>& compute) {
       const auto step_pass = impl.step.forward();
       compute();
     } catch (const c10::Error& error) {
-      const bool has_no_data = std::string_view(error.what()).find("storage of size 0") != std::string_view::npos;
-      const std::string advice = has_no_data ? impl.advice_about_units() : "";
+      const std::string advice = is_about_missing_data(error) ? impl.advice_about_units() : "";
       if (advice.empty()) throw;
       throw Error(fmt::format("{}; {}", error.what_without_backtrace(), advice));
     }
@@ -268,6 +273,7 @@ at::Tensor Sharded::run(const Unit& unit, const at::Tensor& input, const Body& b
       impl.running.push_back(index);
       at::Tensor output = body(x);
       impl.running.pop_back();
+      if (kept) kept->give_back();
       return output;
     });
   }

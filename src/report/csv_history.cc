@@ -27,15 +27,19 @@ std::string cell(const LogValue& value) {
   return python_repr(value);
 }
 
-// Steps after the checkpoint run again, so their rows are dropped. A cell of several lines belongs to its row's first
-// line.
+// Steps after the checkpoint run again, so their rows are dropped. So is what follows the last whole row: the run was
+// killed, or the disk was full, while it was written. A line's end within quotes belongs to a cell.
 std::string rows_up_to(std::int64_t step, const std::string& text) {
   std::string kept;
-  bool keeps = true;
-  for (const std::string& line : split(text, '\n')) {
-    if (line.empty()) continue;
-    if (const auto number = parse_integer(line.substr(0, line.find(',')))) keeps = *number <= step;
-    if (keeps) kept += line + "\n";
+  bool is_quoted = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') is_quoted = !is_quoted;
+    if (text[i] != '\n' || is_quoted) continue;
+    const std::string row = text.substr(begin, i + 1 - begin);
+    begin = i + 1;
+    const auto number = parse_integer(row.substr(0, row.find(',')));
+    if (row != "\n" && (!number || *number <= step)) kept += row;
   }
   return kept;
 }

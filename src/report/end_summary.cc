@@ -4,6 +4,7 @@
 
 #include "core/quantity.h"
 #include "core/text.h"
+#include "report/runs/figures.h"
 #include "report/step_text.h"
 
 namespace tessera {
@@ -49,10 +50,13 @@ std::string EndSummary::memory_text() const {
   const auto planned = facts_.planned_memory.number("total");
   const std::string plan =
       planned ? fmt::format(" (planned: {})", human_bytes(static_cast<std::int64_t>(*planned))) : "";
-  if (const auto allocated = last_.number("max_mem_alloc_MB")) {
+  RunRecord run;  // by the formulas that read it back: `tessera runs` must say the same
+  run.summary = last_;
+  run.ranks = ranks_;
+  if (const auto allocated = allocated_peak_MB(run)) {
     return fmt::format("{} allocated at the peak on a GPU{}", human_mb(*allocated), plan);
   }
-  const auto resident = last_.number("max_cpu_mem_MB");
+  const auto resident = resident_peak_MB(run);
   return resident ? fmt::format("{} resident at the peak in a process", human_mb(*resident)) : "";
 }
 

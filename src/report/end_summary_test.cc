@@ -44,6 +44,11 @@ TEST_F(EndSummaryOf, AGpuRunHasTimeLossMemoryAndParts) {
 TEST_F(EndSummaryOf, ACpuRunSaysWhichMemoryItMeans) {
   EXPECT_EQ(at_end({}, {}, {{"max_cpu_mem_MB", 512.0}}, {}),
             "Run finished after 93 of 93 steps\n  memory    512 MiB resident at the peak in a process\n");
+  printed_.clear();
+  RankRecord rank;  // the kernel's own peak, also between steps, as `tessera runs` has it
+  rank.numbers = {{"resident_peak_MB", 600.0}};
+  EXPECT_EQ(at_end({}, {}, {{"max_cpu_mem_MB", 512.0}}, {rank}),
+            "Run finished after 93 of 93 steps\n  memory    600 MiB resident at the peak in a process\n");
 }
 
 TEST_F(EndSummaryOf, AFailedRunHasNone) {

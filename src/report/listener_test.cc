@@ -183,5 +183,18 @@ TEST_F(Csv, OneValueARow) {
   EXPECT_EQ(read_file(file), "step,epoch,time,metric,value\n");
 }
 
+TEST_F(Csv, AResumedRunDropsARowThatWasCut) {
+  const auto file = folder_ / "metrics.csv";
+  const std::string whole = "step,epoch,time,metric,value\n1,0.1,5.000,train/loss,1.5\n";
+  for (const char* cut :
+       {"2,0.2,6.0", "2,0.2,6.000,train/loss,1.2", "2,0.2,6.000,note,\"two\n", "2,0.2,6.000,note,\"a\nb"}) {
+    write_file_atomically(file, whole + cut);
+    CsvHistory resumed(file, 2);
+    resumed.on_train_begin({});
+    resumed.on_log({3, 93, 0.3, 7}, {{"loss", 1.25}});
+    EXPECT_EQ(read_file(file), whole + "3,0.3,7.000,train/loss,1.25\n") << cut;
+  }
+}
+
 }  // namespace
 }  // namespace tessera

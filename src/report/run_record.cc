@@ -135,6 +135,7 @@ RunRecord record_of(const Reader& reader, const std::filesystem::path& file) {
   run.command = reader.get<std::vector<std::string>>("command");
   run.checkpoints = reader.get<std::vector<std::string>>("checkpoints");
   run.total_steps = reader.get<std::int64_t>("total_steps");
+  if (reader.json().contains("steps_done")) run.steps_done = reader.get<std::int64_t>("steps_done");
   for (const Json& entry : reader.at("metrics")) run.metrics.push_back(log_record_of(entry, reader.origin()));
   read_measurements(reader, run);
   return run;

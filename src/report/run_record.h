@@ -3,12 +3,12 @@
 // {"format": 2, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
 //  "settings": {"learning_rate": {"value": 5e-05, "origin": "command line"}, ...}, "facts": {"strategy": "zero2",
 //  ...}, "versions": {...}, "hosts": [...], "devices": [...], "commit": "...", "command": [...], "total_steps": 93,
-//  "metrics": [{"step": 10, ...}, ...], "summary": {...}, "planned_memory": {...}, "ranks": [...], "collectives":
-//  [...], "memory_logs": {"gpu": [...], "cpu": [...]}, "traces": [...]}
+//  "steps_done": 93, "metrics": [{"step": 10, ...}, ...], "summary": {...}, "planned_memory": {...}, "ranks": [...],
+//  "collectives": [...], "memory_logs": {"gpu": [...], "cpu": [...]}, "traces": [...]}
 //
 // Settings that leave a choice to the run (strategy auto) have what was decided. A status 'running' with an old
-// 'updated' means that the run was killed. Format 1 has no facts, planned_memory, ranks,
-// collectives, memory_logs and traces: they are then empty.
+// 'updated' means that the run was killed. steps_done is written when the run ends, however it does. Format 1 has no
+// facts, planned_memory, ranks, collectives, memory_logs and traces: they are then empty.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,8 @@ struct RunRecord {
   LogRecord planned_memory;
   std::vector<std::string> hosts, devices, command, checkpoints;
   std::int64_t total_steps = 0;
-  std::vector<LogRecord> metrics;  // each with its step and time (seconds since 1970)
+  std::optional<std::int64_t> steps_done;  // at the end; none: it has not ended, or the record is older than this
+  std::vector<LogRecord> metrics;          // each with its step and time (seconds since 1970)
   std::vector<RankRecord> ranks;
   std::vector<CollectiveRecord> collectives;
   // Files, relative to run.json's folder if below it.

@@ -158,6 +158,7 @@ void RunRecorder::on_train_end(const RunMoment& at, RunEnd end, const std::strin
   is_running_ = false;
   json_["status"] = run_end_name(end);
   json_["exit_reason"] = reason;
+  json_["steps_done"] = at.step;  // the last log line may be many steps old
   write(at.wall_seconds);
 }
 

@@ -100,6 +100,15 @@ TEST_F(RecordedRun, AResumedRunKeepsWhatWasBeforeItsFirstStep) {
   EXPECT_EQ(run.at("metrics")[1].at("loss"), 1.5);
 }
 
+TEST_F(RecordedRun, HasTheStepAtWhichItWasStopped) {
+  RunRecorder recorder(folder_ / "run.json", description());
+  recorder.on_train_begin({0, 720, 0, 1700000000});
+  recorder.on_log({100, 720, 0.1, 1700000001}, {{"loss", 1.5}});
+  EXPECT_FALSE(read_run_record(folder_).steps_done.has_value());
+  recorder.on_train_end({134, 720, 0.2, 1700000002}, RunEnd::kInterrupted, "SIGTERM");
+  EXPECT_EQ(read_run_record(folder_).steps_done, 134);
+}
+
 TEST_F(RecordedRun, IsWrittenDespiteTextThatIsNotUtf8) {
   const auto file = folder_ / "run.json";
   RunRecorder recorder(file, RunDescription());
@@ -125,6 +134,7 @@ TEST_F(RecordedRun, IsReadBack) {
   EXPECT_EQ(run.hosts, (std::vector<std::string>{"node1", "node2"}));
   EXPECT_EQ(run.checkpoints, std::vector<std::string>{"out/checkpoint-31"});
   EXPECT_EQ(run.total_steps, 93);
+  EXPECT_EQ(run.steps_done, 93);
   ASSERT_NE(run.setting("learning_rate"), nullptr);
   EXPECT_EQ(run.setting("learning_rate")->value, "5e-05");
   EXPECT_EQ(run.setting("learning_rate")->origin, "command line");

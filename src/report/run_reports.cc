@@ -114,7 +114,9 @@ void add_reports(const LoadedTrainSettings& run, const World& world, const LogRe
   if (reports.tensorboard) {
     const fs::path folder = settings.output.logging_dir.empty() ? default_logging_dir(output_dir, wall_seconds(), host)
                                                                 : fs::path(settings.output.logging_dir);
-    listeners.add(std::make_unique<TensorBoardListener>(folder, host, config.dump(2)));
+    // A name or path need not be UTF-8.
+    const std::string text = config.dump(2, ' ', false, Json::error_handler_t::replace);
+    listeners.add(std::make_unique<TensorBoardListener>(folder, host, text));
   }
   if (!reports.wandb) return;
   WandbOptions options;

@@ -152,7 +152,7 @@ void add_logs(PageInput& page) {
 
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
                         const std::filesystem::path& file, const std::vector<Experiment>& experiments,
-                        std::vector<BandwidthLog> bandwidths) {
+                        std::vector<BandwidthLog> bandwidths, std::vector<UnrecordedRun> unrecorded) {
   const bool are_many = records.size() > kMostRunSections;
   FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
   sort_for_page(found.runs);
@@ -163,6 +163,7 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.now = wall_seconds();
   page.folder = std::filesystem::absolute(file).parent_path();
   page.runs = std::move(found.runs);
+  page.unrecorded = std::move(unrecorded);
   page.passed_over = found.problems;
   page.tables = tables_of(page.runs, experiments, page.now);
   for (const Experiment& experiment : experiments) page.baselines[experiment.name] = experiment.study.baseline;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/bandwidth_log.h"
+#include "report/page/page.h"
 #include "report/runs/find_runs.h"
 #include "report/tables/experiments.h"
 
@@ -18,10 +19,11 @@ struct RunsPage {
 };
 
 // Of these run.json files. `file`: where the page will lie; links start there. `experiments`: the rows of tables,
-// besides those that the runs name. `bandwidths`: what comm-test measured near them. Where there are more runs than
-// have a section of their own, the others are read in brief.
+// besides those that the runs name. `bandwidths`: what comm-test measured near them. `unrecorded`: further runs,
+// without a record, that the page names. Where there are more runs than have a section of their own, the others are
+// read in brief.
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
                         const std::filesystem::path& file, const std::vector<Experiment>& experiments,
-                        std::vector<BandwidthLog> bandwidths = {});
+                        std::vector<BandwidthLog> bandwidths = {}, std::vector<UnrecordedRun> unrecorded = {});
 
 }  // namespace tessera

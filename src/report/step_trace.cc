@@ -106,7 +106,10 @@ void StepTrace::on_step_end(const RunMoment& at) {
     spans_.push_back({"steps", fmt::format("ProfilerStep#{}", at.step), begin, step_begin_us_});
   }
   is_full_ |= is_running_ && num_traced_operators >= most_operators_;
-  if (is_running_ && (at.step >= last_ || is_full_)) stop();
+  if (is_running_ && (at.step >= last_ || is_full_)) {
+    finish_kernels();
+    stop();
+  }
   start_before(at.step + 1);
 }
 
@@ -130,7 +133,6 @@ void StepTrace::stop() {
   is_running_ = false;
   world_.recorder().observe({});
   at::removeCallback(counter_);
-  finish_kernels();
   const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
   const std::filesystem::path raw = file_.string() + ".tmp.json";
   result->save(raw.string());

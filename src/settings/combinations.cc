@@ -68,7 +68,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
   }
   need(schema, spread.offload_optimizer, {"delayed_update"}, "with --offload_optimizer");
   need(schema, row.keeps_second_copy(), {"hpz_partition_size"}, "with --strategy zero3_hpz");
-  need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap_classes", "min_num_params", "wrap"},
+  need(schema, splits_parameters, {"forward_prefetch", "backward_prefetch", "wrap_classes", "wrap"},
        "with a strategy that splits the parameters, found " + spread.strategy);
 }
 
@@ -164,10 +164,11 @@ void check_best(const Schema& schema, const JobTraits& job, const DeclaredSettin
   }
   if (!evaluation.load_best_model_at_end || flow.saving == Interval::kBest) return;
   if (flow.evaluation != flow.saving || !evaluates) {
-    const bool lacks_data = !evaluates && schema.at("eval_strategy").text() != "no";
+    const bool is_off = !evaluates && schema.at("eval_strategy").text() != "no";
+    const std::string why = job.has_evaluation_data(s.train) ? fmt::format(", with {},", shown(schema, "do_eval"))
+                                                             : fmt::format(", without {},", job.evaluation_setting);
     refuse(fmt::format("{}: needs the same strategy for evaluation and saving, found {}{} and {}",
-                       shown(schema, "load_best_model_at_end"), shown(schema, "eval_strategy"),
-                       lacks_data ? fmt::format(", without {},", job.evaluation_setting) : "",
+                       shown(schema, "load_best_model_at_end"), shown(schema, "eval_strategy"), is_off ? why : "",
                        shown(schema, "save_strategy")));
   }
   if (flow.evaluation != Interval::kSteps) return;

@@ -232,6 +232,7 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
                                   shown(schema, "eval_strategy")));
     } else {
       flow.evaluation = Interval::kNo;
+      notes.push_back(fmt::format("{}: there will be no evaluation", shown(schema, "do_eval")));
     }
   }
   evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;
@@ -241,7 +242,7 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
 
 void resolve_output(DeclaredSettings& s) {
   OutputSettings& output = s.train.output;
-  require(output.output_dir, "--output_dir FOLDER");
+  if (output.output_dir.empty()) throw UsageError("--output_dir is empty: expected a folder");
   output.shows_progress = !s.disable_tqdm;
   const bool is_latest = s.resume == "latest";
   const std::optional<bool> flag = s.resume.size() > 1 ? parse_bool(s.resume) : std::nullopt;

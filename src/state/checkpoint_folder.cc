@@ -88,7 +88,11 @@ bool holds_only_a_model(const fs::path& folder) {
   std::error_code ignored;
   const auto has = [&](const char* file) { return fs::exists(folder / file, ignored); };
   const bool has_model = has(kWeightsFile) || has("model.safetensors.index.json");
-  return has_model && !has(kIndexFile) && !has(kOptimizerFile) && foreign_program(folder).empty();
+  if (!has_model || has(kIndexFile) || has(kOptimizerFile) || has(kStateFile)) return false;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {  // a checkpoint that lost its index is damaged
+    if (entry.path().filename().string().starts_with("state-")) return false;
+  }
+  return foreign_program(folder).empty();
 }
 
 void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {

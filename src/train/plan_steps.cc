@@ -66,7 +66,7 @@ void warn_of_differences(const RunState& before, const RunState& now) {
   };
   warn("training rows", before.num_rows, now.num_rows);
   if (!has_position_in(before, now.num_rows)) warn("rows per update", before.rows_of_update, now.rows_of_update);
-  const bool is_within_epoch = !before.position || before.position->num_taken > 0;
+  const bool is_within_epoch = before.position ? before.position->num_taken > 0 : before.step > 0;
   if (is_within_epoch && !before.row_order.empty() && before.row_order != now.row_order) {
     log_warn("the resumed run took its rows {}, this one {}: in this epoch some may be used twice, others not at all",
              before.row_order, now.row_order);

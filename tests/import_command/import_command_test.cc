@@ -28,6 +28,24 @@ TEST(ImportCommand, WritesAnExperimentThatTheCatalogueFinds) {
   EXPECT_TRUE(contains(shown.output, "--deepspeed zero2.json")) << shown.output;
 }
 
+// The fenced block after `mark`.
+std::string block_after(const std::string& page, const std::string& mark) {
+  const std::size_t fence = page.find("\n```", page.find(mark)), begin = page.find('\n', fence + 1) + 1;
+  return page.substr(begin, page.find("```\n", begin) - begin);
+}
+
+TEST(ImportCommand, PrintsAndWritesWhatItsPageShows) {
+  const TestFolder folder;
+  const std::string root = std::string(TESSERA_SOURCE_FOLDER) + "/";
+  const std::string page = read_file(root + "docs/importing.md");
+  write_file_atomically(folder / "zero2.sbatch", block_after(page, "A script for DeepSpeed on two GPUs:"));
+  std::filesystem::copy_file(root + "experiments/ds_configs/zero2.json", folder / "zero2.json");
+  const Ended ended = run_shell(fmt::format("cd {} && env -u DATA_DIR {} import zero2.sbatch --name mine/zero2",
+                                            folder.path().string(), binary()));
+  EXPECT_EQ(ended.output, block_after(page, "--name mine/zero2` prints:"));
+  EXPECT_EQ(read_file(folder / "experiments/zero2.json"), block_after(page, "and writes:"));
+}
+
 TEST(ImportCommand, ReplacesFilesOnlyIfForced) {
   const TestFolder folder;
   const std::string import = "import " + kImported + "single_gpu -o mine/a.json";

@@ -1,6 +1,7 @@
 // What libtorch alone would let pass: buffers that move twice, models and optimizers that do not belong together.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <map>
 
@@ -97,6 +98,27 @@ TEST(ShardedRefuses, OptimizersThatDifferBetweenRanks) {
       EXPECT_TRUE(contains(message, "rank 1 does not have rank 0's optimizer: it is adamw with learning rate 0.1"))
           << message;
     }
+  });
+}
+
+TEST(ShardedRefuses, AModelWithoutValuesWhereTheyAreNeededOnly) {
+  run_thread_ranks(2, {}, [](World& world) {
+    torch::nn::Module model;
+    model.register_parameter("weight", at::empty({3}, at::device(at::kMeta)));
+    ShardOptions options{.spread = {.strategy = "zero3"}};
+    if (world.rank() == 0) options.first_values = [](const std::string&, at::Tensor values) { values.fill_(2); };
+    EXPECT_EQ(message_of([&] { Sharded(world, model, options); }), "nothing was thrown");
+  });
+}
+
+TEST(ShardedRefuses, ABlockThatBeginsWithANormAndIsCalledDirectly) {
+  run_thread_ranks(2, {}, [](World& world) {
+    torch::nn::Sequential model(torch::nn::LayerNorm(torch::nn::LayerNormOptions({kNumInputs})),
+                                torch::nn::Linear(kNumInputs, kNumClasses));
+    Sharded sharded(world, *model, {.spread = {.strategy = "zero3"}});
+    const at::Tensor x = at::ones({2, kNumInputs});
+    EXPECT_TRUE(contains(message_of([&] { sharded.forward([&] { return model->forward(x); }); }),
+                         "unit '0' had not been run: if the model calls it directly, use runner.run(block, x)"));
   });
 }
 

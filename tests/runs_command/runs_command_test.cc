@@ -61,6 +61,20 @@ TEST(RunsCommand, CompareIsAGate) {
   EXPECT_EQ(parse_json(json.output, "comparison").at("gate").at("passed"), false);
 }
 
+TEST(RunsCommand, CompareDoesNotPassARunThatCannotBeRead) {
+  const TestFolder folder;
+  fs::copy(kRuns + "other/slow", folder / "after", fs::copy_options::recursive);
+  const std::string compare = fmt::format("runs compare other/base {} --max_slowdown 50%", (folder / "after").string());
+  EXPECT_EQ(in_runs(compare).status, 0);
+  const std::string record = read_file(folder / "after/2/run.json");
+  write_file_atomically(folder / "after/2/run.json", record.substr(0, record.size() / 2));
+  const Ended ended = in_runs(compare);
+  EXPECT_EQ(ended.status, 48) << ended.output;
+  EXPECT_TRUE(
+      contains(ended.output, "gate failed\n  a run cannot be judged: " + (folder / "after/2/run.json").string()))
+      << ended.output;
+}
+
 TEST(RunsCommand, RefusesWithTheReason) {
   const auto refusal = [](const std::string& arguments) {
     const Ended ended = in_runs(arguments);

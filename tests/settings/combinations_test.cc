@@ -111,7 +111,12 @@ TEST_F(Combinations, EvaluationNeedsData) {
             "--load_best_model_at_end=true (command line): needs the same strategy for evaluation and saving, found "
             "eval_strategy=epoch (default), without --validation_file, and save_strategy=epoch (default)");
   EXPECT_TRUE(load({"--do_eval", "--eval_strategy=no"}).settings.evaluation.at_end);
-  EXPECT_EQ(load({"--validation_file=v.json", "--do_eval=false"}).settings.flow.evaluation, Interval::kNo);
+  const LoadedTrainSettings off = load({"--validation_file=v.json", "--do_eval=false"});
+  EXPECT_EQ(off.settings.flow.evaluation, Interval::kNo);
+  EXPECT_EQ(notes(off), "--do_eval=false (command line): there will be no evaluation\n");
+  EXPECT_EQ(refusal({"--validation_file=v.json", "--do_eval=false", "--load_best_model_at_end"}),
+            "--load_best_model_at_end=true (command line): needs the same strategy for evaluation and saving, found "
+            "eval_strategy=epoch (default), with --do_eval=false (command line), and save_strategy=epoch (default)");
   const LoadedTrainSettings both = load({"--validation_file=v.json", "--do_eval=false", "--eval_strategy=epoch"});
   EXPECT_EQ(both.settings.flow.evaluation, Interval::kEpoch);
   EXPECT_NE(notes(both).find("--do_eval=false (command line) changes nothing"), std::string::npos) << notes(both);

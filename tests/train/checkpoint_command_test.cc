@@ -365,6 +365,12 @@ TEST_F(CheckpointCommand, AFolderThatIsNoneIsRefusedWithTheReason) {
     EXPECT_EQ(refused.status, 2) << refused.output;
     EXPECT_TRUE(contains(refused.output, reason)) << refused.output;
   }
+  // A checkpoint that has lost its index is not taken for one.
+  ASSERT_EQ(gpt("whole", "--max_steps 2 --save_strategy steps --save_steps 2 --save_hf_weights").status, 0);
+  fs::remove(folder_ / "whole/checkpoint-2/state.index.json");
+  const Ended damaged = run_tessera("checkpoint verify " + out("whole/checkpoint-2"));
+  EXPECT_EQ(damaged.status, 1) << damaged.output;
+  EXPECT_TRUE(contains(damaged.output, "DAMAGED: ")) << damaged.output;
   for (const char* verb : {"ls", "verify", "show"}) {
     const Ended seen = run_tessera(std::string("checkpoint ") + verb + " " + out("out/checkpoint-2"));
     EXPECT_EQ(seen.status, 0) << seen.output;

@@ -39,9 +39,9 @@ std::string import_report(const Import& imported) {
     text += "\n`tessera train` says:\n";
     for (const std::string& note : experiment.notes) text += fmt::format("  {}\n", note);
   }
-  if (!imported.missing.empty()) {
+  if (!experiment.missing.empty()) {
     text += fmt::format("\nBefore it can run, give the settings that the Python program had in its code:\n  {}\n",
-                        imported.missing);
+                        experiment.missing);
   }
   return text + fmt::format("\nThe same run without the catalogue:\n\n{}\n", imported.command);
 }

@@ -182,7 +182,8 @@ class Importer {
                        {"family", made_.name.substr(0, slash)},
                        {"job", made_.job},
                        {"experiments", Json{{made_.name.substr(slash + 1), experiment}}}};
-    return fmt::format("// Imported from {}.\n{}\n", script_.name, file.dump(2));
+    return fmt::format("// Imported from {}.\n{}\n", printable(script_.name, 200),
+                       file.dump(2, ' ', false, Json::error_handler_t::replace));
   }
 
   // As the catalogue reads the file and as `tessera experiment run` resolves it.
@@ -204,26 +205,12 @@ class Importer {
     }
     ResolveOptions options;
     options.jobs = request_.jobs;
+    options.environment = request_.environment;
     try {
       made_.resolved = resolve(spec, catalogue, options);
     } catch (const Error& error) {
       throw error.in_context(fmt::format("nothing is written, because `tessera train` would refuse {}", script_.name));
     }
-    made_.missing = missing_data();
-  }
-
-  // What `tessera train` would ask for besides: a site file or the command line can give it.
-  std::string missing_data() const {
-    TrainRequest request;
-    request.jobs = request_.jobs;
-    request.num_ranks = made_.resolved.num_ranks();
-    request.arguments = made_.resolved.train_words();
-    try {
-      load_train_settings(request);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
   }
 
   const ImportRequest& request_;

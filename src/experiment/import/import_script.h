@@ -33,7 +33,6 @@ struct Import {
   std::string text;                          // of the experiment file
   std::map<std::string, std::string> files;  // beside it: "NAME/ds.json" -> content
   ResolvedExperiment resolved;               // as `tessera experiment` would run it
-  std::string missing;                       // what it needs before it can run: data; empty: nothing
   std::string command;                       // the run without the catalogue: exports and one command
   Remarks remarks;
 };

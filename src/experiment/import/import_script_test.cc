@@ -84,7 +84,7 @@ TEST(ImportScript, SingleGpuWithEnvFile) {
   EXPECT_EQ(told_about(imported, "psrecord"), "not needed: --monitor writes the same logs; experiments always do");
   EXPECT_EQ(told_about(imported, "WANDB_NAME"), "computed: $SLURM_JOB_ID is known only while the job runs");
   EXPECT_NE(imported.command.find("tessera train bloom-qa"), std::string::npos);
-  EXPECT_NE(imported.missing.find("--train_file"), std::string::npos);
+  EXPECT_NE(imported.resolved.missing.find("--train_file"), std::string::npos);
 }
 
 TEST(ImportScript, KeepsSecretsToItself) {

@@ -43,7 +43,8 @@ double num_micro_steps(const RunRecord& run, double updates) {
   const auto rows = run.facts.number("train_rows"), batch = run.facts.number("batch_size"), epochs = run.last("epoch");
   if (!rows || !batch || !epochs || *batch <= 0 || num_ranks(run) < 1) return most;
   const double batches = std::round(*epochs * std::ceil(*rows / (*batch * num_ranks(run))));
-  return std::min(most, batches * updates / static_cast<double>(steps_done(run)));  // without those before it resumed
+  const double steps = run.last("step").value_or(0);                    // to which the epochs belong
+  return steps > 0 ? std::min(most, batches * updates / steps) : most;  // without those before it resumed
 }
 
 std::optional<double> least_calls(const RunRecord& run, const CollectiveRecord& collective, double updates) {

@@ -38,9 +38,15 @@ struct HostLog {
   std::vector<double> seconds, real_MB, cpu_percent;
 };
 
+// A run that failed before it could leave a run.json.
+struct UnrecordedRun {
+  std::string name, reason;
+};
+
 struct PageInput {
   std::string title, generated_by;               // "tessera 0.1.0"
   std::vector<RunRecord> runs;                   // in the order in which they are shown
+  std::vector<UnrecordedRun> unrecorded;         // only named, among what did not finish
   std::map<std::string, std::string> baselines;  // of experiments: their study's; may be empty
   std::vector<PageTable> tables;
   std::vector<PageQuestion> questions;

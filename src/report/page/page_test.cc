@@ -50,6 +50,17 @@ std::string page_of(std::vector<RunRecord> runs) {
   return make_page(input);
 }
 
+TEST(Page, NamesRunsThatFailedBeforeTheyLeftARecord) {
+  PageInput input;
+  input.runs = {finished_run("a", 1, 10, 100)};
+  input.unrecorded = {{"ddp/baseline 002", std::string("no such file ") + kNasty}};
+  const std::string page = make_page(input);
+  EXPECT_TRUE(has(page, "2 runs: 1 finished, 1 failed")) << page.substr(0, 4000);
+  EXPECT_TRUE(has(page, "What did not finish</h3><ul><li>ddp/baseline 002 "));
+  EXPECT_TRUE(has(page, " before it left a record: no such file &lt;script&gt;"));
+  EXPECT_FALSE(has(page, kNasty));
+}
+
 TEST(Page, ShowsTheNumbersOfRunJson) {
   std::string folder = testing::TempDir() + "page_test_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

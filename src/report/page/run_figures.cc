@@ -42,7 +42,7 @@ RunFigures figures_of_run(const RunRecord& run, double now) {
   figures.runtime_seconds = first_known({runtime_seconds(run), recorded_seconds(run)});
   figures.train_loss = train_loss(run);
   figures.eval_loss = first_known({run.last("eval_loss"), run.summary.number("eval_loss")});
-  figures.last_step = run.last("step");
+  figures.last_step = static_cast<double>(steps_done(run));
   add_memory(run, figures);
   return figures;
 }

@@ -26,6 +26,7 @@ std::string states_sentence(const PageContent& page) {
     if (first.empty() || started < first) first = started;
     last = std::max(last, started);
   }
+  if (!page.input.unrecorded.empty()) by_state["failed"] += page.input.unrecorded.size();
   std::vector<std::string> parts;
   for (const char* state : {"finished", "stopped_early", "running", "interrupted", "killed", "failed"}) {
     const auto found = by_state.find(state);
@@ -37,7 +38,8 @@ std::string states_sentence(const PageContent& page) {
   const std::string when = first.empty()   ? ""
                            : first == last ? ", started " + first
                                            : fmt::format(", started between {} and {}", first, last);
-  return fmt::format("{}: {}{}.", counted_word(page.runs.size(), "run"), join(parts, ", "), when);
+  return fmt::format("{}: {}{}.", counted_word(page.runs.size() + page.input.unrecorded.size(), "run"),
+                     join(parts, ", "), when);
 }
 
 // "bloom-qa: 8 runs with single, zero2 on 1 to 8 GPUs (NVIDIA H200)"
@@ -147,12 +149,16 @@ std::string failures(const PageContent& page) {
     if (!reason.front().empty()) line += ": " + html_text(printable(reason.front(), 400));
     lines.push_back(line + "</li>");
   }
+  for (const UnrecordedRun& run : page.input.unrecorded) {
+    lines.push_back(fmt::format("<li>{} {} before it left a record: {}</li>", html_text(printable(run.name, 200)),
+                                badge("failed"), html_text(printable(run.reason, 400))));
+  }
   if (lines.empty()) return "";
   std::string out = "<h3>What did not finish</h3><ul>";
   for (std::size_t i = 0; i < std::min(lines.size(), kMostFailures); ++i) out += lines[i];
   out += "</ul>";
   if (lines.size() > kMostFailures) {
-    out += fmt::format("<p class=\"note\">and {} more: choose them in the table by their status.</p>",
+    out += fmt::format("<p class=\"note\">and {} more; those with a record are in the table, by their status.</p>",
                        lines.size() - kMostFailures);
   }
   return out;

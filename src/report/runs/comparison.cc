@@ -12,6 +12,7 @@
 #include "report/runs/find_runs.h"
 #include "report/runs/run_gate.h"
 #include "report/runs/run_status.h"
+#include "train/listener.h"
 
 namespace tessera {
 namespace {
@@ -109,16 +110,58 @@ std::optional<Spread> spread_over(const RunGroup& group, const Figure& figure) {
   return spread_of(values);
 }
 
+Better better_of(const std::string& name) {
+  const auto has_any = [&](std::initializer_list<const char*> words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return name.find(word) != std::string::npos; });
+  };
+  if (has_any({"loss", "Loss", "_ms", "_MB", "runtime", "skipped"})) return Better::kLower;
+  if (has_any({"per_second", "accuracy", "Accuracy", "exact_match", "f1"})) return Better::kHigher;
+  return Better::kUnknown;  // learning_rate, grad_norm
+}
+
 // A name that runs logged, but that is none of our figures.
 Figure logged_figure(const std::string& name) {
-  bool is_cost = false;
-  for (const char* word : {"loss", "_ms", "_MB", "runtime", "norm", "skipped"}) {
-    is_cost = is_cost || name.find(word) != std::string::npos;
-  }
-  return {name, name, "", is_cost ? Better::kLower : Better::kHigher, 4, [name](const RunRecord& run) {
+  return {name, name, "", better_of(name), 4, [name](const RunRecord& run) {
             const std::optional<double> summary = run.summary.number(name);
             return summary ? summary : run.last(name);
           }};
+}
+
+// So that the smallest value has four digits: a learning rate is often less than 0.0001.
+int digits_for(const Figure& figure, const std::vector<const RunRecord*>& runs) {
+  constexpr int kMostDigits = 12;
+  int digits = figure.digits;
+  for (const RunRecord* run : runs) {
+    const double size = std::abs(figure.of(*run).value_or(0));
+    if (size > 0 && std::isfinite(size)) digits = std::max(digits, 3 - static_cast<int>(std::floor(std::log10(size))));
+  }
+  return std::min(digits, kMostDigits);
+}
+
+// All names under which the runs logged numbers, each with the name that metrics.csv has for it.
+std::map<std::string, std::string> logged_names(const std::vector<const RunRecord*>& runs) {
+  std::map<std::string, std::string> names;
+  for (const RunRecord* run : runs) {
+    for (const LogRecord& record : run->metrics) {
+      for (const auto& [key, value] : record.entries()) {
+        if (key != "step" && key != "time") names.emplace(key, metric_name(key));
+      }
+    }
+  }
+  return names;
+}
+
+std::optional<Figure> figure_named(const std::string& name, const std::vector<Figure>& known,
+                                   const std::vector<const RunRecord*>& runs) {
+  for (const Figure& figure : known) {
+    if (figure.name == name) return figure;
+  }
+  Figure figure = logged_figure(name);
+  const auto has_it = [&](const RunRecord* run) { return figure.of(*run).has_value(); };
+  if (std::none_of(runs.begin(), runs.end(), has_it)) return std::nullopt;
+  figure.digits = digits_for(figure, runs);
+  return figure;
 }
 
 std::vector<Figure> figures_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
@@ -126,16 +169,17 @@ std::vector<Figure> figures_to_compare(const std::vector<const RunRecord*>& runs
   const std::vector<Figure> parts = part_figures(runs);
   all.insert(all.end(), parts.begin(), parts.end());
   if (metric.empty()) return all;
-  std::vector<std::string> names;
-  for (const Figure& figure : all) {
-    if (figure.name == metric) return {figure};
-    names.push_back(figure.name);
+  if (std::optional<Figure> figure = figure_named(metric, all, runs)) return {*std::move(figure)};
+  std::vector<std::string> names, candidates;
+  for (const Figure& figure : all) names.push_back(figure.name);
+  candidates = names;
+  for (const auto& [key, name] : logged_names(runs)) {
+    if (name == metric) {
+      if (std::optional<Figure> figure = figure_named(key, all, runs)) return {*std::move(figure)};
+    }
+    candidates.insert(candidates.end(), {key, name});
   }
-  Figure figure = logged_figure(metric);
-  for (const RunRecord* run : runs) {
-    if (figure.of(*run)) return {figure};
-  }
-  const std::optional<std::string> meant = nearest(metric, names);
+  const std::optional<std::string> meant = nearest(metric, candidates);
   throw UsageError(fmt::format("--metric {}: none of the runs has it{}; figures: {}", metric,
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
 }
@@ -164,8 +208,9 @@ Spread spread_of(const std::vector<double>& values) {
 }
 
 std::optional<double> ComparedFigure::change_percent(std::size_t group) const {
-  if (group == 0 || !values.front() || !values[group] || values.front()->mean == 0) return std::nullopt;
+  if (group == 0 || !values.front() || !values[group]) return std::nullopt;
   const double baseline = values.front()->mean;
+  if (std::abs(baseline) < 0.5 * std::pow(10.0, -figure.digits)) return std::nullopt;
   return 100 * (values[group]->mean - baseline) / std::abs(baseline);
 }
 
@@ -178,9 +223,11 @@ bool ComparedFigure::is_within_spread(std::size_t group) const {
 Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::string& metric, const GateLimits& limits,
                         double now) {
   std::vector<const RunRecord*> runs;
+  std::vector<std::string> problems;
   for (const ComparedSide& side : sides) {
-    if (side.runs.empty()) throw UsageError(fmt::format("{}: no run below it", side.name));
+    if (side.runs.empty()) throw UsageError(fmt::format("{}: no readable run below it", side.name));
     for (const RunRecord& run : side.runs) runs.push_back(&run);
+    problems.insert(problems.end(), side.problems.begin(), side.problems.end());
   }
   if (runs.size() < 2) throw UsageError("there is only one run: name another to compare it with");
   // Runs of different folders are never repeats: whoever names two wants them compared.
@@ -202,7 +249,7 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
     }
   }
   comparison.notes = unfinished_notes(runs, now);
-  comparison.gate_failures = gate_failures(comparison.groups, limits, now);
+  comparison.gate_failures = gate_failures(comparison.groups, problems, limits, now);
   return comparison;
 }
 

@@ -18,6 +18,7 @@ namespace tessera {
 struct ComparedSide {
   std::string name;
   std::vector<RunRecord> runs;
+  std::vector<std::string> problems = {};  // of records that cannot be read, which no gate passes
 };
 
 struct RunGroup {
@@ -38,7 +39,7 @@ struct ComparedFigure {
   Figure figure;
   std::vector<std::optional<Spread>> values;  // per group; none: no run of the group has it
 
-  // (group - baseline) / baseline in %; none: one of them is missing, or the baseline is 0.
+  // (group - baseline) / baseline in %; none: one of them is missing, or the baseline is shown as 0.
   std::optional<double> change_percent(std::size_t group) const;
   // The means are no further apart than the larger of the two deviations.
   bool is_within_spread(std::size_t group) const;
@@ -64,8 +65,9 @@ struct Comparison {
   std::vector<std::string> gate_failures;  // empty: the gate is passed, or there is none
 };
 
-// `metric`: only this figure, or any name that the runs logged; empty: all figures. `now`: seconds since 1970. Throws
-// UsageError where there is nothing to compare or no run has the metric. `sides` must outlive the result.
+// `metric`: only this figure, or any name that the runs logged, as run.json or metrics.csv has it; empty: all figures.
+// `now`: seconds since 1970. Throws UsageError where there is nothing to compare or no run has the metric. `sides` must
+// outlive the result.
 Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::string& metric, const GateLimits& limits,
                         double now);
 

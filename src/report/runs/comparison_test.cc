@@ -98,6 +98,21 @@ TEST(RunGate, DoesNotPassWhatItCannotJudge) {
   EXPECT_EQ(compare_runs(alone, "", {5.0, std::nullopt}, kNextDay).gate_failures.size(), 1u);
 }
 
+TEST(RunGate, ARecordThatCannotBeReadOrAnUnknownStatusDoesNotPass) {
+  auto sides = sides_of({"base", "slow"});
+  const auto failures = [&] { return compare_runs(sides, "", {50.0, 50.0}, kNextDay).gate_failures; };
+  EXPECT_TRUE(failures().empty());
+  sides[1].problems = {"slow/3/run.json:9:1: expected a value"};
+  EXPECT_EQ(failures(), std::vector<std::string>{"a run cannot be judged: slow/3/run.json:9:1: expected a value"});
+  EXPECT_TRUE(compare_runs(sides, "", {}, kNextDay).gate_failures.empty()) << "there is no gate";
+  sides[1].problems.clear();
+  sides[1].runs[0].status = "flying";
+  ASSERT_EQ(failures().size(), 1u);
+  EXPECT_NE(failures()[0].find("/slow/1: cannot be judged: its status 'flying' is none that tessera knows"),
+            std::string::npos)
+      << failures()[0];
+}
+
 // Two kinds of runs, before and after: each is judged against its own kind, and a regression of one is not averaged
 // away.
 TEST(RunGate, JudgesEachKindOfRunAgainstItsOwn) {
@@ -137,9 +152,45 @@ TEST(CompareRuns, OneMetricMayBeAnyLoggedName) {
   const auto sides = sides_of({"base", "slow"});
   const Comparison comparison = compare_runs(sides, "learning_rate", {}, kNextDay);
   ASSERT_EQ(comparison.figures.size(), 1u);
+  EXPECT_EQ(comparison.figures[0].figure.better, Better::kUnknown);
+  EXPECT_EQ(comparison_json(comparison, {}).at("figures")[0].at("better"), nullptr);
   EXPECT_THROW(compare_runs(sides, "sampels_per_second", {}, kNextDay), UsageError);
   const auto one = sides_of({"base/1"});
   EXPECT_THROW(compare_runs(one, "", {}, kNextDay), UsageError);
+}
+
+TEST(CompareRuns, AMetricMayHaveItsNameInMetricsCsv) {
+  auto sides = sides_of({"base/1", "slow/1"});
+  for (ComparedSide& side : sides) {
+    const double value = &side == &sides.front() ? 2 : 3;
+    side.runs[0].metrics = {
+        {{"step", std::int64_t{1}}, {"loss", value}, {"grad_norm", value}, {"eval_loss", 2 * value}},
+        {{"step", std::int64_t{1}}, {"train_loss", 7.0}}};
+  }
+  const auto compared = [&](const std::string& name) { return compare_runs(sides, name, {}, kNextDay).figures.at(0); };
+  EXPECT_EQ(compared("train/loss").values[1]->mean, 3) << "of a step, not train_loss, which is the run's";
+  EXPECT_EQ(compared("train/loss").figure.better, Better::kLower);
+  EXPECT_EQ(compared("eval/loss").figure.label, "eval loss");
+  EXPECT_EQ(compared("eval/loss").values[1]->mean, 6);
+  const Comparison norm = compare_runs(sides, "train/grad_norm", {}, kNextDay);
+  EXPECT_NE(comparison_text(norm, {}).find("3.0000  +50.0 %\n"), std::string::npos) << comparison_text(norm, {});
+}
+
+TEST(CompareRuns, NoPercentageOfABaselineThatIsShownAsZero) {
+  auto sides = sides_of({"base/1", "slow/1"});
+  const auto change = [&](const std::string& part, double before, double after) {
+    sides[0].runs[0].ranks[0].parts = {{part, before, 0}};
+    sides[1].runs[0].ranks[0].parts = {{part, after, 0}};
+    for (ComparedSide& side : sides) side.runs[0].ranks.resize(1);
+    return compare_runs(sides, part + "_ms", {}, kNextDay).figures.at(0).change_percent(1);
+  };
+  EXPECT_FALSE(change("communication", 0.0004, 13.12).has_value());
+  EXPECT_NEAR(change("communication", 0.01, 0.02).value(), 100, 1e-9);
+  sides[0].runs[0].metrics = {{{"learning_rate", 1e-5}}};
+  sides[1].runs[0].metrics = {{{"learning_rate", 2e-5}}};
+  const Comparison rates = compare_runs(sides, "learning_rate", {}, kNextDay);
+  EXPECT_NE(comparison_text(rates, {}).find("0.00001000  0.00002000  +100.0 %\n"), std::string::npos)
+      << comparison_text(rates, {});
 }
 
 TEST(CompareRuns, AsTextSaysDirectionAndVerdict) {

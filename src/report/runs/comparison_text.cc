@@ -9,14 +9,16 @@
 namespace tessera {
 namespace {
 
+// Empty: not known.
 const char* direction_text(Better better) {
-  return better == Better::kHigher ? "higher" : "lower";
+  return better == Better::kUnknown ? "" : better == Better::kHigher ? "higher" : "lower";
 }
 
 std::string verdict_on(const ComparedFigure& compared, std::size_t group) {
   const double change = compared.change_percent(group).value_or(0);
   if (change == 0) return "";
   if (compared.is_within_spread(group)) return " within spread";
+  if (compared.figure.better == Better::kUnknown) return "";
   return (change > 0) == (compared.figure.better == Better::kHigher) ? " better" : " worse";
 }
 
@@ -115,10 +117,11 @@ Json comparison_json(const Comparison& comparison, const GateLimits& limits) {
       const std::optional<double> change = compared.change_percent(group);
       changes.push_back(change ? json_of(LogValue(*change)) : Json(nullptr));
     }
+    const bool has_direction = compared.figure.better != Better::kUnknown;
     json["figures"].push_back({{"name", compared.figure.name},
                                {"label", compared.figure.label},
                                {"unit", compared.figure.unit},
-                               {"better", direction_text(compared.figure.better)},
+                               {"better", has_direction ? Json(direction_text(compared.figure.better)) : Json()},
                                {"values", std::move(values)},
                                {"change_percent", std::move(changes)}});
   }

@@ -195,6 +195,7 @@ int num_nodes(const RunRecord& run) {
 }
 
 std::int64_t steps_done(const RunRecord& run) {
+  if (run.steps_done) return *run.steps_done;
   for (auto record = run.metrics.rbegin(); record != run.metrics.rend(); ++record) {
     if (const std::optional<double> step = record->number("step")) return static_cast<std::int64_t>(*step);
   }

@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-enum class Better { kHigher, kLower };
+enum class Better { kHigher, kLower, kUnknown };
 
 struct Figure {
   std::string name;   // what --metric takes: samples_per_second

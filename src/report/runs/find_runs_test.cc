@@ -142,6 +142,27 @@ TEST(RunList, ShowsNewestLastWithUnits) {
   EXPECT_EQ(killed.at("train_loss"), 6.5);
 }
 
+TEST(RunList, HasTheSamePeakOfMemoryAsTheFigures) {
+  RunRecord run;
+  run.summary = {{"max_cpu_mem_MB", 176.0}};  // seen at the ends of steps
+  run.ranks.resize(2);
+  run.ranks[0].numbers = {{"resident_peak_MB", 185.0}};
+  run.ranks[1].numbers = {{"resident_peak_MB", 180.0}};
+  EXPECT_EQ(resident_peak_MB(run), 185.0);
+  EXPECT_EQ(run_list({run}, 0).rows[0][7].text, "185 MiB process");
+  EXPECT_EQ(run_list_json({run}, 0)[0].at("resident_peak_MB"), 185.0);
+}
+
+TEST(RunList, HasTheStepThatARunReached) {
+  RunRecord run;
+  run.total_steps = 720;
+  run.metrics = {{{"step", std::int64_t{100}}}};
+  EXPECT_EQ(steps_done(run), 100) << "of records before steps_done";
+  run.steps_done = 134;  // stopped between two log lines
+  EXPECT_EQ(run_list({run}, 0).rows[0][5].text, "134/720");
+  EXPECT_EQ(run_list_json({run}, 0)[0].at("steps"), 134);
+}
+
 TEST(RunRecords, AValueOfAnotherKindIsRefusedInOurWords) {
   Json record = read_json_file(kRecordedRuns + "other/base/1/run.json");
   record["ranks"] = {{{"rank", "zero"}}};

@@ -24,6 +24,15 @@ std::optional<double> mean_over(const RunGroup& group, std::optional<double> (*f
   return spread_of(values).mean;
 }
 
+void judge_status(const RunRecord& run, double now, std::vector<std::string>& failures) {
+  const std::string status = status_of(run, now);
+  if (has_finished(run) || status == "running") return;
+  const bool is_known = status == "failed" || status == "killed" || status == "interrupted";
+  failures.push_back(is_known ? fmt::format("{}: {}", folder_text(run), status_with_reason(run, now))
+                              : fmt::format("{}: cannot be judged: its status '{}' is none that tessera knows",
+                                            folder_text(run), printable(status, 40)));
+}
+
 void judge_speed(const RunGroup& baseline, const RunGroup& group, double limit, std::vector<std::string>& failures) {
   const std::optional<double> before = mean_over(baseline, samples_per_second);
   const std::optional<double> after = mean_over(group, samples_per_second);
@@ -60,17 +69,14 @@ void judge_memory(const RunGroup& baseline, const RunGroup& group, double limit,
 
 }  // namespace
 
-std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, const GateLimits& limits, double now) {
+std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, const std::vector<std::string>& problems,
+                                       const GateLimits& limits, double now) {
   std::vector<std::string> failures;
   if (!limits.any()) return failures;
   if (groups.size() < 2) return {"nothing to judge: all runs have the same settings and are below one folder"};
+  for (const std::string& problem : problems) failures.push_back("a run cannot be judged: " + problem);
   for (const RunGroup& group : groups) {
-    for (const RunRecord* run : group.runs) {
-      const std::string status = status_of(*run, now);
-      if (status == "failed" || status == "killed" || status == "interrupted") {
-        failures.push_back(fmt::format("{}: {}", folder_text(*run), status_with_reason(*run, now)));
-      }
-    }
+    for (const RunRecord* run : group.runs) judge_status(*run, now, failures);
   }
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (!groups[i].is_judged) continue;

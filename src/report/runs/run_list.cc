@@ -27,7 +27,7 @@ TableCell peak_cell(const RunRecord& run) {
     return TableCell{MB, fmt::format("{} {}", human_bytes(static_cast<std::int64_t>(MB * kBytesPerMb)), kind), ""};
   };
   if (const auto allocated = allocated_peak_MB(run)) return cell(*allocated, "allocated");
-  if (const auto resident = run.summary.number("max_cpu_mem_MB")) return cell(*resident, "process");
+  if (const auto resident = resident_peak_MB(run)) return cell(*resident, "process");
   return {};
 }
 
@@ -71,7 +71,7 @@ Json run_list_json(const std::vector<RunRecord>& runs, double now) {
                     {"total_steps", run->total_steps},
                     {"samples_per_second", json_or_null(samples_per_second(*run))},
                     {"allocated_peak_MB", json_or_null(allocated_peak_MB(*run))},
-                    {"max_cpu_mem_MB", json_or_null(run->summary.number("max_cpu_mem_MB"))},
+                    {"resident_peak_MB", json_or_null(resident_peak_MB(*run))},
                     {"train_loss", json_or_null(train_loss(*run))},
                     {"started", run->started}});
   }
