@@ -99,7 +99,7 @@ int run_analyze_memory(const std::vector<std::string>& args) {
     Json json = Json::object();
     if (by_job) json = {{"job", s.words.front()}, {"path", s.path}};
     json.update(memory_json(analysis));
-    print_out(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print_out(json_text(json, 2) + "\n");
   } else {
     const std::string title =
         by_job ? fmt::format("Analyzing logs for job ID: {} under {}\n", s.words.front(), s.path) : "";

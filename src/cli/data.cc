@@ -128,7 +128,7 @@ void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::
     json["tokens"]["label_mode"] = s.label_mode;
     json["tokens"]["cache"] = {{"file", data.cache_file.string()}, {"found", data.cache_use == CacheUse::kFound}};
   }
-  print_out(s.as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
+  print_out(s.as_json ? json_text(json, 2) + "\n" : text);
 }
 
 // The first file of text in a folder, by name; empty: none.

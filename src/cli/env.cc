@@ -220,8 +220,7 @@ int run_env(const std::vector<std::string>& args) {
   const MachineFacts facts = gather_facts(Environment::of_process(), nproc_per_node);
   const std::vector<Problem> problems = find_problems(facts);
   // Variables may hold any bytes, JSON only UTF-8.
-  print_out(as_json ? machine_json(facts, problems).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                    : machine_text(facts, problems));
+  print_out(as_json ? json_text(machine_json(facts, problems), 2) + "\n" : machine_text(facts, problems));
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "comm/exchange.h"
@@ -114,11 +115,11 @@ void check_place_of(const std::string& file) {
 void write_predictions(const std::string& file, const std::vector<QaPrompt>& prompts,
                        const std::vector<std::string>& answers) {
   if (file.empty()) return;
-  nlohmann::json by_id = nlohmann::json::object();  // sorted by key: Json's own lookup is linear
+  std::map<std::string, std::string> by_id;  // Json's own lookup is linear
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     by_id[prompts[i].id.empty() ? fmt::format("row {}", i) : prompts[i].id] = answers[i];
   }
-  write_file_atomically(file, by_id.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file_atomically(file, json_text(Json(by_id), 1) + "\n");
 }
 
 void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::optional<LogRecord>& answers,
@@ -135,7 +136,7 @@ void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::
     result["generation_runtime"] = python_round(answer_seconds, 4);
     result["generation_samples_per_second"] = python_round(static_cast<double>(num_rows) / answer_seconds, 3);
   }
-  print_out(result.dump() + "\n");
+  print_out(json_text(result) + "\n");
 }
 
 void evaluate(World& world, const EvaluateSettings& s, const Environment& environment) {

@@ -204,10 +204,6 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
   return stored;
 }
 
-std::string json_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 Program this_program() {
   // A wheel's starter finds torch and MPI before it becomes this program (packaging/wheel/start.cc): scripts call it.
   const auto starter = Environment::of_process().find("TESSERA_STARTER");

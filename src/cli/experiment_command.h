@@ -42,9 +42,6 @@ Site site_of(const ExperimentCommand& command);
 // logged.
 std::vector<StoredRun> stored_of(const ExperimentCommand& command);
 
-// What --json prints. A name or path that is not UTF-8 is shown as far as it is.
-std::string json_text(const Json& json);
-
 // One per verb, in a file of its own.
 int list_experiments(const ExperimentCommand& command);
 int show_experiments(const ExperimentCommand& command);

@@ -34,6 +34,7 @@ int run_experiments(const ExperimentCommand& command) {
     for (const ResolvedExperiment& experiment : experiments) print_out(local_script(experiment, this_program()));
     return 0;
   }
+  for (const ResolvedExperiment& experiment : experiments) experiment.check_can_start();
   int first_failure = 0;
   std::vector<std::string> failed;
   for (const ResolvedExperiment& experiment : experiments) {

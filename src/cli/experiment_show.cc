@@ -27,7 +27,7 @@ int list_experiments(const ExperimentCommand& command) {
     list.push_back(
         {{"name", spec->name}, {"job", spec->job}, {"nodes", nodes}, {"gpus_per_node", gpus}, {"file", spec->file}});
   }
-  print_out(command.as_json ? json_text(list) : text);
+  print_out(command.as_json ? json_text(list, 2) + "\n" : text);
   return 0;
 }
 
@@ -42,7 +42,7 @@ int show_experiments(const ExperimentCommand& command) {
             job_script(experiment, site, this_program(), folder, {});
     list.push_back(experiment_json(experiment, this_program()));
   }
-  print_out(command.as_json ? json_text(list.size() == 1 ? list.front() : list) : text);
+  print_out(command.as_json ? json_text(list.size() == 1 ? list.front() : list, 2) + "\n" : text);
   return 0;
 }
 

@@ -58,7 +58,7 @@ int status_of_experiments(const ExperimentCommand& command) {
     list.push_back(state_json(state));
   }
   text += fmt::format("{} waiting, {} running, {} finished, {} failed\n", counts[0], counts[1], counts[2], counts[3]);
-  print_out(command.as_json ? json_text(list) : text);
+  print_out(command.as_json ? json_text(list, 2) + "\n" : text);
   return 0;
 }
 

@@ -223,7 +223,7 @@ int run_generate(const std::vector<std::string>& args) {
   const Json text = tokenizer ? Json(text_of(*tokenizer, ids)) : Json(nullptr);
   Json result = {{"ids", ids}, {"text", text}, {"num_prompt_ids", prompt.size()}};
   if (s.with_logits) result["logits"] = logits_after(*model, prompt);
-  print_out((s.as_json ? result.dump() : tokenizer ? text.get<std::string>() : Json(ids).dump()) + "\n");
+  print_out((s.as_json ? json_text(result) : tokenizer ? text.get<std::string>() : Json(ids).dump()) + "\n");
   return 0;
 }
 

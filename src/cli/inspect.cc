@@ -139,7 +139,7 @@ int run_inspect(const std::vector<std::string>& args) {
   const Subject subject = find_subject(words.front());
   const Weights weights = Weights::open(subject.path);
   const WeightSummary summary = summarise(weights, subject.config);
-  print_out(as_json ? summary_json(subject, weights, summary).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+  print_out(as_json ? json_text(summary_json(subject, weights, summary), 2) + "\n"
                     : summary_text(subject, weights, summary));
   return 0;
 }

@@ -234,7 +234,7 @@ int run_plan(const std::vector<std::string>& args) {
     report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
   }
   add_advice(report);
-  print_out(s.as_json ? plan_json(report).dump(2) + "\n" : plan_text(report));
+  print_out(s.as_json ? json_text(plan_json(report), 2) + "\n" : plan_text(report));
   return 0;
 }
 

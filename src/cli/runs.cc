@@ -38,10 +38,6 @@ void declare(Schema& schema, RunsSettings& s) {
   shared::as_json(schema, &s.as_json).help("print JSON: a list for ls, an object for show and compare");
 }
 
-std::string json_line(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 void warn_of(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) log_warn("passed over: {}", problem);
 }
@@ -50,7 +46,7 @@ int list_runs(const RunsSettings& s, const std::vector<std::string>& places) {
   const FoundRuns found = find_runs(places, RunDetail::kLine);
   warn_of(found.problems);
   if (s.as_json) {
-    print_out(json_line(run_list_json(found.runs, wall_seconds())));
+    print_out(json_text(run_list_json(found.runs, wall_seconds()), 2) + "\n");
   } else if (found.runs.empty()) {
     log_warn("no run.json below {}", join(places, ", "));
   } else {
@@ -73,7 +69,7 @@ int show_runs(const RunsSettings& s, const std::vector<std::string>& places) {
     text += (text.empty() ? "" : "\n") + run_summary_text(run, wall_seconds());
     list.push_back(run_summary_json(run, wall_seconds()));
   }
-  print_out(s.as_json ? json_line(list.size() == 1 ? list.front() : list) : text);
+  print_out(s.as_json ? json_text(list.size() == 1 ? list.front() : list, 2) + "\n" : text);
   return 0;
 }
 
@@ -90,7 +86,7 @@ int compare(const RunsSettings& s, const std::vector<std::string>& places) {
     sides.push_back({place, std::move(found.runs), std::move(found.problems)});
   }
   const Comparison comparison = compare_runs(sides, s.metric, limits, wall_seconds());
-  print_out(s.as_json ? json_line(comparison_json(comparison, limits)) : comparison_text(comparison, limits));
+  print_out(s.as_json ? json_text(comparison_json(comparison, limits), 2) + "\n" : comparison_text(comparison, limits));
   return static_cast<int>(comparison.gate_failures.empty() ? ExitStatus::kOk : ExitStatus::kRegression);
 }
 

@@ -30,7 +30,7 @@ void record_failure(const Failure& failure) noexcept {
                          {"is_finding", failure.is_finding}};
     // Whole or not at all, but not flushed to disk: the launcher reads it now, and a busy disk takes seconds for that.
     const std::string draft = *path + ".new";
-    std::ofstream(draft, std::ios::binary) << record.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::ofstream(draft, std::ios::binary) << json_text(record);
     std::filesystem::rename(draft, *path);
   } catch (...) {
     // Nothing more can be reported: the exit status still says that the rank failed.

@@ -242,7 +242,7 @@ bool FlightRecorder::is_idle() const {
 std::string FlightRecorder::dump() const {
   Json list = Json::array();
   for (const FlightEntry& entry : entries()) list.push_back(entry.to_json());
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(list);
 }
 
 std::vector<FlightEntry> FlightRecorder::parse_dump(const std::string& dump) {

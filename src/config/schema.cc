@@ -53,7 +53,7 @@ std::optional<std::string> text_of(const Json& value, Setting::Kind kind) {
 
 // Command lines and variables may hold any bytes, JSON only UTF-8.
 Json as_json(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Json::parse(json_text(Json(text)));
 }
 
 }  // namespace

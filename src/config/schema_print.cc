@@ -86,7 +86,7 @@ std::string format_entry(const HelpEntry& entry, std::size_t left_width) {
 std::string on_one_line(const std::string& value) {
   const bool is_plain = !value.empty() && trim(value).size() == value.size() &&
                         std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-  return is_plain ? value : Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return is_plain ? value : json_text(Json(value));
 }
 
 std::string table_cell(const std::string& text) {

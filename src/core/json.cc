@@ -145,4 +145,8 @@ Json read_json_file(const std::filesystem::path& path) {
   return parse_json(read_file(path), path.string());
 }
 
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace tessera

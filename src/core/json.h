@@ -17,4 +17,8 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& origin);
 Json read_json_file(const std::filesystem::path& path);
 
+// For whatever may hold the bytes of a user's path or text: those that are not UTF-8 become U+FFFD, where dump()
+// throws. `indent`: as in dump(); -1: one line.
+std::string json_text(const Json& json, int indent = -1);
+
 }  // namespace tessera

@@ -124,7 +124,7 @@ Jobs ask_about(const std::vector<std::string>& ids, const fs::path& cache) {
     try {
       Json answer = {{"time", wall_seconds()}, {"jobs", Json::object()}};
       for (const auto& [id, job] : jobs) answer["jobs"][id] = job_json(job);
-      write_file_atomically(cache, answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+      write_file_atomically(cache, json_text(answer) + "\n");
     } catch (const Error& error) {  // another user's folder: nothing is lost but time
       log_debug("{}", error.what());
     }

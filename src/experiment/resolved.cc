@@ -138,6 +138,10 @@ int ResolvedExperiment::reserved_gpus_per_node() const {
   return resources.has("reserved_gpus_per_node") ? std::max(used, resources.count("reserved_gpus_per_node", 1)) : used;
 }
 
+void ResolvedExperiment::check_can_start() const {
+  if (!missing.empty()) throw UsageError(name + ": " + missing);
+}
+
 std::vector<std::string> ResolvedExperiment::gate_words() const {
   std::vector<std::string> words = {"comm-test",
                                     "-b",

@@ -42,6 +42,7 @@ struct ResolvedExperiment {
   bool on_gpus() const { return settings.text("device") != "cpu"; }
   bool has_gate() const { return gate.text("enabled") == "true"; }
   int reserved_gpus_per_node() const;  // at least those used
+  void check_can_start() const;        // throws UsageError, naming the experiment and what is missing
   // What follows `tessera`: the bandwidth gate.
   std::vector<std::string> gate_words() const;
   // What follows `tessera train`, to be run in the run's folder.

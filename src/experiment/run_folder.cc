@@ -195,7 +195,7 @@ fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experim
   Json asked = experiment_json(experiment, program);
   asked["user"] = current_user();
   asked["time"] = wall_seconds();
-  write_file_atomically(folder / kAskedFile, asked.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomically(folder / kAskedFile, json_text(asked, 2) + "\n");
   return folder;
 }
 

@@ -55,8 +55,7 @@ std::optional<QueuedJob> read_ended(const StoredRun& run) {
 
 void remember(const StoredRun& run, const QueuedJob& job) {
   try {
-    write_file_atomically(run.folder / kEndedFile,
-                          job_json(job).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file_atomically(run.folder / kEndedFile, json_text(job_json(job)) + "\n");
   } catch (const Error& error) {  // another user's run: it stays to be asked for
     log_debug("{}", error.what());
   }

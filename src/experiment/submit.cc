@@ -76,7 +76,7 @@ std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const
                               const std::function<void(const Submitted&)>& tell) {
   for (const ResolvedExperiment& experiment : experiments) {
     check_fits(experiment, options.site);
-    if (!experiment.missing.empty()) throw UsageError(experiment.name + ": " + experiment.missing);
+    experiment.check_can_start();
   }
   const std::vector<ResolvedExperiment> all = experiments;
   std::stable_partition(experiments.begin(), experiments.end(),

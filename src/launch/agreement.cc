@@ -20,7 +20,7 @@ constexpr milliseconds kSettleTimeout{10'000};
 
 // A log's path or a rank's last words may not be valid UTF-8.
 std::string as_text(const Verdict& verdict) {
-  return to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(to_json(verdict));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ pid_t Line::peer() const {
 }
 
 void Line::send(const Json& packet) const {
-  const std::string text = packet.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(packet);
   (void)::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -10,7 +10,7 @@
 namespace tessera {
 
 std::string machine_text(const MachineFacts& facts, const std::vector<Problem>& problems);
-// Unknown facts are null. Strings may hold any bytes: dump with error_handler_t::replace.
+// Unknown facts are null. Strings may hold any bytes: print with json_text.
 Json machine_json(const MachineFacts& facts, const std::vector<Problem>& problems);
 
 }  // namespace tessera

@@ -76,7 +76,7 @@ void add_buffers(const torch::nn::Module& model, Features& features) {
 std::string to_text(const Features& features) {
   Json json = Json::array();
   for (const Feature& f : features) json.push_back(Json::array({f.what, f.value}));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Features from_text(const std::string& text) {

@@ -24,7 +24,7 @@ constexpr std::size_t kShortestSecret = 6;      // 'true' or '1' would hide half
 constexpr const char* kHidden = "(set)";
 
 std::string json_escaped(const std::string& text) {
-  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string quoted = json_text(Json(text));
   return quoted.substr(1, quoted.size() - 2);
 }
 
@@ -222,7 +222,7 @@ void RunRecorder::write(double wall_seconds) {
   last_touched_ = wall_seconds;
   const double begin = steady_seconds();
   // Text that is not UTF-8 (a path, a host's message) must not prevent the record from being written.
-  write_file_atomically(file_, without_secrets(json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  write_file_atomically(file_, without_secrets(json_text(json_, 1) + "\n"));
   last_written_ = steady_seconds();
   last_duration_ = last_written_ - begin;
 }

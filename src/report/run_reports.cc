@@ -115,7 +115,7 @@ void add_reports(const LoadedTrainSettings& run, const World& world, const LogRe
     const fs::path folder = settings.output.logging_dir.empty() ? default_logging_dir(output_dir, wall_seconds(), host)
                                                                 : fs::path(settings.output.logging_dir);
     // A name or path need not be UTF-8.
-    const std::string text = config.dump(2, ' ', false, Json::error_handler_t::replace);
+    const std::string text = json_text(config, 2);
     listeners.add(std::make_unique<TensorBoardListener>(folder, host, text));
   }
   if (!reports.wandb) return;

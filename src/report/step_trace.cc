@@ -53,7 +53,7 @@ double base_us(const std::string& trace) {
 }
 
 std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(Json(text));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ ProtoWriter timestamp(double wall_seconds) {
 std::string value_json(const LogValue& value) {
   const double* number = std::get_if<double>(&value);
   if (number == nullptr || std::isfinite(*number)) {
-    return json_of(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+    return json_text(json_of(value));
   }
   return std::isnan(*number) ? "NaN" : *number > 0 ? "Infinity" : "-Infinity";
 }
@@ -86,7 +86,7 @@ void WandbListener::on_train_begin(const RunMoment& at) {
   write(record::kHeader, ProtoWriter().message(1, version).bytes());
   ProtoWriter config;
   for (const auto& [key, value] : config_.items()) {
-    const std::string json = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string json = json_text(value);
     config.message(kItems, ProtoWriter().text(item::kKey, key).text(item::kValueJson, json));
   }
   write(record::kRun, ProtoWriter()

@@ -79,7 +79,7 @@ const char* form_name(Form form) {
 }
 
 std::string shown(const Json& value) {
-  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
+  return printable(json_text(value), 60);
 }
 
 class Walk {
@@ -251,7 +251,7 @@ std::string text_of(const Json& value) {
   if (value.is_number_float() && is_whole(value) && std::abs(value.get<double>()) <= kExactIntegers) {
     return fmt::format("{}", static_cast<std::int64_t>(value.get<double>()));
   }
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(value);
 }
 
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes) {

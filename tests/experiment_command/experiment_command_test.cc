@@ -86,7 +86,7 @@ TEST_F(ExperimentCommand, ReportsRunsThatFailedBeforeTheirFirstStep) {
   }
 }
 
-TEST_F(ExperimentCommand, SubmitsNothingThatCannotStartForWantOfData) {
+TEST_F(ExperimentCommand, StartsNothingThatLacksItsData) {
   std::filesystem::create_directory(folder_ / "bin");
   write_file_atomically(folder_ / "bin/sbatch", "#!/bin/sh\necho 7\n");
   std::filesystem::permissions(folder_ / "bin/sbatch", std::filesystem::perms::owner_all);
@@ -95,7 +95,10 @@ TEST_F(ExperimentCommand, SubmitsNothingThatCannotStartForWantOfData) {
   const Ended refused = experiment("submit ddp/baseline", with_slurm);
   EXPECT_EQ(refused.status, 2);
   EXPECT_TRUE(contains(refused.output, missing)) << refused.output;
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << "nothing is queued";
+  const Ended not_run = experiment("run ddp/baseline");
+  EXPECT_EQ(not_run.status, 2);
+  EXPECT_TRUE(contains(not_run.output, missing)) << not_run.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << "nothing is queued or begun";
   EXPECT_TRUE(contains(experiment("submit deepspeed/baseline", with_slurm).output, "--train_file FILE is missing"));
   const Ended shown = experiment("show ddp/baseline");
   EXPECT_EQ(shown.status, 0);

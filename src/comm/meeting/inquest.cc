@@ -24,7 +24,7 @@ int failing(int status) {
 }
 
 std::string compact(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 template <typename Read>

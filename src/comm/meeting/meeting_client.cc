@@ -114,7 +114,7 @@ MeetingClient::MeetingClient(const JoinOptions& options)
 void MeetingClient::join(const JoinOptions& options) {
   const Deadline deadline = SteadyClock::now() + options.timeout;
   line_.emplace(open_line(options, deadline));
-  const std::string self = to_json(options.self).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string self = json_text(to_json(options.self));
   line_->send(PacketWriter(Word::kJoin)
                   .text(self)
                   .number(static_cast<std::uint64_t>(std::max<std::int64_t>(1, options.timeout.count())))

@@ -248,7 +248,7 @@ void MeetingPlace::Impl::begin() {
   for (Member& member : members_) {
     if (member.rank < 0) lose(member, Loss::kEnded);
   }
-  tell_all(PacketWriter(Word::kWelcome).text(list.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  tell_all(PacketWriter(Word::kWelcome).text(json_text(list)));
 }
 
 void MeetingPlace::Impl::refuse_all(const std::string& why) {

@@ -182,8 +182,7 @@ class Importer {
                        {"family", made_.name.substr(0, slash)},
                        {"job", made_.job},
                        {"experiments", Json{{made_.name.substr(slash + 1), experiment}}}};
-    return fmt::format("// Imported from {}.\n{}\n", printable(script_.name, 200),
-                       file.dump(2, ' ', false, Json::error_handler_t::replace));
+    return fmt::format("// Imported from {}.\n{}\n", printable(script_.name, 200), json_text(file, 2));
   }
 
   // As the catalogue reads the file and as `tessera experiment run` resolves it.
