@@ -1,5 +1,5 @@
 // NaN and Inf among the values of a weight file. Trained weights have none: they are signs of damage, or of a run that
-// diverged before it saved. Values are looked at while they are read anyway, eight bytes at a time.
+// diverged before it saved. Values are looked at when they are read anyway.
 #pragma once
 
 #include <cstdint>

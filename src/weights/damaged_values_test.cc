@@ -45,7 +45,7 @@ Damage damage_with(const Numbers& type, std::uint64_t bits, int place, int numel
 
 TEST(DamagedValues, AreFoundInEveryTypeAtEveryPlace) {
   for (const Numbers& type : kTypes) {
-    for (const int numel : {1, 2, 3, 7, 8, 9, 16, 17, 31}) {
+    for (const int numel : {1, 2, 3, 7, 8, 9, 16, 17, 31, 64, 65, 130}) {
       for (int place = 0; place < numel; ++place) {
         SCOPED_TRACE(testing::Message() << torch_name(type.type) << " " << place << " of " << numel);
         for (const std::uint64_t bits : type.finite) EXPECT_EQ(damage_with(type, bits, place, numel), Damage::kNone);

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "kernels/device_fill.h"
+#include "kernels/parallel.h"
 #include "weights/damaged_values.h"
 #include "weights/parallel_copy.h"
 #include "weights/weight_tensors.h"
@@ -135,7 +136,13 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
                                join(mistakes, "; ")));
 }
 
-// By libtorch's threads, whatever LoadOptions says.
+Look look_for(const Target& target, DamageReport& damage) {
+  return [&damage, &source = *target.source, is_buffer = target.is_buffer](const char* bytes, std::int64_t num_bytes) {
+    damage.look_at(source, bytes, num_bytes / bytes_of(source.type), is_buffer);
+  };
+}
+
+// By libtorch's threads, whatever LoadOptions says; convert() too.
 void send_to_device(const Target& target, const Weights& weights, DamageReport& damage) {
   constexpr std::int64_t kPieceBytes = 4 << 20;
   const WeightEntry& source = *target.source;
@@ -143,15 +150,14 @@ void send_to_device(const Target& target, const Weights& weights, DamageReport& 
   const std::int64_t element = bytes_of(source.type);
   kernels::fill_device(target.tensor.detach().view({-1}), scalar_type(source.type), kPieceBytes / element,
                        [&](std::int64_t begin, const at::Tensor& piece) {
-                         auto* to = static_cast<char*>(piece.mutable_data_ptr());
-                         copy_from_file(file, source.offset_bytes + begin * element, piece.numel() * element, to);
-                         damage.look_at(source, to, piece.numel(), target.is_buffer);
+                         copy_from_file({&file, source.offset_bytes + begin * element, piece.numel() * element,
+                                         static_cast<char*>(piece.mutable_data_ptr()), look_for(target, damage)});
                        });
 }
 
 // To another type or device: in pieces, so that the file's pages are released one after another.
 void convert(const Target& target, const Weights& weights, DamageReport& damage) {
-  constexpr std::int64_t kPieceNumel = 8 << 20;
+  constexpr std::int64_t kPieceNumel = 256 << 10;  // fits into a core's own cache, and is looked at before it is read
   const WeightEntry& source = *target.source;
   const MappedFile& file = *weights.files()[source.file];
   if (!target.tensor.is_contiguous() || !source.is_contiguous()) {
@@ -163,14 +169,14 @@ void convert(const Target& target, const Weights& weights, DamageReport& damage)
   }
   if (target.tensor.is_cuda()) return send_to_device(target, weights, damage);
   const at::Tensor from = tensor_of(weights, source).view({-1}), to = target.tensor.detach().view({-1});
-  for (std::int64_t done = 0; done < source.numel; done += kPieceNumel) {
-    const std::int64_t numel = std::min(kPieceNumel, source.numel - done);
-    const std::int64_t offset = source.offset_bytes + done * bytes_of(source.type);
-    file.expect(offset, numel * bytes_of(source.type));
-    damage.look_at(source, file.bytes().data() + offset, numel, target.is_buffer);
-    to.narrow(0, done, numel).copy_(from.narrow(0, done, numel));
-    file.forget(offset, numel * bytes_of(source.type));
-  }
+  kernels::parallel_parts(0, source.numel, kPieceNumel, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t offset = source.offset_bytes + begin * bytes_of(source.type);
+    const std::int64_t num_bytes = (end - begin) * bytes_of(source.type);
+    file.expect(offset, num_bytes);
+    damage.look_at(source, file.bytes().data() + offset, end - begin, target.is_buffer);
+    to.slice(0, begin, end).copy_(from.slice(0, begin, end));
+    file.forget(offset, num_bytes);
+  });
 }
 
 bool is_plain_copy(const Target& target) {
@@ -180,11 +186,8 @@ bool is_plain_copy(const Target& target) {
 
 CopyJob plain_copy(const Target& target, const Weights& weights, DamageReport& damage) {
   const WeightEntry& source = *target.source;
-  const auto look = [&damage, &source, is_buffer = target.is_buffer](const char* bytes, std::int64_t num_bytes) {
-    damage.look_at(source, bytes, num_bytes / bytes_of(source.type), is_buffer);
-  };
   return {weights.files()[source.file].get(), source.offset_bytes, source.num_bytes(),
-          static_cast<char*>(target.tensor.mutable_data_ptr()), look};
+          static_cast<char*>(target.tensor.mutable_data_ptr()), look_for(target, damage)};
 }
 
 // Every tensor of the module with its source in the file.

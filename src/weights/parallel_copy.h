@@ -9,17 +9,19 @@
 
 namespace tessera {
 
+// Sees the bytes in parts, each just before it is copied, so that they come from memory once. Parts begin at multiples
+// of 8 bytes from the start of the copy.
+using Look = std::function<void(const char* bytes, std::int64_t num_bytes)>;
+
 struct CopyJob {
   const MappedFile* file;
   std::int64_t offset_bytes, num_bytes;
   char* to;
-  // Sees each piece right after it was copied, while it is in the cache; called by several threads. Pieces begin and
-  // end at multiples of 8 bytes from the job's start.
-  std::function<void(const char* bytes, std::int64_t num_bytes)> look{};
+  Look look{};  // called by several threads
 };
 
-// One part, by the calling thread.
-void copy_from_file(const MappedFile& file, std::int64_t offset_bytes, std::int64_t num_bytes, char* to);
+// By the calling thread.
+void copy_from_file(const CopyJob& job);
 
 // Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
 // stays at a few MiB per thread.
