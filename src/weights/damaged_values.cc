@@ -82,7 +82,7 @@ bool may_be_damaged(const Bits& bits, const char* bytes, std::int64_t num_bytes)
 
 Damage damage_in(WeightType type, const char* bytes, std::int64_t numel) {
   const std::optional<Bits> bits = bits_of(type);
-  if (!bits || !may_be_damaged(*bits, bytes, numel * bits->num_bytes)) return Damage::kNone;
+  if (!bits || numel == 0 || !may_be_damaged(*bits, bytes, numel * bits->num_bytes)) return Damage::kNone;
   const std::uint64_t sign = std::uint64_t{1} << (8 * bits->num_bytes - 1);
   for (std::int64_t i = 0; i < numel; ++i) {
     std::uint64_t number = 0;
