@@ -8,14 +8,10 @@ namespace {
 class Fsdp : public LoadTest {
  protected:
   LoadedTrainSettings with(const std::string& json, const Words& words = {"--fsdp", "full_shard auto_wrap"}) {
-    Words all = {"--fsdp_config", file("fsdp.json", json)};
-    all.insert(all.end(), words.begin(), words.end());
-    return load(all);
+    return load(with_file("--fsdp_config", "fsdp.json", json, words));
   }
   std::string refusal_with(const std::string& json, const Words& words = {"--fsdp", "full_shard auto_wrap"}) {
-    Words all = {"--fsdp_config", file("fsdp.json", json)};
-    all.insert(all.end(), words.begin(), words.end());
-    return refusal(all);
+    return refusal(with_file("--fsdp_config", "fsdp.json", json, words));
   }
 };
 

@@ -31,6 +31,13 @@ class LoadTest : public testing::Test {
     return path;
   }
 
+  // A flag with the file that it names, and these words.
+  Words with_file(const std::string& flag, const std::string& name, const std::string& text, const Words& words) const {
+    Words all = {flag, file(name, text)};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+
   // bloom-qa with all that it needs, and these words.
   LoadedTrainSettings load(const Words& words) {
     Words all = {"bloom-qa", "--model_name_or_path=m", "--train_file=t.json", "--validation_file=v.json"};

@@ -23,10 +23,6 @@ int failing(int status) {
   return status >= 1 && status <= 255 ? status : static_cast<int>(ExitStatus::kFailure);
 }
 
-std::string compact(const Json& json) {
-  return json_text(json);
-}
-
 template <typename Read>
 auto read_or_throw(const std::string& text, const char* what, Read read) {
   try {
@@ -41,7 +37,7 @@ auto read_or_throw(const std::string& text, const char* what, Read read) {
 std::string Alarm::to_text() const {
   Json json = {{"rank", rank}, {"status", status}, {"message", message}};
   if (stuck) json["stuck"] = stuck->to_json();
-  return compact(json);
+  return json_text(json);
 }
 
 Alarm Alarm::from_text(const std::string& text) {
@@ -54,7 +50,7 @@ Alarm Alarm::from_text(const std::string& text) {
 }
 
 std::string Finding::to_text() const {
-  return compact(
+  return json_text(
       {{"message", message}, {"status", status}, {"speaker", speaker}, {"is_plain", is_plain}, {"is_loss", is_loss}});
 }
 
