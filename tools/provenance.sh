@@ -28,7 +28,8 @@ cpu_model() {
 # The variables of benchmarks that are set; of files and folders the last name.
 settings_of_benchmarks() {
   local name
-  for name in TESSERA_TEST_DATA SQUAD TOKENIZER PICTURES TURNS SECONDS_EACH WITH_7B CHECKPOINT_FOLDER RANKS ROWS CLASSES REPETITIONS; do
+  for name in TESSERA_TEST_DATA SQUAD TOKENIZER PICTURES TURNS SECONDS_EACH WITH_7B CHECKPOINT_FOLDER RANKS ROWS \
+    CLASSES REPETITIONS; do
     [ -z "${!name:-}" ] || printf '%s=%s ' "$name" "$(basename "${!name}")"
   done
 }
