@@ -70,7 +70,6 @@ CrewResult Crew::run() {
   for (int local_rank = 0; local_rank < order_.num_local_ranks; ++local_rank) {
     result_.ends.push_back(end_of(local_rank));
   }
-  blame_mpirun();
   explain_by_mpirun();
   note_late_signals();
   return std::move(result_);
@@ -87,14 +86,6 @@ void Crew::note_late_signals() {
     pollfd inbox{inbox_.fd(), POLLIN, 0};
     if (!result_.interrupted && is_suspicious) poll(&inbox, 1, 20);
   } while (!result_.interrupted && Clock::now() < until);
-}
-
-// When mpirun dies, its ranks die of it, perhaps before its own death is seen: whatever they say, it is to blame.
-void Crew::blame_mpirun() {
-  if (mpirun_death_.empty()) return;
-  result_.trouble = mpirun_death_;
-  result_.trouble_status = mpirun_death_status_;
-  for (RankEnd& end : result_.ends) end.says_consequence = end.says_consequence || end.failed();
 }
 
 // mpirun itself ends all ranks when one breaks MPI's rules, for example by exiting with 0 without MPI_Finalize. No rank
@@ -163,7 +154,7 @@ void Crew::take(Member& member, const Json& packet) {
     end.exit_status = packet.at("exit_status");
     end.signal = packet.at("signal");
     end.time_ms = packet.at("time_ms");
-    end.was_told_to_stop = packet.at("was_told_to_stop");
+    end.was_told_to_stop = packet.at("was_told_to_stop") || mpirun_was_killed();  // ranks die of that
     end.note = packet.at("note");
     // A rank that ends by a signal that was passed on did as asked (SIGUSR1: save and stop).
     const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
@@ -234,12 +225,8 @@ void Crew::reap() {
 void Crew::note_exit(std::size_t index, int wait_status) {
   welcome_minders();  // its hello may still be unread
   for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
-  const bool killed = WIFSIGNALED(wait_status);
-  if (by_mpirun_ && killed && !killed_before_ && result_.signal == 0) {
-    mpirun_death_ = fmt::format("mpirun was killed by {} while ranks were running", signal_name(WTERMSIG(wait_status)));
-    mpirun_death_status_ = 128 + WTERMSIG(wait_status);
-  }
   if (stopping_ || result_.signal != 0) return;
+  const bool killed = WIFSIGNALED(wait_status);
   const int status = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
   const std::string how = fmt::format(
       "{} {}", by_mpirun_ ? "mpirun" : "a minder process",
@@ -247,7 +234,9 @@ void Crew::note_exit(std::size_t index, int wait_status) {
   if (by_mpirun_ ? !missing_ranks().empty() : !has_begun_[index]) {
     const std::vector<int> ranks = by_mpirun_ ? missing_ranks() : std::vector{order_.rank(static_cast<int>(index))};
     note_trouble(fmt::format("{} before rank {} had started", how, format_ranges(ranks)), status);
-  } else if (by_mpirun_ && any_minder_left()) {
+  } else if (by_mpirun_ && have_ended_well(order_.num_local_ranks)) {
+    if (killed) say("{} after all ranks had ended well", how);
+  } else if (by_mpirun_ && (killed || any_minder_left())) {
     note_trouble(how + " while ranks were running", status);
   }
 }

@@ -76,14 +76,14 @@ class Crew {
   std::vector<int> missing_ranks() const;
   RankEnd end_of(int local_rank) const;
   void explain_by_mpirun();
-  void blame_mpirun();
   void note_late_signals();
 
   // crew_watch.cc
   void notice_lost_minders();
   std::vector<pid_t> minders_of_mpirun() const;
   std::vector<NamedProcess> processes_nobody_waits_for() const;
-  bool others_have_ended_well() const;
+  bool have_ended_well(int num_ranks) const;  // exactly so many, and none has failed
+  bool mpirun_was_killed() const;
   std::string starter_state() const;  // ": mpirun (process 7) is stopped", or empty
 
   const RankOrder& order_;
@@ -99,8 +99,6 @@ class Crew {
   CrewResult result_;
   std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
-  std::string mpirun_death_;  // not by us
-  int mpirun_death_status_ = 0;
   Clock::time_point look_for_stopped_at_{};
   StoppedProcesses stopped_;
   std::set<pid_t> minders_;     // of mpirun, as far as seen before all had said hello
