@@ -70,6 +70,7 @@ CrewResult Crew::run() {
   for (int local_rank = 0; local_rank < order_.num_local_ranks; ++local_rank) {
     result_.ends.push_back(end_of(local_rank));
   }
+  blame_mpirun();
   explain_by_mpirun();
   note_late_signals();
   return std::move(result_);
@@ -88,11 +89,22 @@ void Crew::note_late_signals() {
   } while (!result_.interrupted && Clock::now() < until);
 }
 
+// Without mpirun, ranks cannot go on. One that crashes when all have ended, as Open MPI's sometimes does, harms none.
+void Crew::blame_mpirun() {
+  if (mpirun_death_.empty() || !result_.trouble.empty()) return;
+  if (any_outlived_mpirun_) {
+    result_.trouble = mpirun_death_ + " while ranks were running";
+    result_.trouble_status = mpirun_death_status_;
+  } else if (have_all_ended_well()) {
+    say("{} after all ranks had ended well", mpirun_death_);
+  }
+}
+
 // mpirun itself ends all ranks when one breaks MPI's rules, for example by exiting with 0 without MPI_Finalize. No rank
 // has failed then, and mpirun's output is the only explanation.
 void Crew::explain_by_mpirun() {
   const RankEnd* failure = first_failure(result_.ends);
-  if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty()) return;
+  if (failure == nullptr || !is_consequence(*failure) || !failure->message.empty() || result_.interrupted) return;
   const std::string explanation = explanation_in(mpirun_words_);
   if (!result_.trouble.empty() || explanation.empty()) return;
   result_.trouble = "mpirun ended the ranks:\n" + explanation;
@@ -131,6 +143,7 @@ void Crew::hear(Member& member) {
                       {"signal", SIGKILL},
                       {"time_ms", now_ms()},
                       {"was_told_to_stop", stopping_ || by_mpirun_},
+                      {"starter_died_ms", 0},
                       {"note", "its minder process was killed"}});
     }
   }
@@ -154,12 +167,17 @@ void Crew::take(Member& member, const Json& packet) {
     end.exit_status = packet.at("exit_status");
     end.signal = packet.at("signal");
     end.time_ms = packet.at("time_ms");
-    end.was_told_to_stop = packet.at("was_told_to_stop") || mpirun_was_killed();  // ranks die of that
+    end.was_told_to_stop = packet.at("was_told_to_stop");
     end.note = packet.at("note");
     // A rank that ends by a signal that was passed on did as asked (SIGUSR1: save and stop).
     const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
     if (did_as_asked) result_.interrupted = true;
     add_last_words(end, failure_path(order_, member.local_rank));
+    const std::int64_t starter_died_ms = packet.at("starter_died_ms");
+    const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && starter_died_ms <= end.time_ms;
+    any_outlived_mpirun_ = any_outlived_mpirun_ || outlived_mpirun;
+    // Whatever the rank says.
+    if (did_as_asked || outlived_mpirun) end.says_consequence = true;
     has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
     // After SIGTERM, ranks may exit in any way within their time limit.
     if (result_.signal != 0 || !end.failed()) return;
@@ -225,18 +243,21 @@ void Crew::reap() {
 void Crew::note_exit(std::size_t index, int wait_status) {
   welcome_minders();  // its hello may still be unread
   for (std::size_t i = 0; i < members_.size(); ++i) hear(members_[i]);
-  if (stopping_ || result_.signal != 0) return;
   const bool killed = WIFSIGNALED(wait_status);
   const int status = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
   const std::string how = fmt::format(
       "{} {}", by_mpirun_ ? "mpirun" : "a minder process",
       killed ? "was killed by " + signal_name(WTERMSIG(wait_status)) : fmt::format("exited with status {}", status));
+  if (by_mpirun_ && killed && !killed_before_) {
+    mpirun_death_ = how;
+    mpirun_death_status_ = status;
+  }
+  if (stopping_ || result_.signal != 0) return;
   if (by_mpirun_ ? !missing_ranks().empty() : !has_begun_[index]) {
     const std::vector<int> ranks = by_mpirun_ ? missing_ranks() : std::vector{order_.rank(static_cast<int>(index))};
     note_trouble(fmt::format("{} before rank {} had started", how, format_ranges(ranks)), status);
-  } else if (by_mpirun_ && have_ended_well(order_.num_local_ranks)) {
-    if (killed) say("{} after all ranks had ended well", how);
-  } else if (by_mpirun_ && (killed || any_minder_left())) {
+  } else if (by_mpirun_ && any_rank_left()) {
+    if (killed) return note_failure(false);  // blame_mpirun() says the rest
     note_trouble(how + " while ranks were running", status);
   }
 }
@@ -319,6 +340,10 @@ bool Crew::any_minder_left() const {
 bool Crew::all_gone() const {
   return !any_minder_left() &&
          std::all_of(started_.pids.begin(), started_.pids.end(), [](pid_t pid) { return pid <= 0; });
+}
+
+bool Crew::any_rank_left() const {
+  return std::any_of(has_ended_.begin(), has_ended_.end(), [](bool has_ended) { return !has_ended; });
 }
 
 std::vector<int> Crew::missing_ranks() const {

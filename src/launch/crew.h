@@ -73,8 +73,10 @@ class Crew {
   void kill_everything();
   bool all_gone() const;
   bool any_minder_left() const;
+  bool any_rank_left() const;
   std::vector<int> missing_ranks() const;
   RankEnd end_of(int local_rank) const;
+  void blame_mpirun();
   void explain_by_mpirun();
   void note_late_signals();
 
@@ -82,8 +84,9 @@ class Crew {
   void notice_lost_minders();
   std::vector<pid_t> minders_of_mpirun() const;
   std::vector<NamedProcess> processes_nobody_waits_for() const;
-  bool have_ended_well(int num_ranks) const;  // exactly so many, and none has failed
-  bool mpirun_was_killed() const;
+  bool have_all_ended_well() const;
+  bool all_but_one_have_ended_well() const;
+  bool any_has_failed() const;
   std::string starter_state() const;  // ": mpirun (process 7) is stopped", or empty
 
   const RankOrder& order_;
@@ -99,6 +102,9 @@ class Crew {
   CrewResult result_;
   std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
+  std::string mpirun_death_;  // not by us: "mpirun was killed by SIGKILL"
+  int mpirun_death_status_ = 0;
+  bool any_outlived_mpirun_ = false;  // a rank ended after mpirun had died
   Clock::time_point look_for_stopped_at_{};
   StoppedProcesses stopped_;
   std::set<pid_t> minders_;     // of mpirun, as far as seen before all had said hello

@@ -1,6 +1,5 @@
 // How the crew watches processes that cannot report themselves: minders before their hello, and whoever is stopped.
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <utility>
@@ -43,12 +42,11 @@ std::vector<NamedProcess> Crew::processes_nobody_waits_for() const {
   const auto minder_of = [&](int local_rank) {
     return fmt::format("the minder of rank {} on {}", order_.rank(local_rank), host_name());
   };
-  const int num_others = order_.num_local_ranks - 1;
   std::vector<NamedProcess> processes;
   for (const Member& member : members_) {
     if (!member.is_open || member.local_rank < 0) continue;
     processes.push_back({member.minder_pid, minder_of(member.local_rank)});
-    if (member.rank_pid <= 0 || num_others == 0 || !have_ended_well(num_others)) continue;
+    if (member.rank_pid <= 0 || !all_but_one_have_ended_well()) continue;
     processes.push_back({member.rank_pid, fmt::format("rank {} on {}, which alone has not ended,",
                                                       order_.rank(member.local_rank), host_name())});
   }
@@ -61,19 +59,17 @@ std::vector<NamedProcess> Crew::processes_nobody_waits_for() const {
   return processes;
 }
 
-bool Crew::have_ended_well(int num_ranks) const {
-  const auto is_well = [](const RankEnd& end) { return !end.failed(); };
-  return std::count(has_ended_.begin(), has_ended_.end(), true) == num_ranks &&
-         std::all_of(ends_.begin(), ends_.end(), is_well);
+bool Crew::have_all_ended_well() const {
+  return !any_rank_left() && !any_has_failed();
 }
 
-// Also before reap() has seen it: the ends of its ranks may be heard first.
-bool Crew::mpirun_was_killed() const {
-  if (!by_mpirun_ || result_.killed_mpirun != 0) return by_mpirun_;
-  siginfo_t info{};
-  const pid_t pid = started_.pids.front();
-  return pid > 0 && waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid && info.si_code != CLD_EXITED;
+bool Crew::all_but_one_have_ended_well() const {
+  const auto num_ended = std::count(has_ended_.begin(), has_ended_.end(), true);
+  return num_ended > 0 && num_ended + 1 == order_.num_local_ranks && !any_has_failed();
+}
+
+bool Crew::any_has_failed() const {
+  return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.failed(); });
 }
 
 std::string Crew::starter_state() const {

@@ -40,6 +40,7 @@ void add_last_words(RankEnd& end, const std::string& failure_file) {
 }
 
 bool is_consequence(const RankEnd& end) {
+  if (end.was_told_to_stop && end.exit_status == 128 + SIGTERM) return true;
   if (end.says_consequence || !end.message.empty()) return end.says_consequence;
   return end.was_told_to_stop && !is_crash(end.signal);
 }

@@ -16,7 +16,7 @@ struct RankEnd {
   int signal = 0;                 // 0: it exited by itself
   std::int64_t time_ms = 0;       // since the epoch: when it failed, if it reported that, else when it ended
   bool was_told_to_stop = false;  // before it ended: by the launcher, or by mpirun
-  bool says_consequence = false;  // it reported that it ended because another rank had failed
+  bool says_consequence = false;  // it reported, or the launcher knows, that another end or a signal came first
   bool says_finding = false;      // its message is about the run, not about itself
   std::string message{};          // its own last words, from its failure file
   std::string note{};             // what the minder adds: out of memory, could not be started
@@ -29,7 +29,8 @@ struct RankEnd {
 void add_last_words(RankEnd& end, const std::string& failure_file);
 
 // The rank to name: the earliest of those that failed by themselves, else the earliest of all that failed, else
-// nullptr. A rank that was told to stop failed by itself only if it says so, or if it crashed.
+// nullptr. A rank that was told to stop failed by itself only if it says so, or if it crashed; one that says that
+// SIGTERM stopped it does not.
 const RankEnd* first_failure(const std::vector<RankEnd>& ends);
 bool is_consequence(const RankEnd& end);
 

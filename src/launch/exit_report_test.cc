@@ -40,6 +40,14 @@ TEST(ExitReport, PassesOverRanksThatWereToldToStop) {
   EXPECT_EQ(first_failure({stopped, exited(1, 7, 20)})->rank, 1);
 }
 
+TEST(ExitReport, PassesOverRanksThatSayThatTheyWereStopped) {
+  RankEnd stopped = exited(0, 128 + SIGTERM, 10);
+  stopped.message = "SIGTERM: stopped after step 5";
+  EXPECT_FALSE(is_consequence(stopped)) << "whoever sent it is not known";
+  stopped.was_told_to_stop = true;
+  EXPECT_EQ(first_failure({stopped, exited(1, 7, 20)})->rank, 1);
+}
+
 TEST(ExitReport, StillNamesARankThatCrashedWhileItWasToldToStop) {
   // It was still writing its core when the others had already noticed.
   RankEnd follower = exited(0, 43, 10);

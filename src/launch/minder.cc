@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kLook = 500;  // ms between two looks at the starter, on kernels (before 5.3) that do not tell of its end
 
 RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
   const int rank = order.rank(local_rank);
@@ -82,6 +85,11 @@ class Minder {
   OomWatch oom_;
   std::optional<RankOutput> output_;
   const pid_t minder_pid_ = getpid();
+  // mpirun, or the launcher itself. If it died before the rank, and before the launcher said a word of that, it is to
+  // blame for the rank's end.
+  const pid_t starter_pid_ = getppid();
+  const Fd starter_{static_cast<int>(syscall(SYS_pidfd_open, starter_pid_, 0))};
+  std::int64_t starter_died_ms_ = 0;
   pid_t rank_pid_ = -1;
   std::optional<int> wait_status_;
   std::optional<Clock::time_point> kill_at_;
@@ -112,13 +120,16 @@ void Minder::watch() {
   if (output_) {
     for (int fd : output_->watched_fds()) fds.push_back({fd, POLLIN, 0});
   }
-  int timeout_ms = -1;
+  if (starter_died_ms_ == 0) fds.push_back({starter_.get(), POLLIN, 0});
+  int timeout_ms = starter_ ? -1 : kLook;
   if (kill_at_) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
     timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left));
   }
   poll(fds.data(), fds.size(), timeout_ms);
   if (output_) output_->pump();
+  reap();
+  if (!wait_status_ && starter_died_ms_ == 0 && getppid() != starter_pid_) starter_died_ms_ = now_ms();
   hear_launcher();
   hear_signal();
   reap();
@@ -266,6 +277,7 @@ int Minder::report() {
               {"signal", signal},
               {"time_ms", now_ms()},
               {"was_told_to_stop", was_told_to_stop_},
+              {"starter_died_ms", starter_died_ms_},
               {"note", note_}});
   return exit_status;
 }

@@ -89,11 +89,9 @@ TEST_P(Launch, EndsWhatARankThatEndedWellLeftRunning) {
 
 TEST_P(Launch, NamesTheRankThatCausedTheFailureByItsOwnWord) {
   // Rank 0 fails first, but says that another rank is the reason.
-  const std::string record =
-      R"(printf '{"rank":%s,"host":"h","message":"%s","exit_status":1,"time_ms":%s,"is_consequence":%s}' )";
-  LaunchRun run(shell(
-      ranks(3), "case $RANK in 0) " + record + "0 'rank 1 is gone' 5 true > $TESSERA_FAILURE_FILE; exit 43;; 1) " +
-                    record + "1 'loss is NaN' 6 false > $TESSERA_FAILURE_FILE; sleep 0.2; exit 9;; esac; sleep 60"));
+  const std::string follower = last_words("rank 1 is gone", /*is_consequence=*/true, 5) + "; exit 43";
+  const std::string culprit = last_words("loss is NaN", /*is_consequence=*/false, 6) + "; sleep 0.2; exit 9";
+  LaunchRun run(shell(ranks(3), "case $RANK in 0) " + follower + ";; 1) " + culprit + ";; esac; sleep 60"));
   EXPECT_EQ(run.wait(), 9);
   EXPECT_TRUE(contains(run.err(), "rank 1 on host ")) << run.err();
   EXPECT_TRUE(contains(run.err(), "failed: loss is NaN (exit status 9)\n")) << run.err();
