@@ -9,12 +9,12 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/output_file.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -23,15 +23,8 @@ namespace fs = std::filesystem;
 
 class File : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "tessera_file_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::size_t num_files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
   static mode_t mode(const fs::path& path) {
     struct stat status {};
@@ -39,7 +32,7 @@ class File : public testing::Test {
     return status.st_mode & 07777;
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(File, ReadsBackEveryByteThatWasWritten) {
@@ -80,12 +73,12 @@ TEST_F(File, AMissingFileIsAUsageErrorWithPathAndReason) {
   } catch (const UsageError& error) {
     EXPECT_EQ(error.what(), "cannot read " + path.string() + ": No such file or directory");
   }
-  EXPECT_THROW(read_file(folder_), UsageError);
+  EXPECT_THROW(read_file(folder_.path()), UsageError);
 }
 
 TEST_F(File, WritesWhereTheFolderIsNotNamed) {
   const fs::path before = fs::current_path();
-  fs::current_path(folder_);
+  fs::current_path(folder_.path());
   write_file_atomically("plain", "x");
   fs::current_path(before);
   EXPECT_EQ(read_file(folder_ / "plain"), "x");

@@ -1,11 +1,10 @@
 #include "core/json.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -123,8 +122,8 @@ TEST(Json, EveryTruncationOfATextIsRefused) {
 }
 
 TEST(Json, AFileIsCalledByItsPath) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("tessera_json_test_{}.json", getpid());
+  const TestFolder folder;
+  const std::filesystem::path path = folder / "file.json";
   write_file_atomically(path, "[1,\n");
   try {
     read_json_file(path);

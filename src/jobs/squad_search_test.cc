@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "support/test_folder.h"
 #include "weights/test_files.h"
 
 namespace tessera {
@@ -26,7 +27,7 @@ std::string refusal_in(const fs::path& here, const std::string& data_dir, const 
 }
 
 TEST(SquadSearch, TheFirstUsualPlaceIsTaken) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path here = folder.path();
   const Environment environment({{"HOME", here.string()}});
   touch(here / "data/train.jsonl");  // whose?
@@ -44,7 +45,7 @@ TEST(SquadSearch, TheFirstUsualPlaceIsTaken) {
 }
 
 TEST(SquadSearch, ARefusalNamesWhatWasTriedAndHowToConvertArrowFiles) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string root = folder.path().string();
   const Environment environment({{"XDG_CACHE_HOME", root + "/c"}});
   const std::string tried = "--train_file FILE is missing, and there is no SQuAD in " + root + "/mine, " + root +

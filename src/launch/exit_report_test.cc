@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
+
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -89,15 +89,13 @@ TEST(ExitReport, SurvivesJson) {
 }
 
 TEST(ExitReport, ShowsOnlyTheLastLinesOfThisAttempt) {
-  std::string path = (std::filesystem::temp_directory_path() / "tessera-log-XXXXXX").string();
-  const int fd = mkstemp(path.data());
-  ASSERT_GE(fd, 0);
+  const TestFolder folder;
+  const std::string path = folder / "log";
   std::ofstream(path) << "old\none\ntwo\nthree\n";
   EXPECT_EQ(last_lines(path, 4, 2), (std::vector<std::string>{"two", "three"}));
   EXPECT_EQ(last_lines(path, 4, 9), (std::vector<std::string>{"one", "two", "three"}));
   EXPECT_TRUE(last_lines(path, 18, 9).empty());
   EXPECT_TRUE(last_lines(path + ".missing", 0, 9).empty());
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "monitor/host_info.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -14,26 +15,18 @@ namespace fs = std::filesystem;
 // A folder that replaces / and holds only what the test puts there.
 class FakeRoot : public testing::Test {
  protected:
-  FakeRoot() : root_(fs::temp_directory_path() / ("tessera-host-info-" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~FakeRoot() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
   void put(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
 
-  fs::path root_;
+  const TestFolder root_;
 };
 
 using HostInfoOf = FakeRoot;
 
 TEST_F(HostInfoOf, AnEmptySystemIsUnknownAndNoFailure) {
-  const HostInfo host = read_host_info(root_);
+  const HostInfo host = read_host_info(root_.path());
   EXPECT_EQ(host.os_name, std::nullopt);
   EXPECT_EQ(host.cpu.model, std::nullopt);
   EXPECT_EQ(host.cpu.num_processors, 0);
@@ -48,7 +41,7 @@ TEST_F(HostInfoOf, FoldersAndBytesInPlaceOfFilesAreNoFailure) {
   fs::create_directories(root_ / "etc/os-release");
   put("proc/self/cgroup", std::string("\0\xff:\n::::\n0::", 12));
   put("proc/cpuinfo", std::string(1000, '\xff'));
-  EXPECT_EQ(read_host_info(root_).memory.total_bytes, std::nullopt);
+  EXPECT_EQ(read_host_info(root_.path()).memory.total_bytes, std::nullopt);
 }
 
 TEST_F(HostInfoOf, TheLowestLimitOfCgroupVersion2Holds) {
@@ -59,12 +52,12 @@ TEST_F(HostInfoOf, TheLowestLimitOfCgroupVersion2Holds) {
   put("sys/fs/cgroup/job/memory.current", "536870912\n");
   put("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 268435456\n");
   put("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
-  const MemoryInfo memory = read_memory_info(root_);
+  const MemoryInfo memory = read_memory_info(root_.path());
   EXPECT_EQ(memory.total_bytes, std::int64_t{4} << 30);
   EXPECT_EQ(memory.cgroup_limit_bytes, 1 << 30);
   EXPECT_EQ(memory.cgroup_available_bytes, 3 << 28);  // file cache counts as free
   EXPECT_EQ(memory.usable_bytes(), 3 << 28);
-  EXPECT_EQ(read_cpu_info(root_).quota, 1.5);
+  EXPECT_EQ(read_cpu_info(root_.path()).quota, 1.5);
 }
 
 TEST_F(HostInfoOf, TheLimitOfCgroupVersion1Holds) {
@@ -75,10 +68,10 @@ TEST_F(HostInfoOf, TheLimitOfCgroupVersion1Holds) {
   put("sys/fs/cgroup/memory/memory.usage_in_bytes", "2147483649\n");
   put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
   put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  const MemoryInfo memory = read_memory_info(root_);
+  const MemoryInfo memory = read_memory_info(root_.path());
   EXPECT_EQ(memory.cgroup_limit_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(memory.usable_bytes(), 0);
-  EXPECT_EQ(read_cpu_info(root_).quota, 2);
+  EXPECT_EQ(read_cpu_info(root_.path()).quota, 2);
 }
 
 TEST_F(HostInfoOf, NvidiaDevicesAreSeenWithoutADriver) {
@@ -88,7 +81,7 @@ TEST_F(HostInfoOf, NvidiaDevicesAreSeenWithoutADriver) {
   put("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
   put("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
   put("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
-  EXPECT_EQ(read_host_info(root_).num_nvidia_devices, 1);
+  EXPECT_EQ(read_host_info(root_.path()).num_nvidia_devices, 1);
 }
 
 TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
@@ -103,16 +96,16 @@ TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
 }
 
 TEST_F(HostInfoOf, CgroupVersion2IsCountedWithoutPageCache) {
-  EXPECT_EQ(read_cgroup_used_bytes("", root_), std::nullopt);
+  EXPECT_EQ(read_cgroup_used_bytes("", root_.path()), std::nullopt);
   put("proc/self/cgroup", "0::/system.slice/job_77/step_0/task_3\n");
   put("sys/fs/cgroup/system.slice/job_77/step_0/task_3/memory.current", "1000\n");
   put("sys/fs/cgroup/system.slice/job_77/step_0/task_3/memory.stat",
       "anon 5\nfile 800\nshmem 100\ninactive_file 300\nactive_file 400\n");
   put("sys/fs/cgroup/system.slice/job_77/memory.current", "5000\n");
   put("sys/fs/cgroup/system.slice/job_77/memory.stat", "inactive_file 1000\nactive_file 500\n");
-  EXPECT_EQ(read_cgroup_used_bytes("", root_), 300);     // shared memory is no cache
-  EXPECT_EQ(read_cgroup_used_bytes("77", root_), 3500);  // all tasks of the Slurm job
-  EXPECT_EQ(read_cgroup_used_bytes("7", root_), 300);
+  EXPECT_EQ(read_cgroup_used_bytes("", root_.path()), 300);     // shared memory is no cache
+  EXPECT_EQ(read_cgroup_used_bytes("77", root_.path()), 3500);  // all tasks of the Slurm job
+  EXPECT_EQ(read_cgroup_used_bytes("7", root_.path()), 300);
 }
 
 TEST_F(HostInfoOf, CgroupVersion1IsCountedWithItsChildren) {
@@ -120,7 +113,7 @@ TEST_F(HostInfoOf, CgroupVersion1IsCountedWithItsChildren) {
   put("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "9000\n");
   put("sys/fs/cgroup/memory/a/b/memory.stat",
       "inactive_file 1\nactive_file 2\ntotal_inactive_file 1000\ntotal_active_file 3000\n");
-  EXPECT_EQ(read_cgroup_used_bytes("", root_), 5000);
+  EXPECT_EQ(read_cgroup_used_bytes("", root_.path()), 5000);
 }
 
 }  // namespace

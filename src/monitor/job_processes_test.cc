@@ -6,8 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <fstream>
+
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -19,15 +20,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 // A /proc of the test's own.
 class FakeProc : public testing::Test {
  protected:
-  FakeProc() {
-    static std::atomic<int> counter = 0;
-    proc_ = fs::temp_directory_path() / fmt::format("tessera-proc-{}-{}", getpid(), counter++);
-    fs::create_directories(proc_ / "sys");  // no process
-  }
-  ~FakeProc() override {
-    std::error_code ignored;
-    fs::remove_all(proc_, ignored);
-  }
+  FakeProc() { fs::create_directories(proc_ / "sys"); }  // no process
 
   struct Facts {
     int parent = 1;
@@ -48,10 +41,10 @@ class FakeProc : public testing::Test {
   }
   void end(int pid) const { fs::remove_all(proc_ / std::to_string(pid)); }
   JobProcesses job(std::vector<pid_t> roots, const std::string& mark = "", pid_t left_out = 0) const {
-    return JobProcesses({std::move(roots), left_out, mark, proc_});
+    return JobProcesses({std::move(roots), left_out, mark, proc_.path()});
   }
 
-  fs::path proc_;
+  const TestFolder proc_;
 };
 
 using JobProcessesOf = FakeProc;

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <fstream>
 
 #include "core/file.h"
 #include "monitor/cpu_memory_log.h"
 #include "monitor/gpu_memory_log.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -18,22 +17,13 @@ namespace fs = std::filesystem;
 
 class MemoryAnalysisOf : public testing::Test {
  protected:
-  MemoryAnalysisOf() {
-    static std::atomic<int> counter = 0;
-    folder_ = fs::temp_directory_path() / fmt::format("tessera-memory-{}-{}", getpid(), counter++);
-    fs::create_directories(folder_);
-  }
-  ~MemoryAnalysisOf() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
   fs::path put(const std::string& name, const std::string& text) const {
     fs::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 std::string gpu_rows(int index, std::initializer_list<double> used_MiB) {
@@ -64,7 +54,7 @@ TEST_F(MemoryAnalysisOf, AJobIsPrintedAsTheWorkshopsPrintIt) {
   put("gpu_memory/7/gpu_memory_log.csv",
       gpu_memory_log_header() + gpu_rows(0, {low, low, low, 11629, high, high, high, high, high, high, high, high}));
   put("cpu_memory/7/cpu_memory_log.txt", cpu_rows({500, 2144.9, 2145.2, 2177.4, 2176.6, 3892.3}));
-  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_, "7")),
+  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "\nGPU Memory Usage\n"
             "[gpu_memory_log - GPU 0] Peak = 26532 MiB, Avg = 21556.08 MiB, Mode = 26532 MiB\n"
             "\nCPU Memory Usage\n"
@@ -79,7 +69,7 @@ TEST_F(MemoryAnalysisOf, SeveralHostsAndGpusAreInOrder) {
   put("cpu_memory/7/cpu_memory_log_b.txt", cpu_rows({1}));
   put("cpu_memory/7/cpu_memory_log_a.txt", cpu_rows({2}));
   put("cpu_memory/7/cgroup_memory_log_a.txt", cgroup_memory_log_header() + cgroup_memory_log_row({0, 3}));
-  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_, "7")),
+  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "\nGPU Memory Usage\n"
             "[gpu_memory_log_a - GPU 9] Peak = 8 MiB, Avg = 8.00 MiB, Mode = 8 MiB\n"
             "[gpu_memory_log_a - GPU 10] Peak = 7 MiB, Avg = 7.00 MiB, Mode = 7 MiB\n"
@@ -93,16 +83,16 @@ TEST_F(MemoryAnalysisOf, SeveralHostsAndGpusAreInOrder) {
 }
 
 TEST_F(MemoryAnalysisOf, MissingLogsAreNamed) {
-  const std::string folder = folder_.string();
-  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_, "7")),
+  const std::string folder = folder_.path().string();
+  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "[!] GPU log directory not found: " + folder + "/gpu_memory/7\n" + "[!] CPU log not found: " + folder +
                 "/cpu_memory/7/cpu_memory_log.txt\n");
-  EXPECT_TRUE(analyze_memory_of_job(folder_, "7").is_empty());
+  EXPECT_TRUE(analyze_memory_of_job(folder_.path(), "7").is_empty());
   fs::create_directories(folder_ / "gpu_memory/7");
-  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_, "7", MemoryKinds::kGpu)),
+  EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7", MemoryKinds::kGpu)),
             "[!] No GPU logs found in " + folder + "/gpu_memory/7\n");
   put("cpu_memory/7/cpu_memory_log.txt", cpu_rows({1}));
-  const MemoryAnalysis cpu = analyze_memory_of_job(folder_, "7", MemoryKinds::kCpu);
+  const MemoryAnalysis cpu = analyze_memory_of_job(folder_.path(), "7", MemoryKinds::kCpu);
   for (const MemoryTrouble& trouble : cpu.troubles) EXPECT_EQ(trouble.of, MemoryTrouble::Of::kCpu) << trouble.line;
   EXPECT_EQ(cpu.hosts.size(), 1u);
 }
@@ -110,7 +100,7 @@ TEST_F(MemoryAnalysisOf, MissingLogsAreNamed) {
 TEST_F(MemoryAnalysisOf, ABrokenFileDoesNotHideTheOthers) {
   put("gpu_memory/7/a.csv", "not a log\n");
   put("gpu_memory/7/b.csv", gpu_memory_log_header() + gpu_rows(0, {5}) + "half a line\n");
-  const std::string text = memory_text(analyze_memory_of_job(folder_, "7", MemoryKinds::kGpu));
+  const std::string text = memory_text(analyze_memory_of_job(folder_.path(), "7", MemoryKinds::kGpu));
   EXPECT_TRUE(text.starts_with("\nGPU Memory Usage\n[b - GPU 0] Peak = 5 MiB")) << text;
   EXPECT_NE(text.find("\n[!] Failed to read " + (folder_ / "gpu_memory/7/a.csv").string() + ": not a GPU"),
             std::string::npos)
@@ -145,11 +135,11 @@ TEST(MemoryAnalysis, ReadsNvidiaSmisFile) {
 }
 
 TEST_F(MemoryAnalysisOf, JobsWithoutANumberAreNamedByTheTime) {
-  EXPECT_EQ(new_memory_job(folder_, Environment({{"SLURM_JOB_ID", "4711"}})), "4711");
-  const std::string first = new_memory_job(folder_, Environment());
+  EXPECT_EQ(new_memory_job(folder_.path(), Environment({{"SLURM_JOB_ID", "4711"}})), "4711");
+  const std::string first = new_memory_job(folder_.path(), Environment());
   EXPECT_EQ(first.size(), std::string("20250131-120000").size());
   fs::create_directories(folder_ / "cpu_memory" / first);
-  EXPECT_NE(new_memory_job(folder_, Environment()), first);
+  EXPECT_NE(new_memory_job(folder_.path(), Environment()), first);
   EXPECT_EQ(job_as_folder_name("a/b"), "a_b");
   EXPECT_EQ(job_as_folder_name(".."), "_");
 }

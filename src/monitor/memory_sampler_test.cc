@@ -1,6 +1,5 @@
 #include "monitor/memory_sampler.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "monitor/cpu_memory_log.h"
 #include "monitor/gpu_memory_log.h"
 #include "monitor/memory_analysis.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -24,8 +24,7 @@ using std::chrono::milliseconds;
 
 class MemorySamplerOf : public testing::Test {
  protected:
-  MemorySamplerOf() : folder_(fs::temp_directory_path() / fmt::format("tessera-sampler-{}", getpid())) {
-    fs::remove_all(folder_);
+  MemorySamplerOf() {
     options_ = sampler_options(Environment());
     options_.folder = folder_ / "logs";
     options_.job = "7";
@@ -34,10 +33,6 @@ class MemorySamplerOf : public testing::Test {
     options_.nvml = TESSERA_FAKE_NVML;
     options_.warn = [this](const std::string& message) { warnings_.push_back(message); };
   }
-  ~MemorySamplerOf() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
   void sample_for(milliseconds time) {
     MemorySampler sampler(options_);
     sampler.start();
@@ -45,7 +40,7 @@ class MemorySamplerOf : public testing::Test {
     sampler.stop();
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
   MemorySamplerOptions options_;
   std::vector<std::string> warnings_;
 };
@@ -123,7 +118,6 @@ TEST_F(MemorySamplerOf, AFullDiskGivesOneWarning) {
 }
 
 TEST_F(MemorySamplerOf, AFolderThatCannotBeMadeIsRefused) {
-  fs::create_directories(folder_);
   std::ofstream(folder_ / "logs") << "a file";
   EXPECT_THROW(MemorySampler sampler(options_), Error);
 }

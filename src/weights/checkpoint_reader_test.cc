@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "support/message_of.h"
+#include "support/test_folder.h"
 #include "weights/block_checksums.h"
 #include "weights/test_files.h"
 
@@ -53,7 +54,7 @@ class SeveralBlocks : public testing::Test {
   }
 
   static constexpr std::int64_t kFirst = 2 * kNumelOfBlock + kNumelOfBlock / 2, kNumel = kFirst + kNumelOfBlock + 1000;
-  TemporaryFolder folder_;
+  TestFolder folder_;
   CheckpointIndex index_;
   StoredTensor tensor_{WeightType::kI32, {}, {}};
 

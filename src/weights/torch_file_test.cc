@@ -4,6 +4,7 @@
 
 #include "core/crc32.h"
 #include "core/file.h"
+#include "support/test_folder.h"
 #include "weights/pickle.h"
 #include "weights/test_files.h"
 #include "weights/zip_directory.h"
@@ -14,7 +15,7 @@ namespace {
 
 // A file as we write it, from its records.
 std::string archive_of(const std::vector<std::pair<std::string, std::string>>& records) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   OutputFile file(folder.path() / "a.bin");
   ZipWriter zip(file);
   for (const auto& [name, bytes] : records) zip.add(name, bytes);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "support/test_folder.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 
@@ -93,13 +94,13 @@ TEST(Weights, RefusedPicklesAreNamed) {
 }
 
 TEST(Weights, AFolderWithoutWeightsSaysWhatWasExpected) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_REFUSED(Weights::open(folder.path()), "holds no weights: expected model.safetensors");
   EXPECT_REFUSED(Weights::open(folder.path() / "none.safetensors"), "none.safetensors: No such file");
 }
 
 TEST(Weights, AGitLfsPointerIsCalledByItsName) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_file_atomically(folder.path() / "model.safetensors",
                         "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
   EXPECT_REFUSED(Weights::open(folder.path()), "git-lfs pointer");
@@ -107,7 +108,7 @@ TEST(Weights, AGitLfsPointerIsCalledByItsName) {
 
 // A safetensors file begins with its header's length, which may look like another format's mark.
 TEST(Weights, AHeaderOfAnyLengthIsSafetensors) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   for (const std::size_t length : {0x0280, 0x4b50}) {  // "\x80\x02", "PK"
     std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
     header.resize(length, ' ');
@@ -118,7 +119,7 @@ TEST(Weights, AHeaderOfAnyLengthIsSafetensors) {
 }
 
 TEST(Weights, WhatIsNoFileIsRefusedAtOnce) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   ASSERT_EQ(::mkfifo((folder.path() / "pipe.bin").c_str(), 0600), 0);
   EXPECT_REFUSED(Weights::open(folder.path() / "pipe.bin"), "not a regular file");
   fs::create_directory(folder.path() / "model.safetensors");
@@ -133,7 +134,7 @@ class ShardedFolder : public testing::TestWithParam<const char*> {
   void set_index(const Json& index) { write_file_atomically(index_path(), index.dump()); }
   fs::path index_path() const { return folder_.path() / "model.safetensors.index.json"; }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(ShardedFolder, AMissingShardIsNamed) {

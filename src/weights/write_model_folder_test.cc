@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/file.h"
+#include "support/test_folder.h"
 #include "weights/model_folder.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
@@ -42,7 +43,7 @@ void expect_same(const Weights& written, const Weights& source) {
 class WriteModelFolder : public testing::Test {
  protected:
   fs::path target() const { return folder_.path() / "out"; }
-  TemporaryFolder folder_;
+  TestFolder folder_;
   const ModelFolder source_ = ModelFolder::open(reference("bloom_bin"));
   const Weights weights_ = Weights::open(source_.path());
   const std::vector<NamedTensor> tensors_ = tensors_of(weights_);
@@ -133,7 +134,7 @@ TEST_F(WriteModelFolder, TokenizerFilesAndGenerationConfigAreCopiedThrough) {
 }
 
 TEST(WriteWeights, OddTensorsComeBackFromBothFormats) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const Weights source = Weights::open(reference("odd.pth"));
   for (const WeightFormat format : {WeightFormat::kSafetensors, WeightFormat::kTorch}) {
     write_weights_file(folder.path() / "w", tensors_of(source), {.format = format});
@@ -145,13 +146,13 @@ TEST(WriteWeights, OddTensorsComeBackFromBothFormats) {
 }
 
 TEST(WriteWeights, ANameThatSafetensorsKeepForThemselvesIsRefused) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_REFUSED(write_weights_file(folder.path() / "w", {{"__metadata__", at::ones({1})}}, {}), "'__metadata__'");
   EXPECT_TRUE(names_in(folder.path()).empty());
 }
 
 TEST(WriteWeights, ALinkStaysALinkAndAFolderAFolder) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_file_atomically(folder.path() / "real.safetensors", "old");
   fs::create_symlink("real.safetensors", folder.path() / "link.safetensors");
   write_weights_file(folder.path() / "link.safetensors", {{"w", at::ones({1})}}, {});
@@ -162,7 +163,7 @@ TEST(WriteWeights, ALinkStaysALinkAndAFolderAFolder) {
 }
 
 TEST(WriteWeights, ATypeThatTorchFilesLackIsRefused) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const Weights source = Weights::open(reference("every_type.safetensors"));
   EXPECT_REFUSED(write_weights_file(folder.path() / "w", tensors_of(source), {.format = WeightFormat::kTorch}),
                  "cannot be written to a torch .bin file");
@@ -170,7 +171,7 @@ TEST(WriteWeights, ATypeThatTorchFilesLackIsRefused) {
 }
 
 TEST(ModelFolder, MissingThingsAreNamed) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_REFUSED(ModelFolder::open(folder.path()), "config.json is missing");
   EXPECT_REFUSED(ModelFolder::open(folder.path() / "none"), "is not a folder");
   write_file_atomically(folder.path() / "config.json", "[]");
@@ -178,7 +179,7 @@ TEST(ModelFolder, MissingThingsAreNamed) {
 }
 
 TEST(ModelFolder, HubNamesLeadIntoTheCache) {
-  const TemporaryFolder home;
+  const TestFolder home;
   const Environment environment({{"HF_HOME", home.path().string()}});
   EXPECT_REFUSED(find_model_folder("bigscience/bloom-560m", environment),
                  (home.path() / "hub/models--bigscience--bloom-560m").string());
@@ -193,7 +194,7 @@ TEST(ModelFolder, HubNamesLeadIntoTheCache) {
 }
 
 TEST(ModelFolder, HubNamesAreLookedUpWhereHuggingFaceLooks) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string root = folder.path().string();
   const auto fill = [&](const fs::path& cache) {
     const fs::path model = folder.path() / cache / "models--bigscience--bloom-560m";

@@ -1,9 +1,9 @@
 // The public classes on a GPU: a user's model trains, is saved and resumes, with and without offload.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "library/models.h"
+#include "support/test_folder.h"
 #include "tessera/checkpoint.h"
 #include "tessera/optimizer.h"
 #include "tessera/shard.h"
@@ -73,8 +73,8 @@ TEST_F(LibraryOnGpu, TrainsAsACpuDoes) {
 }
 
 TEST_F(LibraryOnGpu, OffloadsAndGoesOnFromFiles) {
-  const std::string files =
-      std::filesystem::temp_directory_path() / ("tessera_library_gpu_" + std::to_string(getpid()));
+  const TestFolder folder;
+  const std::string files = folder / "saved";
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const ShardOptions plain{.spread = {.strategy = "full_shard"}, .compute_type = type};
     ShardOptions offloaded = plain;
@@ -89,8 +89,6 @@ TEST_F(LibraryOnGpu, OffloadsAndGoesOnFromFiles) {
     expect_near(losses_of(world(), offloaded, 3, kNumSteps, files), {expected.begin() + 3, expected.end()}, tolerance,
                 "resumed with offload");
   }
-  std::filesystem::remove(files + ".weights");
-  std::filesystem::remove(files + ".optimizer");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "comm_test/program.h"
 #include "core/file.h"
-#include "data/text/test_folder.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "comm_test/program.h"
 #include "core/text.h"
-#include "data/text/test_folder.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {

@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "run.h"
+#include "support/test_folder.h"
 
 namespace tessera::testing {
 namespace {
@@ -84,37 +85,32 @@ TEST(LaunchStarter, SaysWhenThereIsNoMpirun) {
 
 // An mpirun that fails on its own: what it said is shown.
 TEST(LaunchStarter, ShowsWhatMpirunSaysWhenItCannotStart) {
-  char name[] = "/tmp/tessera-mpirun-XXXXXX";
-  const std::filesystem::path folder = mkdtemp(name);
+  const TestFolder folder;
   std::ofstream(folder / "mpirun") << "#!/bin/sh\necho 'There are not enough slots available' >&2\nexit 1\n";
   std::filesystem::permissions(folder / "mpirun", std::filesystem::perms::owner_all);
-  LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"}, {{"PATH", folder.string()}});
+  LaunchRun run({"--starter", "mpirun", "--nproc_per_node", "2", "/bin/echo", "started"},
+                {{"PATH", folder.path().string()}});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_TRUE(contains(run.err(), "not enough slots")) << run.err();
   EXPECT_TRUE(contains(run.err(), "mpirun exited with status 1 before rank 0-1 had started")) << run.err();
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LaunchProgram, ThatCannotBeStartedIsToldByItsRank) {
-  char name[] = "/tmp/tessera-program-XXXXXX";
-  const std::filesystem::path folder = mkdtemp(name);
+  const TestFolder folder;
   std::ofstream(folder / "program") << "#!/no/such/interpreter\n";
   std::filesystem::permissions(folder / "program", std::filesystem::perms::owner_all);
   LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", (folder / "program").string()});
   EXPECT_EQ(run.wait(), 127);
   EXPECT_TRUE(contains(run.err(), "cannot start '" + (folder / "program").string() + "'")) << run.err();
   EXPECT_TRUE(contains(run.err(), "its interpreter '/no/such/interpreter' (first line) does not exist")) << run.err();
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LaunchLogs, AFolderInPlaceOfALogIsNamed) {
-  char name[] = "/tmp/tessera-logs-XXXXXX";
-  const std::filesystem::path folder = mkdtemp(name);
+  const TestFolder folder;
   std::filesystem::create_directory(folder / "rank-1.log");
-  LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", "--log_dir", folder.string(), "echo", "started"});
+  LaunchRun run({"--starter", "fork", "--nproc_per_node", "2", "--log_dir", folder.path().string(), "echo", "started"});
   EXPECT_EQ(run.wait(), 2);
   EXPECT_TRUE(contains(run.err(), "--log_dir: " + (folder / "rank-1.log").string() + " is a folder")) << run.err();
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -9,28 +9,25 @@
 #include "comm_test/program.h"
 #include "core/host.h"
 #include "run.h"
+#include "support/test_folder.h"
 
 namespace tessera::testing {
 namespace {
 
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
-
 struct Died {
   Ended ended;
   double seconds = 0;  // since the rank failed
 };
 
 Died run_with_culprit(const std::string& fault, int num_ranks, int culprit, const std::string& mpirun_options) {
-  std::string name = (fs::temp_directory_path() / "tessera-dead-XXXXXX").string();
-  const fs::path folder = mkdtemp(name.data());
+  const TestFolder folder;
   Died died;
-  died.ended = run_shell("TEST_FOLDER=" + folder.string() + " TEST_CULPRIT=" + std::to_string(culprit) +
+  died.ended = run_shell("TEST_FOLDER=" + folder.path().string() + " TEST_CULPRIT=" + std::to_string(culprit) +
                          " timeout -k 1 60 " TESSERA_MPIRUN
                          " --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " +
                          mpirun_options + " -np " + std::to_string(num_ranks) + " " FAULT_RANK " " + fault);
   died.seconds = static_cast<double>(now_ms() - read_ms(folder / "died")) / 1000;
-  fs::remove_all(folder);
   return died;
 }
 

@@ -3,13 +3,13 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "run.h"
+#include "support/test_folder.h"
 
 namespace tessera::testing {
 namespace {
@@ -17,18 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// Where logs go: the launcher creates it, the test removes it.
+// Where logs go: the launcher creates it.
 class LogFolder {
  public:
-  LogFolder() {
-    std::string name = (fs::temp_directory_path() / "tessera-logs-XXXXXX").string();
-    parent_ = mkdtemp(name.data());
-  }
-  ~LogFolder() { fs::remove_all(parent_); }
-  std::string path() const { return (parent_ / "made" / "here").string(); }
+  std::string path() const { return parent_ / "made/here"; }
 
  private:
-  fs::path parent_;
+  TestFolder parent_;
 };
 
 class Launch : public ::testing::TestWithParam<std::string> {

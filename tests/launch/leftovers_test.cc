@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "run.h"
+#include "support/test_folder.h"
 
 namespace tessera::testing {
 namespace {
@@ -66,25 +67,19 @@ bool exists_all(const std::set<fs::path>& paths) {
 
 class LaunchLeftovers : public ::testing::Test {
  protected:
-  LaunchLeftovers() {
-    std::string name = (fs::temp_directory_path() / "tessera-left-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~LaunchLeftovers() override { fs::remove_all(folder_); }
-
-  Variables in_folder() const { return {{"TMPDIR", folder_.string()}}; }
+  Variables in_folder() const { return {{"TMPDIR", folder_.path().string()}}; }
   void launch_something() const {
     LaunchRun run(shell({"--starter", "fork", "--nproc_per_node", "1"}, "exit 0"), in_folder());
     EXPECT_EQ(run.wait(), 0) << run.err();
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(LaunchLeftovers, OfDeadRunsAreRemovedAndThoseOfLivingOnesStay) {
   if (!has_mpirun()) GTEST_SKIP() << "no mpirun";
   LaunchRun living(kEndless, in_folder());
-  const std::set<fs::path> used_memory = wait_for_shared_memory(living), used = left_in(folder_);
+  const std::set<fs::path> used_memory = wait_for_shared_memory(living), used = left_in(folder_.path());
   ASSERT_EQ(used.size(), 2u);  // its folder and its session
   std::set<fs::path> left_memory, left;
   {
@@ -96,7 +91,7 @@ TEST_F(LaunchLeftovers, OfDeadRunsAreRemovedAndThoseOfLivingOnesStay) {
     EXPECT_EQ(dead.wait(), 137);
     EXPECT_TRUE(dead.is_gone(kSoon));
   }
-  for (const fs::path& path : left_in(folder_)) {
+  for (const fs::path& path : left_in(folder_.path())) {
     if (!used.contains(path)) left.insert(path);
   }
   ASSERT_EQ(left.size(), 2u);
@@ -110,7 +105,7 @@ TEST_F(LaunchLeftovers, OfDeadRunsAreRemovedAndThoseOfLivingOnesStay) {
   EXPECT_TRUE(exists_all(used_memory));
   living.signal(SIGTERM);
   EXPECT_EQ(living.wait(), 143) << living.err();
-  EXPECT_TRUE(left_in(folder_).empty());
+  EXPECT_TRUE(left_in(folder_.path()).empty());
 }
 
 // A session that has just been made may belong to an mpirun in another stage of its start.

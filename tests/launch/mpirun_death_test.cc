@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "run.h"
+#include "support/test_folder.h"
 
 namespace tessera::testing {
 namespace {
@@ -14,20 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const Words kTwoRanks = {"--starter", "mpirun", "--nproc_per_node", "2"};
-
-class Folder {
- public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "tessera-mpirun-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("cannot make " + path);
-    path_ = path;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 void expect_mpirun_blamed(LaunchRun& run) {
   EXPECT_EQ(run.wait(kSoon), 137) << run.err();
@@ -40,7 +27,7 @@ void expect_mpirun_blamed(LaunchRun& run) {
 TEST(MpirunDeath, IsNotBlamedOnARank) {
   // A launcher that is stopped learns of it together with the ranks' ends.
   for (const bool launcher_is_stopped : {false, true, false}) {
-    const Folder temporary;
+    const TestFolder temporary;
     LaunchRun run(shell(kTwoRanks, "exec " + tessera_binary() + " comm-test -b 1M -e 1M -n 100000 --device cpu"),
                   {{"TMPDIR", temporary.path()}});
     run.wait_for_output("Running on", 1);
@@ -83,9 +70,9 @@ TEST(MpirunDeath, IsNotHiddenByARankThatHasStoppedAsAsked) {
 
 // Open MPI's own crashes sometimes while it ends.
 TEST(MpirunDeath, AfterTheRanksChangesNoVerdict) {
-  const Folder folder;
-  std::ofstream(folder.path() / "mpirun") << "#!/bin/sh\nulimit -c 0\n" TESSERA_MPIRUN " \"$@\"\nkill -SEGV $$\n";
-  std::filesystem::permissions(folder.path() / "mpirun", std::filesystem::perms::owner_all);
+  const TestFolder folder;
+  std::ofstream(folder / "mpirun") << "#!/bin/sh\nulimit -c 0\n" TESSERA_MPIRUN " \"$@\"\nkill -SEGV $$\n";
+  std::filesystem::permissions(folder / "mpirun", std::filesystem::perms::owner_all);
   struct Ending {
     std::string ranks;
     int status;

@@ -85,7 +85,7 @@ TEST_F(Stranger, FindsTheSecretNowhere) {
   EXPECT_EQ(run.wait(120s), 0) << run.err();
   EXPECT_FALSE(std::regex_search(run.out() + run.err(), shown));
   int num_files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
     if (!entry.is_regular_file()) continue;
     ++num_files;
     const std::string text = whole(entry.path());

@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "parallel/flat_layout.h"
 #include "support/contains.h"
 #include "support/message_of.h"
+#include "support/test_folder.h"
 #include "tessera/optimizer.h"
 #include "weights/weights.h"
 
@@ -20,19 +20,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder that is removed after the test.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("tessera_library_" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 std::string bytes_of_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -70,7 +57,7 @@ at::Tensor answer(World& world, Sharded& sharded, BlockNet& model) {
 }
 
 TEST(Checkpoint, EveryStrategyWritesTheSameFileAndReadsEveryOther) {
-  const Folder folder;
+  const TestFolder folder;
   at::Tensor expected;
   for (const std::string strategy : {"ddp", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op", "hybrid_shard"}) {
     const fs::path file = folder / (strategy + ".safetensors");
@@ -98,7 +85,7 @@ TEST(Checkpoint, EveryStrategyWritesTheSameFileAndReadsEveryOther) {
 }
 
 TEST(Checkpoint, TwoNodesWithTheirOwnShardsWriteWhatTheyRead) {
-  const Folder folder;
+  const TestFolder folder;
   WorldOptions two_nodes;
   two_nodes.ranks_per_node = 2;
   run_thread_ranks(2, {}, [&](World& world) {
@@ -117,7 +104,7 @@ TEST(Checkpoint, TwoNodesWithTheirOwnShardsWriteWhatTheyRead) {
 }
 
 TEST(Checkpoint, LoadsBeforeSharding) {
-  const Folder folder;
+  const TestFolder folder;
   const fs::path file = folder / "model.safetensors";
   at::Tensor expected, found;
   run_thread_ranks(2, {}, [&](World& world) {
@@ -139,7 +126,7 @@ TEST(Checkpoint, LoadsBeforeSharding) {
 }
 
 TEST(Checkpoint, HoldsTheFloatMasterOfAHalfModel) {
-  const Folder folder;
+  const TestFolder folder;
   run_thread_ranks(2, {}, [&](World& world) {
     BlockNet model;
     ShardOptions options = options_of("full_shard", model);
@@ -161,7 +148,7 @@ TEST(Checkpoint, HoldsTheFloatMasterOfAHalfModel) {
 }
 
 TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
-  const Folder folder;
+  const TestFolder folder;
   const fs::path file = folder / "model.safetensors";
   const auto loss = [](Sharded& sharded, PlainNet& model) {
     return [&](const Batch& b) { return sharded.forward([&] { return loss_of(model.forward(b.x), b.y); }); };
@@ -192,7 +179,7 @@ TEST(Checkpoint, KeepsBuffersAndBothNamesOfATiedWeight) {
 }
 
 TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {
-  const Folder folder;
+  const TestFolder folder;
   PlainNet other;
   run_thread_ranks(1, {}, [&](World& world) {
     Sharded sharded(world, other);
@@ -214,7 +201,7 @@ TEST(Checkpoint, AFailureOfRank0IsEveryRanksAndHarmsNothing) {
 
 // Six steps at once, against three, a new program and three more under another strategy: the same bits.
 TEST(Checkpoint, ARunGoesOnAsIfItHadNotStopped) {
-  const Folder folder;
+  const TestFolder folder;
   const auto step = [](World& world, Sharded& sharded, Optimizer& optimizer, BlockNet& model, int number,
                        at::ScalarType type) {
     const Batch batch = batch_of(number, world.rank(), world.size(), type);
@@ -263,7 +250,7 @@ TEST(Checkpoint, ARunGoesOnAsIfItHadNotStopped) {
 }
 
 TEST(Checkpoint, KeepsTheLossScale) {
-  const Folder folder;
+  const TestFolder folder;
   run_thread_ranks(1, {}, [&](World& world) {
     BlockNet model;
     Sharded sharded(world, model, {.compute_type = at::kHalf});
@@ -285,7 +272,7 @@ TEST(Checkpoint, KeepsTheLossScale) {
 }
 
 TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
-  const Folder folder;
+  const TestFolder folder;
   run_thread_ranks(2, {}, [&](World& world) {
     BlockNet model;
     Sharded sharded(world, model);
@@ -304,7 +291,7 @@ TEST(Checkpoint, RefusesTheStateOfAnotherOptimizer) {
 // What saving takes on each rank beyond the sharded state: one of four units, whole, in float32; for a moment the
 // backend's thread may still hold the one before.
 TEST(Checkpoint, HoldsAtMostTwoUnitsOfFour) {
-  const Folder folder;
+  const TestFolder folder;
   start_counting_cpu_memory();
   run_thread_ranks(2, {}, [&](World& world) {
     BlockNet model;
@@ -327,7 +314,7 @@ TEST(Checkpoint, HoldsAtMostTwoUnitsOfFour) {
 }
 
 TEST(Checkpoint, IsRefusedWithinAStep) {
-  const Folder folder;
+  const TestFolder folder;
   run_thread_ranks(2, {}, [&](World& world) {
     BlockNet model;
     Sharded sharded(world, model, options_of("zero2", model));

@@ -3,10 +3,10 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "support/contains.h"
 #include "support/message_of.h"
+#include "support/test_folder.h"
 #include "tessera/checkpoint.h"
 #include "tessera/optimizer.h"
 #include "tessera/shard.h"
@@ -44,7 +44,8 @@ std::vector<double> losses_of(const std::string& strategy, const std::filesystem
 }
 
 TEST(TextModel, TrainsBySeveralStrategiesAndIsSavedAsAFolder) {
-  const auto folder = std::filesystem::temp_directory_path() / ("tessera_text_model_" + std::to_string(getpid()));
+  const TestFolder folder_of_test;
+  const auto folder = folder_of_test / "model";
   const std::vector<double> expected = losses_of("ddp", folder);
   EXPECT_LT(expected.back(), expected.front());
   for (const char* strategy : {"zero1", "full_shard"}) EXPECT_EQ(losses_of(strategy, folder), expected) << strategy;
@@ -54,7 +55,6 @@ TEST(TextModel, TrainsBySeveralStrategiesAndIsSavedAsAFolder) {
   const at::NoGradGuard no_gradients;
   const double loss = loaded->loss_sum(next_token_batch(sequences_of(0), at::kCPU), plain).item<double>() / 5;
   EXPECT_LT(loss, expected.front());
-  std::filesystem::remove_all(folder);
 }
 
 TEST(TextModel, RefusesWhatItCannotMake) {

@@ -1,13 +1,13 @@
 // `tessera generate` as users start it, against what transformers generates from the same folder.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -80,23 +80,15 @@ TEST(GenerateCommand, WithoutJsonPrintsTheTextOrTheIds) {
   EXPECT_TRUE(ids.output.starts_with("[5,")) << ids.output;
 }
 
-// A copy of the folder to change; removed with the object.
-struct OwnFolder {
-  explicit OwnFolder(const std::string& name)
-      : path(std::filesystem::temp_directory_path() / fmt::format("generate_{}_{}", name, getpid())) {
-    std::filesystem::copy(kModelFolder, path, std::filesystem::copy_options::recursive);
-  }
-  ~OwnFolder() { std::filesystem::remove_all(path); }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-
-  const std::filesystem::path path;
+// A copy of the folder to change.
+struct OwnFolder : TestFolder {
+  OwnFolder() { std::filesystem::copy(kModelFolder, path(), std::filesystem::copy_options::recursive); }
 };
 
 // The folder's generation_config.json counts, as in transformers; the command line overrides it.
 TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
-  const OwnFolder own("config");
-  const std::filesystem::path& folder = own.path;
+  const OwnFolder own;
+  const std::filesystem::path& folder = own.path();
   const auto& greedy = expected().at(2).at("greedy");
   const std::string arguments = fmt::format("--model {} --prompt x", folder.string());
   write_file_atomically(folder / "generation_config.json",
@@ -121,12 +113,12 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
 }
 
 TEST(GenerateCommand, SaysHowLargeAModelIsThatDoesNotFit) {
-  const OwnFolder own("sizes");
-  Json config = read_json_file(own.path / "config.json");
+  const OwnFolder own;
+  Json config = read_json_file(own.path() / "config.json");
   config["vocab_size"] = std::int64_t{1} << 30;
   config["hidden_size"] = std::int64_t{1} << 20;
-  write_file_atomically(own.path / "config.json", config.dump());
-  const Ended ended = generate(fmt::format("--model {} --prompt_ids [1]", own.path.string()));
+  write_file_atomically(own.path() / "config.json", config.dump());
+  const Ended ended = generate(fmt::format("--model {} --prompt_ids [1]", own.path().string()));
   EXPECT_EQ(ended.status, 1);
   EXPECT_TRUE(contains(ended.output, "config.json: a model of 2264993971")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "does not fit")) << ended.output;

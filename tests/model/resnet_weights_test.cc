@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "model/resnet_reference.h"
+#include "support/test_folder.h"
 #include "weights/load_weights.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
@@ -48,7 +49,7 @@ class ResNetWeights : public testing::Test {
     write_weights_file(path, state, {.format = WeightFormat::kTorch});
     return Weights::open(path);
   }
-  TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(ResNetWeights, TorchvisionsNamesFillEveryTensor) {

@@ -8,6 +8,7 @@
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "support/test_folder.h"
 #include "weights/safetensors.h"
 #include "weights/test_files.h"
 #include "weights/weights.h"
@@ -54,7 +55,7 @@ void write_bloom_560m(const fs::path& folder) {
 }
 
 TEST(Inspect, CountsBloom560mAsPublished) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_bloom_560m(folder.path());
   const Ended shown = run_tessera("inspect " + folder.path().string());
   ASSERT_EQ(shown.status, 0) << shown.output;
@@ -98,7 +99,7 @@ TEST(Inspect, RefusesWithStatusTwoAndTheReason) {
 
 // There and back again: every tensor keeps its bytes.
 TEST(Convert, BetweenFormatsAndShardsNothingChanges) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string bin = folder.path() / "bin", shards = folder.path() / "shards";
   ASSERT_EQ(run_tessera(fmt::format("convert {} {} --format bin", reference("bloom_safetensors").string(), bin)).status,
             0);
@@ -129,7 +130,7 @@ std::map<std::string, std::string> contents_of(const fs::path& folder) {
 }
 
 TEST(Convert, ChangesTheType) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path model = folder.path() / "model";
   const Ended ended =
       run_tessera(fmt::format("convert {} {} --dtype bf16", reference("bloom_safetensors").string(), model.string()));
@@ -140,7 +141,7 @@ TEST(Convert, ChangesTheType) {
 }
 
 TEST(Convert, NeverReplacesItsSource) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path model = folder.path() / "model", link = folder.path() / "link";
   fs::copy(reference("bloom_safetensors"), model);
   fs::create_directory_symlink(model, link);
@@ -155,7 +156,7 @@ TEST(Convert, NeverReplacesItsSource) {
 }
 
 TEST(Convert, ReplacesWhatExistsOnlyWhenAsked) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string source = reference("bloom_bin").string();
   const fs::path model = folder.path() / "model", file = folder.path() / "weights.safetensors";
   fs::copy(reference("bloom_safetensors"), model);
@@ -182,7 +183,7 @@ TEST(Convert, ReplacesWhatExistsOnlyWhenAsked) {
 
 // A safetensors file holds a tied tensor once and its other names as metadata: all names are back in the end.
 TEST(Convert, TiedNamesSurviveBothFormats) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string once = folder.path() / "a.safetensors", twice = folder.path() / "b.safetensors",
                     bin = folder.path() / "c.bin";
   ASSERT_EQ(run_tessera(fmt::format("convert {} {}", reference("bloom_bin").string(), once)).status, 0);
@@ -195,7 +196,7 @@ TEST(Convert, TiedNamesSurviveBothFormats) {
 }
 
 TEST(Convert, TellsOfValuesThatBecomeInfinite) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string source = folder.path() / "m.safetensors";
   WeightEntry entry;
   entry.name = "w";
@@ -210,7 +211,7 @@ TEST(Convert, TellsOfValuesThatBecomeInfinite) {
 }
 
 TEST(Convert, RefusesWhatCannotBeMeant) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string source = reference("odd.pth").string(), out = folder.path() / "out";
   const std::pair<std::string, const char*> cases[] = {
       {"convert " + source, "takes two words"},

@@ -9,10 +9,10 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/json.h"
-#include "data/text/test_folder.h"
 #include "monitor/cpu_memory_log.h"
 #include "monitor/gpu_memory_log.h"
 #include "monitor/memory_logs.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {

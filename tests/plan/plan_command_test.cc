@@ -1,7 +1,6 @@
 // `tessera plan` as users start it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,11 +9,10 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string kSource = TESSERA_SOURCE_FOLDER;
 const std::string kBloom = "--config_name tests/data/plan/bloom_560m.json --bf16 ";
@@ -220,12 +218,10 @@ TEST(PlanCommand, RefusesBadInputClearly) {
   expect_refused(kBloom + "--image_size 64", "only for resnet50");
   expect_refused("resnet50 --tokens 5", "has no tokens");
   expect_refused("--config_name tests/data/plan/none.json", "none.json");
-  const fs::path empty = fs::temp_directory_path() / fmt::format("tessera_plan_{}", getpid());
-  fs::create_directory(empty);
-  expect_refused(empty.string(), "config.json");
-  write_file_atomically(empty / "config.json", R"({"model_type": "llama"})");
-  expect_refused(empty.string(), "llama");
-  fs::remove_all(empty);
+  const TestFolder folder;
+  expect_refused(folder.path().string(), "config.json");
+  write_file_atomically(folder / "config.json", R"({"model_type": "llama"})");
+  expect_refused(folder.path().string(), "llama");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // What a call says that must be refused.
 #pragma once
 
+#include <exception>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 namespace tessera {
@@ -10,7 +10,7 @@ namespace tessera {
 inline std::string message_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const std::runtime_error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
   return "nothing was thrown";

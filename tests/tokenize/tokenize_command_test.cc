@@ -1,14 +1,12 @@
 // `tessera tokenize`, against the ids that the original gives.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "comm_test/program.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -16,12 +14,11 @@ namespace {
 const std::string kTokenizerFolder = TESSERA_TEST_DATA_FOLDER "/tokenizer";
 
 Ended tokenize(const std::string& arguments, const std::string& input) {
-  const auto file = std::filesystem::temp_directory_path() / fmt::format("tessera-tokenize-{}.txt", ::getpid());
+  const TestFolder folder;
+  const auto file = folder / "input";
   write_file_atomically(file, input);
-  const Ended ended = run_shell(fmt::format("{} tokenize --tokenizer {}/bloom_like.json {} < {}", binary(),
-                                            kTokenizerFolder, arguments, file.string()));
-  std::filesystem::remove(file);
-  return ended;
+  return run_shell(fmt::format("{} tokenize --tokenizer {}/bloom_like.json {} < {}", binary(), kTokenizerFolder,
+                               arguments, file.string()));
 }
 
 TEST(TokenizeCommand, GivesAnArrayOfIdsForEachLineAndTheTextBack) {

@@ -73,7 +73,7 @@ TEST_F(CheckpointFault, LostRightsAreNamed) {
   if (getuid() == 0) {
     as_user = "setpriv --reuid nobody --regid nogroup --clear-groups ";
     if (run_shell(as_user + binary() + " --version").status != 0) GTEST_SKIP() << "nobody cannot start the program";
-    fs::permissions(folder_, fs::perms::all);
+    fs::permissions(folder_.path(), fs::perms::all);
   }
   const auto locked = [&](const std::string& name, const std::string& more) {
     return run_shell(fmt::format("{}{} & {}; chmod 555 {}; wait $!", as_user, saving(name, more),

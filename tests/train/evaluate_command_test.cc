@@ -1,7 +1,6 @@
 // `tessera evaluate` as users start it, on a folder that `tessera train` left.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "report/log_line.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -31,13 +31,10 @@ double value_of(const std::string& output, const std::string& key) {
 
 class EvaluateCommand : public ::testing::Test {
  protected:
-  EvaluateCommand() : folder_(fs::temp_directory_path() / fmt::format("tessera-evaluate-{}", ::getpid())) {
+  EvaluateCommand() {
     ::setenv("OMP_NUM_THREADS", "1", 1);
     ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
   }
-  ~EvaluateCommand() override { fs::remove_all(folder_); }
 
   std::string out(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -69,7 +66,7 @@ class EvaluateCommand : public ::testing::Test {
     return ended.status == 0 ? parse_json(ended.output, "standard output") : Json();
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(EvaluateCommand, FindsWhatTheTrainingFoundOnAnyNumberOfRanks) {
@@ -207,9 +204,8 @@ TEST_F(EvaluateCommand, EndsWithOneMessageAtBadInput) {
 
 // `tessera demo`, shortened to one epoch.
 TEST(Demo, TrainsAsksAndLeavesAModelAndASummary) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-demo-{}", ::getpid());
-  fs::create_directories(folder);
-  const Ended ended = run_shell(fmt::format("cd {} && {} demo --epochs 1", folder.string(), binary()));
+  const TestFolder folder;
+  const Ended ended = run_shell(fmt::format("cd {} && {} demo --epochs 1", folder.path().string(), binary()));
   EXPECT_EQ(ended.status, 0) << ended.output;
   for (const char* name :
        {"summary.txt", "model.safetensors", "config.json", "tokenizer.json", "run.json", "report.html"}) {
@@ -221,18 +217,18 @@ TEST(Demo, TrainsAsksAndLeavesAModelAndASummary) {
   EXPECT_TRUE(contains(ended.output, "settings that differ\n  setting   ")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "To try next:")) << ended.output;
   EXPECT_FALSE(contains(ended.output, "./x")) << "there is no repository: " << ended.output;
-  const Ended again = run_tessera("demo " + folder.string());
+  const Ended again = run_tessera("demo " + folder.path().string());
   EXPECT_EQ(again.status, 2) << "another's folder is left alone: " << again.output;
   // Nor is a run's folder replaced that no demo made.
   std::ofstream(folder / "run.json") << R"({"settings": {"train_file": {"value": "mine.json"}}})";
-  EXPECT_EQ(run_tessera("demo " + folder.string()).status, 2);
+  EXPECT_EQ(run_tessera("demo " + folder.path().string()).status, 2);
   EXPECT_TRUE(fs::exists(folder / "run.json"));
-  fs::remove_all(folder);
 }
 
 // ./x demo, shortened to one epoch, as on a machine without MPI.
 TEST(Demo, TrainsOnOneRankAndSaysSo) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-demo-alone-{}", ::getpid());
+  const TestFolder parent;
+  const fs::path folder = parent / "demo";
   ::setenv("TESSERA", binary().c_str(), 1);
   const Ended ended = run_shell(fmt::format("{}/tools/demo.sh {} 1 'no MPI'", TESSERA_SOURCE_FOLDER, folder.string()));
   EXPECT_EQ(ended.status, 0) << ended.output;
@@ -242,7 +238,6 @@ TEST(Demo, TrainsOnOneRankAndSaysSo) {
   EXPECT_TRUE(contains(ended.output, "--config_name examples/demo/bloom.json")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "./x test")) << ended.output;
   EXPECT_TRUE(fs::exists(folder / "summary.txt"));
-  fs::remove_all(folder);
 }
 
 }  // namespace

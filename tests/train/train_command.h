@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "comm_test/program.h"
 #include "core/json.h"
 #include "report/log_line.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 
@@ -22,13 +21,10 @@ inline const std::string kTestConfig = kTestData + "/train_command/bloom.json";
 
 class TrainCommandTest : public ::testing::Test {
  protected:
-  TrainCommandTest() : folder_(std::filesystem::temp_directory_path() / fmt::format("tessera-run-{}", ::getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  TrainCommandTest() {
     ::setenv("OMP_NUM_THREADS", "1", 1);
     ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
   }
-  ~TrainCommandTest() override { std::filesystem::remove_all(folder_); }
 
   std::string out(const std::string& name) const { return (folder_ / name).string(); }
   Json record(const std::string& name) const { return read_json_file(folder_ / name / "run.json"); }
@@ -57,7 +53,7 @@ class TrainCommandTest : public ::testing::Test {
     return run_tessera(gpt_words(name, more), num_ranks);
   }
 
-  std::filesystem::path folder_;
+  const TestFolder folder_;
 };
 
 // From the printed lines.

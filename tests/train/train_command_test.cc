@@ -333,7 +333,7 @@ TEST_F(TrainCommand, EndsWithOneMessageAtBadInput) {
   EXPECT_EQ(without_tokenizer.status, 2) << without_tokenizer.output;
   EXPECT_TRUE(contains(without_tokenizer.output, "has no tokenizer: give --tokenizer_name"))
       << without_tokenizer.output;
-  const Ended resnet = train("resnet-tinyimagenet", "bad", "--data_dir " + folder_.string());
+  const Ended resnet = train("resnet-tinyimagenet", "bad", "--data_dir " + folder_.path().string());
   EXPECT_EQ(resnet.status, 2) << resnet.output;
 }
 

@@ -11,6 +11,7 @@
 
 #include "monitor/cpu_tensors.h"
 #include "support/shell_module.h"
+#include "support/test_folder.h"
 #include "weights/model_folder.h"
 #include "weights/test_files.h"
 #include "weights/weight_tensors.h"
@@ -117,7 +118,7 @@ TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
   EXPECT_EQ(model->named_buffers()["1.num_batches_tracked"].item<std::int64_t>(), 1);
   EXPECT_TRUE(at::equal(model->named_buffers()["1.running_var"], tensor_of(weights, "1.running_var")));
 
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::vector<NamedTensor> old;
   for (const WeightEntry& entry : weights.entries()) {
     if (!entry.name.ends_with("num_batches_tracked")) old.push_back({entry.name, tensor_of(weights, entry)});
@@ -128,7 +129,7 @@ TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
 }
 
 TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const at::Tensor large = at::randn({3, 1'234'567}), small = at::randn({5});
   write_weights_file(folder.path() / "m.safetensors", {{"small", small}, {"large", large}}, {});
   const Weights weights = Weights::open(folder.path() / "m.safetensors");
@@ -144,7 +145,7 @@ TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
 // them); our own tensors would be the expensive part.
 TEST(LoadWeights, MakesNoCopyOfATensor) {
   start_counting_cpu_memory();
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_weights_file(folder.path() / "m.safetensors", {{"a", at::randn({1000, 1000})}, {"b", at::randn({1000})}}, {});
   const Weights weights = Weights::open(folder.path() / "m.safetensors");
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
@@ -167,7 +168,7 @@ TEST(LoadWeights, AParameterOfOtherStridesIsFilled) {
 // Large ones are copied in pieces by several threads; a type that differs is converted; a view is read as one.
 TEST(LoadWeights, DamagedValuesAreRefusedWithTheirTensors) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path path = folder.path() / "m.bin";
   at::Tensor large = at::randn({3 << 20}), small = at::randn({7}), view = at::randn({4, 6}).t();
   const auto refused = [&](const std::string& message) {
@@ -192,7 +193,7 @@ TEST(LoadWeights, AMaskMayBeInfiniteAndNoBufferMayBeNan) {
     explicit Masked(const at::Tensor& values) { mask = register_buffer("mask", values); }
     at::Tensor mask;
   };
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path path = folder.path() / "m.safetensors";
   Masked masked(at::zeros({2}));
   write_weights_file(path, {{"mask", at::tensor({0.0F, -std::numeric_limits<float>::infinity()})}}, {});
@@ -204,7 +205,7 @@ TEST(LoadWeights, AMaskMayBeInfiniteAndNoBufferMayBeNan) {
 
 // Quantised weights without their scales: they would be taken for weights of up to two billion.
 TEST(LoadWeights, WholeNumbersAreNoWeights) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path path = folder.path() / "m.safetensors";
   write_weights_file(path, {{"w", at::ones({2, 3}, at::kInt)}, {"b", at::ones({3})}}, {});
   const Weights weights = Weights::open(path);
@@ -216,7 +217,7 @@ TEST(LoadWeights, WholeNumbersAreNoWeights) {
 }
 
 TEST(WeightSource, RefusesADamagedTensorWhenItIsFilled) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path path = folder.path() / "m.safetensors";
   write_weights_file(path, {{"good", at::ones({3})}, {"bad", at::full({3}, std::numeric_limits<float>::quiet_NaN())}},
                      {});

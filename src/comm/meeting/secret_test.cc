@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "support/contains.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -17,12 +18,6 @@ namespace fs = std::filesystem;
 
 class SecretFile : public testing::Test {
  protected:
-  static fs::path make_folder() {
-    std::string name = (fs::temp_directory_path() / "tessera-secret-XXXXXX").string();
-    return mkdtemp(name.data());
-  }
-  ~SecretFile() override { fs::remove_all(folder_); }
-
   std::string refusal() const {
     return error_of([&] { secret_of_file(environment_); });
   }
@@ -36,8 +31,8 @@ class SecretFile : public testing::Test {
     return "";
   }
 
-  const fs::path folder_ = make_folder();
-  Environment environment_{{{"HOME", folder_.string()}}};
+  const TestFolder folder_;
+  Environment environment_{{{"HOME", folder_.path().string()}}};
   fs::path file_ = folder_ / ".config" / "tessera" / "secret";
 };
 

@@ -1,11 +1,11 @@
 #include "data/images/image_folder.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "core/error.h"
 #include "data/images/image_references.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -14,13 +14,6 @@ namespace fs = std::filesystem;
 
 class ImageFolderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "tessera_image_folder_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   void put(const std::string& name, const std::string& content = "") {
     fs::create_directories((folder_ / name).parent_path());
     write_file_atomically(folder_ / name, content);
@@ -32,7 +25,7 @@ class ImageFolderTest : public testing::Test {
     }
     put("val/val_annotations.txt", "val_1.JPEG\tn02\t0\t32\t44\t62\nval_0.JPEG\tn01\t52\t55\t57\t59\n");
   }
-  std::string refusal(ImageSplit split) { return refusal_of_folder(folder_, split); }
+  std::string refusal(ImageSplit split) { return refusal_of_folder(folder_.path(), split); }
   static std::string refusal_of_folder(const fs::path& folder, ImageSplit split) {
     try {
       read_image_folder(folder, split);
@@ -42,14 +35,14 @@ class ImageFolderTest : public testing::Test {
     return "accepted";
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(ImageFolderTest, ListsWhatTorchvisionLists) {
   const ImageReferences references;
   const Json& expected = references.index["folder"];
   for (const Json& file : expected["files"]) put(file.get<std::string>());
-  const ImageFolder folder = read_image_folder(folder_, ImageSplit::kTrain);
+  const ImageFolder folder = read_image_folder(folder_.path(), ImageSplit::kTrain);
   EXPECT_EQ(Json(folder.classes), expected["classes"]);
   Json items = Json::array();
   for (const ImageItem& item : folder.items) items.push_back({item.path, item.label});
@@ -58,11 +51,11 @@ TEST_F(ImageFolderTest, ListsWhatTorchvisionLists) {
 
 TEST_F(ImageFolderTest, ReadsTinyImageNetsForm) {
   put_tiny_image_net();
-  const ImageFolder train = read_image_folder(folder_, ImageSplit::kTrain);
+  const ImageFolder train = read_image_folder(folder_.path(), ImageSplit::kTrain);
   EXPECT_EQ(train.classes, (std::vector<std::string>{"n01", "n02"}));
   ASSERT_EQ(train.items.size(), 2u);
   EXPECT_EQ(train.items[1].path, "train/n02/images/n02_0.JPEG");
-  const ImageFolder validation = read_image_folder(folder_, ImageSplit::kValidation);
+  const ImageFolder validation = read_image_folder(folder_.path(), ImageSplit::kValidation);
   EXPECT_EQ(validation.classes, train.classes);
   ASSERT_EQ(validation.items.size(), 2u);
   EXPECT_EQ(validation.items[0].path, "val/images/val_1.JPEG");
@@ -89,7 +82,7 @@ TEST_F(ImageFolderTest, APipeWithAPicturesNameIsRefused) {
 
 TEST_F(ImageFolderTest, ValidationClassesHaveTheNumbersOfTraining) {
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg", "val/c/2.jpg"}) put(name);
-  const ImageFolder validation = read_image_folder(folder_, ImageSplit::kValidation);
+  const ImageFolder validation = read_image_folder(folder_.path(), ImageSplit::kValidation);
   ASSERT_EQ(validation.items.size(), 1u);
   EXPECT_EQ(validation.items[0].label, 2);
 }
@@ -97,7 +90,7 @@ TEST_F(ImageFolderTest, ValidationClassesHaveTheNumbersOfTraining) {
 TEST_F(ImageFolderTest, OneTreeWithoutSplitsIsForTraining) {
   put("cat/1.jpg");
   put("dog/1.jpg");
-  EXPECT_EQ(read_image_folder(folder_, ImageSplit::kTrain).items.size(), 2u);
+  EXPECT_EQ(read_image_folder(folder_.path(), ImageSplit::kTrain).items.size(), 2u);
   EXPECT_NE(refusal(ImageSplit::kValidation).find("no folder val"), std::string::npos);
 }
 
@@ -119,7 +112,7 @@ TEST_F(ImageFolderTest, AnnotationsLeftBehindByMovedPicturesSayNothing) {
   put_tiny_image_net();
   fs::create_directories(folder_ / "val" / "n02");
   fs::rename(folder_ / "val" / "images", folder_ / "val" / "n02" / "images");
-  const ImageFolder validation = read_image_folder(folder_, ImageSplit::kValidation);
+  const ImageFolder validation = read_image_folder(folder_.path(), ImageSplit::kValidation);
   ASSERT_EQ(validation.items.size(), 2u);
   EXPECT_EQ(validation.items[0].path, "val/n02/images/val_0.JPEG");
   EXPECT_EQ(validation.items[0].label, 1);
@@ -174,7 +167,7 @@ TEST_F(ImageFolderTest, ALinkToItsOwnFolderEndsWithAMessage) {
 TEST_F(ImageFolderTest, TheDescriptionCountsAndNamesWhatIsBroken) {
   put_tiny_image_net();
   put("train/n03/images/x.JPEG", "not a picture");
-  const std::string text = describe_image_folder(folder_);
+  const std::string text = describe_image_folder(folder_.path());
   const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
   EXPECT_TRUE(has("TinyImageNet")) << text;
   EXPECT_TRUE(has("classes     3: n01, n02, n03")) << text;

@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 #include "data/text/content_hash.h"
-#include "data/text/test_folder.h"
+#include "data/text/squad_sample.h"
 #include "data/text/test_hash.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "data/text/test_folder.h"
+#include "support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -56,9 +56,9 @@ TEST(Packing, KeepsEveryRowOnceWithinTheBudgetAndNeverUsesMoreGroupsThanInOrder)
 TEST(Packing, ARowLongerThanTheBudgetIsNamed) {
   const std::string expected = "row 1 has 30 tokens, more than the 10 of a whole batch";
   const Rows lengths = {5, 30};
-  EXPECT_EQ(message_of_error([&] { pack_in_order(Rows{0, 1}, lengths, 10); }).substr(0, expected.size()), expected);
-  EXPECT_EQ(message_of_error([&] { pack_tightly(Rows{0, 1}, lengths, 10); }).substr(0, expected.size()), expected);
-  EXPECT_EQ(message_of_error([&] { pack_tightly(Rows{1}, lengths, 10); }).substr(0, expected.size()), expected);
+  EXPECT_EQ(message_of([&] { pack_in_order(Rows{0, 1}, lengths, 10); }).substr(0, expected.size()), expected);
+  EXPECT_EQ(message_of([&] { pack_tightly(Rows{0, 1}, lengths, 10); }).substr(0, expected.size()), expected);
+  EXPECT_EQ(message_of([&] { pack_tightly(Rows{1}, lengths, 10); }).substr(0, expected.size()), expected);
 }
 
 }  // namespace

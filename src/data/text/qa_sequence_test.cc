@@ -8,8 +8,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "data/text/test_folder.h"
+#include "data/text/squad_sample.h"
 #include "data/text/test_hash.h"
+#include "support/message_of.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -132,7 +134,7 @@ TEST(QaSequence, TruncationNeverCutsTheAnswerInModeAnswer) {
 TEST(QaSequence, ARowWhoseQuestionAndAnswerDoNotFitIsRefused) {
   const Tokenizer tokenizer = tokenizer_padding("left");
   const std::string message =
-      message_of_error([&] { QaEncoder(tokenizer, LabelMode::kAnswer, 12).encode(sample_rows()[0]); });
+      message_of([&] { QaEncoder(tokenizer, LabelMode::kAnswer, 12).encode(sample_rows()[0]); });
   EXPECT_TRUE(message.starts_with("question and answer alone take ")) << message;
   EXPECT_NE(message.find("more than max_length 12"), std::string::npos) << message;
 }
@@ -166,12 +168,12 @@ TEST(QaSequence, SpecialTokensBehindATextStandBehindTheAnswerAndAreNeverCut) {
 
 TEST(QaSequence, RefusesModesThatTheTokenizerCannotServe) {
   const Tokenizer no_end = tokenizer_with("\"eos_token\": \"</s>\",", "");
-  EXPECT_NE(message_of_error([&] { QaEncoder(no_end, LabelMode::kAnswer, 512); }).find("the tokenizer names none"),
+  EXPECT_NE(message_of([&] { QaEncoder(no_end, LabelMode::kAnswer, 512); }).find("the tokenizer names none"),
             std::string::npos);
   EXPECT_NO_THROW(QaEncoder(no_end, LabelMode::kFull, 512));
   EXPECT_THROW(QaEncoder(no_end, LabelMode::kFull, 0), UsageError);
   EXPECT_THROW(QaEncoder(no_end, LabelMode::kFull, 1'000'000'000), UsageError);
-  EXPECT_NE(message_of_error([] { label_mode_of("all"); }).find("answer, full, padded, separate"), std::string::npos);
+  EXPECT_NE(message_of([] { label_mode_of("all"); }).find("answer, full, padded, separate"), std::string::npos);
 }
 
 TEST(QaSequence, OnlyTheModesThatReproduceWarn) {

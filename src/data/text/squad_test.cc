@@ -4,14 +4,16 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/text/test_folder.h"
+#include "data/text/squad_sample.h"
+#include "support/message_of.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
 
 // The message for `text`, without the name it was given.
 std::string mistake(const std::string& text) {
-  const std::string message = message_of_error([&] { parse_squad(text, "x"); });
+  const std::string message = message_of([&] { parse_squad(text, "x"); });
   return message.starts_with("x:") ? message.substr(2) : message;
 }
 
@@ -131,20 +133,20 @@ TEST(Squad, RefusesFoldersOfDatasetsAndSaysHowToConvertThem) {
   const TestFolder folder;
   std::filesystem::create_directories(folder / "saved");
   write_file_atomically(folder / "saved/dataset_info.json", "{}");
-  const std::string message = message_of_error([&] { read_squad(folder / "saved"); });
+  const std::string message = message_of([&] { read_squad(folder / "saved"); });
   EXPECT_NE(message.find("is a folder that `datasets` saved: Arrow files are not read"), std::string::npos) << message;
   EXPECT_NE(message.find(".to_json(\"train.jsonl\")"), std::string::npos) << message;
-  EXPECT_NE(message_of_error([&] { read_squad(folder.path()); }).find("is a folder: expected a SQuAD file"),
+  EXPECT_NE(message_of([&] { read_squad(folder.path()); }).find("is a folder: expected a SQuAD file"),
             std::string::npos);
-  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.arrow"); }).find("to_json"), std::string::npos);
-  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.parquet"); }).find("to_json"), std::string::npos);
-  EXPECT_NE(message_of_error([&] { read_squad(folder / "none.json"); }).find("No such file"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_squad(folder / "x.arrow"); }).find("to_json"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_squad(folder / "x.parquet"); }).find("to_json"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_squad(folder / "none.json"); }).find("No such file"), std::string::npos);
 }
 
 TEST(Squad, RefusesCompressedFilesByName) {
   const TestFolder folder;
   write_file_atomically(folder / "x.json.gz", "\x1f\x8b\x08...");
-  EXPECT_NE(message_of_error([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed with gzip"),
+  EXPECT_NE(message_of([&] { read_squad(folder / "x.json.gz"); }).find("x.json.gz is compressed with gzip"),
             std::string::npos);
 }
 

@@ -13,7 +13,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/text/test_folder.h"
+#include "data/text/squad_sample.h"
+#include "support/message_of.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -203,7 +205,7 @@ TEST(TokenCache, SubsetsTakeTheRowsAsked) {
 TEST(TokenCache, ARowThatCannotBeIsNamedByFileAndNumber) {
   TextDataSettings settings = sample_settings("");
   settings.max_length = 12;
-  const std::string message = message_of_error([&] { load_text_data(settings, sample_tokenizer()); });
+  const std::string message = message_of([&] { load_text_data(settings, sample_tokenizer()); });
   EXPECT_NE(message.find("sample-v1.1.json, row 0 (56beb4e43aeaaa14008c9265): question and answer alone take"),
             std::string::npos)
       << message;

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "data/text/qa_sequence.h"
-#include "data/text/test_folder.h"
+#include "support/test_folder.h"
 #include "tessera/ignored_target.h"
 
 namespace tessera {

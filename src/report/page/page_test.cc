@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <regex>
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "support/test_folder.h"
 
 namespace tessera {
 namespace {
@@ -62,9 +62,8 @@ TEST(Page, NamesRunsThatFailedBeforeTheyLeftARecord) {
 }
 
 TEST(Page, ShowsTheNumbersOfRunJson) {
-  std::string folder = testing::TempDir() + "page_test_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  write_file_atomically(folder + "/run.json", R"({"format": 2, "status": "finished", "exit_reason": "",
+  const TestFolder folder;
+  write_file_atomically(folder / "run.json", R"({"format": 2, "status": "finished", "exit_reason": "",
     "started": "2026-11-15T09:00:00Z", "updated": "2026-11-15T09:10:00Z", "settings": {}, "versions": {}, "hosts": [],
     "devices": [], "commit": "", "command": [], "total_steps": 30, "checkpoints": [],
     "metrics": [{"step": 10, "time": 1794733206.5, "loss": 2.8125, "learning_rate": 4.838709677419355e-05},
@@ -75,7 +74,7 @@ TEST(Page, ShowsTheNumbersOfRunJson) {
     "ranks": [{"rank": 0, "numbers": {"allocated_peak_MB": 11380.25, "used_peak_MB": 13987.125},
       "parts": [{"name": "forward", "mean_ms": 61.703125, "std_ms": 1}],
       "series": {"period_seconds": 5, "start_seconds": -1, "allocated_MB": [100.5, null, 11000.25, 11001]}}]})");
-  const std::string page = page_of({read_run_record(folder)});
+  const std::string page = page_of({read_run_record(folder.path())});
   for (const char* number : {"75.197", "33.1915", "1.5763489217", "1.4142135623730951", "11380.25", "13987.125",
                              "1118429184", "16", "61.703125"}) {
     EXPECT_TRUE(has(page, fmt::format("data-v=\"{}\"", number))) << number;

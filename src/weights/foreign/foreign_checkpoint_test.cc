@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "support/test_folder.h"
 #include "weights/checkpoint_reader.h"
 #include "weights/foreign/foreign_tensors.h"
 #include "weights/test_files.h"
@@ -68,7 +69,7 @@ TEST_P(ForeignFolder, IsReadInAnyParts) {
 }
 
 TEST_P(ForeignFolder, AMissingOrShortFileIsRefusedByName) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path copy = folder.path() / "copy";
   fs::copy(foreign_folder(GetParam()), copy, fs::copy_options::recursive);
   for (const auto& entry : fs::recursive_directory_iterator(foreign_folder(GetParam()))) {
@@ -91,7 +92,7 @@ TEST_P(ForeignFolder, AMissingOrShortFileIsRefusedByName) {
 
 // Never a crash, never a part outside of its file.
 TEST_P(ForeignFolder, FlippedBitsAreSurvived) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const fs::path copy = folder.path() / "copy";
   fs::copy(foreign_folder(GetParam()), copy, fs::copy_options::recursive);
   unsigned random = 1;
@@ -146,7 +147,7 @@ TEST(ForeignCheckpoint, ProgramsAreKnownByTheirFiles) {
 TEST(ForeignCheckpoint, WhatWrappersAddToNamesIsLeftOut) {
   EXPECT_EQ(unwrapped_name("_fsdp_wrapped_module.h.0._checkpoint_wrapped_module.ln.weight"), "h.0.ln.weight");
   EXPECT_EQ(unwrapped_name("_orig_mod.x_orig_mod.weight"), "x_orig_mod.weight");
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::ofstream(folder.path() / "a") << "12345678";
   ForeignTensors tensors(folder.path());
   tensors.add_file("a");
@@ -159,7 +160,7 @@ TEST(ForeignCheckpoint, WhatWrappersAddToNamesIsLeftOut) {
 }
 
 TEST(ForeignCheckpoint, PartsOutsideOfTheirFileAreRefused) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::ofstream(folder.path() / "a") << "12345678";
   ForeignTensors tensors(folder.path());
   tensors.add_file("a");

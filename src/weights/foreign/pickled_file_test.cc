@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/file.h"
+#include "support/test_folder.h"
 #include "weights/test_files.h"
 
 namespace tessera {
@@ -28,7 +29,7 @@ class Pickles {
   }
 
  private:
-  TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST(PickledFile, NumbersTextsAndContainersOfTheProtocolsThatPythonWrites) {
