@@ -91,12 +91,12 @@ void Crew::note_late_signals() {
 
 // Without mpirun, ranks cannot go on. One that crashes when all have ended, as Open MPI's sometimes does, harms none.
 void Crew::blame_mpirun() {
-  if (mpirun_death_.empty() || !result_.trouble.empty()) return;
-  if (any_outlived_mpirun_) {
-    result_.trouble = mpirun_death_ + " while ranks were running";
-    result_.trouble_status = mpirun_death_status_;
-  } else if (have_all_ended_well()) {
-    say("{} after all ranks had ended well", mpirun_death_);
+  if (!result_.trouble.empty()) return;
+  if (mpirun_died_first_) {
+    result_.trouble = (mpirun_exit_.empty() ? "mpirun ended" : mpirun_exit_) + " while ranks were running";
+    result_.trouble_status = mpirun_exit_status_;
+  } else if (result_.killed_mpirun != 0 && !mpirun_exit_.empty() && have_all_ended_well()) {
+    say("{} after all ranks had ended well", mpirun_exit_);
   }
 }
 
@@ -175,7 +175,7 @@ void Crew::take(Member& member, const Json& packet) {
     add_last_words(end, failure_path(order_, member.local_rank));
     const std::int64_t starter_died_ms = packet.at("starter_died_ms");
     const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && starter_died_ms <= end.time_ms;
-    any_outlived_mpirun_ = any_outlived_mpirun_ || outlived_mpirun;
+    mpirun_died_first_ = mpirun_died_first_ || outlived_mpirun;
     // Whatever the rank says.
     if (did_as_asked || outlived_mpirun) end.says_consequence = true;
     has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
@@ -248,17 +248,17 @@ void Crew::note_exit(std::size_t index, int wait_status) {
   const std::string how = fmt::format(
       "{} {}", by_mpirun_ ? "mpirun" : "a minder process",
       killed ? "was killed by " + signal_name(WTERMSIG(wait_status)) : fmt::format("exited with status {}", status));
-  if (by_mpirun_ && killed && !killed_before_) {
-    mpirun_death_ = how;
-    mpirun_death_status_ = status;
+  if (by_mpirun_ && !killed_before_) {
+    mpirun_exit_ = how;
+    if (status != 0) mpirun_exit_status_ = status;
   }
   if (stopping_ || result_.signal != 0) return;
   if (by_mpirun_ ? !missing_ranks().empty() : !has_begun_[index]) {
     const std::vector<int> ranks = by_mpirun_ ? missing_ranks() : std::vector{order_.rank(static_cast<int>(index))};
     note_trouble(fmt::format("{} before rank {} had started", how, format_ranges(ranks)), status);
   } else if (by_mpirun_ && any_rank_left()) {
-    if (killed) return note_failure(false);  // blame_mpirun() says the rest
-    note_trouble(how + " while ranks were running", status);
+    mpirun_died_first_ = true;
+    note_failure(false);
   }
 }
 

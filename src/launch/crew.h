@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "launch/exit_report.h"
 #include "launch/order.h"
 #include "launch/signals.h"
@@ -102,9 +103,9 @@ class Crew {
   CrewResult result_;
   std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
-  std::string mpirun_death_;  // not by us: "mpirun was killed by SIGKILL"
-  int mpirun_death_status_ = 0;
-  bool any_outlived_mpirun_ = false;  // a rank ended after mpirun had died
+  std::string mpirun_exit_;  // not by us: "mpirun was killed by SIGKILL"
+  int mpirun_exit_status_ = static_cast<int>(ExitStatus::kFailure);
+  bool mpirun_died_first_ = false;  // before a rank
   Clock::time_point look_for_stopped_at_{};
   StoppedProcesses stopped_;
   std::set<pid_t> minders_;     // of mpirun, as far as seen before all had said hello

@@ -30,7 +30,8 @@ void add_last_words(RankEnd& end, const std::string& failure_file) {
   try {
     if (const auto failure = read_failure(failure_file)) {
       end.message = failure->message;
-      end.says_consequence = failure->is_consequence;
+      const bool says_stopped = end.was_told_to_stop && failure->exit_status == 128 + SIGTERM;
+      end.says_consequence = failure->is_consequence || says_stopped;
       end.says_finding = failure->is_finding;
       if (failure->time_ms > 0) end.time_ms = std::min(end.time_ms, failure->time_ms);
     }
@@ -40,7 +41,6 @@ void add_last_words(RankEnd& end, const std::string& failure_file) {
 }
 
 bool is_consequence(const RankEnd& end) {
-  if (end.was_told_to_stop && end.exit_status == 128 + SIGTERM) return true;
   if (end.says_consequence || !end.message.empty()) return end.says_consequence;
   return end.was_told_to_stop && !is_crash(end.signal);
 }

@@ -25,12 +25,12 @@ struct RankEnd {
   bool failed() const { return exit_status != 0; }
 };
 
-// Adds a rank's own last words, from its failure file.
+// Adds a rank's own last words, from its failure file. If it was told to stop, and says that SIGTERM stopped it, it is
+// a consequence.
 void add_last_words(RankEnd& end, const std::string& failure_file);
 
 // The rank to name: the earliest of those that failed by themselves, else the earliest of all that failed, else
-// nullptr. A rank that was told to stop failed by itself only if it says so, or if it crashed; one that says that
-// SIGTERM stopped it does not.
+// nullptr. A rank that was told to stop failed by itself only if it says so, or if it crashed.
 const RankEnd* first_failure(const std::vector<RankEnd>& ends);
 bool is_consequence(const RankEnd& end);
 

@@ -1,5 +1,6 @@
 #include "launch/exit_report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -41,11 +42,18 @@ TEST(ExitReport, PassesOverRanksThatWereToldToStop) {
 }
 
 TEST(ExitReport, PassesOverRanksThatSayThatTheyWereStopped) {
-  RankEnd stopped = exited(0, 128 + SIGTERM, 10);
-  stopped.message = "SIGTERM: stopped after step 5";
-  EXPECT_FALSE(is_consequence(stopped)) << "whoever sent it is not known";
-  stopped.was_told_to_stop = true;
-  EXPECT_EQ(first_failure({stopped, exited(1, 7, 20)})->rank, 1);
+  const TestFolder folder;
+  const auto end_with = [&](int said, bool was_told) {
+    RankEnd end = exited(0, 128 + SIGTERM, 10);
+    end.was_told_to_stop = was_told;
+    std::ofstream(folder / "words") << fmt::format(
+        R"({{"rank":0,"host":"h","message":"why","exit_status":{},"time_ms":5,"is_consequence":false}})", said);
+    add_last_words(end, folder / "words");
+    return end;
+  };
+  EXPECT_TRUE(is_consequence(end_with(128 + SIGTERM, true)));
+  EXPECT_FALSE(is_consequence(end_with(128 + SIGTERM, false))) << "nobody knows who stopped it";
+  EXPECT_FALSE(is_consequence(end_with(1, true))) << "it had failed, and SIGTERM came while it ended";
 }
 
 TEST(ExitReport, StillNamesARankThatCrashedWhileItWasToldToStop) {

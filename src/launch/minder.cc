@@ -35,7 +35,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLook = 500;  // ms between two looks at the starter, on kernels (before 5.3) that do not tell of its end
+// ms in which a starter that is about to die, since its lines are closed already, is dead.
+constexpr int kDying = 100;
+constexpr int kLook = 500;  // ms between two looks at the starter, where the kernel cannot tell of its end
 
 RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
   const int rank = order.rank(local_rank);
@@ -75,6 +77,7 @@ class Minder {
   void obey(const Json& packet, std::array<Fd, 2> fds);
   void signal_rank(int signal) const;
   void reap();
+  void look_at_starter();
   void end_leftovers() const;
   int report();
 
@@ -85,8 +88,7 @@ class Minder {
   OomWatch oom_;
   std::optional<RankOutput> output_;
   const pid_t minder_pid_ = getpid();
-  // mpirun, or the launcher itself. If it died before the rank, and before the launcher said a word of that, it is to
-  // blame for the rank's end.
+  // mpirun, or the launcher itself: if it died before the rank, it is to blame for the rank's end.
   const pid_t starter_pid_ = getppid();
   const Fd starter_{static_cast<int>(syscall(SYS_pidfd_open, starter_pid_, 0))};
   std::int64_t starter_died_ms_ = 0;
@@ -107,6 +109,11 @@ int Minder::run() {
   while (!wait_status_) watch();
   end_leftovers();
   if (output_) output_->drain();
+  if (*wait_status_ != 0 && !was_told_to_stop_) {
+    pollfd starter{starter_.get(), POLLIN, 0};
+    if (starter_died_ms_ == 0) poll(&starter, 1, kDying);
+    look_at_starter();
+  }
   const int status = report();
   // A launcher that was stopped could not report the end of the run: nothing goes on without it now.
   if (const pid_t launcher = line_.peer(); launcher > 0 && process_state(launcher) == 'T') kill(launcher, SIGCONT);
@@ -128,8 +135,7 @@ void Minder::watch() {
   }
   poll(fds.data(), fds.size(), timeout_ms);
   if (output_) output_->pump();
-  reap();
-  if (!wait_status_ && starter_died_ms_ == 0 && getppid() != starter_pid_) starter_died_ms_ = now_ms();
+  look_at_starter();
   hear_launcher();
   hear_signal();
   reap();
@@ -249,6 +255,10 @@ void Minder::reap() {
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid == rank_pid_) wait_status_ = status;
   }
+}
+
+void Minder::look_at_starter() {
+  if (starter_died_ms_ == 0 && getppid() != starter_pid_) starter_died_ms_ = now_ms();
 }
 
 // Kills the rank's process group and what has left the group: by now, children of this process.

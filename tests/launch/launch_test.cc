@@ -84,8 +84,8 @@ TEST_P(Launch, EndsWhatARankThatEndedWellLeftRunning) {
 
 TEST_P(Launch, NamesTheRankThatCausedTheFailureByItsOwnWord) {
   // Rank 0 fails first, but says that another rank is the reason.
-  const std::string follower = last_words("rank 1 is gone", /*is_consequence=*/true, 5) + "; exit 43";
-  const std::string culprit = last_words("loss is NaN", /*is_consequence=*/false, 6) + "; sleep 0.2; exit 9";
+  const std::string follower = last_words(43, "rank 1 is gone", /*is_consequence=*/true, 5) + "; exit 43";
+  const std::string culprit = last_words(9, "loss is NaN", /*is_consequence=*/false, 6) + "; sleep 0.2; exit 9";
   LaunchRun run(shell(ranks(3), "case $RANK in 0) " + follower + ";; 1) " + culprit + ";; esac; sleep 60"));
   EXPECT_EQ(run.wait(), 9);
   EXPECT_TRUE(contains(run.err(), "rank 1 on host ")) << run.err();

@@ -42,9 +42,22 @@ TEST(MpirunDeath, IsNotBlamedOnARank) {
   }
 }
 
+// Its minder learns of both ends at once.
+TEST(MpirunDeath, IsNotBlamedOnARankThatDiesOfItAtOnce) {
+  for (const bool launcher_is_stopped : {false, true}) {
+    LaunchRun run(shell(kTwoRanks,
+                        "starter() { read _ _ _ pid _ < /proc/$PPID/stat; echo $pid; }; mpirun=$(starter); echo up; "
+                        "while [ $(starter) = $mpirun ]; do :; done; exit 1"));
+    run.wait_for_output("up", 2);
+    if (launcher_is_stopped) run.signal(SIGSTOP);
+    kill(run.mpirun(), SIGKILL);
+    expect_mpirun_blamed(run);
+  }
+}
+
 TEST(MpirunDeath, IsNotHiddenByWhatRanksDoWhenTheyAreEndedForIt) {
-  const std::string stopped = last_words("SIGTERM: stopped after step 5", /*is_consequence=*/false) + "; exit 143";
-  const std::string complains = last_words("MPI is gone", /*is_consequence=*/false) + "; exit 1";
+  const std::string stopped = last_words(143, "SIGTERM: stopped after step 5", /*is_consequence=*/false) + "; exit 143";
+  const std::string complains = last_words(1, "MPI is gone", /*is_consequence=*/false) + "; exit 1";
   for (const std::string& answer : {stopped, complains, std::string("exit 0"), std::string("kill -ABRT $$")}) {
     LaunchRun run(
         shell(kTwoRanks, "answer() { " + answer + "; }; trap answer TERM; echo up; while :; do sleep 0.05; done"));
@@ -78,7 +91,7 @@ TEST(MpirunDeath, AfterTheRanksChangesNoVerdict) {
     int status;
     std::string verdict;
   };
-  const std::string gone = last_words("a rank is gone", /*is_consequence=*/true) + "; exit 43";
+  const std::string gone = last_words(43, "a rank is gone", /*is_consequence=*/true) + "; exit 43";
   for (const auto& [ranks, status, verdict] :
        {Ending{"exit 0", 0, "mpirun was killed by SIGSEGV after all ranks had ended well"},
         Ending{"[ $RANK = 1 ] && exit 7; sleep 30", 7, "rank 1 on host "}, Ending{gone, 43, "a rank is gone"}}) {

@@ -183,9 +183,10 @@ Words shell(Words flags, const std::string& line) {
   return flags;
 }
 
-std::string last_words(const std::string& message, bool is_consequence, std::int64_t time_ms) {
-  return R"(printf '{"rank":%s,"host":"h","message":"%s","exit_status":1,"time_ms":%s,"is_consequence":%s}' $RANK ')" +
-         message + "' " + std::to_string(time_ms) + (is_consequence ? " true" : " false") + " > $TESSERA_FAILURE_FILE";
+std::string last_words(int status, const std::string& message, bool is_consequence, std::int64_t time_ms) {
+  return R"(printf '{"rank":%s,"host":"h","message":"%s","exit_status":%s,"time_ms":%s,"is_consequence":%s}' $RANK ')" +
+         message + "' " + std::to_string(status) + " " + std::to_string(time_ms) +
+         (is_consequence ? " true" : " false") + " > $TESSERA_FAILURE_FILE";
 }
 
 std::int64_t now_ms() {

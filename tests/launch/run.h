@@ -70,7 +70,7 @@ class LaunchRun : public StartedRun {
 // Words for a rank that runs one line of shell.
 Words shell(Words flags, const std::string& line);
 // A shell command by which a rank leaves its last words to the launcher. `time_ms`: 0 is when it ends.
-std::string last_words(const std::string& message, bool is_consequence, std::int64_t time_ms = 0);
+std::string last_words(int status, const std::string& message, bool is_consequence, std::int64_t time_ms = 0);
 
 std::int64_t now_ms();
 // Reads a time written by `date +%s%3N`.
