@@ -174,7 +174,9 @@ void Crew::take(Member& member, const Json& packet) {
     if (did_as_asked) result_.interrupted = true;
     add_last_words(end, failure_path(order_, member.local_rank));
     const std::int64_t starter_died_ms = packet.at("starter_died_ms");
-    const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && starter_died_ms <= end.time_ms;
+    // What it says that it failed of before that is its own failure.
+    const bool failed_before = !end.message.empty() && end.time_ms < starter_died_ms;
+    const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && !failed_before;
     mpirun_died_first_ = mpirun_died_first_ || outlived_mpirun;
     // Whatever the rank says.
     if (did_as_asked || outlived_mpirun) end.says_consequence = true;

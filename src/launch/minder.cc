@@ -79,7 +79,7 @@ class Minder {
   void reap();
   void look_at_starter();
   void end_leftovers() const;
-  int report();
+  int report(std::int64_t ended_ms);
 
   RankOrder order_;
   int local_rank_;
@@ -107,6 +107,7 @@ int Minder::run() {
   std::signal(SIGPIPE, SIG_IGN);
   line_.send({{"is", "hello"}, {"local_rank", local_rank_}, {"pid", minder_pid_}});
   while (!wait_status_) watch();
+  const std::int64_t ended_ms = now_ms();
   end_leftovers();
   if (output_) output_->drain();
   if (*wait_status_ != 0 && !was_told_to_stop_) {
@@ -114,7 +115,7 @@ int Minder::run() {
     if (starter_died_ms_ == 0) poll(&starter, 1, kDying);
     look_at_starter();
   }
-  const int status = report();
+  const int status = report(ended_ms);
   // A launcher that was stopped could not report the end of the run: nothing goes on without it now.
   if (const pid_t launcher = line_.peer(); launcher > 0 && process_state(launcher) == 'T') kill(launcher, SIGCONT);
   std::error_code ignored;
@@ -277,7 +278,7 @@ void Minder::end_leftovers() const {
   }
 }
 
-int Minder::report() {
+int Minder::report(std::int64_t ended_ms) {
   const int status = *wait_status_;
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   const int exit_status = signal != 0 ? 128 + signal : WEXITSTATUS(status);
@@ -285,7 +286,7 @@ int Minder::report() {
   line_.send({{"is", "ended"},
               {"exit_status", exit_status},
               {"signal", signal},
-              {"time_ms", now_ms()},
+              {"time_ms", ended_ms},
               {"was_told_to_stop", was_told_to_stop_},
               {"starter_died_ms", starter_died_ms_},
               {"note", note_}});
