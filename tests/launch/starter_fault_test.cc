@@ -2,11 +2,13 @@
 // Each is named, and nothing hangs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
 #include "comm_test/program.h"
 #include "core/host.h"
+#include "core/process_state.h"
 #include "run.h"
 
 namespace tessera::testing {
@@ -144,12 +146,29 @@ TEST(StarterFault, ARankThatIsStoppedInMpiFinalizeIsNamed) {
   EXPECT_TRUE(run.is_gone(kSoon));
 }
 
+const std::string kStopsInFinalize =
+    "TEST_STOP_IN=MPI_Finalize exec " TESSERA_MPIRUN
+    " --allow-run-as-root --oversubscribe --bind-to none -x LD_PRELOAD=" TESSERA_STOP_IN_MPI " -np 2 " FAULT_RANK
+    " none";
+
 TEST(StarterFault, WithoutOurLauncherMpiFinalizeHasALimitToo) {
-  const Ended ended = run_shell("TEST_STOP_IN=MPI_Finalize timeout -k 1 30 " TESSERA_MPIRUN
-                                " --allow-run-as-root --oversubscribe --bind-to none -x LD_PRELOAD=" TESSERA_STOP_IN_MPI
-                                " -np 2 " FAULT_RANK " none");
-  EXPECT_EQ(ended.status, 43) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "MPI_Finalize has waited for 2s")) << ended.output;
+  StartedRun run({"sh", "-c", kStopsInFinalize});
+  EXPECT_EQ(run.wait(kSoon), 43) << run.err();
+  EXPECT_TRUE(contains(run.err(), "MPI_Finalize has waited for 2s")) << run.err();
+}
+
+TEST(StarterFault, AJobThatIsSuspendedInMpiFinalizeEndsWell) {
+  StartedRun run({"sh", "-c", kStopsInFinalize});
+  const auto one_is_stopped = [&] {
+    const auto ranks = run.processes_named("fault_rank");
+    return std::any_of(ranks.begin(), ranks.end(), [](pid_t pid) { return process_state(pid) == 'T'; });
+  };
+  while (!run.status() && !one_is_stopped()) std::this_thread::sleep_for(5ms);
+  const auto processes = run.processes();
+  for (const pid_t pid : processes) kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(4s);
+  for (const pid_t pid : processes) kill(pid, SIGCONT);
+  EXPECT_EQ(run.wait(kSoon), 0) << run.err();
 }
 
 }  // namespace

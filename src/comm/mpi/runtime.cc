@@ -19,6 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kNap{5};
+constexpr std::chrono::milliseconds kLook{100};  // at the clock, in a time limit
 
 bool is_point_to_point(OpKind kind) {
   return kind == OpKind::kSend || kind == OpKind::kRecv;
@@ -33,13 +34,18 @@ MpiMark mark_of(const HostOperation& op, std::uint64_t sequence) {
   return {key, 0};
 }
 
-// MPI's blocking calls have no time limit: this ends the process when one takes too long.
+// MPI's blocking calls have no time limit: this ends the process when one takes too long. Time in which the process
+// stood still, as in a job that is suspended, does not count.
 class TimeLimit {
  public:
   TimeLimit(std::chrono::milliseconds timeout, const char* what, ExitStatus status = ExitStatus::kRendezvous)
       : thread_([this, timeout, what, status] {
           std::unique_lock lock(mutex_);
-          if (done_.wait_for(lock, timeout, [this] { return is_done_; })) return;
+          for (Clock::duration waited{}; waited < timeout;) {
+            const auto start = Clock::now();
+            if (done_.wait_for(lock, kLook, [this] { return is_done_; })) return;
+            waited += std::min<Clock::duration>(Clock::now() - start, 2 * kLook);
+          }
           report_failure(fmt::format("{} has waited for {}: not all ranks have reached it; see the other ranks' output",
                                      what, format_duration(timeout)),
                          static_cast<int>(status));
