@@ -8,15 +8,7 @@
 namespace tessera {
 namespace {
 
-class DsConfigExamples : public LoadTest {
- protected:
-  LoadedTrainSettings with(const std::string& json, const Words& words = {}) {
-    return load(with_file("--deepspeed", "ds.json", json, words));
-  }
-  std::string refusal_with(const std::string& json, const Words& words = {}) {
-    return refusal(with_file("--deepspeed", "ds.json", json, words));
-  }
-};
+using DsConfigExamples = DsConfigTest;
 
 TEST_F(DsConfigExamples, OfTheExperimentsAreTaken) {
   struct Expected {

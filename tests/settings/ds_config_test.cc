@@ -7,15 +7,7 @@
 namespace tessera {
 namespace {
 
-class DsConfig : public LoadTest {
- protected:
-  LoadedTrainSettings with(const std::string& json, const Words& words = {}) {
-    return load(with_file("--deepspeed", "ds.json", json, words));
-  }
-  std::string refusal_with(const std::string& json, const Words& words = {}) {
-    return refusal(with_file("--deepspeed", "ds.json", json, words));
-  }
-};
+using DsConfig = DsConfigTest;
 
 TEST_F(DsConfig, EveryKeyOfTheContractIsTaken) {
   num_ranks_ = 2;

@@ -95,4 +95,15 @@ class LoadTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+// Settings with a ds_config of this text.
+class DsConfigTest : public LoadTest {
+ protected:
+  LoadedTrainSettings with(const std::string& json, const Words& words = {}) {
+    return load(with_file("--deepspeed", "ds.json", json, words));
+  }
+  std::string refusal_with(const std::string& json, const Words& words = {}) {
+    return refusal(with_file("--deepspeed", "ds.json", json, words));
+  }
+};
+
 }  // namespace tessera
