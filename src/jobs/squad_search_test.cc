@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "support/test_folder.h"
-#include "weights/test_files.h"
+#include "support/weight_files.h"
 
 namespace tessera {
 namespace {

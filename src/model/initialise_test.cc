@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "model/small_model.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {

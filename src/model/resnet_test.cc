@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "model/checkpointing.h"
-#include "model/resnet_reference.h"
+#include "support/resnet_reference.h"
 
 namespace tessera {
 namespace {

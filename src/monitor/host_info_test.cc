@@ -23,9 +23,9 @@ class FakeRoot : public testing::Test {
   const TestFolder root_;
 };
 
-using HostInfoOf = FakeRoot;
+using HostInfoFiles = FakeRoot;
 
-TEST_F(HostInfoOf, AnEmptySystemIsUnknownAndNoFailure) {
+TEST_F(HostInfoFiles, AnEmptySystemIsUnknownAndNoFailure) {
   const HostInfo host = read_host_info(root_.path());
   EXPECT_EQ(host.os_name, std::nullopt);
   EXPECT_EQ(host.cpu.model, std::nullopt);
@@ -36,7 +36,7 @@ TEST_F(HostInfoOf, AnEmptySystemIsUnknownAndNoFailure) {
   EXPECT_EQ(host.num_nvidia_devices, 0);
 }
 
-TEST_F(HostInfoOf, FoldersAndBytesInPlaceOfFilesAreNoFailure) {
+TEST_F(HostInfoFiles, FoldersAndBytesInPlaceOfFilesAreNoFailure) {
   fs::create_directories(root_ / "proc/meminfo");
   fs::create_directories(root_ / "etc/os-release");
   put("proc/self/cgroup", std::string("\0\xff:\n::::\n0::", 12));
@@ -44,7 +44,7 @@ TEST_F(HostInfoOf, FoldersAndBytesInPlaceOfFilesAreNoFailure) {
   EXPECT_EQ(read_host_info(root_.path()).memory.total_bytes, std::nullopt);
 }
 
-TEST_F(HostInfoOf, TheLowestLimitOfCgroupVersion2Holds) {
+TEST_F(HostInfoFiles, TheLowestLimitOfCgroupVersion2Holds) {
   put("proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 3145728 kB\n");
   put("proc/self/cgroup", "0::/job/step\n");
   put("sys/fs/cgroup/job/step/memory.max", "max\n");
@@ -60,7 +60,7 @@ TEST_F(HostInfoOf, TheLowestLimitOfCgroupVersion2Holds) {
   EXPECT_EQ(read_cpu_info(root_.path()).quota, 1.5);
 }
 
-TEST_F(HostInfoOf, TheLimitOfCgroupVersion1Holds) {
+TEST_F(HostInfoFiles, TheLimitOfCgroupVersion1Holds) {
   put("proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 3145728 kB\n");
   put("proc/self/cgroup", "4:memory:/docker/1234\n1:cpu,cpuacct:/docker/1234\n0::/\n");
   // In a container the folder of the host's path is not there, but the root is the container's own.
@@ -74,7 +74,7 @@ TEST_F(HostInfoOf, TheLimitOfCgroupVersion1Holds) {
   EXPECT_EQ(read_cpu_info(root_.path()).quota, 2);
 }
 
-TEST_F(HostInfoOf, NvidiaDevicesAreSeenWithoutADriver) {
+TEST_F(HostInfoFiles, NvidiaDevicesAreSeenWithoutADriver) {
   put("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
   put("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
   put("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // its sound device
@@ -95,7 +95,7 @@ TEST(HostInfo, ThisHostHasMemoryAndALoopback) {
                           [](const NetworkInterface& each) { return each.is_loopback && each.name == "lo"; }));
 }
 
-TEST_F(HostInfoOf, CgroupVersion2IsCountedWithoutPageCache) {
+TEST_F(HostInfoFiles, CgroupVersion2IsCountedWithoutPageCache) {
   EXPECT_EQ(read_cgroup_used_bytes("", root_.path()), std::nullopt);
   put("proc/self/cgroup", "0::/system.slice/job_77/step_0/task_3\n");
   put("sys/fs/cgroup/system.slice/job_77/step_0/task_3/memory.current", "1000\n");
@@ -108,7 +108,7 @@ TEST_F(HostInfoOf, CgroupVersion2IsCountedWithoutPageCache) {
   EXPECT_EQ(read_cgroup_used_bytes("7", root_.path()), 300);
 }
 
-TEST_F(HostInfoOf, CgroupVersion1IsCountedWithItsChildren) {
+TEST_F(HostInfoFiles, CgroupVersion1IsCountedWithItsChildren) {
   put("proc/self/cgroup", "4:memory:/a/b\n0::/\n");
   put("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "9000\n");
   put("sys/fs/cgroup/memory/a/b/memory.stat",

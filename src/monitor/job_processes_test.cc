@@ -47,9 +47,9 @@ class FakeProc : public testing::Test {
   const TestFolder proc_;
 };
 
-using JobProcessesOf = FakeProc;
+using JobProcessTree = FakeProc;
 
-TEST_F(JobProcessesOf, ATreeAreARootAndItsDescendants) {
+TEST_F(JobProcessTree, ATreeAreARootAndItsDescendants) {
   put(10, {.parent = 1, .resident_MiB = 1, .virtual_MiB = 100});
   put(11, {.parent = 10, .resident_MiB = 2, .virtual_MiB = 200});
   put(12, {.parent = 11, .resident_MiB = 4, .virtual_MiB = 400, .name = "a) S 1 (b"});
@@ -63,7 +63,7 @@ TEST_F(JobProcessesOf, ATreeAreARootAndItsDescendants) {
 }
 
 // srun's ranks descend from Slurm's daemon.
-TEST_F(JobProcessesOf, MarkedProcessesAndTheirDescendantsBelongToTheJob) {
+TEST_F(JobProcessTree, MarkedProcessesAndTheirDescendantsBelongToTheJob) {
   const std::string variables("A=1\0SLURM_JOB_ID=77\0B=2\0", 25);
   put(5, {.name = "slurmstepd", .environ_text = "A=1"});
   put(6, {.parent = 5, .resident_MiB = 2, .environ_text = variables});
@@ -76,7 +76,7 @@ TEST_F(JobProcessesOf, MarkedProcessesAndTheirDescendantsBelongToTheJob) {
 }
 
 // Between fork and exec a process has its parent's environment.
-TEST_F(JobProcessesOf, AMarkThatComesWithTheProgramIsSeen) {
+TEST_F(JobProcessTree, AMarkThatComesWithTheProgramIsSeen) {
   put(6, {.environ_text = "A=1"});
   JobProcesses job = this->job({}, "M=1");
   EXPECT_EQ(job.read().num_processes, 0);
@@ -88,7 +88,7 @@ TEST_F(JobProcessesOf, AMarkThatComesWithTheProgramIsSeen) {
   EXPECT_EQ(job.read().num_processes, 0);
 }
 
-TEST_F(JobProcessesOf, CpuTimeCountsFromTheFirstReadingAndNeverFalls) {
+TEST_F(JobProcessTree, CpuTimeCountsFromTheFirstReadingAndNeverFalls) {
   const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   put(10, {.cpu_ticks = 500});
   put(11, {.parent = 10, .start = 110, .cpu_ticks = 1000});
@@ -103,7 +103,7 @@ TEST_F(JobProcessesOf, CpuTimeCountsFromTheFirstReadingAndNeverFalls) {
   EXPECT_DOUBLE_EQ(job.read().cpu_seconds, 117 * tick);
 }
 
-TEST_F(JobProcessesOf, BrokenAndVanishedEntriesAreSkipped) {
+TEST_F(JobProcessTree, BrokenAndVanishedEntriesAreSkipped) {
   put(10, {});
   fs::create_directories(proc_ / "11");  // ended between the listing and the reading
   fs::create_directories(proc_ / "12");

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class MemoryAnalysisOf : public testing::Test {
+class MemoryAnalysisText : public testing::Test {
  protected:
   fs::path put(const std::string& name, const std::string& text) const {
     fs::create_directories((folder_ / name).parent_path());
@@ -49,7 +49,7 @@ TEST(MemoryStatistics, CountRoundedValues) {
 }
 
 // By hand: (8 x 26532 + 3 x 11596 + 11629) / 12 and (500 + 2144.9 + 2145.2 + 2177.4 + 2176.6 + 3892.3) / 6.
-TEST_F(MemoryAnalysisOf, AJobIsPrintedAsTheWorkshopsPrintIt) {
+TEST_F(MemoryAnalysisText, AJobIsPrintedAsTheWorkshopsPrintIt) {
   const double high = 26532, low = 11596;
   put("gpu_memory/7/gpu_memory_log.csv",
       gpu_memory_log_header() + gpu_rows(0, {low, low, low, 11629, high, high, high, high, high, high, high, high}));
@@ -63,7 +63,7 @@ TEST_F(MemoryAnalysisOf, AJobIsPrintedAsTheWorkshopsPrintIt) {
             "   Mode =    2145, 2177 MB\n");
 }
 
-TEST_F(MemoryAnalysisOf, SeveralHostsAndGpusAreInOrder) {
+TEST_F(MemoryAnalysisText, SeveralHostsAndGpusAreInOrder) {
   put("gpu_memory/7/gpu_memory_log_b.csv", gpu_memory_log_header() + gpu_rows(1, {2, 4}) + gpu_rows(0, {1}));
   put("gpu_memory/7/gpu_memory_log_a.csv", gpu_memory_log_header() + gpu_rows(10, {7}) + gpu_rows(9, {8}));
   put("cpu_memory/7/cpu_memory_log_b.txt", cpu_rows({1}));
@@ -82,7 +82,7 @@ TEST_F(MemoryAnalysisOf, SeveralHostsAndGpusAreInOrder) {
             "   Peak =    3 MB\n   Average = 3.00 MB\n   Mode =    3 MB\n");
 }
 
-TEST_F(MemoryAnalysisOf, MissingLogsAreNamed) {
+TEST_F(MemoryAnalysisText, MissingLogsAreNamed) {
   const std::string folder = folder_.path().string();
   EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "[!] GPU log directory not found: " + folder + "/gpu_memory/7\n" + "[!] CPU log not found: " + folder +
@@ -97,7 +97,7 @@ TEST_F(MemoryAnalysisOf, MissingLogsAreNamed) {
   EXPECT_EQ(cpu.hosts.size(), 1u);
 }
 
-TEST_F(MemoryAnalysisOf, ABrokenFileDoesNotHideTheOthers) {
+TEST_F(MemoryAnalysisText, ABrokenFileDoesNotHideTheOthers) {
   put("gpu_memory/7/a.csv", "not a log\n");
   put("gpu_memory/7/b.csv", gpu_memory_log_header() + gpu_rows(0, {5}) + "half a line\n");
   const std::string text = memory_text(analyze_memory_of_job(folder_.path(), "7", MemoryKinds::kGpu));
@@ -134,7 +134,7 @@ TEST(MemoryAnalysis, ReadsNvidiaSmisFile) {
   EXPECT_EQ(json.at("gpu")[0].at("samples"), 12);
 }
 
-TEST_F(MemoryAnalysisOf, JobsWithoutANumberAreNamedByTheTime) {
+TEST_F(MemoryAnalysisText, JobsWithoutANumberAreNamedByTheTime) {
   EXPECT_EQ(new_memory_job(folder_.path(), Environment({{"SLURM_JOB_ID", "4711"}})), "4711");
   const std::string first = new_memory_job(folder_.path(), Environment());
   EXPECT_EQ(first.size(), std::string("20250131-120000").size());

@@ -22,9 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-class MemorySamplerOf : public testing::Test {
+class MemorySamplerLogs : public testing::Test {
  protected:
-  MemorySamplerOf() {
+  MemorySamplerLogs() {
     options_ = sampler_options(Environment());
     options_.folder = folder_ / "logs";
     options_.job = "7";
@@ -45,7 +45,7 @@ class MemorySamplerOf : public testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(MemorySamplerOf, ARunLeavesLogsThatBothReadersTake) {
+TEST_F(MemorySamplerLogs, ARunLeavesLogsThatBothReadersTake) {
   sample_for(milliseconds(110));
   const GpuMemoryLog gpu = read_gpu_memory_log(folder_ / "logs/gpu_memory/7/gpu_memory_log.csv");
   const CpuMemoryLog cpu = read_cpu_memory_log(folder_ / "logs/cpu_memory/7/cpu_memory_log.txt");
@@ -64,7 +64,7 @@ TEST_F(MemorySamplerOf, ARunLeavesLogsThatBothReadersTake) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(MemorySamplerOf, SeveralNodesHaveTheirOwnFiles) {
+TEST_F(MemorySamplerLogs, SeveralNodesHaveTheirOwnFiles) {
   options_.host = "node1";
   sample_for(milliseconds(0));
   EXPECT_TRUE(fs::exists(folder_ / "logs/gpu_memory/7/gpu_memory_log_node1.csv"));
@@ -73,7 +73,7 @@ TEST_F(MemorySamplerOf, SeveralNodesHaveTheirOwnFiles) {
   EXPECT_EQ(find_memory_logs(options_.folder, "7").cpu.size(), 1u);
 }
 
-TEST_F(MemorySamplerOf, AHostWithoutGpusAndCgroupsHasNoLogsOfThem) {
+TEST_F(MemorySamplerLogs, AHostWithoutGpusAndCgroupsHasNoLogsOfThem) {
   options_.nvml = "libno-such-library.so.1";
   options_.root = folder_ / "root";
   fs::create_directories(options_.root / "proc/5");
@@ -91,7 +91,7 @@ TEST_F(MemorySamplerOf, AHostWithoutGpusAndCgroupsHasNoLogsOfThem) {
   EXPECT_EQ(read_cpu_memory_log(sampler.logs().cpu.front()).samples.front().virtual_MB, 8);
 }
 
-TEST_F(MemorySamplerOf, CgroupMemoryIsInALogOfItsOwn) {
+TEST_F(MemorySamplerLogs, CgroupMemoryIsInALogOfItsOwn) {
   options_.root = folder_ / "root";
   fs::create_directories(options_.root / "proc/self");
   fs::create_directories(options_.root / "sys/fs/cgroup");
@@ -106,7 +106,7 @@ TEST_F(MemorySamplerOf, CgroupMemoryIsInALogOfItsOwn) {
   EXPECT_TRUE(read_cpu_memory_log(folder_ / "logs/cpu_memory/7/cpu_memory_log.txt").samples.empty());
 }
 
-TEST_F(MemorySamplerOf, AFullDiskGivesOneWarning) {
+TEST_F(MemorySamplerLogs, AFullDiskGivesOneWarning) {
   fs::create_directories(folder_ / "logs/cpu_memory/7");
   fs::create_symlink("/dev/full", folder_ / "logs/cpu_memory/7/cpu_memory_log.txt");
   sample_for(milliseconds(100));
@@ -117,12 +117,12 @@ TEST_F(MemorySamplerOf, AFullDiskGivesOneWarning) {
   EXPECT_GE(read_gpu_memory_log(folder_ / "logs/gpu_memory/7/gpu_memory_log.csv").samples.size(), 8u);
 }
 
-TEST_F(MemorySamplerOf, AFolderThatCannotBeMadeIsRefused) {
+TEST_F(MemorySamplerLogs, AFolderThatCannotBeMadeIsRefused) {
   std::ofstream(folder_ / "logs") << "a file";
   EXPECT_THROW(MemorySampler sampler(options_), Error);
 }
 
-TEST_F(MemorySamplerOf, ItKnowsWhatItCosts) {
+TEST_F(MemorySamplerLogs, ItKnowsWhatItCosts) {
   MemorySampler sampler(options_);
   sampler.start();
   std::this_thread::sleep_for(milliseconds(100));
@@ -139,7 +139,7 @@ std::set<std::string> threads_of_this_process() {
 }
 
 // A signal meant for the program must not reach the sampler's thread, where it would end the process.
-TEST_F(MemorySamplerOf, ItTakesNoSignals) {
+TEST_F(MemorySamplerLogs, ItTakesNoSignals) {
   const std::set<std::string> before = threads_of_this_process();
   MemorySampler sampler(options_);
   sampler.start();

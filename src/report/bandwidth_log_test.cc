@@ -4,7 +4,7 @@
 
 #include "core/file.h"
 #include "report/page/page.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-class EndSummaryOf : public testing::Test {
+class EndSummaryText : public testing::Test {
  protected:
   std::string printed_;
   Console console_{[this](std::string_view text) { printed_ += text; }, [](std::string_view) {}, 0};
@@ -23,7 +23,7 @@ class EndSummaryOf : public testing::Test {
   }
 };
 
-TEST_F(EndSummaryOf, AGpuRunHasTimeLossMemoryAndParts) {
+TEST_F(EndSummaryText, AGpuRunHasTimeLossMemoryAndParts) {
   RunFacts facts;
   facts.facts = {{"strategy", std::string("zero2")}, {"ranks", std::int64_t{2}}};
   facts.planned_memory = {{"total", std::int64_t{3} << 30}};
@@ -41,7 +41,7 @@ TEST_F(EndSummaryOf, AGpuRunHasTimeLossMemoryAndParts) {
             "  step      100.0 ms = forward 30.0 %, backward 70.0 %\n");
 }
 
-TEST_F(EndSummaryOf, ACpuRunSaysWhichMemoryItMeans) {
+TEST_F(EndSummaryText, ACpuRunSaysWhichMemoryItMeans) {
   EXPECT_EQ(at_end({}, {}, {{"max_cpu_mem_MB", 512.0}}, {}),
             "Run finished after 93 of 93 steps\n  memory    512 MiB resident at the peak in a process\n");
   printed_.clear();
@@ -51,7 +51,7 @@ TEST_F(EndSummaryOf, ACpuRunSaysWhichMemoryItMeans) {
             "Run finished after 93 of 93 steps\n  memory    600 MiB resident at the peak in a process\n");
 }
 
-TEST_F(EndSummaryOf, AFailedRunHasNone) {
+TEST_F(EndSummaryText, AFailedRunHasNone) {
   EXPECT_EQ(at_end({}, {{{"train_loss", 1.0}}}, {}, {}, RunEnd::kFailed), "");
 }
 

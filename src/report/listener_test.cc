@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "report/console_listeners.h"
 #include "report/csv_history.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/file.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

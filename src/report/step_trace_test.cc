@@ -2,7 +2,7 @@
 
 #include <ATen/ops/ones.h>
 
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

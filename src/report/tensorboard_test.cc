@@ -5,7 +5,7 @@
 #include "core/crc32.h"
 #include "core/file.h"
 #include "report/checksum.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 #include "state/checkpoint_rotation.h"
 
 #include "core/file.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

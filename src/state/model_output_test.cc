@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "model/small_model.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {

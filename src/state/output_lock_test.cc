@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "support/contains.h"
 #include "support/message_of.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "support/message_of.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/block_checksums.h"
-#include "weights/test_files.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.h"
-#include "weights/test_files.h"
+#include "support/weight_files.h"
 
 namespace tessera {
 namespace {

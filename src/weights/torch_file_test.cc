@@ -5,8 +5,8 @@
 #include "core/crc32.h"
 #include "core/file.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/pickle.h"
-#include "weights/test_files.h"
 #include "weights/zip_directory.h"
 #include "weights/zip_writer.h"
 

@@ -10,7 +10,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "support/test_folder.h"
-#include "weights/test_files.h"
+#include "support/weight_files.h"
 #include "weights/weight_tensors.h"
 
 namespace tessera {

@@ -7,8 +7,8 @@
 
 #include "core/file.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/model_folder.h"
-#include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 
 namespace tessera {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "commands/train_command.h"
 #include "core/file.h"
-#include "train/train_command.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "data/images/image_batch.h"
 #include "model/resnet.h"
-#include "model/resnet_reference.h"
+#include "support/resnet_reference.h"
 
 namespace tessera {
 namespace {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "comm_test/program.h"
 #include "core/host.h"
 #include "run.h"
+#include "support/program.h"
 #include "support/test_folder.h"
 
 namespace tessera::testing {
@@ -65,7 +65,7 @@ TEST_P(DeadRank, ThatIsOnlyStoppedIsNamedByItsCollectivesLimit) {
   EXPECT_LT(died.seconds, kSoon / 1s) << text;
 }
 
-TEST(DeadRankOf, ARankThatEndsByItselfWithoutAWordIsNoticedToo) {
+TEST(QuietDeath, ARankThatEndsByItselfWithoutAWordIsNoticedToo) {
   const Died died = run_with_culprit("exit", 2, 0, "--enable-recovery");
   EXPECT_TRUE(contains(died.ended.output, "rank 0 on " + host_name() + " is gone: its process ended"))
       << died.ended.output;

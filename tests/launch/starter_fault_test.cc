@@ -6,10 +6,10 @@
 #include <csignal>
 #include <thread>
 
-#include "comm_test/program.h"
 #include "core/host.h"
 #include "core/process_state.h"
 #include "run.h"
+#include "support/program.h"
 
 namespace tessera::testing {
 namespace {

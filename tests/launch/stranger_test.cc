@@ -8,8 +8,8 @@
 #include <sstream>
 #include <thread>
 
+#include "commands/train_command.h"
 #include "run.h"
-#include "train/train_command.h"
 
 namespace tessera::testing {
 namespace {

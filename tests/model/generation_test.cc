@@ -7,9 +7,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "model/small_model.h"
 #include "monitor/cpu_tensors.h"
 #include "support/contains.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {

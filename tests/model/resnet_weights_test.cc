@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
-#include "model/resnet_reference.h"
+#include "support/resnet_reference.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/load_weights.h"
-#include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 #include "weights/write_weights.h"
 

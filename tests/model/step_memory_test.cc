@@ -11,9 +11,9 @@
 
 #include "model/checkpointing.h"
 #include "model/resnet.h"
-#include "model/small_model.h"
 #include "monitor/cpu_tensors.h"
 #include "support/processor.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {
@@ -110,9 +110,9 @@ Peaks told(const StepMemory& step, bool checkpointed) {
   return peaks;
 }
 
-class StepMemoryOf : public testing::TestWithParam<Case> {};
+class StepMemoryByModel : public testing::TestWithParam<Case> {};
 
-TEST_P(StepMemoryOf, IsWhatIsMeasured) {
+TEST_P(StepMemoryByModel, IsWhatIsMeasured) {
   const Case& with = GetParam();
   if (with.type != at::kFloat && !has_planned_onednn()) GTEST_SKIP() << "half types go through oneDNN";
   const OneThread one_thread;
@@ -152,10 +152,10 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StepMemoryOf, testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(Models, StepMemoryByModel, testing::ValuesIn(cases()));
 
 // The two descriptions of what a unit keeps agree.
-TEST_P(StepMemoryOf, AgreesWithTheModelAboutWhatAUnitKeeps) {
+TEST_P(StepMemoryByModel, AgreesWithTheModelAboutWhatAUnitKeeps) {
   const auto model = model_of(GetParam());
   const PackedBatch batch = counted_batch({40, 17, 25});
   const auto step = language_step_memory(model->config(), "a test", shape_of(batch, GetParam().type));

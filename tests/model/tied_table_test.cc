@@ -1,8 +1,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "model/small_model.h"
 #include "monitor/cpu_tensors.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "model/checkpointing.h"
 #include "model/generation.h"
-#include "model/small_model.h"
 #include "parallel/sharded_optimizer.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {

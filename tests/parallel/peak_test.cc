@@ -209,7 +209,7 @@ void expect_planned(const PeakRun& run) {
 
 using Parameters = std::tuple<std::string, at::ScalarType, int>;
 
-class PeakOf : public testing::TestWithParam<Parameters> {
+class PeakMemory : public testing::TestWithParam<Parameters> {
  protected:
   void SetUp() override {
     if (std::get<1>(GetParam()) != at::kFloat && !has_planned_onednn()) {
@@ -230,7 +230,7 @@ class PeakOf : public testing::TestWithParam<Parameters> {
   }
 };
 
-TEST_P(PeakOf, EveryRowIsAsPlanned) {
+TEST_P(PeakMemory, EveryRowIsAsPlanned) {
   for (const std::string& strategy : strategies()) {
     for (const int num_micro_steps : {1, 3}) {
       PeakRun one = run(strategy);
@@ -241,7 +241,7 @@ TEST_P(PeakOf, EveryRowIsAsPlanned) {
   }
 }
 
-TEST_P(PeakOf, CheckpointedActivationsAreAsPlanned) {
+TEST_P(PeakMemory, CheckpointedActivationsAreAsPlanned) {
   for (const std::string strategy : {"ddp", "zero2", "full_shard"}) {
     PeakRun one = run(strategy);
     one.checkpointed = true;
@@ -249,7 +249,7 @@ TEST_P(PeakOf, CheckpointedActivationsAreAsPlanned) {
   }
 }
 
-TEST_P(PeakOf, OffloadIsAsPlanned) {
+TEST_P(PeakMemory, OffloadIsAsPlanned) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard"}) {
     for (const int num_micro_steps : {1, 3}) {
       PeakRun one = run(strategy);
@@ -268,7 +268,7 @@ TEST_P(PeakOf, OffloadIsAsPlanned) {
 }
 
 // Ranks that run as they like hold at most the reductions that the plan allows.
-TEST_P(PeakOf, FreeRanksStayWithinThePlan) {
+TEST_P(PeakMemory, FreeRanksStayWithinThePlan) {
   for (const std::string strategy : {"zero1", "zero2", "full_shard", "shard_grad_op"}) {
     const PeakRun one = run(strategy);
     const MemoryPlan plan = plan_of(one, true);
@@ -312,7 +312,7 @@ TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PeakOf,
+INSTANTIATE_TEST_SUITE_P(All, PeakMemory,
                          testing::Combine(testing::Values("bloom", "gpt", "small"),
                                           testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2, 4)),
                          [](const auto& tested) {

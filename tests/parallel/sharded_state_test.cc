@@ -15,7 +15,7 @@
 #include "state/state_snapshot.h"
 #include "support/contains.h"
 #include "support/message_of.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

@@ -7,9 +7,9 @@
 namespace tessera {
 namespace {
 
-class TrainSettingsOf : public LoadTest {};
+class JobSettings : public LoadTest {};
 
-TEST_F(TrainSettingsOf, BloomHasTheWorkshopsValues) {
+TEST_F(JobSettings, BloomHasTheWorkshopsValues) {
   const TrainSettings s = load({}).settings;
   EXPECT_EQ(s.job, "bloom-qa");
   EXPECT_EQ(s.loop.batch_size, 4);
@@ -45,7 +45,7 @@ TEST_F(TrainSettingsOf, BloomHasTheWorkshopsValues) {
   EXPECT_EQ(s.reports.wandb, false);
 }
 
-TEST_F(TrainSettingsOf, GptHasTheWorkshopsModel) {
+TEST_F(JobSettings, GptHasTheWorkshopsModel) {
   const TrainSettings s = load_as_is({"gpt-qa", "--tokenizer_name=t", "--train_file=t.json"}).settings;
   EXPECT_EQ(s.model.vocab_size, 50000);
   EXPECT_EQ(s.model.hidden_size, 2048);
@@ -58,7 +58,7 @@ TEST_F(TrainSettingsOf, GptHasTheWorkshopsModel) {
   EXPECT_EQ(s.flow.logging_steps, 10);
 }
 
-TEST_F(TrainSettingsOf, ResnetIsToldInItsOwnWords) {
+TEST_F(JobSettings, ResnetIsToldInItsOwnWords) {
   const Words words = {"resnet-tinyimagenet",
                        "--data_dir",
                        "tiny",
@@ -95,7 +95,7 @@ TEST_F(TrainSettingsOf, ResnetIsToldInItsOwnWords) {
   EXPECT_TRUE(s.evaluation.local_metrics);
 }
 
-TEST_F(TrainSettingsOf, ResnetsDefaultsAreTheWorkshops) {
+TEST_F(JobSettings, ResnetsDefaultsAreTheWorkshops) {
   environment_ = {{"DATA_DIR", "tiny"}};
   const TrainSettings s = load_as_is({"resnet-tinyimagenet"}).settings;
   EXPECT_EQ(s.data.data_dir, "tiny");
@@ -115,7 +115,7 @@ TEST_F(TrainSettingsOf, ResnetsDefaultsAreTheWorkshops) {
   EXPECT_FALSE(load_as_is({"resnet-tinyimagenet", "--no_fp16"}).settings.precision.half_on_gpu);
 }
 
-TEST_F(TrainSettingsOf, BooleansAreGivenAsTransformersUsersGiveThem) {
+TEST_F(JobSettings, BooleansAreGivenAsTransformersUsersGiveThem) {
   for (const Words& words : {Words{"--fp16"}, Words{"--fp16", "True"}, Words{"--fp16=1"}}) {
     EXPECT_EQ(load(words).settings.precision.compute, NumberType::kFloat16);
   }
@@ -125,13 +125,13 @@ TEST_F(TrainSettingsOf, BooleansAreGivenAsTransformersUsersGiveThem) {
   EXPECT_EQ(load({"--bf16"}).settings.precision.compute, NumberType::kBFloat16);
 }
 
-TEST_F(TrainSettingsOf, OldNamesAreTheNewOnes) {
+TEST_F(JobSettings, OldNamesAreTheNewOnes) {
   EXPECT_EQ(load({"--evaluation_strategy", "steps", "--eval_steps", "7"}).settings.flow.eval_steps, 7);
   EXPECT_EQ(load({"--per_gpu_train_batch_size", "3"}).settings.loop.batch_size, 3);
   EXPECT_TRUE(load({"--no_cuda"}).settings.use_cpu);
 }
 
-TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
+TEST_F(JobSettings, ScheduleTypesAreThoseThatThereAre) {
   for (const std::string& kind : schedule_kinds()) {
     const Words words = {"--lr_scheduler_type", kind, "--lr_scheduler_kwargs",
                          kind == "cosine_with_min_lr" ? R"({"min_lr": 1e-6})" : "{}"};
@@ -146,7 +146,7 @@ TEST_F(TrainSettingsOf, ScheduleTypesAreThoseThatThereAre) {
             "--lr_scheduler_kwargs: lr_scheduler_type=linear (default) has no option num_cycles");
 }
 
-TEST_F(TrainSettingsOf, OptionsOfAScheduleAreHeldToTheirRanges) {
+TEST_F(JobSettings, OptionsOfAScheduleAreHeldToTheirRanges) {
   const auto refused = [&](const std::string& kind, const std::string& options) {
     return refusal({"--lr_scheduler_type", kind, "--lr_scheduler_kwargs", options});
   };
@@ -164,14 +164,14 @@ TEST_F(TrainSettingsOf, OptionsOfAScheduleAreHeldToTheirRanges) {
 }
 
 // Times the number of ranks it would not fit in 64 bits.
-TEST_F(TrainSettingsOf, MoreSamplesPerRankThanCanBeCountedAreRefused) {
+TEST_F(JobSettings, MoreSamplesPerRankThanCanBeCountedAreRefused) {
   num_ranks_ = 4;
   EXPECT_EQ(refusal({"--samples_per_rank=9223372036854775807"}),
             "--samples_per_rank=9223372036854775807 (command line): expected a whole number from 0 to 1000000000");
   EXPECT_EQ(load({"--samples_per_rank=1000000000"}).settings.data.max_train_samples, 4'000'000'000);
 }
 
-TEST_F(TrainSettingsOf, AnEpsilonOfNothingIsSpokenOf) {
+TEST_F(JobSettings, AnEpsilonOfNothingIsSpokenOf) {
   const auto note = [](const std::string& epsilon) {
     return "--adam_epsilon=" + epsilon +
            " (command line): a parameter whose gradients were all 0 is updated by 0 / 0 and becomes NaN; use 1e-8\n";
@@ -181,7 +181,7 @@ TEST_F(TrainSettingsOf, AnEpsilonOfNothingIsSpokenOf) {
   EXPECT_EQ(notes(load({"--adam_epsilon=1e-30"})), "");
 }
 
-TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
+TEST_F(JobSettings, AMisspeltNameIsToldTheRightOne) {
   EXPECT_EQ(refusal({"--per_device_train_batchsize", "8"}),
             "unknown setting --per_device_train_batchsize (command line); did you mean --per_device_train_batch_size?");
   EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet", "--predict_with_generate=true"}),
@@ -189,7 +189,7 @@ TEST_F(TrainSettingsOf, AMisspeltNameIsToldTheRightOne) {
   EXPECT_EQ(refusal({"8"}), "unexpected word '8' (command line); see tessera train bloom-qa --help");
 }
 
-TEST_F(TrainSettingsOf, TheJobComesFirstAndIsKnown) {
+TEST_F(JobSettings, TheJobComesFirstAndIsKnown) {
   std::vector<std::string> names;
   for (const JobTraits* job : job_traits()) names.push_back(job->name);
   const std::string jobs = join(names, ", ");
@@ -208,7 +208,7 @@ TEST_F(TrainSettingsOf, TheJobComesFirstAndIsKnown) {
   EXPECT_EQ(help.find("--hub_token"), std::string::npos);  // what has no effect is not advertised
 }
 
-TEST_F(TrainSettingsOf, SourcesAreRankedCommandLineJsonEnvironmentEnvFileDefault) {
+TEST_F(JobSettings, SourcesAreRankedCommandLineJsonEnvironmentEnvFileDefault) {
   const std::string env_file = file("env_vars.sh",
                                     "export LEARNING_RATE=1e-1\nexport NUM_EPOCHS=7\nexport MAX_LENGTH=100\n"
                                     "export WEIGHT_DECAY=0.3\nexport EVAL_SIZE=11\n");
@@ -229,7 +229,7 @@ TEST_F(TrainSettingsOf, SourcesAreRankedCommandLineJsonEnvironmentEnvFileDefault
   EXPECT_EQ(origin(loaded, "seed"), "default");
 }
 
-TEST_F(TrainSettingsOf, PrintConfigShowsEachValueWithItsOrigin) {
+TEST_F(JobSettings, PrintConfigShowsEachValueWithItsOrigin) {
   const std::string ds = file("ds.json", R"({"zero_optimization": {"stage": 3}, "fp16": {"enabled": true}})");
   environment_ = {{"BATCH_SIZE", "2"}, {"WANDB_API_KEY", "hunter2"}};
   testing::internal::CaptureStdout();
@@ -257,7 +257,7 @@ TEST_F(TrainSettingsOf, PrintConfigShowsEachValueWithItsOrigin) {
   EXPECT_EQ(text.find("hunter"), std::string::npos);
 }
 
-TEST_F(TrainSettingsOf, WhatTheJobNeedsIsAskedFor) {
+TEST_F(JobSettings, WhatTheJobNeedsIsAskedFor) {
   EXPECT_EQ(refusal_as_is({"bloom-qa", "--model_name_or_path=m"}).substr(0, 65),
             "--train_file FILE is missing, and there is no SQuAD in data, data");
   EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t"}),
@@ -273,7 +273,7 @@ TEST_F(TrainSettingsOf, WhatTheJobNeedsIsAskedFor) {
       "a config.json of its own");
 }
 
-TEST_F(TrainSettingsOf, OtherLayersAddTheirSettings) {
+TEST_F(JobSettings, OtherLayersAddTheirSettings) {
   std::string backend;
   const auto loaded =
       load_train_settings({.jobs = job_traits(),
@@ -286,7 +286,7 @@ TEST_F(TrainSettingsOf, OtherLayersAddTheirSettings) {
   EXPECT_EQ(loaded.schema->to_json().at("backend"), "mpi");
 }
 
-TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
+TEST_F(JobSettings, WeakScalingFollowsTheRanks) {
   num_ranks_ = 4;
   const Words gpt = {"gpt-qa", "--tokenizer_name=t", "--train_file=t.json"};
   Words words = gpt;
@@ -308,7 +308,7 @@ TEST_F(TrainSettingsOf, WeakScalingFollowsTheRanks) {
             "--samples_per_rank=2 (command line) and --max_train_samples=3 (command line): give one");
 }
 
-TEST_F(TrainSettingsOf, WeakScalingOnTheCommandLineOverridesAnEnvFile) {
+TEST_F(JobSettings, WeakScalingOnTheCommandLineOverridesAnEnvFile) {
   num_ranks_ = 2;
   const LoadedTrainSettings loaded =
       load_as_is({"gpt-qa", "--tokenizer_name=t", "--train_file=t.json", "--layers_per_rank=1.5",
@@ -323,7 +323,7 @@ TEST_F(TrainSettingsOf, WeakScalingOnTheCommandLineOverridesAnEnvFile) {
             "no --validation_file: there will be no evaluation\n");
 }
 
-TEST_F(TrainSettingsOf, WithoutAFileSquadIsLookedFor) {
+TEST_F(JobSettings, WithoutAFileSquadIsLookedFor) {
   environment_ = {{"HF_DATASETS_CACHE", file("cache", "")}};
   const std::string folder = std::filesystem::path(file("train-v1.1.json", "")).parent_path().string();
   environment_["DATA_DIR"] = folder;
@@ -338,7 +338,7 @@ TEST_F(TrainSettingsOf, WithoutAFileSquadIsLookedFor) {
   EXPECT_EQ(load_as_is(words).settings.data.validation_file, folder + "/dev-v1.1.json");
 }
 
-TEST_F(TrainSettingsOf, GptsSequencesAreAtMostItsLength) {
+TEST_F(JobSettings, GptsSequencesAreAtMostItsLength) {
   const Words gpt = {"gpt-qa", "--tokenizer_name=t", "--train_file=t.json", "--seq_length=256"};
   EXPECT_EQ(load_as_is(gpt).settings.data.max_length, 256);
   Words words = gpt;
@@ -346,14 +346,14 @@ TEST_F(TrainSettingsOf, GptsSequencesAreAtMostItsLength) {
   EXPECT_EQ(refusal_as_is(words), "--max_length=512 (command line) is more than --seq_length=256 (command line)");
 }
 
-TEST_F(TrainSettingsOf, ResumingTakesAFolderOrTheNewest) {
+TEST_F(JobSettings, ResumingTakesAFolderOrTheNewest) {
   EXPECT_TRUE(load({"--resume_from_checkpoint", "True"}).settings.output.resume_from_latest);
   const TrainSettings named = load({"--resume_from_checkpoint", "out/checkpoint-5"}).settings;
   EXPECT_FALSE(named.output.resume_from_latest);
   EXPECT_EQ(named.output.resume_from_checkpoint, "out/checkpoint-5");
 }
 
-TEST_F(TrainSettingsOf, ReportsGoWhereTheyAreToldTo) {
+TEST_F(JobSettings, ReportsGoWhereTheyAreToldTo) {
   const TrainSettings all = load({"--report_to=all", "--run_name=r"}).settings;
   EXPECT_TRUE(all.reports.tensorboard);
   EXPECT_TRUE(all.reports.wandb);

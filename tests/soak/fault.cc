@@ -6,8 +6,8 @@
 #include <fstream>
 #include <thread>
 
-#include "comm_test/program.h"
 #include "core/host.h"
+#include "support/program.h"
 
 namespace tessera::testing {
 namespace {

@@ -12,8 +12,8 @@
 #include "monitor/cpu_tensors.h"
 #include "support/shell_module.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/model_folder.h"
-#include "weights/test_files.h"
 #include "weights/weight_tensors.h"
 #include "weights/write_weights.h"
 

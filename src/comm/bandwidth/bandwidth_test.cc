@@ -76,15 +76,15 @@ TEST(CheckPeriodic, AveragesAreMetWithinRoundingAndNanNever) {
 }
 
 // All seven operations.
-class BandwidthTestOf : public testing::TestWithParam<std::string> {
+class BandwidthOperations : public testing::TestWithParam<std::string> {
  protected:
-  BandwidthTestOf() { options_.num_iterations = 2, options_.num_warmups = 1; }
+  BandwidthOperations() { options_.num_iterations = 2, options_.num_warmups = 1; }
   const TestOperationTraits& traits() const { return traits_of(test_operation_named(GetParam())); }
 
   BandwidthOptions options_;
 };
 
-TEST_P(BandwidthTestOf, EveryTypeReductionAndRootIsRightOnOneToFourRanks) {
+TEST_P(BandwidthOperations, EveryTypeReductionAndRootIsRightOnOneToFourRanks) {
   options_.operation = traits().operation;
   for (int num_ranks : {1, 2, 3, 4}) {
     run_thread_ranks(num_ranks, {}, [&](World& world) {
@@ -114,7 +114,7 @@ TEST_P(BandwidthTestOf, EveryTypeReductionAndRootIsRightOnOneToFourRanks) {
   }
 }
 
-TEST_P(BandwidthTestOf, OneWrongElementOnOneRankIsEveryRanksVerdict) {
+TEST_P(BandwidthOperations, OneWrongElementOnOneRankIsEveryRanksVerdict) {
   options_.operation = traits().operation;
   options_.num_checks = 1;
   run_thread_ranks(3, {}, [&](World& world) {
@@ -133,7 +133,7 @@ TEST_P(BandwidthTestOf, OneWrongElementOnOneRankIsEveryRanksVerdict) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(AllOperations, BandwidthTestOf, testing::ValuesIn(test_operation_names()),
+INSTANTIATE_TEST_SUITE_P(AllOperations, BandwidthOperations, testing::ValuesIn(test_operation_names()),
                          [](const auto& each) { return each.param; });
 
 TEST(Bandwidth, WithoutIterationsNothingIsTimed) {

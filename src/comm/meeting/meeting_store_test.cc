@@ -1,6 +1,6 @@
 // The store that ranks share, and what it says when one of them is lost.
-#include "comm/meeting/meeting_for_test.h"
 #include "support/contains.h"
+#include "support/meeting.h"
 
 namespace tessera {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace meeting_test;
 
-TEST(MeetingStoreOf, DoesWhatC10dExpects) {
+TEST(MeetingStoreRequests, DoesWhatC10dExpects) {
   const MeetingPlace place(meeting_of(2));
   const Met met = meet(place, 2);
   MeetingStore a = store_of(met.clients[0]), b = store_of(met.clients[1]);
@@ -32,7 +32,7 @@ TEST(MeetingStoreOf, DoesWhatC10dExpects) {
   EXPECT_EQ(b.clone()->get("binary"), binary);
 }
 
-TEST(MeetingStoreOf, AWaitForAKeyEndsWhenItIsSetOrTheTimeIsUp) {
+TEST(MeetingStoreRequests, AWaitForAKeyEndsWhenItIsSetOrTheTimeIsUp) {
   const MeetingPlace place(meeting_of(2));
   const Met met = meet(place, 2);
   MeetingStore a = store_of(met.clients[0]), b = store_of(met.clients[1], 300ms);
@@ -49,7 +49,7 @@ TEST(MeetingStoreOf, AWaitForAKeyEndsWhenItIsSetOrTheTimeIsUp) {
 }
 
 // The rank that asks is told so, and stays.
-TEST(MeetingStoreOf, ARequestThatIsWrongIsRefused) {
+TEST(MeetingStoreRequests, ARequestThatIsWrongIsRefused) {
   const MeetingPlace place(meeting_of(1));
   const Met met = meet(place, 1);
   MeetingStore store = store_of(met.clients[0]);
@@ -65,7 +65,7 @@ TEST(MeetingStoreOf, ARequestThatIsWrongIsRefused) {
   EXPECT_EQ(store_of(met.clients[0], 20 * 24h).get_to_str("text"), "abc");  // longer than anybody waits
 }
 
-TEST(MeetingStoreOf, ServesManyThreadsAtOnce) {
+TEST(MeetingStoreRequests, ServesManyThreadsAtOnce) {
   const MeetingPlace place(meeting_of(2));
   const Met met = meet(place, 2);
   std::vector<std::thread> threads;
@@ -79,7 +79,7 @@ TEST(MeetingStoreOf, ServesManyThreadsAtOnce) {
   EXPECT_EQ(store_of(met.clients[0]).add("sum", 0), 400);
 }
 
-TEST(MeetingStoreOf, SaysWhoIsGoneWhenItsHolderEnds) {
+TEST(MeetingStoreRequests, SaysWhoIsGoneWhenItsHolderEnds) {
   auto place = std::make_unique<MeetingPlace>(meeting_of(2));
   const Met met = meet(*place, 2);
   place.reset();
@@ -87,7 +87,7 @@ TEST(MeetingStoreOf, SaysWhoIsGoneWhenItsHolderEnds) {
   EXPECT_TRUE(contains(message, "rank 0 on host0 is gone")) << message;
 }
 
-TEST(MeetingStoreOf, RefusesAValueThatIsTooLarge) {
+TEST(MeetingStoreRequests, RefusesAValueThatIsTooLarge) {
   const MeetingPlace place(meeting_of(1));
   const Met met = meet(place, 1);
   MeetingStore store = store_of(met.clients[0]);

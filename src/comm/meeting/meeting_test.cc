@@ -1,5 +1,6 @@
 // Who may begin a run, and what those who may not are told.
-#include "comm/meeting/meeting_for_test.h"
+#include "support/meeting.h"
+
 #include "support/contains.h"
 
 namespace tessera {

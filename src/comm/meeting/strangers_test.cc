@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "comm/meeting/meeting_for_test.h"
 #include "support/contains.h"
+#include "support/meeting.h"
 
 namespace tessera {
 namespace {

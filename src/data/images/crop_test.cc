@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "data/images/image_references.h"
+#include "support/image_references.h"
 
 namespace tessera {
 namespace {

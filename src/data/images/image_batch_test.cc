@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "data/images/image_references.h"
+#include "support/image_references.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
-#include "data/images/image_references.h"
+#include "support/image_references.h"
 #include "support/test_folder.h"
 
 namespace tessera {

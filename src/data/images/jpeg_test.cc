@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 
 #include "core/error.h"
-#include "data/images/image_references.h"
+#include "support/image_references.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "data/images/image_references.h"
+#include "support/image_references.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "data/loading/random_sampler.h"
-#include "data/text/test_hash.h"
+#include "support/row_hash.h"
 
 namespace tessera {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "core/json.h"
 #include "data/text/content_hash.h"
-#include "data/text/squad_sample.h"
-#include "data/text/test_hash.h"
+#include "support/row_hash.h"
+#include "support/squad_sample.h"
 
 namespace tessera {
 namespace {

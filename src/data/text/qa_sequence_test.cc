@@ -8,9 +8,9 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "data/text/squad_sample.h"
-#include "data/text/test_hash.h"
 #include "support/message_of.h"
+#include "support/row_hash.h"
+#include "support/squad_sample.h"
 #include "support/test_folder.h"
 
 namespace tessera {

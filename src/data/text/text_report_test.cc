@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "data/text/qa_sequence.h"
-#include "data/text/squad_sample.h"
+#include "support/squad_sample.h"
 #include "tessera/ignored_target.h"
 
 namespace tessera {

@@ -13,8 +13,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/text/squad_sample.h"
 #include "support/message_of.h"
+#include "support/squad_sample.h"
 #include "support/test_folder.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "data/tokenizer/expression.h"
-#include "data/tokenizer/random_text.h"
+#include "support/random_text.h"
 
 namespace tessera::internal {
 namespace {

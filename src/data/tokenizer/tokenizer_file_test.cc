@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "data/tokenizer/tokenizer_references.h"
+#include "support/tokenizer_references.h"
 
 namespace tessera {
 namespace {

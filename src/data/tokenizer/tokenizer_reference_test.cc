@@ -9,7 +9,7 @@
 
 #include "core/text.h"
 #include "data/tokenizer/pattern.h"
-#include "data/tokenizer/tokenizer_references.h"
+#include "support/tokenizer_references.h"
 
 namespace tessera {
 namespace {

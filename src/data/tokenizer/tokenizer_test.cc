@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "data/tokenizer/tokenizer_references.h"
+#include "support/tokenizer_references.h"
 
 namespace tessera {
 namespace {

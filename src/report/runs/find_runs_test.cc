@@ -8,7 +8,7 @@
 #include "report/runs/figures.h"
 #include "report/runs/run_list.h"
 #include "report/runs/run_status.h"
-#include "train/small_run_for_test.h"
+#include "support/small_run.h"
 
 namespace tessera {
 namespace {

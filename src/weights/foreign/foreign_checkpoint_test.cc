@@ -9,9 +9,9 @@
 
 #include "core/file.h"
 #include "support/test_folder.h"
+#include "support/weight_files.h"
 #include "weights/checkpoint_reader.h"
 #include "weights/foreign/foreign_tensors.h"
-#include "weights/test_files.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/file.h"
 #include "support/test_folder.h"
-#include "weights/test_files.h"
+#include "support/weight_files.h"
 
 namespace tessera {
 namespace {
