@@ -6,7 +6,7 @@
 
 #include "results/page/html.h"
 #include "results/page/plot.h"
-#include "results/page/svg_frame.h"
+#include "results/page/plot_frame.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,6 @@
 #include "results/page/html.h"
 #include "results/page/metric_curves.h"
 #include "results/page/plot.h"
-#include "results/page/scaling.h"
 #include "results/page/sections.h"
 
 namespace tessera {

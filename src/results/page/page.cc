@@ -2,12 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "results/page/assets.h"
 #include "results/page/html.h"
 #include "results/page/sections.h"
 
 namespace tessera {
 namespace {
+
+const char* const kPageStyle =
+#include "results/page/assets/page.css"
+    ;
+
+const char* const kPageScript =
+#include "results/page/assets/page.js"
+    ;
 
 // 100 runs of 1,000 steps fit into 5 MB: more runs, fewer points per curve.
 std::size_t points_for(const PageContent& page) {

@@ -9,10 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "results/page/axis.h"
-#include "results/page/downsample.h"
+#include "results/page/plot_frame.h"
 
 namespace tessera {
+
+struct Point {
+  double x = 0, y = 0;
+  bool operator==(const Point&) const = default;
+};
 
 inline constexpr int kNumStyles = 16;  // 8 colours, solid and dashed
 
@@ -66,6 +70,10 @@ struct HeatMap {
   // sizes, and what stands out within one is seen.
   bool compares_within_rows = false;
 };
+
+// At most about `most` points of those given, in their order: the first, the last, and of every stretch the lowest and
+// the highest, so that no spike is lost. Points whose y is not finite mark a gap; a gap stays one point.
+std::vector<Point> downsampled(const std::vector<Point>& points, std::size_t most);
 
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);

@@ -1,5 +1,3 @@
-#include "results/page/scaling.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "experiment/experiments.h"
 #include "record/figures.h"
 #include "results/page/plot.h"
+#include "results/page/sections.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-#include "results/page/axis.h"
+#include "results/page/plot_frame.h"
 
 #include <gtest/gtest.h>
 
