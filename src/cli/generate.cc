@@ -12,11 +12,11 @@
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "data/tokenizer/tokenizer.h"
-#include "model/config_reader.h"
 #include "model/generation.h"
 #include "model/packing.h"
 #include "settings/shared.h"
@@ -135,12 +135,12 @@ void warn_of_the_rest(const Json& own, const std::string& origin) {
 void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateSettings& s) {
   const std::string config_origin = (folder.path() / "config.json").string();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  s.generation.eos_ids = ConfigReader(folder.config(), config_origin).integers("eos_token_id", 0, kMax);
+  s.generation.eos_ids = JsonReader(JsonSource{&folder.config(), config_origin}).integers("eos_token_id", 0, kMax);
   const std::optional<Json> own = folder.generation_config();
   if (!own) return;
   const std::string origin = (folder.path() / "generation_config.json").string();
-  const ConfigReader reader(*own, origin);
-  if (own->contains("eos_token_id")) s.generation.eos_ids = reader.integers("eos_token_id", 0, kMax);
+  if (own->contains("eos_token_id"))
+    s.generation.eos_ids = JsonReader(JsonSource{&*own, origin}).integers("eos_token_id", 0, kMax);
   Json known = Json::object();
   for (const char* name : {"max_new_tokens", "do_sample", "temperature", "top_k", "top_p"}) {
     if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
@@ -179,8 +179,12 @@ TokenIds prompt_of(const GenerateSettings& s, const std::optional<Tokenizer>& to
   }
   const Json list = parse_json(s.prompt_ids, "--prompt_ids");
   if (!list.is_array() || list.empty()) throw UsageError("--prompt_ids: expected a JSON array of token ids, \"[1,2]\"");
-  const Json object = {{"ids", list}};
-  return ConfigReader(object, "--prompt_ids").integers("ids", 0, std::numeric_limits<std::int32_t>::max());
+  TokenIds ids;
+  const JsonSource source{&list, "--prompt_ids"};
+  for (const JsonReader& id : JsonReader(source).items()) {
+    ids.push_back(id.as_integer(0, std::numeric_limits<std::int32_t>::max()));
+  }
+  return ids;
 }
 
 std::string text_of(const Tokenizer& tokenizer, const TokenIds& ids) {

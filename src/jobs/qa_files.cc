@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/log.h"
 #include "data/text/numpy_permutation.h"
-#include "model/config_reader.h"
 #include "model/initialise.h"
 #include "weights/load_weights.h"
 #include "weights/model_folder.h"
@@ -45,7 +45,7 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
 }
 
 std::vector<std::int64_t> ids_at(const Json& config, const std::string& origin) {
-  return ConfigReader(config, origin).integers("eos_token_id", 0, std::numeric_limits<std::int64_t>::max());
+  return JsonReader(JsonSource{&config, origin}).integers("eos_token_id", 0, std::numeric_limits<std::int64_t>::max());
 }
 
 // The ids that end a text: the generation config's, else the config's, and the tokenizer's own.

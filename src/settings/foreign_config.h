@@ -8,14 +8,13 @@
 // format's own reader completes them: ds_config.h, fsdp_config.h.
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/schema.h"
-#include "core/json.h"
-#include "core/json_place.h"
+#include "core/json_reader.h"
 
 namespace tessera {
 
@@ -37,28 +36,24 @@ struct KeyRule {
   const char* neutral = "";
 };
 
+// Another program's JSON file. Top-level keys may start with `prefix`, which is removed.
 class ForeignFile {
  public:
-  // `origin` is what messages call the file. Top-level keys may start with `prefix`, which is removed. Throws
-  // UsageError if the text is not a JSON object.
+  // `origin` is what messages call the file. Throws UsageError if the text is not a JSON object.
   ForeignFile(std::string origin, std::string text, const std::string& prefix = "");
+  ForeignFile(const ForeignFile&) = delete;
+  ForeignFile& operator=(const ForeignFile&) = delete;
 
-  const std::string& origin() const { return origin_; }
-  const Json& root() const { return root_; }
-  // The value at "optimizer.params.lr"; null if the value or any part of its path is absent or null.
-  const Json* find(std::string_view path) const;
-  // "ds.json:3:14: optimizer.params.lr: <mistake>"
-  [[noreturn]] void refuse_value(std::string_view path, const std::string& mistake) const;
-  [[noreturn]] void refuse_key(std::string_view path, const std::string& mistake) const;
-  std::string place_of_value(std::string_view path) const;  // "ds.json:3:14"
+  JsonReader root() const { return JsonReader(source_); }
+  // The value at "optimizer.params.lr"; nothing if the value or any part of its path is absent or null.
+  std::optional<JsonReader> find(std::string_view path) const;
+  // "ds.json:3:14", or the place of the innermost value on the way to it that exists.
+  std::string place_of(std::string_view path) const;
 
  private:
-  void take_off(const std::string& prefix);
-  JsonPath path_in_text(std::string_view path) const;
-
-  std::string origin_, text_;
+  std::string text_;
   Json root_;
-  std::map<std::string, std::string> written_;  // top-level keys that had a prefix, as written in the file
+  JsonSource source_;
 };
 
 struct ForeignValue {
@@ -80,6 +75,12 @@ ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules);
 
 // The JSON value as a user would write it on the command line.
 std::string text_of(const Json& value);
+inline std::string text_of(const JsonReader& value) {
+  return text_of(value.json());
+}
+
+// "fp32", "fp16" or "bf16" for "float32", "torch.float16", "BFLOAT16", "half" and the like; others are refused.
+std::string number_type_of(const JsonReader& value);
 
 // What happens to a file's value if the command line says something else.
 enum class OnDifference { kRefuse, kYield };  // kYield: a note says so

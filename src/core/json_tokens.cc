@@ -1,11 +1,8 @@
-#include "core/json_mistake.h"
+#include "core/json_tokens.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
-
-#include "core/json.h"
 
 namespace tessera::internal {
 
@@ -23,9 +20,20 @@ struct Token {
   std::size_t begin, end;  // both the text's size at its end
 };
 
+std::size_t skip_space(std::string_view text, std::size_t offset, JsonComments comments) {
+  while (true) {
+    offset = std::min(text.find_first_not_of(kSpace, offset), text.size());
+    const std::string_view next = text.substr(offset, 2);
+    if (comments == JsonComments::kRefused || (next != "//" && next != "/*")) return offset;
+    const std::size_t end = next == "//" ? text.find('\n', offset) : text.find("*/", offset + 2);
+    offset = end == std::string_view::npos ? text.size() : end + (next == "//" ? 1 : 2);
+  }
+}
+
 // A string with its quotes (or up to the end of the text), one punctuation character, or a run of anything else.
-Token next_token(std::string_view text, std::size_t offset) {
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace, offset), text.size());
+// Comments are skipped unless the text may not have any.
+Token next_token(std::string_view text, std::size_t offset, JsonComments comments = JsonComments::kAllowed) {
+  const std::size_t begin = skip_space(text, offset, comments);
   if (begin == text.size()) return {begin, begin};
   if (kPunctuation.find(text[begin]) != std::string_view::npos) return {begin, begin + 1};
   if (text[begin] != '"') return {begin, std::min(text.find_first_of(" \t\r\n{}[]:,\"", begin), text.size())};
@@ -34,8 +42,8 @@ Token next_token(std::string_view text, std::size_t offset) {
   return {begin, std::min(end + 1, text.size())};
 }
 
-Token first_token(std::string_view text) {
-  return next_token(text, text.starts_with(kByteOrderMark) ? 3 : 0);
+Token first_token(std::string_view text, JsonComments comments = JsonComments::kAllowed) {
+  return next_token(text, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0, comments);
 }
 
 // What has been read before the mistake: open brackets, and the first characters of the last two tokens ('\0': none).
@@ -119,10 +127,26 @@ bool looks_like_number(std::string_view token) {
          token.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
+// The token behind the value that begins with `token`.
+Token skip_value(std::string_view text, Token token) {
+  std::size_t depth = 0;
+  do {
+    const char first = text[token.begin];
+    if (first == '{' || first == '[') ++depth;
+    if (first == '}' || first == ']') --depth;
+    token = next_token(text, token.end);
+  } while (depth > 0 && token.begin < text.size());
+  return token;
+}
+
 }  // namespace
 
 TextPosition position_of(std::string_view text, std::size_t offset) {
   TextPosition position;
+  if (text.starts_with(kByteOrderMark)) {  // editors do not count it
+    text.remove_prefix(kByteOrderMark.size());
+    offset -= std::min(offset, kByteOrderMark.size());
+  }
   for (const char c : text.substr(0, offset)) {
     if (c == '\n') {
       ++position.line;
@@ -140,9 +164,9 @@ std::size_t token_start(std::string_view text, std::size_t offset) {
   return token.begin;
 }
 
-JsonMistake explain_json_mistake(std::string_view text, std::size_t offset) {
+JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, JsonComments comments) {
   Context context;
-  for (Token token = first_token(text);; token = next_token(text, token.end)) {
+  for (Token token = first_token(text, comments);; token = next_token(text, token.end, comments)) {
     const std::string_view word = text.substr(token.begin, token.end - token.begin);
     const bool is_punctuation = !word.empty() && kPunctuation.find(word[0]) != std::string_view::npos;
     const bool is_sound = word.empty() || is_punctuation || Json::accept(word);
@@ -156,6 +180,21 @@ JsonMistake explain_json_mistake(std::string_view text, std::size_t offset) {
             fmt::format("expected {}, found {}", is_bad_number ? "a number that JSON allows" : context.expected(),
                         shown(word))};
   }
+}
+
+ValuePlace find_value(std::string_view text, const std::vector<std::size_t>& path) {
+  Token value = first_token(text), key = value;
+  const auto next = [&](Token token) { return next_token(text, token.end); };
+  for (const std::size_t wanted : path) {
+    const bool has_keys = text[value.begin] == '{';
+    const auto enter = [&](Token member) {
+      key = member;
+      value = has_keys ? next(next(member)) : member;  // behind the name and the colon
+    };
+    enter(next(value));
+    for (std::size_t i = 0; i < wanted; ++i) enter(next(skip_value(text, value)));
+  }
+  return {value.begin, key.begin};
 }
 
 }  // namespace tessera::internal
