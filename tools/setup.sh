@@ -68,7 +68,7 @@ END_OF_LIST
       ;;
     comfort) # the commit in results, faster rebuilds, faster links, arbitrary tokenizer expressions
       printf '%s\n' 'git git command git' 'ccache ccache command ccache' 'mold mold command mold' \
-        'libpcre2-dev pcre2 header pcre2.h'
+        'libonig-dev oniguruma header oniguruma.h'
       ;;
     download) printf '%s\n' 'python3 python command python3' 'python3-pip pip pip python3' ;;
     slurm)

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "core/error.h"
+#include "data/tokenizer/characters.h"
 #include "data/tokenizer/unicode.h"
-#include "data/tokenizer/utf8.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/tokenizer/utf8.h"
+#include "data/tokenizer/characters.h"
 
 namespace tessera::internal {
 

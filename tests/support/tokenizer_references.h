@@ -10,7 +10,8 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "core/sha256.h"
-#include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/characters.h"
+#include "data/tokenizer/pattern.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/random_text.h"
 
@@ -18,6 +19,10 @@ namespace tessera::internal {
 
 inline std::filesystem::path reference_folder() {
   return std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "tokenizer";
+}
+
+inline bool has_oniguruma() {
+  return make_expression("a", "") != nullptr;
 }
 
 // GPT-2's vocab.json, which follows from its merges: bytes (printable ones first), merges in order, the end of text.

@@ -7,8 +7,8 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "data/tokenizer/characters.h"
 #include "data/tokenizer/unicode.h"
-#include "data/tokenizer/utf8.h"
 
 namespace tessera::internal {
 namespace {

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "data/tokenizer/byte_level.h"
-#include "data/tokenizer/replace.h"
-#include "data/tokenizer/utf8.h"
+#include "data/tokenizer/characters.h"
+#include "data/tokenizer/pattern.h"
 
 namespace tessera::internal {
 namespace {

@@ -1,263 +1,240 @@
-#include "data/tokenizer/expression.h"
+// Regular expressions of tokenizer files, matched by Oniguruma, which they are written for.
+//
+// The original brings an Oniguruma with Unicode 16; an installed one may be older. So \p{L}, \w, \d and \b are spelled
+// out from our own tables (unicode.h) first, and whatever else depends on the version is refused by name.
+#include "data/tokenizer/pattern.h"
+
+#ifndef TESSERA_HAS_ONIGURUMA
+
+namespace tessera::internal {
+
+std::unique_ptr<Pattern> make_expression(const std::string&, const std::string&) {
+  return nullptr;
+}
+
+}  // namespace tessera::internal
+
+#else
 
 #include <fmt/format.h>
+#include <oniguruma.h>
 
-#include <array>
-
-#include "data/tokenizer/expression_class.h"
-#include "data/tokenizer/utf8.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/tokenizer/characters.h"
+#include "data/tokenizer/unicode.h"
 
 namespace tessera::internal {
 namespace {
 
-constexpr int kMaxDepth = 100;
-constexpr int kMaxRepeats = 1000;
+// [\x{41}-\x{5a}...]: valid both on its own and within another class.
+std::string class_of(const std::vector<CodePointRange>& ranges, bool negate) {
+  std::string text = negate ? "[^" : "[";
+  for (const auto& [first, last] : ranges) {
+    text += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", std::uint32_t{first}, std::uint32_t{last});
+  }
+  return text + "]";
+}
 
-struct Options {
-  bool ignore_case = false, dot_is_all = false;
-};
-
-// Recursive descent: alternatives of sequences of quantified atoms.
-class Translator {
+// Spells out the classes of an expression, from left to right; everything else is copied.
+class ClassExpander {
  public:
-  Translator(const std::string& expression, const std::string& where) : reader_(expression, where) {}
+  ClassExpander(const std::string& expression, const std::string& where) : text_(expression), where_(where) {}
 
   std::string run() {
-    std::string result = alternatives({}, 0);
-    if (!reader_.at_end()) reader_.refuse("')' without '('");
-    return result;
+    while (at_ < text_.size()) {
+      if (take_if("\\")) {
+        expand_escape();
+      } else if (depth_ == 0 && take_if("(?#")) {
+        read_up_to(')');
+      } else if (depth_ == 0 && take_if("(?")) {
+        check_options();
+      } else if (take_if("[")) {
+        open_class();
+      } else {
+        if (depth_ > 0 && text_[at_] == ']') --depth_;
+        result_ += text_[at_++];
+      }
+    }
+    return std::move(result_);
   }
 
  private:
-  // Up to ')' or the end.
-  std::string alternatives(Options options, int depth) {
-    if (depth > kMaxDepth) reader_.refuse("groups nested deeper than 100");
-    // (?i) at the start of a group applies to all of it. Elsewhere it would also affect other alternatives: refused
-    // below.
-    while (read_leading_options(options)) {
-    }
-    std::string result = options.ignore_case ? "(?i)" : "(?-i)";  // for all alternatives that follow
-    result += sequence(options, depth);
-    while (reader_.take_if(U"|")) result += "|" + sequence(options, depth);
-    return result;
-  }
-
-  std::string sequence(const Options& options, int depth) {
-    std::string result;
-    last_folded_ = U'\0';
-    while (!reader_.at_end() && reader_.peek() != U'|' && reader_.peek() != U')') {
-      if (reader_.take_if(U"(?#")) {
-        while (reader_.take() != U')') {
-        }
-        continue;
-      }
-      const char32_t before = last_folded_;
-      const std::string atom = this->atom(options, depth);
-      const std::string quantified = quantifiers(atom);
-      // A repeated or optional atom may not be next to its neighbours; be strict.
-      if (quantified != atom && options.ignore_case && last_folded_ != before) last_folded_ = U'*';
-      result += quantified;
-    }
-    return result;
-  }
-
-  std::string atom(const Options& options, int depth) {
-    const char32_t c = reader_.take();
-    switch (c) {
-      case U'(':
-        return group(options, depth);
-      case U'[':
-        return single(read_class(reader_), options);
-      case U'.':
-        last_folded_ = U'\0';
-        return options.dot_is_all ? "(?s:.)" : "[^\\n]";
-      case U'^':
-        return "(?m:^)";
-      case U'$':
-        return "(?m:$)";
-      case U'*':
-      case U'+':
-      case U'?':
-        reader_.refuse("a quantifier with nothing to repeat");
-      case U'\\':
-        return escape(options);
-      case U'{': {
-        reader_.go_back_to(reader_.position() - 1);
-        std::string nothing;
-        if (interval(nothing)) reader_.refuse("a quantifier with nothing to repeat");
-        return single({reader_.take(), {}}, options);
-      }
-      default:
-        return single({c, {}}, options);
-    }
-  }
-
-  std::string escape(const Options& options) {
-    if (auto character = read_escape(reader_, false)) return single(*character, options);
-    static const std::string word = CodePointSet(flag_ranges(kWord)).as_class();
-    switch (const char32_t c = reader_.take()) {
-      case U'A':
-        return "\\A";
-      case U'z':
-        return "\\z";
-      case U'Z':
-        return "(?=\\n?\\z)";
-      case U'b':
-        return fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word);
-      case U'B':
-        return fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word);
-      default: {
-        std::string name;
-        append_utf8(name, c);
-        reader_.refuse("\\" + name);
-      }
-    }
-  }
-
-  // A literal character or a class. If case is ignored, only what both engines fold alike is accepted.
-  std::string single(const SingleCharacter& character, const Options& options) {
-    if (!character.literal) {
-      last_folded_ = U'\0';
-      if (!options.ignore_case || character.set.ranges().empty()) return character.set.as_class();
-      if (character.set.ranges().back().second > 0x7F && character.set.has_case()) {
-        reader_.refuse("a class with non-ASCII letters where case is ignored");
-      }
-      return character.set.as_class();
-    }
-    const char32_t c = *character.literal;
-    if (options.ignore_case) check_folding(c);
-    return fmt::format("\\x{{{:x}}}", static_cast<std::uint32_t>(c));
-  }
-
-  // If case is ignored, Oniguruma lets "ss" match U+00DF and "fi" match U+FB01; PCRE2 does not.
-  void check_folding(char32_t c) {
-    if (c > 0x7F) reader_.refuse("a non-ASCII character where case is ignored");
-    const char32_t folded = c >= U'A' && c <= U'Z' ? c - U'A' + U'a' : c;
-    const auto is_one_of = [](char32_t a, std::u32string_view set) { return set.find(a) != set.npos; };
-    const bool after_s = is_one_of(last_folded_, U"s*") && is_one_of(folded, U"st");
-    const bool after_f = is_one_of(last_folded_, U"f*") && is_one_of(folded, U"fil");
-    if (after_s || after_f) reader_.refuse("ss, st, ff, fi or fl where case is ignored: each is also a single letter");
-    last_folded_ = folded;
-  }
-
-  bool read_leading_options(Options& options) {
-    const std::size_t begin = reader_.position();
-    if (!reader_.take_if(U"(?")) return false;
-    Options changed = options;
-    if (read_options(changed) && reader_.take_if(U")")) {
-      options = changed;
-      return true;
-    }
-    reader_.go_back_to(begin);
-    return false;
-  }
-
-  // "im-x" of (?im-x: ...), at least one letter. Oniguruma's m is what others call s.
-  bool read_options(Options& options) {
-    bool value = true, any = false;
-    while (true) {
-      if (reader_.take_if(U"i")) {
-        options.ignore_case = value;
-      } else if (reader_.take_if(U"m")) {
-        options.dot_is_all = value;
-      } else if (value && reader_.take_if(U"-")) {
-        value = false;
-        continue;
-      } else {
-        return any;
-      }
-      any = true;
-    }
-  }
-
-  // '(' has been taken.
-  std::string group(Options options, int depth) {
-    std::string open = opening(options);
-    std::string inside = alternatives(options, depth + 1);
-    if (!reader_.take_if(U")")) reader_.refuse("'(' without ')'");
-    last_folded_ = U'*';  // a group's end may join what follows it
-    return open + inside + ")";
-  }
-
-  std::string opening(Options& options) {
-    if (reader_.peek() != U'?') return "(?:";  // captures are not needed
-    static constexpr std::array<std::pair<std::u32string_view, const char*>, 6> kKinds = {
-        {{U"?:", "(?:"}, {U"?=", "(?="}, {U"?!", "(?!"}, {U"?<=", "(?<="}, {U"?<!", "(?<!"}, {U"?>", "(?>"}}};
-    for (const auto& [theirs, ours] : kKinds) {
-      if (reader_.take_if(theirs)) return ours;
-    }
-    reader_.take();
-    if (reader_.take_if(U"<")) {  // a name that nothing refers to
-      while (reader_.take() != U'>') {
-      }
-      return "(?:";
-    }
-    if (!read_options(options) || !reader_.take_if(U":")) {
-      reader_.refuse("a group (?...) of this kind, or options that are not at the start of a group");
-    }
-    return "(?:";
-  }
-
-  std::string quantifiers(std::string atom) {
-    if (reader_.at_end()) return atom;
-    const char32_t c = reader_.peek();
-    if (c == U'*' || c == U'+' || c == U'?') {
-      reader_.take();
-      atom += static_cast<char>(c);
-      if (reader_.take_if(U"?")) {
-        atom += '?';
-      } else if (reader_.take_if(U"+")) {
-        atom += '+';
-      }
-    } else if (c == U'{') {
-      if (!interval(atom)) return atom;
+  void expand_escape() {
+    if (at_ == text_.size()) refuse("a \\ at the end");
+    const char c = text_[at_++];
+    const bool in_class = depth_ > 0;
+    if (c == 'p' || c == 'P') {
+      expand_property(c == 'P');
+    } else if (c == 'd' || c == 'D') {
+      add_class(*category_ranges("Nd"), c == 'D');
+    } else if (c == 'w' || c == 'W') {
+      result_ += word_class(in_class, c == 'W');
+    } else if (!in_class && c == 'b') {
+      result_ += fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word_class(false, false));
+    } else if (!in_class && c == 'B') {
+      result_ += fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word_class(false, false));
+    } else if (std::string_view("XyYcCM").find(c) != std::string_view::npos) {  // graphemes; control characters
+      refuse(std::string("\\") + c);
     } else {
-      return atom;
+      result_ += {'\\', c};
     }
-    const char32_t next = reader_.peek();
-    if (next == U'*' || next == U'+' || next == U'?') reader_.refuse("a quantifier on a quantifier");
-    return atom;
   }
 
-  // {n}, {n,}, {,m} or {n,m}; false, with nothing taken, if it is only a brace.
-  bool interval(std::string& atom) {
-    const std::size_t begin = reader_.position();
-    reader_.take();
-    const auto least = number();
-    const bool comma = reader_.take_if(U",");
-    const auto most = comma ? number() : least;
-    if ((!least && !most) || !reader_.take_if(U"}")) {
-      reader_.go_back_to(begin);
-      return false;
+  // Oniguruma includes the six superscript digits and fractions of Latin-1 in \w, but not in [\w].
+  static std::string word_class(bool in_class, bool negate) {
+    static const std::vector<CodePointRange> alone = flag_ranges(kWord), within = flag_ranges(kWord | kPlainWord);
+    return class_of(in_class ? within : alone, negate);
+  }
+
+  // After "\p".
+  void expand_property(bool negate) {
+    if (!take_if("{")) refuse("\\p without braces");
+    if (take_if("^")) negate = !negate;
+    const std::string name = read_up_to('}');
+    const auto ranges = category_ranges(name);
+    if (!ranges) {
+      refuse(fmt::format("the property \\p{{{}}}; supported are general categories (L, Lu, N, Nd, P, ...)",
+                         printable(name, 60)));
     }
-    if (least && most && *least > *most) reader_.refuse("a quantifier {n,m} with n above m");
-    atom += fmt::format("{{{},{}}}", least.value_or(0), most ? std::to_string(*most) : "");
-    if (reader_.take_if(U"?")) {
-      if (!comma) reader_.refuse("{n}?");  // Oniguruma: (?:...{n})?
-      atom += '?';
-    } else if (reader_.take_if(U"+")) {  // not possessive, but repeated
-      atom = "(?:" + atom + ")+";
+    add_class(*ranges, negate);
+  }
+
+  // On its own, a class such as \p{Lu} does not ignore case; one in brackets does.
+  void add_class(const std::vector<CodePointRange>& ranges, bool negate) {
+    const bool needs_case = depth_ == 0 && may_ignore_case_;
+    result_ += needs_case ? "(?-i:" + class_of(ranges, negate) + ")" : class_of(ranges, negate);
+  }
+
+  // After "(?". The other options change what \w, \s and white space in the expression mean.
+  void check_options() {
+    result_ += "(?";
+    for (std::size_t i = at_; i < text_.size() && text_[i] != ')' && text_[i] != ':'; ++i) {
+      const bool is_letter = (text_[i] >= 'a' && text_[i] <= 'z') || (text_[i] >= 'A' && text_[i] <= 'Z');
+      if (!is_letter && text_[i] != '-') return;  // not options: (?<name>...), (?=...)
+      may_ignore_case_ |= text_[i] == 'i';
+      if (is_letter && text_[i] != 'i' && text_[i] != 'm') refuse("options (?...) other than i and m");
     }
+  }
+
+  // After "[".
+  void open_class() {
+    if (depth_ > 0 && take_if(":")) {
+      const std::size_t begin = at_;
+      const bool negate = take_if("^");
+      if (take_if("digit:]")) {
+        result_ += class_of(*category_ranges("Nd"), negate);
+        return;
+      }
+      if (take_if("word:]")) {
+        result_ += word_class(true, negate);
+        return;
+      }
+      if (!take_if("space:]") && !take_if("xdigit:]")) {
+        refuse("a class [:...:] other than space, digit, word and xdigit");
+      }
+      result_ += "[:" + text_.substr(begin, at_ - begin);
+      return;
+    }
+    ++depth_;
+    result_ += '[';
+    if (take_if("^")) result_ += '^';
+    if (at_ < text_.size() && text_[at_] == ']') refuse("a class that begins with ']'; write \\]");
+  }
+
+  bool take_if(std::string_view wanted) {
+    if (!std::string_view(text_).substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
     return true;
   }
 
-  std::optional<int> number() {
-    std::optional<int> value;
-    while (reader_.peek() >= U'0' && reader_.peek() <= U'9') {
-      value = value.value_or(0) * 10 + static_cast<int>(reader_.take() - U'0');
-      if (*value > kMaxRepeats) reader_.refuse("more than 1000 repetitions");
-    }
-    return value;
+  std::string read_up_to(char end) {
+    const std::size_t found = text_.find(end, at_);
+    if (found == std::string::npos) refuse(fmt::format("it ends without {}", end));
+    std::string read = text_.substr(at_, found - at_);
+    at_ = found + 1;
+    return read;
   }
 
-  ExpressionReader reader_;
-  char32_t last_folded_ = U'\0';  // the previous letter if case is ignored; '*': any
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw UsageError(fmt::format("{}: the expression \"{}\" cannot be used: not supported at character {}: {}", where_,
+                                 printable(text_, 200), to_utf32(text_.substr(0, at_)).size(), what));
+  }
+
+  const std::string& text_;
+  const std::string& where_;
+  std::string result_;
+  std::size_t at_ = 0;
+  int depth_ = 0;                 // of classes within classes
+  bool may_ignore_case_ = false;  // an option (?i) came before
+};
+
+class OnigurumaPattern : public Pattern {
+ public:
+  OnigurumaPattern(const std::string& expression, const std::string& where) : expression_(expression), where_(where) {
+    static OnigEncoding encoding = ONIG_ENCODING_UTF8;
+    static const int initialized = onig_initialize(&encoding, 1);
+    if (initialized != ONIG_NORMAL) fail("cannot be used", initialized, nullptr);
+    const std::string expanded = ClassExpander(expression, where).run();
+    const OnigUChar* const text = bytes_of(expanded);
+    regex_t* compiled = nullptr;
+    OnigErrorInfo error{};
+    const int result = onig_new(&compiled, text, text + expanded.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                                ONIG_SYNTAX_DEFAULT, &error);
+    compiled_.reset(compiled);
+    if (result != ONIG_NORMAL) fail("cannot be used", result, &error);
+  }
+
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    const Region region(onig_region_new());
+    const OnigUChar* const begin = bytes_of(text);
+    const OnigUChar* const end = begin + text.size();
+    std::size_t from = 0;
+    bool has_last = false;
+    while (from <= text.size()) {
+      // Oniguruma itself stops after ten million steps back on one match.
+      const int result = onig_search(compiled_.get(), begin, end, begin + from, end, region.get(), ONIG_OPTION_NONE);
+      if (result == ONIG_MISMATCH) return;
+      if (result < 0) fail("gave up on a text", result, nullptr);
+      const Match match{static_cast<std::size_t>(region->beg[0]), static_cast<std::size_t>(region->end[0])};
+      // An empty match right after the last one does not count (as in the original's iterator).
+      if (match.begin == match.end && has_last && matches.back().end == match.end) {
+        if (from == text.size()) return;
+        from += utf8_length(static_cast<unsigned char>(text[from]));
+        continue;
+      }
+      matches.push_back(match);
+      has_last = true;
+      from = match.end;
+    }
+  }
+
+ private:
+  struct Free {
+    void operator()(regex_t* compiled) const { onig_free(compiled); }
+    void operator()(OnigRegion* region) const { onig_region_free(region, 1); }
+  };
+  using Region = std::unique_ptr<OnigRegion, Free>;
+
+  static const OnigUChar* bytes_of(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
+
+  [[noreturn]] void fail(const char* what, int code, OnigErrorInfo* error) const {
+    OnigUChar message[ONIG_MAX_ERROR_MESSAGE_LEN] = "";
+    error == nullptr ? onig_error_code_to_str(message, code) : onig_error_code_to_str(message, code, error);
+    throw UsageError(fmt::format("{}: the expression \"{}\" {}: {}", where_, printable(expression_, 200), what,
+                                 reinterpret_cast<const char*>(message)));
+  }
+
+  std::unique_ptr<regex_t, Free> compiled_;
+  std::string expression_, where_;
 };
 
 }  // namespace
 
-std::string to_pcre(const std::string& expression, const std::string& where) {
-  return Translator(expression, where).run();
+std::unique_ptr<Pattern> make_expression(const std::string& expression, const std::string& where) {
+  return std::make_unique<OnigurumaPattern>(expression, where);
 }
 
 }  // namespace tessera::internal
+
+#endif

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "data/tokenizer/byte_level.h"
-#include "data/tokenizer/replace.h"
+#include "data/tokenizer/characters.h"
+#include "data/tokenizer/pattern.h"
 #include "data/tokenizer/unicode.h"
 
 namespace tessera::internal {

@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/tokenizer/characters.h"
 #include "data/tokenizer/tokenizer_file.h"
-#include "data/tokenizer/utf8.h"
 
 namespace tessera {
 

@@ -126,6 +126,7 @@ CharTable::CharTable() {
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name) {
   std::string wanted = plain_name(name);
   if (const auto found = long_names().find(wanted); found != long_names().end()) wanted = found->second;
+  if (wanted == "any") return {{{0, kNumCodePoints - 1}}};
   std::vector<CodePointRange> ranges;
   const std::size_t num_runs = std::size(kCategoryRuns) / 2;
   for (std::size_t run = 0; run < num_runs; ++run) {
@@ -137,11 +138,11 @@ std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name
   return ranges;
 }
 
-std::vector<CodePointRange> flag_ranges(CharFlags flag) {
+std::vector<CodePointRange> flag_ranges(unsigned flags) {
   std::vector<CodePointRange> ranges;
   const CharTable& table = CharTable::get();
   for (char32_t c = 0; c < kNumCodePoints; ++c) {
-    if ((table[c] & flag) != 0) extend(ranges, c, c);
+    if ((table[c] & flags) == flags) extend(ranges, c, c);
   }
   return ranges;
 }
@@ -157,12 +158,6 @@ void append_lower_case(std::u32string& text, char32_t c) {
   const auto found = lower->find(c);
   text += found == lower->end() ? c : found->second.first;
   if (found != lower->end() && found->second.second != 0) text += found->second.second;
-}
-
-std::vector<std::pair<char32_t, char32_t>> lower_case_pairs() {
-  std::vector<std::pair<char32_t, char32_t>> pairs;
-  for (std::size_t i = 0; i < std::size(kLowerCase); i += 3) pairs.emplace_back(kLowerCase[i], kLowerCase[i + 1]);
-  return pairs;
 }
 
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {

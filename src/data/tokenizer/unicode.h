@@ -41,12 +41,11 @@ class CharTable {
 // The code points of a property as regular expressions name it (L, Lu, Letter, Nd, ..., any case, underscores and
 // spaces ignored), sorted; nothing if the name is not a general category.
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name);
-std::vector<CodePointRange> flag_ranges(CharFlags flag);
+// The code points that have all of the flags, sorted.
+std::vector<CodePointRange> flag_ranges(unsigned flags);
 
 // One or two characters; the character itself if it has no lower case.
 void append_lower_case(std::u32string& text, char32_t c);
-// Each character that has a lower case, with the first character of that.
-std::vector<std::pair<char32_t, char32_t>> lower_case_pairs();
 
 // Empty if the character stands for itself.
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility);

@@ -1,4 +1,4 @@
-#include "data/tokenizer/utf8.h"
+#include "data/tokenizer/characters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,10 @@
-// UTF-8 as the tokenizer reads and writes it.
+// Characters as bytes: UTF-8, and the characters that stand for bytes in vocabularies of the byte-level family.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,5 +41,13 @@ std::size_t num_well_formed_bytes(std::string_view text);
 // Each maximal ill-formed part becomes one U+FFFD, as Unicode recommends (chapter 3, 'U+FFFD substitution of maximal
 // subparts') and as Python's errors="replace" and Rust's from_utf8_lossy do.
 std::string replace_ill_formed(std::string_view text);
+
+// The characters that stand for bytes: printable ones for themselves, others from U+0100.
+const std::array<char32_t, 256>& byte_characters();
+
+// Each byte as its character, in UTF-8.
+std::string bytes_to_characters(std::string_view bytes);
+// The reverse; nothing if a character stands for no byte. The text is well-formed UTF-8.
+std::optional<std::string> characters_to_bytes(std::string_view characters);
 
 }  // namespace tessera::internal
