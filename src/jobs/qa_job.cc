@@ -16,7 +16,7 @@
 #include "jobs/squad_search.h"
 #include "model/initialise.h"
 #include "report/log_line.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {

@@ -21,7 +21,7 @@
 #include "monitor/job_end.h"
 #include "report/rank_log.h"
 #include "report/run_reports.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoints.h"
 #include "state/output_lock.h"

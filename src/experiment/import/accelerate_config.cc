@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 namespace {

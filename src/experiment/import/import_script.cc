@@ -12,8 +12,7 @@
 #include "experiment/import/imported_resources.h"
 #include "experiment/import/imported_settings.h"
 #include "experiment/script_parts.h"
-#include "settings/ds_config.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/environment.h"
 #include "experiment/import/remarks.h"
 #include "experiment/resolved.h"
-#include "settings/job_traits.h"
+#include "settings/declared.h"
 
 namespace tessera {
 

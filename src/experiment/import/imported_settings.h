@@ -7,7 +7,7 @@
 #include "core/json.h"
 #include "experiment/import/accelerate_config.h"
 #include "experiment/import/script_reader.h"
-#include "settings/job_traits.h"
+#include "settings/declared.h"
 
 namespace tessera {
 

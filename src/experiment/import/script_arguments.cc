@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "settings/hugging_face.h"
+#include "settings/declared.h"
 
 namespace tessera {
 namespace {
