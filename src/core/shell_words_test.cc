@@ -8,7 +8,7 @@ namespace tessera {
 namespace {
 
 // Every command's words as they are with these variables, separated by '|'; a word that is not known is in <>.
-std::string shell_shown(const std::string& text, const ShellVariables& variables = {}) {
+std::string shell_shown(const std::string& text, const ShellVariables& variables = ShellVariables()) {
   std::string all;
   for (const ShellCommand& command : split_shell(text, "t.sh")) {
     std::vector<std::string> words;
