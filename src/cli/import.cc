@@ -7,7 +7,6 @@
 #include "core/file.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "experiment/import/import_report.h"
 #include "experiment/import/import_script.h"
 #include "jobs/jobs.h"
 

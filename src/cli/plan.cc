@@ -17,8 +17,8 @@
 #include "parallel/sharded_optimizer.h"
 #include "parallel/spread_options.h"
 #include "report/plan_report.h"
-#include "settings/foreign_files.h"
-#include "settings/resolve.h"
+#include "settings/foreign_config.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 

@@ -31,11 +31,11 @@ TEST(JsonReader, FindsValuesAndTheirNamesInTheText) {
   const JsonReader second = root.at("a").at(std::size_t{1});
   EXPECT_EQ(second.place(), "x.json:2:20");
   EXPECT_EQ(second.place(JsonPart::kKey), second.place()) << "no name before it";
-  EXPECT_EQ(second.at("bc").place(), "x.json:2:31");
+  EXPECT_EQ(second.at("bc").place(), "x.json:2:32");
   EXPECT_EQ(second.at("d").path(), "a[1].d");
-  EXPECT_EQ(second.at("d").place(JsonPart::kKey), "x.json:2:40");
-  EXPECT_EQ(root.at("a").at(std::size_t{2}).place(), "x.json:2:50");
-  EXPECT_EQ(root.at("e").at("f").place(), "x.json:2:67");
+  EXPECT_EQ(second.at("d").place(JsonPart::kKey), "x.json:2:41");
+  EXPECT_EQ(root.at("a").at(std::size_t{2}).place(), "x.json:2:51");
+  EXPECT_EQ(root.at("e").at("f").place(), "x.json:2:69");
 }
 
 TEST(JsonReader, ReadsMembersAndTheirDefaults) {

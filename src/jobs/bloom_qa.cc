@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "jobs/qa_job.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 

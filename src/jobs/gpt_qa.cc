@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "jobs/qa_job.h"
 #include "model/gpt_config.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {

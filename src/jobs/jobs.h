@@ -1,6 +1,6 @@
 // The jobs of `tessera train`: each is one file pair of this folder and one line of the table in jobs.cc.
 //
-// A job has traits, which declare its settings (settings/job_traits.h), and can be opened: it then reads the files that
+// A job has traits, which declare its settings (settings/declared.h), and can be opened: it then reads the files that
 // the settings name and provides the parts of a run (run_job.h).
 #pragma once
 

@@ -16,7 +16,7 @@
 #include "jobs/squad_search.h"
 #include "listeners/log_line.h"
 #include "model/initialise.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {

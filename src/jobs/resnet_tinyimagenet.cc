@@ -19,7 +19,7 @@
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
 #include "monitor/tensor_memory.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 #include "train/step_setup.h"
 

@@ -20,7 +20,7 @@
 #include "jobs/run_plan.h"
 #include "listeners/rank_log.h"
 #include "monitor/job_end.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoints.h"
 #include "state/output_lock.h"

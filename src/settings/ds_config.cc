@@ -1,11 +1,10 @@
-#include "settings/ds_config.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 

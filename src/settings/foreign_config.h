@@ -5,7 +5,7 @@
 //   apply(config, schema, ...);                               // values become settings, as JSON files give them
 //
 // A rule says what a key is and what happens to it. Where rules are not enough (two keys that make one setting), the
-// format's own reader completes them: ds_config.h, fsdp_config.h.
+// format's own reader completes them: ds_config.cc, fsdp_config.cc. (no torch)
 #pragma once
 
 #include <optional>
@@ -87,5 +87,29 @@ enum class OnDifference { kRefuse, kYield };  // kYield: a note says so
 
 // Gives the settings their values. If two files, or two keys of one file, differ, the refusal names both.
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes);
+
+// DeepSpeed's ds_config.json. Every key on DeepSpeed's configuration page is known: it maps to a setting, has no effect
+// here, or is refused with what to do instead. "auto", which Hugging Face's integration fills in, leaves a setting to
+// the other sources. DeepSpeed's own defaults for absent keys (the loss scale's numbers) come with is_default. `origin`
+// is what messages call the text, usually its path. Throws UsageError.
+ForeignConfig read_ds_config(const std::string& origin, const std::string& text);
+const std::vector<KeyRule>& ds_config_rules();
+
+// PyTorch's FSDP as users of the Hugging Face Trainer ask for it: the words of --fsdp, "full_shard auto_wrap offload",
+// and the file of --fsdp_config, whose keys may have the prefix "fsdp_". Both throw UsageError.
+ForeignConfig read_fsdp_words(const std::string& words);
+ForeignConfig read_fsdp_config(const std::string& origin, const std::string& text);
+const std::vector<KeyRule>& fsdp_config_rules();
+
+// --deepspeed, --fsdp and --fsdp_config.
+struct ForeignFiles {
+  std::string deepspeed, fsdp, fsdp_config;
+};
+
+void declare(Schema& schema, ForeignFiles& files, const std::string& group);
+
+// Gives the schema the values that it has settings for; notes say what was overruled and what has no effect. Call after
+// the other sources are read. Throws UsageError.
+void read_foreign_files(const ForeignFiles& files, Schema& schema, std::vector<std::string>& notes);
 
 }  // namespace tessera

@@ -1,5 +1,3 @@
-#include "settings/fsdp_config.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/placement.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 

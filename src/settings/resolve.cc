@@ -1,4 +1,4 @@
-#include "settings/resolve.h"
+#include "settings/load.h"
 
 #include <fmt/format.h>
 

@@ -13,8 +13,7 @@
 #include "core/number_type.h"
 #include "kernels/optimizers/optimizer.h"
 #include "parallel/loss_scale.h"
-#include "settings/flow_options.h"
-#include "settings/schedule_options.h"
+#include "settings/run_schedule.h"
 #include "tessera/spread.h"
 
 namespace tessera {

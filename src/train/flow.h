@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "settings/flow_options.h"
+#include "settings/run_schedule.h"
 
 namespace tessera {
 

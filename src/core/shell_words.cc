@@ -1,6 +1,8 @@
-#include "experiment/import/shell_split.h"
+#include "core/shell_words.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -8,12 +10,6 @@
 namespace tessera {
 namespace {
 
-bool begins_shell_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_in_shell_name(char c) {
-  return begins_shell_name(c) || (c >= '0' && c <= '9');
-}
 bool is_shell_blank(char c) {
   return c == ' ' || c == '\t';
 }
@@ -28,11 +24,12 @@ std::string with_unix_lines(std::string_view text) {
 
 class ShellSplitter {
  public:
-  ShellSplitter(std::string_view text, const std::string& origin) : text_(with_unix_lines(text)), origin_(origin) {}
+  ShellSplitter(std::string_view text, const std::string& origin, ShellQuotes quotes)
+      : text_(with_unix_lines(text)), origin_(origin), quotes_(quotes) {}
 
   std::vector<ShellCommand> commands() {
     while (!at_end()) take_next();
-    end_command();
+    end_command('\n');
     if (!here_documents_.empty()) refuse(fmt::format("the here-document '{}' has no end", here_documents_.front()));
     return std::move(commands_);
   }
@@ -56,8 +53,12 @@ class ShellSplitter {
   [[noreturn]] void refuse(const std::string& mistake, std::size_t line = 0) const {
     throw UsageError(fmt::format("{}:{}: {}", origin_, line == 0 ? line_ : line, mistake));
   }
-  [[noreturn]] void refuse_open(std::string_view what, std::size_t line) const {
-    refuse(fmt::format("the {} that opens here is not closed", what), line);
+  // Called while something is open.
+  void check_open(std::string_view what, std::size_t line) const {
+    const bool is_within_line = quotes_ == ShellQuotes::kWithinLine;
+    if (!at_end() && !(is_within_line && peek() == '\n')) return;
+    refuse(fmt::format("the {} that opens here is not closed{}", what, is_within_line ? " on the same line" : ""),
+           line);
   }
 
   void take_next() {
@@ -68,7 +69,7 @@ class ShellSplitter {
       at_ += 2;
       ++line_;
     } else if (c == '\n') {
-      end_command();
+      end_command('\n');
       pass();
       pass_here_documents();
     } else if (c == '#') {
@@ -78,11 +79,9 @@ class ShellSplitter {
     } else if (sees("((") && may_begin_command()) {
       pass_brackets("((", "))");
     } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
-      const bool is_background = c == '&' && peek(1) != '&';
-      end_command(is_background);
+      end_command(c);
       at_ += peek(1) == c && c != '(' && c != ')' ? 2 : 1;
     } else {
-      if (current_.words.empty()) current_.line = line_;
       current_.words.push_back(take_word());
     }
   }
@@ -94,10 +93,11 @@ class ShellSplitter {
     return word == "if" || word == "elif" || word == "while" || word == "until" || word == "for" || word == "!";
   }
 
-  void end_command(bool is_background = false) {
-    if (current_.words.empty()) return;
-    current_.is_background = is_background;
-    commands_.push_back(std::move(current_));
+  void end_command(char end) {
+    if (!current_.words.empty()) {
+      current_.end = end;
+      commands_.push_back(std::move(current_));
+    }
     current_ = {};
   }
 
@@ -111,6 +111,7 @@ class ShellSplitter {
 
   void pass_redirection() {
     while (peek() >= '0' && peek() <= '9') ++at_;
+    current_.redirects = true;
     const bool is_string = sees("<<<");
     const bool is_document = sees("<<") && !is_string;
     while (peek() == '<' || peek() == '>' || peek() == '&' || (peek() == '|' && text_[at_ - 1] == '>')) ++at_;
@@ -137,6 +138,7 @@ class ShellSplitter {
 
   ShellWord take_word() {
     ShellWord word;
+    word.line = line_;
     while (!at_end()) {
       const char c = peek();
       if (c == '(' && is_array_name(word) && !is_in_array_) {
@@ -174,7 +176,7 @@ class ShellSplitter {
     const std::size_t line = line_;
     word.is_array = is_in_array_ = true;
     for (++at_; peek() != ')';) {
-      if (at_end()) refuse_open("(", line);
+      check_open("(", line);
       if (is_shell_blank(peek()) || peek() == '\n') {
         pass();
       } else if (sees("\\\n")) {
@@ -208,7 +210,7 @@ class ShellSplitter {
     at_ += peek() == '$' ? 2 : 1;
     open_part(word, true);
     while (peek() != '\'') {
-      if (at_end()) refuse_open("quote '", line);
+      check_open("quote '", line);
       add(word, true, pass());
     }
     ++at_;
@@ -219,7 +221,7 @@ class ShellSplitter {
     at_ += peek() == '$' ? 2 : 1;
     open_part(word, true);
     while (peek() != '"') {
-      if (at_end()) refuse_open("quote \"", line);
+      check_open("quote \"", line);
       take_quoted_piece(word);
     }
     ++at_;
@@ -244,7 +246,7 @@ class ShellSplitter {
       const std::size_t line = line_;
       ++at_;
       while (peek() != '`') {
-        if (at_end()) refuse_open("quote `", line);
+        check_open("quote `", line);
         pass();
       }
       ++at_;
@@ -306,7 +308,7 @@ class ShellSplitter {
     const std::size_t line = line_;
     int depth = 0;
     do {
-      if (at_end()) refuse_open(open, line);
+      check_open(open, line);
       if (peek() == '\\') {
         pass();
         if (!at_end()) pass();
@@ -330,7 +332,7 @@ class ShellSplitter {
   void pass_quotes(char quote) {
     const std::size_t line = line_;
     while (peek() != quote || at_end()) {
-      if (at_end()) refuse_open(fmt::format("quote {}", quote), line);
+      check_open(fmt::format("quote {}", quote), line);
       if (peek() == '\\' && quote == '"' && at_ + 1 < text_.size()) pass();
       pass();
     }
@@ -338,6 +340,7 @@ class ShellSplitter {
   }
 
   std::string text_, origin_;
+  ShellQuotes quotes_;
   std::size_t at_ = 0, line_ = 1;
   bool is_in_array_ = false;
   ShellCommand current_;
@@ -346,6 +349,14 @@ class ShellSplitter {
 };
 
 }  // namespace
+
+bool begins_shell_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool is_in_shell_name(char c) {
+  return begins_shell_name(c) || (c >= '0' && c <= '9');
+}
 
 std::optional<std::string> ShellWord::plain() const {
   std::string text;
@@ -356,12 +367,23 @@ std::optional<std::string> ShellWord::plain() const {
   return text;
 }
 
-std::vector<ShellCommand> split_shell(std::string_view text, const std::string& origin) {
-  return ShellSplitter(text, origin).commands();
+std::optional<std::string> ShellWord::assigned() const {
+  if (parts.empty() || parts[0].kind != WordPart::Kind::kText || parts[0].is_quoted) return std::nullopt;
+  const std::string& text = parts[0].text;
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || !begins_shell_name(text[0])) return std::nullopt;
+  const std::size_t end = text[equals - 1] == '+' ? equals - 1 : equals;
+  if (!std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), is_in_shell_name))
+    return std::nullopt;
+  return text.substr(0, equals);
+}
+
+std::vector<ShellCommand> split_shell(std::string_view text, const std::string& origin, ShellQuotes quotes) {
+  return ShellSplitter(text, origin, quotes).commands();
 }
 
 ShellWord split_quoted(std::string_view text, const std::string& origin) {
-  return ShellSplitter(text, origin).quoted();
+  return ShellSplitter(text, origin, ShellQuotes::kAcrossLines).quoted();
 }
 
 }  // namespace tessera

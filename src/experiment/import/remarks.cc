@@ -1,4 +1,6 @@
-#include "experiment/import/known_commands.h"
+#include "experiment/import/remarks.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -7,6 +9,21 @@
 
 namespace tessera {
 namespace {
+
+std::string remark_section(const Remarks& remarks, Remark::Kind kind, const std::string& title) {
+  std::size_t place_width = 0, what_width = 0;
+  for (const Remark& remark : remarks) {
+    if (remark.kind != kind) continue;
+    place_width = std::max(place_width, remark.place.size());
+    what_width = std::max(what_width, std::min<std::size_t>(remark.what.size(), 36));
+  }
+  std::string text;
+  for (const Remark& remark : remarks) {
+    if (remark.kind != kind) continue;
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", remark.place, place_width, remark.what, what_width, remark.why);
+  }
+  return text.empty() ? "" : fmt::format("\n{}:\n{}", title, text);
+}
 
 using FateKind = CommandFate::Kind;
 using RemarkKind = Remark::Kind;
@@ -59,9 +76,9 @@ bool is_verb(const std::string& word) {
   return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
 }
 
-bool is_bandwidth_test(const BareCommand& command) {
-  const std::string head = command.head();
-  return head.ends_with("_perf") || std::any_of(command.words.begin(), command.words.end(), [](const ShellValue& word) {
+bool is_bandwidth_test(const ShellValues& words) {
+  const std::string head = program_of(words);
+  return head.ends_with("_perf") || std::any_of(words.begin(), words.end(), [](const ShellValue& word) {
            const std::string text = lower_case(word.text);
            return text.find("nccl-tests") != std::string::npos || text.find("nccl_tests") != std::string::npos;
          });
@@ -69,21 +86,32 @@ bool is_bandwidth_test(const BareCommand& command) {
 
 }  // namespace
 
-CommandFate fate_of(const BareCommand& command) {
-  const std::string head = command.head();
-  if (is_bandwidth_test(command))
+std::string remarks_text(const Remarks& remarks) {
+  return remark_section(remarks, Remark::Kind::kTaken, "Understood") +
+         remark_section(remarks, Remark::Kind::kSite, "Belongs to the site file") +
+         remark_section(remarks, Remark::Kind::kNotNeeded, "Not needed") +
+         remark_section(remarks, Remark::Kind::kComputed, "Left out: only a shell can compute it") +
+         remark_section(remarks, Remark::Kind::kLeftOut, "Left out: check whether the run needs it");
+}
+
+std::string program_of(const ShellValues& words) {
+  return words.empty() ? "" : words[0].text.substr(words[0].text.rfind('/') + 1);
+}
+
+CommandFate fate_of(const ShellValues& words) {
+  const std::string head = program_of(words);
+  if (is_bandwidth_test(words))
     return {FateKind::kGate, RemarkKind::kTaken, head, "gate: `tessera comm-test` before the run"};
   if (head == "nvidia-smi" || head == "psrecord" || head == "nvitop" || head == "gpustat") {
-    return {FateKind::kMonitor, RemarkKind::kNotNeeded, head, "--monitor writes the same logs; experiments always do"};
+    return {FateKind::kRemark, RemarkKind::kNotNeeded, head, "--monitor writes the same logs; experiments always do"};
   }
   for (const CommandRow& row : command_rows()) {
     if (!row.heads.contains(head)) continue;
     // Only a verb follows the program's name: other words may hold a key.
     const bool shows_all = head == "module" || head == "ml";
     std::string what = head;
-    for (std::size_t i = 1; i < command.words.size() && (shows_all || (i == 1 && is_verb(command.words[i].text)));
-         ++i) {
-      what += " " + printable(command.words[i].text, 40);
+    for (std::size_t i = 1; i < words.size() && (shows_all || (i == 1 && is_verb(words[i].text))); ++i) {
+      what += " " + printable(words[i].text, 40);
     }
     return {FateKind::kRemark, row.kind, what, row.why};
   }

@@ -1,17 +1,14 @@
-#include "experiment/import/shell_split.h"
-
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/shell_variables.h"
 #include "core/text.h"
-#include "experiment/import/shell_arithmetic.h"
-#include "experiment/import/shell_variables.h"
 
 namespace tessera {
 namespace {
 
 // Every command's words as they are with these variables, separated by '|'; a word that is not known is in <>.
-std::string shell_shown(const std::string& text, const ShellVariables& variables = {}) {
+std::string shell_shown(const std::string& text, const ShellVariables& variables = ShellVariables()) {
   std::string all;
   for (const ShellCommand& command : split_shell(text, "t.sh")) {
     std::vector<std::string> words;
@@ -20,7 +17,7 @@ std::string shell_shown(const std::string& text, const ShellVariables& variables
         words.push_back(value.is_known() ? value.text : "<" + value.text + ">");
       }
     }
-    all += join(words, "|") + (command.is_background ? " &\n" : "\n");
+    all += join(words, "|") + (command.end == '&' ? " &\n" : "\n");
   }
   return all;
 }
@@ -44,7 +41,7 @@ ShellVariables some_variables() {
 }
 
 TEST(ShellSplit, CutsCommandsAtLinesSemicolonsAndPipes) {
-  EXPECT_EQ(shell_shown("a b; c && d || e | f\ng & h # no\n"), "a|b\nc\nd\ne\nf\ng &\nh\n");
+  EXPECT_EQ(shell_shown("a b; c && d || e | f\ng & h # no\n"), "a|b\nc &\nd\ne\nf\ng &\nh\n");
 }
 
 TEST(ShellSplit, QuotesAndEscapesKeepAWordTogether) {
@@ -68,9 +65,9 @@ TEST(ShellSplit, RedirectionsAndHereDocumentsAreNoWords) {
 TEST(ShellSplit, CountsTheLinesOfCommands) {
   const std::vector<ShellCommand> commands = split_shell("\na \\\n b\n'c\nd'\ne", "t.sh");
   ASSERT_EQ(commands.size(), 3U);
-  EXPECT_EQ(commands[0].line, 2U);
-  EXPECT_EQ(commands[1].line, 4U);
-  EXPECT_EQ(commands[2].line, 6U);
+  EXPECT_EQ(commands[0].words[0].line, 2U);
+  EXPECT_EQ(commands[1].words[0].line, 4U);
+  EXPECT_EQ(commands[2].words[0].line, 6U);
 }
 
 TEST(ShellSplit, RefusesWhatIsNotClosedByTheLineThatOpensIt) {
