@@ -25,7 +25,7 @@
 #include "jobs/qa_answers.h"
 #include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
-#include "parallel/spread_options.h"
+#include "parallel/placement.h"
 #include "report/log_line.h"
 #include "settings/shared.h"
 #include "train/log_lines.h"

@@ -9,7 +9,7 @@
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
 #include "data/text/qa_sequence.h"
-#include "jobs/planned_models.h"
+#include "plan/planned_model.h"
 #include "jobs/run_plan.h"
 
 namespace tessera {

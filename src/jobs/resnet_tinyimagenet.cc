@@ -15,7 +15,7 @@
 #include "jobs/image_files.h"
 #include "jobs/image_task.h"
 #include "jobs/loader_options.h"
-#include "jobs/planned_models.h"
+#include "plan/planned_model.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
 #include "monitor/tensor_memory.h"

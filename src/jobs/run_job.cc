@@ -15,7 +15,7 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "jobs/jobs.h"
-#include "jobs/out_of_memory.h"
+#include "plan/plan_report.h"
 #include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
 #include "monitor/job_end.h"

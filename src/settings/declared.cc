@@ -2,7 +2,7 @@
 // declared_training.cc.
 #include "settings/declared.h"
 
-#include "parallel/spread_options.h"
+#include "parallel/placement.h"
 #include "settings/hugging_face.h"
 #include "settings/shared.h"
 

@@ -8,7 +8,7 @@
 #include "model/checkpointing.h"
 #include "model/language_model.h"
 #include "model/packing.h"
-#include "parallel/memory_plan.h"
+#include "plan/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
 
 namespace tessera {

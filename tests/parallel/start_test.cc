@@ -11,7 +11,7 @@
 #include "parallel/engine_options.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
-#include "parallel/unit_selection.h"
+#include "parallel/model_parts.h"
 
 namespace tessera {
 namespace {

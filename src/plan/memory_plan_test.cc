@@ -1,9 +1,9 @@
-#include "parallel/memory_plan.h"
+#include "plan/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "parallel/memory_advice.h"
+#include "plan/memory_advice.h"
 
 namespace tessera {
 namespace {
@@ -16,6 +16,12 @@ std::vector<PlannedUnit> units() {
     return PlannedUnit{name, {{name + ".weight", {num_blocks, kBlock}, ParameterGroup::kDecaying}}};
   };
   return {unit("a", 8), unit("b", 8), unit("c", 8), unit("root", 4)};
+}
+
+PlannedModel model() {
+  PlannedModel made;
+  made.units = units();
+  return made;
 }
 
 MemoryPlanOptions options_of(const std::string& strategy, int num_ranks) {
@@ -61,7 +67,7 @@ TEST(MemoryPlan, PrefetchingCostsAUnit) {
 TEST(MemoryPlan, HybridSplitsOverTheNode) {
   MemoryPlanOptions options = options_of("hybrid_shard", 8);
   options.ranks_per_node = 2;
-  EXPECT_EQ(num_shards_of(options), 2);
+  EXPECT_EQ(options.num_shards(), 2);
   EXPECT_EQ(plan_memory(units(), nullptr, options).resident.total() / kBlock, 14 * (2 + 2 + 8));
 }
 
@@ -83,30 +89,30 @@ TEST(MemoryAdvice, KeepsAsManyUnitsOnTheDeviceAsFit) {
   const auto peak_with = [&](std::int64_t number) {
     PlanRequest changed = request;
     changed.options.spread.units_on_device = number;
-    return plan_request(units(), {}, changed).peak.total();
+    return plan_memory(model(), changed).peak.total();
   };
   // The root's masters and moments are 4 blocks of 10, a unit's 8.
-  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2);
+  EXPECT_EQ(plan_memory(model(), request).resident.total() / kBlock, 28 * 2);
   request.options.spread.units_on_device = 1;
-  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2 + 4 * 10);
+  EXPECT_EQ(plan_memory(model(), request).resident.total() / kBlock, 28 * 2 + 4 * 10);
   request.options.spread.units_on_device = 2;
-  EXPECT_EQ(plan_request(units(), {}, request).resident.total() / kBlock, 28 * 2 + (4 + 8) * 10);
+  EXPECT_EQ(plan_memory(model(), request).resident.total() / kBlock, 28 * 2 + (4 + 8) * 10);
   for (std::int64_t number = 0; number <= 4; ++number) {
-    EXPECT_EQ(most_units_on_device(units(), {}, request, peak_with(number)), number);
+    EXPECT_EQ(most_units_on_device(model(), request, peak_with(number)), number);
   }
-  EXPECT_EQ(most_units_on_device(units(), {}, request, std::int64_t{1} << 60), 4);
-  EXPECT_EQ(most_units_on_device(units(), {}, request, peak_with(0) - 1), std::nullopt);
+  EXPECT_EQ(most_units_on_device(model(), request, std::int64_t{1} << 60), 4);
+  EXPECT_EQ(most_units_on_device(model(), request, peak_with(0) - 1), std::nullopt);
 }
 
 TEST(MemoryAdvice, NamesTheGentlestChangesThatFit) {
   PlanRequest request;
   request.options = options_of("ddp", 4);
-  const std::int64_t now = plan_request(units(), {}, request).peak.total();
-  const std::vector<MemoryAdvice> advice = advise(units(), {}, request, now / 2);
+  const std::int64_t now = plan_memory(model(), request).peak.total();
+  const std::vector<MemoryAdvice> advice = advise(model(), request, now / 2);
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice.front().change, "--strategy zero1");
   for (const MemoryAdvice& one : advice) EXPECT_LE(one.plan.peak.total(), now / 2) << one.change;
-  EXPECT_TRUE(advise(units(), {}, request, 1).empty());
+  EXPECT_TRUE(advise(model(), request, 1).empty());
 }
 
 }  // namespace

@@ -1,35 +1,23 @@
 // How much memory a step takes on one rank, on its device and on the host, before anything is allocated.
 //
-//   const auto units = planned_units(*model_on_meta, model_on_meta->units(), {});
-//   const MemoryPlan plan = plan_memory(units, step.get(), options);
+//   const PlannedModel model = planned_language_model(*model_on_meta, config, "config.json");
+//   const MemoryPlan plan = plan_memory(model, request);
 //
-// The plan simulates one update: what the engine does to units (gather, flat gradient, reduction, update) interleaved
+// The plan plays one update: what the UnitSchedule does to units (gather, flat gradient, reduction, update) interleaved
 // with what the model does to activations (StepMemory). It records the largest sum and its parts. In flight, besides
 // the root, are the unit that computes and the prefetched one, both whole; and the flat gradient that is being computed
 // and the one that is being reduced. docs/memory.md has the formula. Arithmetic only.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "model/step_memory.h"
-#include "parallel/engine.h"
-#include "parallel/flat_layout.h"
 #include "parallel/placement.h"
-#include "tessera/unit.h"
+#include "parallel/unit_layout.h"
+#include "plan/planned_model.h"
 
 namespace tessera {
-
-struct PlannedUnit {
-  std::string name;
-  std::vector<FlatLayout::Entry> parameters;
-};
-
-// The units of a model, the root last, as the engine makes them. Parameters may be on the meta device.
-std::vector<PlannedUnit> planned_units(torch::nn::Module& model, const std::vector<Unit>& units,
-                                       const std::function<bool(const std::string& name)>& is_exempt_from_decay = {});
 
 struct MemoryPlanOptions {
   SpreadOptions spread;
@@ -45,6 +33,10 @@ struct MemoryPlanOptions {
   bool on_gpu = true;                    // else the device is a CPU, and offload changes nothing
   bool host_memory_is_separate = false;  // of a CPU: tests pretend so, here as in the engine
   std::int64_t buffer_bytes = 0;         // of the module: batch-norm's statistics
+
+  int node_size() const { return ranks_per_node == 0 ? num_ranks : ranks_per_node; }
+  Placement placement() const;  // the row adapted to these ranks and nodes
+  int num_shards() const;       // the number of ranks that it splits a unit over
 };
 
 struct MemoryUse {
@@ -68,9 +60,10 @@ struct MemoryPlan {
 // a node larger than the world), and Error with the status kOutOfMemory for more than an exbibyte.
 MemoryPlan plan_memory(const std::vector<PlannedUnit>& units, const StepMemory* step, const MemoryPlanOptions& options);
 
-// The row adapted to these ranks and nodes, and the number of ranks that it splits a unit over.
-Placement planned_placement(const MemoryPlanOptions& options);
-int num_shards_of(const MemoryPlanOptions& options);
-int ranks_of_node(const MemoryPlanOptions& options);
+struct PlanRequest {
+  MemoryPlanOptions options;
+  StepShape shape;  // of a micro-batch
+};
+MemoryPlan plan_memory(const PlannedModel& model, const PlanRequest& request);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "parallel/unit_selection.h"
+#include "parallel/model_parts.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>

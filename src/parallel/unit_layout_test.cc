@@ -1,4 +1,4 @@
-#include "parallel/flat_layout.h"
+#include "parallel/unit_layout.h"
 
 #include <gtest/gtest.h>
 

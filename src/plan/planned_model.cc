@@ -1,8 +1,20 @@
-#include "jobs/planned_models.h"
+#include "plan/planned_model.h"
 
 #include <fmt/format.h>
 
+#include "parallel/model_parts.h"
+
 namespace tessera {
+
+std::vector<PlannedUnit> planned_units(torch::nn::Module& model, const std::vector<Unit>& units) {
+  const auto of_unit = divide(model, units, {});
+  std::vector<PlannedUnit> planned;
+  for (std::size_t i = 0; i < of_unit.size(); ++i) {
+    PlannedUnit& unit = planned.emplace_back(PlannedUnit{i < units.size() ? units[i].name : "root", {}});
+    for (const UnitParameter& p : of_unit[i]) unit.parameters.push_back({p.name, p.parameter.sizes().vec(), p.group});
+  }
+  return planned;
+}
 
 PlannedModel planned_language_model(LanguageModel& model, const Json& config, const std::string& origin) {
   PlannedModel planned;

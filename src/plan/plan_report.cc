@@ -1,10 +1,14 @@
-#include "report/plan_report.h"
+#include "plan/plan_report.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 
+#include "comm/failure.h"
 #include "core/quantity.h"
 #include "core/text.h"
 
@@ -73,6 +77,19 @@ std::string row_text(const PlanReport& report, const PlanRow& row) {
   return text + fmt::format("  {}\n", row.plan.peak_moment);
 }
 
+// ", and 3 GiB of host memory"
+std::string host_text(const MemoryPlan& plan) {
+  return plan.host.total() > 0 ? fmt::format(", and {} of host memory", human_bytes(plan.host.total())) : "";
+}
+
+std::string advice_text(const std::vector<MemoryAdvice>& advice) {
+  std::string text;
+  for (const MemoryAdvice& each : advice) {
+    text += fmt::format("\n  {}: {}{}", each.change, human_bytes(each.plan.peak.total()), host_text(each.plan));
+  }
+  return text;
+}
+
 std::string verdict(const PlanReport& report) {
   const std::string limit = human_bytes(*report.limit_bytes);
   std::vector<std::string> fitting;
@@ -82,14 +99,7 @@ std::string verdict(const PlanReport& report) {
   if (!fitting.empty()) return fmt::format("\nstrategies that fit in {}: {}\n", limit, join(fitting, ", "));
   std::string text = fmt::format("\nnone fits in {}", limit);
   if (report.advice.empty()) return text + "; no change of batch, checkpointing, strategy, type or offload is enough\n";
-  text += fmt::format("; {} fits with\n", report.advice_for);
-  for (const MemoryAdvice& advice : report.advice) {
-    text += fmt::format("  {}: {}{}\n", advice.change, human_bytes(advice.plan.peak.total()),
-                        advice.plan.host.total() > 0
-                            ? fmt::format(", and {} of host memory", human_bytes(advice.plan.host.total()))
-                            : "");
-  }
-  return text;
+  return text + fmt::format("; {} fits with{}\n", report.advice_for, advice_text(report.advice));
 }
 
 // What a rank copies of the state to write it while training goes on: ranks share it equally under every strategy.
@@ -112,6 +122,36 @@ Json plan_fields(const MemoryPlan& plan) {
           {"host", use_json(plan.host)}};
 }
 
+constexpr const char* kWordsOfAllocators[] = {
+    "you tried to allocate",   // c10's for the CPU
+    "out of memory",           // CUDA's caching allocator, and the driver's own
+    "Cannot allocate memory",  // the system's
+    "bad_alloc",
+};
+
+// "rank 0, forward of unit h.2: cannot allocate 23.1 MiB" instead of c10's source line and number of bytes.
+std::string without_source_line(const std::string& what) {
+  constexpr std::string_view kBegin = "[enforce fail", kAsked = "you tried to allocate ";
+  const std::size_t begin = what.find(kBegin), asked = what.find(kAsked);
+  if (begin == std::string::npos || asked == std::string::npos || asked < begin) return what;
+  const std::string number = what.substr(asked + kAsked.size());
+  const auto num_bytes = parse_integer(number.substr(0, number.find(' ')));
+  return num_bytes ? fmt::format("{}cannot allocate {}", what.substr(0, begin), human_bytes(*num_bytes)) : what;
+}
+
+// The limit of the address space, if one is set (ulimit -v).
+std::optional<std::int64_t> address_space_bytes() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<std::int64_t>(limit.rlim_cur);
+}
+
+std::string parts_text(const MemoryUse& use) {
+  return fmt::format("parameters {}, gradients {}, optimizer {}, in flight {}, activations {}",
+                     human_bytes(use.parameters), human_bytes(use.gradients), human_bytes(use.optimizer),
+                     human_bytes(use.in_flight), human_bytes(use.activations));
+}
+
 }  // namespace
 
 void add_advice(PlanReport& report) {
@@ -121,7 +161,7 @@ void add_advice(PlanReport& report) {
                                       [&](const PlanRow& a, const PlanRow& b) { return needs(a) < needs(b); });
   if (needs(*least) <= *report.limit_bytes) return;
   report.advice_for = least->strategy;
-  report.advice = advise(report.model.units, report.model.make_step, least->request, *report.limit_bytes);
+  report.advice = advise(report.model, least->request, *report.limit_bytes);
 }
 
 std::string plan_text(const PlanReport& report) {
@@ -170,6 +210,58 @@ Json plan_json(const PlanReport& report) {
     json["advice"].push_back(std::move(one));
   }
   return json;
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  const std::string what = message_of(error);
+  return std::any_of(std::begin(kWordsOfAllocators), std::end(kWordsOfAllocators),
+                     [&](const char* words) { return what.find(words) != std::string::npos; });
+}
+
+std::optional<std::int64_t> usable_bytes(const PlanReport& plan) {
+  const std::optional<std::int64_t> space = address_space_bytes();
+  if (!space) return plan.limit_bytes;
+  return std::min(plan.limit_bytes.value_or(*space), *space);
+}
+
+std::string memory_text(const PlanReport& plan) {
+  const PlanRow& row = plan.rows.front();
+  const std::int64_t needed = row.plan.peak.total();
+  std::string text = fmt::format("the memory plan of a step ({}): {} at the peak, in {}: {}", row.strategy,
+                                 human_bytes(needed), row.plan.peak_moment, parts_text(row.plan.peak));
+  if (row.plan.host.total() > 0) text += fmt::format("; {} of host memory", human_bytes(row.plan.host.total()));
+  const std::optional<std::int64_t> limit = usable_bytes(plan);
+  if (limit) text += fmt::format("; this rank can use {}", human_bytes(*limit));
+  // If the plan should fit, other processes or memory that it does not know of (libraries, fragmentation) take the
+  // rest: advise what needs less.
+  constexpr double kClearlyLess = 0.8;
+  const auto less = static_cast<std::int64_t>(kClearlyLess * static_cast<double>(needed));
+  const bool seemed_to_fit = !limit || needed <= *limit;
+  const std::int64_t target = seemed_to_fit ? less : *limit;
+  const std::vector<MemoryAdvice> advice = advise(plan.model, row.request, target);
+  if (advice.empty()) {
+    return text +
+           "\nno change of batch, checkpointing, strategy, type or offload is enough: use more ranks, or a smaller "
+           "model";
+  }
+  return text + (seemed_to_fit ? "\nchanges that need clearly less:" : "\nchanges that would fit:") + advice_text(advice);
+}
+
+std::string message_without_memory(const std::exception& error) {
+  const bool has_phase = dynamic_cast<const MemoryError*>(&error) != nullptr;
+  return (has_phase ? "" : "before the first step: ") + without_source_line(message_of(error));
+}
+
+Error out_of_memory_error(const std::string& what, const std::function<PlanReport()>& plan) {
+  std::string text = "out of memory: " + what;
+  try {
+    text += "\n" + memory_text(plan());
+  } catch (const std::exception& error) {
+    text += fmt::format(" (and the memory plan could not be made: {})", message_of(error));
+  }
+  return Error(text, ExitStatus::kOutOfMemory);
 }
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// Copies between a device's memory and the host's that overlap with computation, and the buffers on the host.
+// What offloading needs: copies between a device's memory and the host's that overlap with computation, the buffers on
+// the host, and the background thread that runs updates there.
 //
 // Copies start after all work queued on the current stream and run on the link's own streams, one each way; a Transfer
 // waits for one. If the device is a CPU, a copy is done when the call returns. One thread at a time, but Transfer's
@@ -9,8 +10,14 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 namespace tessera {
 
@@ -52,6 +59,35 @@ class HostLink {
   at::Device device_;
   bool pins_;
   std::optional<c10::Stream> download_, upload_;  // none on a CPU
+};
+
+// One background thread for work on the host: runs offloaded updates.
+class HostWorker {
+ public:
+  HostWorker();
+  ~HostWorker();  // finishes all pending work
+  HostWorker(const HostWorker&) = delete;
+  HostWorker& operator=(const HostWorker&) = delete;
+
+  // Work runs in the order in which it is given; but as long as the first waits for its input (`is_ready`, called from
+  // the background, tells), the last that is ready goes ahead of it. The future is ready when `work` has returned, and
+  // rethrows its exception. Call it from one thread.
+  std::shared_future<void> begin(std::function<void()> work, std::function<bool()> is_ready);
+
+ private:
+  struct Task {
+    std::packaged_task<void()> work;
+    std::function<bool()> is_ready;
+  };
+
+  void loop();
+  std::deque<Task>::iterator next();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> waiting_;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 }  // namespace tessera

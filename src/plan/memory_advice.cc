@@ -1,11 +1,11 @@
-#include "parallel/memory_advice.h"
+#include "plan/memory_advice.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
-#include <optional>
 
 #include "core/text.h"
 
@@ -85,51 +85,36 @@ Family types(const PlanRequest& request) {
            }}};
 }
 
-// Finds the gentlest combination that fits, with one change from each family.
-class Search {
- public:
-  Search(const std::vector<PlannedUnit>& units, const StepMaker& make_step, std::int64_t limit_bytes)
-      : units_(units), make_step_(make_step), limit_bytes_(limit_bytes) {}
-
-  std::optional<MemoryAdvice> first_fit(const std::vector<const Family*>& families, const PlanRequest& request,
-                                        const std::vector<std::string>& texts = {}) const {
-    if (texts.size() == families.size()) {
-      MemoryPlan plan = plan_request(units_, make_step_, request);
-      if (plan.peak.total() > limit_bytes_) return std::nullopt;
-      return MemoryAdvice{join(texts, " "), request, std::move(plan)};
-    }
-    for (const Change& change : *families[texts.size()]) {
-      PlanRequest changed = request;
-      change.apply(changed);
-      std::vector<std::string> longer = texts;
-      longer.push_back(change.text);
-      if (auto found = first_fit(families, changed, longer)) return found;
-    }
-    return std::nullopt;
+// The gentlest combination that fits, with one change from each family; `texts` are those of the changes so far.
+std::optional<MemoryAdvice> first_fit(const PlannedModel& model, const std::vector<const Family*>& families,
+                                      const PlanRequest& request, std::int64_t limit_bytes,
+                                      const std::vector<std::string>& texts = {}) {
+  if (texts.size() == families.size()) {
+    MemoryPlan plan = plan_memory(model, request);
+    if (plan.peak.total() > limit_bytes) return std::nullopt;
+    return MemoryAdvice{join(texts, " "), request, std::move(plan)};
   }
-
- private:
-  const std::vector<PlannedUnit>& units_;
-  const StepMaker& make_step_;
-  std::int64_t limit_bytes_;
-};
+  for (const Change& change : *families[texts.size()]) {
+    PlanRequest changed = request;
+    change.apply(changed);
+    std::vector<std::string> longer = texts;
+    longer.push_back(change.text);
+    if (auto found = first_fit(model, families, changed, limit_bytes, longer)) return found;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
-MemoryPlan plan_request(const std::vector<PlannedUnit>& units, const StepMaker& make_step, const PlanRequest& request) {
-  const auto step = make_step ? make_step(request.shape) : nullptr;
-  return plan_memory(units, step.get(), request.options);
-}
-
-std::optional<std::int64_t> most_units_on_device(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
-                                                 const PlanRequest& request, std::int64_t limit_bytes) {
+std::optional<std::int64_t> most_units_on_device(const PlannedModel& model, const PlanRequest& request,
+                                                 std::int64_t limit_bytes) {
   const auto fits = [&](std::int64_t number) {
     PlanRequest changed = request;
     changed.options.spread.units_on_device = number;
-    return plan_request(units, make_step, changed).peak.total() <= limit_bytes;
+    return plan_memory(model, changed).peak.total() <= limit_bytes;
   };
   if (!fits(0)) return std::nullopt;
-  std::int64_t fitting = 0, too_many = std::ssize(units) + 1;
+  std::int64_t fitting = 0, too_many = std::ssize(model.units) + 1;
   while (fitting + 1 < too_many) {
     const std::int64_t middle = (fitting + too_many) / 2;
     (fits(middle) ? fitting : too_many) = middle;
@@ -137,13 +122,12 @@ std::optional<std::int64_t> most_units_on_device(const std::vector<PlannedUnit>&
   return fitting;
 }
 
-std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const StepMaker& make_step,
-                                 const PlanRequest& request, std::int64_t limit_bytes, std::size_t at_most) {
+std::vector<MemoryAdvice> advise(const PlannedModel& model, const PlanRequest& request, std::int64_t limit_bytes,
+                                 std::size_t at_most) {
   // In order of cost: more micro-steps cost next to nothing, a second forward a third of the time, more collectives
   // depend on the network, another type changes the numbers, and host memory is slow.
   const std::vector<Family> families = {smaller_batches(request), checkpointing(request), strategies(request),
                                         types(request), offload(request)};
-  const Search search(units, make_step, limit_bytes);
   std::vector<MemoryAdvice> found;
   std::vector<unsigned> tried;  // sets of families that fit: their supersets change more than necessary
   for (int size = 1; size <= static_cast<int>(families.size()); ++size) {
@@ -155,7 +139,7 @@ std::vector<MemoryAdvice> advise(const std::vector<PlannedUnit>& units, const St
       for (std::size_t i = 0; i < families.size(); ++i) {
         if (set >> i & 1) chosen.push_back(&families[i]);
       }
-      if (auto fit = search.first_fit(chosen, request)) {
+      if (auto fit = first_fit(model, chosen, request, limit_bytes)) {
         found.push_back(std::move(*fit));
         tried.push_back(set);
       }
