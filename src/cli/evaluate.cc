@@ -26,7 +26,7 @@
 #include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
 #include "listeners/log_line.h"
-#include "parallel/spread_options.h"
+#include "parallel/placement.h"
 #include "settings/shared.h"
 #include "train/log_lines.h"
 #include "train/step_setup.h"

@@ -13,10 +13,10 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "jobs/planned_models.h"
+#include "parallel/placement.h"
 #include "parallel/sharded_optimizer.h"
-#include "parallel/spread_options.h"
-#include "report/plan_report.h"
+#include "plan/plan_report.h"
+#include "plan/planned_model.h"
 #include "settings/foreign_config.h"
 #include "settings/load.h"
 #include "settings/shared.h"
@@ -231,7 +231,7 @@ int run_plan(const std::vector<std::string>& args) {
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;
     request.options.spread = spread_of(s, name);
-    report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
+    report.rows.push_back({name, request, plan_memory(report.model, request)});
   }
   add_advice(report);
   print_out(s.as_json ? json_text(plan_json(report), 2) + "\n" : plan_text(report));

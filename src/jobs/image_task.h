@@ -11,7 +11,7 @@
 #include "data/images/image_batch.h"
 #include "data/loading/prefetch_loader.h"
 #include "model/resnet.h"
-#include "parallel/host_link.h"
+#include "parallel/offload.h"
 #include "train/task.h"
 
 namespace tessera {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "listeners/console.h"
-#include "report/plan_report.h"
+#include "plan/plan_report.h"
 #include "settings/load.h"
 #include "state/model_output.h"
 #include "tessera/world.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/split_floats.h"
-#include "parallel/unit_context.h"
+#include "parallel/unit_layout.h"
 #include "tessera/unit.h"
 
 namespace tessera {

@@ -3,7 +3,7 @@
 #include "settings/declared.h"
 
 #include "core/text.h"
-#include "parallel/spread_options.h"
+#include "parallel/placement.h"
 #include "settings/shared.h"
 
 namespace tessera {

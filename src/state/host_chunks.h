@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "kernels/split_floats.h"
-#include "parallel/host_link.h"
+#include "parallel/offload.h"
 
 namespace tessera {
 

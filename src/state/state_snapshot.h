@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/host_link.h"
+#include "parallel/offload.h"
 #include "parallel/train_step.h"
 #include "state/unit_file.h"
 #include "weights/checkpoint_index.h"

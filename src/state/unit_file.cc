@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "parallel/whole_state.h"
+#include "parallel/flat_unit.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {
@@ -84,7 +84,7 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
         whole = gather_whole(unit, spread.engine.groups(), state.part(index).joined(), spread.world.device());
       });
       on_first_rank(spread.world, [&] {
-        for (const FlatSlot& slot : unit.layout().slots()) writer->add(slot_of(whole, slot));
+        for (const FlatSlot& slot : unit.layout().slots()) writer->add(view_of(whole, slot));
       });
     }
   }
@@ -102,7 +102,7 @@ void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
       for (const FlatState& state : states) {
         const at::Tensor whole = at::zeros({layout.padded_numel()}, at::dtype(at::kFloat).device(world.device()));
         for (const FlatSlot& slot : layout.slots()) {
-          if (reader) slot_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
+          if (reader) view_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
         }
         if (world.size() > 1) world.all().broadcast(whole, 0, unit.name())->wait();
         unit.finish_update();

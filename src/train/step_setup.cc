@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "parallel/unit_selection.h"
+#include "parallel/model_parts.h"
 
 namespace tessera {
 

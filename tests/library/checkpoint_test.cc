@@ -9,7 +9,7 @@
 
 #include "library/models.h"
 #include "monitor/cpu_tensors.h"
-#include "parallel/flat_layout.h"
+#include "parallel/unit_layout.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 #include "support/test_folder.h"

@@ -5,7 +5,7 @@
 #include "monitor/cpu_tensors.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
-#include "parallel/unit_bytes.h"
+#include "parallel/unit_layout.h"
 
 namespace tessera {
 namespace {

@@ -14,10 +14,10 @@
 #include "model/packing.h"
 #include "monitor/cpu_tensors.h"
 #include "parallel/engine_hooks.h"
-#include "parallel/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
+#include "plan/memory_plan.h"
 #include "support/processor.h"
 
 namespace tessera {

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/file.h"
+#include "parallel/flat_unit.h"
+#include "parallel/rank_checks.h"
 #include "parallel/small_model.h"
-#include "parallel/whole_state.h"
-#include "parallel/world_check.h"
 #include "state/read_state.h"
 #include "state/state_snapshot.h"
 #include "support/contains.h"
@@ -87,7 +87,7 @@ class SpreadStep {
         FlatUnit& unit = step_.engine().units()[i];
         unit.finish_update();
         const at::Tensor whole = gather_whole(unit, step_.engine().groups(), state.part(i).joined(), at::kCPU);
-        for (const FlatSlot& slot : unit.layout().slots()) all.push_back(slot_of(whole, slot).clone());
+        for (const FlatSlot& slot : unit.layout().slots()) all.push_back(view_of(whole, slot).clone());
       }
     }
     return all;

@@ -2,27 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "core/text.h"
+#include "parallel/placement.h"
 #include "record/figures.h"
 
 namespace tessera {
 namespace {
 
-enum class Split { kNothing, kOptimizer, kGradients, kKeptParameters, kParameters };
-
-// What a strategy splits, beyond what the one before it splits; kept: from forward to backward.
-std::optional<Split> split_of(const std::string& strategy) {
-  for (const char* name : {"ddp", "zero0", "no_shard"}) {
-    if (strategy == name) return Split::kNothing;
-  }
-  if (strategy == "zero1") return Split::kOptimizer;
-  if (strategy == "zero2") return Split::kGradients;
-  if (strategy == "shard_grad_op" || strategy == "hybrid_shard_zero2") return Split::kKeptParameters;
-  for (const char* name : {"zero3", "full_shard", "zero3_hpz", "hybrid_shard"}) {
-    if (strategy == name) return Split::kParameters;
-  }
-  return std::nullopt;
+// None: the strategy has no collectives, or the record was written by another program.
+std::optional<Placement> row_of(const RunRecord& run) {
+  const std::string strategy = strategy_text(run);
+  const std::vector<std::string> names = strategy_names();
+  if (std::find(names.begin(), names.end(), strategy) == names.end()) return std::nullopt;
+  const Placement& row = placement_of(strategy);
+  return row.is_for_one_rank ? std::nullopt : std::optional(row);
 }
 
 // 11 of "block_11" and of "transformer.h.11"; -1: it has no number.
@@ -48,18 +44,18 @@ double num_micro_steps(const RunRecord& run, double updates) {
 }
 
 std::optional<double> least_calls(const RunRecord& run, const CollectiveRecord& collective, double updates) {
-  const std::optional<Split> split = split_of(strategy_text(run));
+  const std::optional<Placement> row = row_of(run);
   const bool is_root = collective.unit == "root";
-  if (!split || (!is_root && number_of_unit(collective.unit) < 0)) return std::nullopt;
+  if (!row || (!is_root && number_of_unit(collective.unit) < 0)) return std::nullopt;
   const double micro_steps = num_micro_steps(run, updates);
   if (collective.operation == "all_gather") {
-    if (is_root || *split < Split::kKeptParameters) return updates;
+    if (is_root || !row->parameters.is_split()) return updates;
     // In forward and in backward; the last unit is kept between them.
-    const bool is_kept = *split == Split::kKeptParameters || is_last_unit(run, collective.unit);
+    const bool is_kept = !row->released_after_forward || is_last_unit(run, collective.unit);
     return is_kept ? micro_steps : 2 * micro_steps;
   }
-  if (collective.operation == "reduce_scatter") return *split < Split::kGradients ? updates : micro_steps;
-  if (collective.operation == "all_reduce" && *split >= Split::kKeptParameters) return micro_steps;
+  if (collective.operation == "reduce_scatter") return row->gradients.is_split() ? micro_steps : updates;
+  if (collective.operation == "all_reduce" && row->parameters.is_split()) return micro_steps;
   return std::nullopt;
 }
 
