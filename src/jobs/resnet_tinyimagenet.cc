@@ -18,7 +18,7 @@
 #include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
-#include "monitor/tensor_memory.h"
+#include "monitor/process_usage.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
 #include "train/step_setup.h"

@@ -18,7 +18,7 @@
 #include "jobs/out_of_memory.h"
 #include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
-#include "monitor/job_end.h"
+#include "monitor/job_processes.h"
 #include "report/rank_log.h"
 #include "report/run_reports.h"
 #include "settings/resolve.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 
 namespace tessera {
 

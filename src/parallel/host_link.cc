@@ -4,7 +4,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "kernels/locked_memory.h"
+#include "kernels/device_fill.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "monitor/usage_timer.h"
 #include "monitor/utilisation.h"
 #include "parallel/step_clock.h"
 #include "report/console.h"

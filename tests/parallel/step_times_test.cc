@@ -6,9 +6,9 @@
 #include <thread>
 #include <utility>
 
-#include "comm/thread_backend.h"
+#include "comm/thread_world.h"
 #include "core/clock.h"
-#include "monitor/usage_timer.h"
+#include "monitor/utilisation.h"
 #include "parallel/small_model.h"
 #include "report/rank_records.h"
 #include "report/step_text.h"
