@@ -66,13 +66,13 @@ MemorySampler::MemorySampler(MemorySamplerOptions options)
   const MemoryLogs paths = memory_logs_of_host(options_.folder, options_.job, options_.host);
   const auto open = [&](const std::filesystem::path& path, const std::string& header) {
     auto file = std::make_unique<AppendFile>(path, AppendFile::Mode::kReplace);
-    append(*file, header);
+    append(*file, header + "\n");
     return file;
   };
-  cpu_file_ = open(paths.cpu.front(), std::string(kCpuMemoryLogHeader) + "\n");
-  if (!gpus_.empty()) gpu_file_ = open(paths.gpu.front(), std::string(kGpuMemoryLogHeader) + "\n");
+  cpu_file_ = open(paths.cpu.front(), kCpuMemoryLogHeader);
+  if (!gpus_.empty()) gpu_file_ = open(paths.gpu.front(), kGpuMemoryLogHeader);
   if (read_cgroup_used_bytes(options_.slurm_job, options_.root)) {
-    cgroup_file_ = open(paths.cgroup.front(), std::string(kCgroupMemoryLogHeader) + "\n");
+    cgroup_file_ = open(paths.cgroup.front(), kCgroupMemoryLogHeader);
   }
 }
 
