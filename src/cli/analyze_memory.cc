@@ -9,9 +9,8 @@
 #include "core/file.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
 #include "monitor/memory_analysis.h"
+#include "monitor/memory_logs.h"
 #include "settings/shared.h"
 
 namespace tessera {

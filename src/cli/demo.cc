@@ -10,7 +10,6 @@
 
 #include "cli/experiment_command.h"
 #include "comm/mpi_support.h"
-#include "comm/open_mpi.h"
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/output.h"

@@ -11,10 +11,8 @@
 #include <memory>
 #include <thread>
 
-#include "comm/gpu_fitness.h"
 #include "comm/gpu_support.h"
 #include "comm/mpi_support.h"
-#include "comm/open_mpi.h"
 #include "comm/rank_env.h"
 #include "config/schema.h"
 #include "core/environment.h"
@@ -23,17 +21,15 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "launch/host.h"
-#include "monitor/host_info_advice.h"
-#include "monitor/host_info_print.h"
-#include "monitor/variables.h"
+#include "launch/host_resources.h"
+#include "monitor/machine_facts.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Only these and those of monitor/variables.h are ever shown: others may hold secrets.
+// Only these and those of monitor/machine_facts.h are ever shown: others may hold secrets.
 constexpr const char* kRankVariables[] = {"RANK",
                                           "WORLD_SIZE",
                                           "LOCAL_RANK",
@@ -195,7 +191,7 @@ MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
   gather_mpi(environment, facts);
   gather_slurm(environment, facts);
   gather_ranks(environment, nproc_per_node, facts);
-  facts.variables = heeded_variables(environment.all());
+  facts.variables = shown_variables(environment.all());
   facts.misspelt_variables = misspelt_variables(environment.all());
   if (const auto address = environment.find("MASTER_ADDR")) facts.master_addr_mistake = resolution_mistake(*address);
   return facts;

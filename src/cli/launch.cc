@@ -7,11 +7,9 @@
 #include "core/environment.h"
 #include "core/output.h"
 #include "core/standard_streams.h"
-#include "launch/host.h"
-#include "launch/launcher.h"
+#include "launch/host_resources.h"
 #include "launch/settings.h"
-#include "launch/torchrun_habits.h"
-#include "monitor/sampled_text.h"
+#include "monitor/memory_sampler.h"
 
 namespace tessera {
 

@@ -1,10 +1,11 @@
-// `tessera launch`, and the hidden `tessera __minder` that it starts once per rank (run_minder, in launch/minder.h).
+// `tessera launch`, and the hidden `tessera __minder` that it starts once per rank (run_rank_runner, in
+// launch/rank_runner.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "launch/minder.h"
+#include "launch/rank_runner.h"
 
 namespace tessera {
 

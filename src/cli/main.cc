@@ -81,7 +81,7 @@ const std::vector<Command>& commands() {
       {"table", "a table of the experiments, filled from recorded runs", run_table},
       {"tokenize", "texts to token ids and back, one per line", run_tokenize},
       {"train", "train a model: " + join(names_of_jobs(), ", "), run_train},
-      {"__minder", "", run_minder},
+      {"__minder", "", run_rank_runner},
   };
   return all;
 }

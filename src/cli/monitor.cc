@@ -9,9 +9,8 @@
 #include "core/error.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "launch/say.h"
+#include "launch/output.h"
 #include "monitor/memory_sampler.h"
-#include "monitor/sampled_text.h"
 
 namespace tessera {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/environment.h"
 #include "core/error.h"
-#include "launch/host.h"
+#include "launch/host_resources.h"
 #include "launch/wire.h"
 
 namespace tessera {

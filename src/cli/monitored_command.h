@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "launch/signals.h"
+#include "launch/wire.h"
 
 namespace tessera {
 

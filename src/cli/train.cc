@@ -13,7 +13,7 @@
 #include "core/standard_streams.h"
 #include "jobs/jobs.h"
 #include "jobs/run_job.h"
-#include "monitor/sampled_text.h"
+#include "monitor/memory_sampler.h"
 #include "results/runs_page.h"
 
 namespace tessera {

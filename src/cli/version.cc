@@ -5,7 +5,7 @@
 #include <torch/version.h>
 
 #include "cli/experiment_command.h"
-#include "comm/gpu_fitness.h"
+#include "comm/gpu_support.h"
 #include "comm/mpi_support.h"
 
 namespace tessera {

@@ -17,7 +17,7 @@
 #include "jobs/loader_options.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
-#include "monitor/tensor_memory.h"
+#include "monitor/process_usage.h"
 #include "plan/planned_model.h"
 #include "settings/load.h"
 #include "settings/shared.h"

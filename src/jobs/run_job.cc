@@ -18,7 +18,7 @@
 #include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
 #include "listeners/rank_log.h"
-#include "monitor/job_end.h"
+#include "monitor/job_processes.h"
 #include "plan/plan_report.h"
 #include "settings/load.h"
 #include "state/checkpoint_folder.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/usage_timer.h"
+#include "monitor/utilisation.h"
 #include "parallel/step_clock.h"
 #include "record/run_record.h"
 #include "tessera/world.h"

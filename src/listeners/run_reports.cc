@@ -26,8 +26,8 @@
 #include "listeners/tensorboard.h"
 #include "listeners/utilisation_listener.h"
 #include "listeners/wandb.h"
-#include "monitor/cpu_memory_log.h"
 #include "monitor/host_info.h"
+#include "monitor/memory_logs.h"
 
 namespace tessera {
 namespace {

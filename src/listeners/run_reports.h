@@ -12,7 +12,6 @@
 
 #include "listeners/console.h"
 #include "listeners/run_recorder.h"
-#include "monitor/usage_timer.h"
 #include "monitor/utilisation.h"
 #include "parallel/step_clock.h"
 #include "settings/load.h"

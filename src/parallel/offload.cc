@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "kernels/locked_memory.h"
+#include "kernels/device_fill.h"
 
 namespace tessera {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "comm/host_backend.h"
-#include "kernels/flat_parts.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "parallel/offload.h"
 #include "parallel/placement.h"
 #include "parallel/step_clock.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/split_floats.h"
+#include "kernels/flat_buffers.h"
 #include "parallel/unit_layout.h"
 #include "tessera/unit.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "parallel/unit_layout.h"
 #include "parallel/unit_schedule.h"
 

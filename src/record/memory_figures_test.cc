@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.h"
-#include "monitor/gpu_memory_log.h"
+#include "monitor/memory_logs.h"
 
 namespace tessera {
 namespace {
@@ -49,7 +49,7 @@ TEST(RunMemory, NamesLogsThatAreGone) {
 TEST(RunMemory, TheFirstGpuIsOneThatTheJobUsed) {
   RunRecord run = deepspeed_run("baseline");
   const std::filesystem::path log = std::filesystem::path(testing::TempDir()) / "two_gpus.csv";
-  std::string text = gpu_memory_log_header();
+  std::string text = std::string(kGpuMemoryLogHeader) + "\n";
   for (const double used : {1000.0, 9000.0}) {
     text += gpu_memory_log_row({}, {0, 0, "H200", 4, 81920}) + gpu_memory_log_row({}, {0, 1, "H200", used, 81920});
   }

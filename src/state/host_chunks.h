@@ -8,7 +8,7 @@
 #include <functional>
 #include <string_view>
 
-#include "kernels/split_floats.h"
+#include "kernels/flat_buffers.h"
 #include "parallel/offload.h"
 
 namespace tessera {

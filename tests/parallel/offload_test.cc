@@ -7,7 +7,7 @@
 #include <future>
 
 #include "core/error.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "parallel/jobs.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_layout.h"

@@ -12,7 +12,7 @@
 #include "model/initialise.h"
 #include "model/language_model.h"
 #include "model/packing.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"

@@ -6,11 +6,11 @@
 #include <thread>
 #include <utility>
 
-#include "comm/thread_backend.h"
+#include "comm/thread_world.h"
 #include "core/clock.h"
 #include "listeners/rank_records.h"
 #include "listeners/step_text.h"
-#include "monitor/usage_timer.h"
+#include "monitor/utilisation.h"
 #include "parallel/small_model.h"
 #include "train/trainer.h"
 
