@@ -98,7 +98,7 @@ struct UnitTypes {
   at::ScalarType of_gradient() const { return accumulates ? at::kFloat : reduce; }  // reduced
 };
 
-// Whether master values are kept as the bfloat16 parameters and a remainder (kernels/split_floats.h): in runs on a GPU,
+// Whether master values are kept as the bfloat16 parameters and a remainder (kernels/flat_buffers.h): in runs on a GPU,
 // where the optimizer has such parameters beside it, its own or a copy. An offloaded update is bound by the host's
 // memory: AdamW then moves 26 bytes per number, not 30 (with those that a write of the copy alone reads first). Delayed
 // updates write to one of two copies in turn.
