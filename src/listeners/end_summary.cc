@@ -5,7 +5,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "listeners/step_text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 
 namespace tessera {
 namespace {

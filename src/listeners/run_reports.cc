@@ -89,19 +89,20 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& words, 
   return shown;
 }
 
-RunDescription description_of(const LoadedTrainSettings& run, const World& world,
-                              const std::vector<std::string>& devices, const RunFacts& facts) {
-  RunDescription description;
-  description.facts = facts;
-  description.settings = recorded_settings(*run.schema, facts.decided);
-  description.versions = versions_of(world);
-  description.commit = run.request.commit;
-  description.hosts = world.hosts();
-  description.devices = devices;
-  description.command = without_secrets(run.request.arguments, *run.schema);
-  description.command.insert(description.command.begin(), {"tessera", "train"});
-  description.secret_values = secret_values_of(run.request.environment.all());
-  return description;
+// What is known of a run before it starts.
+RunRecord record_of(const LoadedTrainSettings& run, const World& world, const std::vector<std::string>& devices,
+                    const RunFacts& facts) {
+  RunRecord record;
+  record.facts = facts.facts;
+  record.planned_memory = facts.planned_memory;
+  record.settings = recorded_settings(*run.schema, facts.decided);
+  record.versions = versions_of(world);
+  record.commit = run.request.commit;
+  record.hosts = world.hosts();
+  record.devices = devices;
+  record.command = without_secrets(run.request.arguments, *run.schema);
+  record.command.insert(record.command.begin(), {"tessera", "train"});
+  return record;
 }
 
 void add_reports(const LoadedTrainSettings& run, const World& world, const LogRecord& decided, Listeners& listeners) {
@@ -151,8 +152,8 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
                                               reports.last_profiled, world));
   }
   if (!is_first) return;
-  auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", description_of(run, world, devices_, facts),
-                                                history.records);
+  auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", record_of(run, world, devices_, facts),
+                                                secret_values_of(run.request.environment.all()), history.records);
   recorder_ = recorder.get();
   if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   touched_ = recorder_;

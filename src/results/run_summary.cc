@@ -8,10 +8,10 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "listeners/progress_text.h"
-#include "record/figures.h"
 #include "record/find_runs.h"
-#include "record/memory_figures.h"
-#include "record/run_status.h"
+#include "record/metrics.h"
+#include "record/run_memory.h"
+#include "record/run_record.h"
 
 namespace tessera {
 namespace {
@@ -49,22 +49,22 @@ std::string strategy_line(const RunRecord& run) {
 
 std::string figure_lines(const RunRecord& run) {
   std::string text;
-  for (const Figure& figure : figures()) {
-    const std::optional<double> value = figure.of(run);
+  for (const Metric& metric : main_metrics()) {
+    const std::optional<double> value = metric.compute(run);
     if (!value) continue;
-    text += fmt::format("  {:<27} {:>12.{}f} {}\n", figure.label, *value, figure.digits, figure.unit);
+    text += fmt::format("  {:<27} {:>12.{}f} {}\n", metric.label, *value, metric.digits, metric.unit);
   }
   return text.empty() ? "" : "figures\n" + text;
 }
 
 std::string breakdown_lines(const RunRecord& run) {
   double total = 0;
-  const std::vector<Figure> parts = part_figures({&run});
-  for (const Figure& part : parts) total += part.of(run).value_or(0);
+  const std::vector<Metric> parts = part_metrics({&run});
+  for (const Metric& part : parts) total += part.compute(run).value_or(0);
   if (total <= 0) return "";
   std::string text = "a step's time, mean over ranks\n";
-  for (const Figure& part : parts) {
-    const double ms = part.of(run).value_or(0);
+  for (const Metric& part : parts) {
+    const double ms = part.compute(run).value_or(0);
     text += fmt::format("  {:<27} {:>12.2f} ms {:>6.1f} %\n", printable(part.label), ms, 100 * ms / total);
   }
   return text;
@@ -129,7 +129,7 @@ std::string run_summary_text(const RunRecord& run, double now) {
   text += figure_lines(run);
   text += summary_line("memory plan", plan_line(run));
   text += breakdown_lines(run);
-  text += memory_log_lines(read_run_memory(run));
+  text += memory_log_lines(memory_of(run));
   text += settings_lines(run);
   text += summary_line("checkpoints", printable(join(run.checkpoints, ", "), 300));
   text += summary_line("traces", printable(join(run.traces, ", "), 300));
@@ -147,11 +147,11 @@ Json run_summary_json(const RunRecord& run, double now) {
                {"devices", run.devices}};
   json["facts"] = json_of(run.facts);
   json["figures"] = Json::object();
-  std::vector<Figure> all = figures();
-  const std::vector<Figure> parts = part_figures({&run});
+  std::vector<Metric> all = main_metrics();
+  const std::vector<Metric> parts = part_metrics({&run});
   all.insert(all.end(), parts.begin(), parts.end());
-  for (const Figure& figure : all) {
-    if (const std::optional<double> value = figure.of(run)) json["figures"][figure.name] = json_of(LogValue(*value));
+  for (const Metric& metric : all) {
+    if (const auto value = metric.compute(run)) json["figures"][metric.name] = json_of(LogValue(*value));
   }
   json["planned_memory"] = json_of(run.planned_memory);
   json["summary"] = json_of(run.summary);

@@ -15,11 +15,11 @@
 #include "core/version.h"
 #include "monitor/cpu_memory_log.h"
 #include "monitor/gpu_memory_log.h"
-#include "record/run_status.h"
+#include "record/run_memory.h"
+#include "record/run_record.h"
 #include "results/page/page.h"
 #include "results/questions.h"
 #include "results/tables/fill_table.h"
-#include "results/tables/general_table.h"
 
 namespace tessera {
 namespace {

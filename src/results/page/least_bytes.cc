@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 
 namespace tessera {
 namespace {

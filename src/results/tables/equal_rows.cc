@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 
 namespace tessera {
 namespace {
