@@ -12,7 +12,6 @@
 #include "record/find_runs.h"
 #include "results/comparison_text.h"
 #include "results/run_gate.h"
-#include "results/run_list.h"
 #include "results/run_summary.h"
 #include "settings/shared.h"
 

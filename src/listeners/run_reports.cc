@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <memory>
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
@@ -14,17 +12,15 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/log_json.h"
 #include "core/version.h"
-#include "listeners/breakdown_printer.h"
 #include "listeners/console_listeners.h"
 #include "listeners/csv_history.h"
 #include "listeners/end_summary.h"
 #include "listeners/rank_log.h"
 #include "listeners/rank_records.h"
-#include "listeners/recorded_settings.h"
 #include "listeners/step_trace.h"
 #include "listeners/tensorboard.h"
-#include "listeners/utilisation_listener.h"
 #include "listeners/wandb.h"
 #include "monitor/cpu_memory_log.h"
 #include "monitor/host_info.h"
@@ -87,6 +83,46 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& words, 
     is_value = is_secret && equals == std::string::npos;
   }
   return shown;
+}
+
+// Sizes and durations stay as users write them: 4G, 30s.
+LogValue typed_value(const Setting& setting) {
+  if (setting.is_secret() || setting.text().empty()) return {};
+  const Setting::Value value = setting.parse(setting.text());
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  if (const double* real = std::get_if<double>(&value)) return *real;
+  const std::int64_t* whole = std::get_if<std::int64_t>(&value);
+  if (whole != nullptr && setting.text() == std::to_string(*whole)) return *whole;
+  return setting.text();
+}
+
+std::string text_of_value(const LogValue& value) {
+  const Json json = json_of(value);
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+// Typed, and with what was decided where a setting said 'auto'. `decided`: values by the names of settings; names that
+// the schema does not have are left out.
+std::vector<RecordedSetting> recorded_settings(const Schema& schema, const LogRecord& decided) {
+  std::vector<RecordedSetting> all;
+  for (const Setting* setting : schema.shown()) {
+    RecordedSetting recorded{setting->name(), setting->shown_text(), setting->origin(), typed_value(*setting)};
+    const LogValue* made = decided.find(setting->name());
+    if (made != nullptr && text_of_value(*made) != setting->text()) {
+      recorded.origin = fmt::format("decided by the run, {} ({})", setting->shown_text(), setting->origin());
+      recorded.value = text_of_value(*made);
+      recorded.typed = *made;
+    }
+    all.push_back(std::move(recorded));
+  }
+  return all;
+}
+
+// {"learning_rate": 5e-05, "strategy": "zero2"}. Settings without a value are null.
+Json settings_json(const std::vector<RecordedSetting>& settings) {
+  Json config = Json::object();
+  for (const RecordedSetting& setting : settings) config[setting.name] = json_of(setting.typed);
+  return config;
 }
 
 // What is known of a run before it starts.

@@ -1,10 +1,9 @@
-#include "results/run_list.h"
-
 #include <gtest/gtest.h>
 
 #include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_record.h"
+#include "results/run_summary.h"
 
 namespace tessera {
 namespace {

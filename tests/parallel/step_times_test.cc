@@ -9,7 +9,7 @@
 #include "comm/thread_backend.h"
 #include "core/clock.h"
 #include "listeners/rank_records.h"
-#include "listeners/step_text.h"
+#include "listeners/end_summary.h"
 #include "monitor/usage_timer.h"
 #include "parallel/small_model.h"
 #include "train/trainer.h"

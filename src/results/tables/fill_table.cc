@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "record/metrics.h"
 #include "record/run_memory.h"
-#include "results/tables/equal_rows.h"
+#include "results/tables/row_runs.h"
 
 namespace tessera {
 namespace {
@@ -17,7 +17,7 @@ const std::string kRepeatsNote =
     "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
     "compared with the baseline's repeat of median runtime.";
 
-double median_of(const std::vector<double>& sorted) {
+double middle_of(const std::vector<double>& sorted) {
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
@@ -49,7 +49,7 @@ Found found_of_repeats(const std::vector<Found>& repeats, int digits) {
   found.text = common_text(repeats);
   if (values.empty()) return found;
   std::sort(values.begin(), values.end());
-  found.value = median_of(values);
+  found.value = middle_of(values);
   const auto rounded = [&](double value) { return fmt::format("{:.{}f}", value, digits); };
   if (found.text.empty() && rounded(values.front()) != rounded(values.back())) {
     found.text = fmt::format("{} ({} to {})", rounded(*found.value), rounded(values.front()), rounded(values.back()));
