@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "record/record_file.h"
 #include "results/page/page.h"
 
 namespace {

@@ -12,7 +12,6 @@
 #include "record/find_runs.h"
 #include "results/comparison_text.h"
 #include "results/run_gate.h"
-#include "results/run_list.h"
 #include "results/run_summary.h"
 #include "settings/shared.h"
 
@@ -43,7 +42,7 @@ void warn_of(const std::vector<std::string>& problems) {
 }
 
 int list_runs(const RunsSettings& s, const std::vector<std::string>& places) {
-  const FoundRuns found = find_runs(places, RunDetail::kLine);
+  const FoundRuns found = find_runs(places, RunDetail::kBrief);
   warn_of(found.problems);
   if (s.as_json) {
     print_out(json_text(run_list_json(found.runs, wall_seconds()), 2) + "\n");

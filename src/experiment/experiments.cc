@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "record/figures.h"
+#include "record/metrics.h"
 
 namespace tessera {
 

@@ -1,15 +1,16 @@
-// Writes run.json (run_record.h) while a run goes on: whole and atomically, at the start, during the run (at most every
-// few seconds) and at the end.
+// Writes a run's record (record_file.h) while it runs: run.json whole and atomically, at the start, during the run (at
+// most every few seconds) and at the end; metrics line by line; what the ranks used at the end.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "comm/flight_recorder.h"
-#include "core/json.h"
+#include "core/append_file.h"
 #include "monitor/memory_logs.h"
 #include "record/run_record.h"
 #include "train/listener.h"
@@ -22,16 +23,6 @@ struct RunFacts {
   LogRecord facts, planned_memory, decided;
 };
 
-struct RunDescription {
-  std::vector<RecordedSetting> settings;
-  LogRecord versions;  // tessera, torch, cuda, nccl, ...
-  std::vector<std::string> hosts, devices, command;
-  std::string commit;
-  RunFacts facts;
-  // Values that must never appear in the file: keys and tokens, from the environment and elsewhere.
-  std::vector<std::string> secret_values;
-};
-
 // Whether a name suggests a secret value: WANDB_API_KEY, HF_TOKEN, PGPASSWORD, AWS_SECRET_ACCESS_KEY.
 bool is_secret_name(const std::string& name);
 // Values of such names that are long enough to be told apart from ordinary words.
@@ -39,8 +30,10 @@ std::vector<std::string> secret_values_of(const std::map<std::string, std::strin
 
 class RunRecorder : public TrainListener {
  public:
-  // `metrics_before`: of the run that this one resumes; those after this run's first step are left out.
-  RunRecorder(std::filesystem::path file, const RunDescription& description,
+  // `run`: what is known before it starts. `secret_values` must never appear in the files: keys and tokens, from the
+  // environment and elsewhere. `metrics_before`: of the run that this one resumes; those after this run's first step
+  // are left out.
+  RunRecorder(std::filesystem::path file, RunRecord run, std::vector<std::string> secret_values,
               std::vector<LogRecord> metrics_before = {});
 
   std::string name() const override { return "run record"; }
@@ -51,7 +44,7 @@ class RunRecorder : public TrainListener {
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 
-  void set_ranks(const std::vector<RankRecord>& ranks);
+  void set_ranks(std::vector<RankRecord> ranks);
   void set_collectives(const std::vector<FlightTotals>& totals);
   void set_traces(int num_ranks);  // one per rank, beside the record, if they exist
   // `start`: when the logs of this host began, in seconds since 1970; 0: not known.
@@ -64,18 +57,18 @@ class RunRecorder : public TrainListener {
 
  private:
   void add(const RunMoment& at, const LogRecord& record);
+  void append(const LogRecord& metrics);
   void write(double wall_seconds);
   std::string without_secrets(std::string text) const;
 
   std::filesystem::path file_;
   std::vector<std::string> secret_values_;
-  Json json_;
-  mutable std::mutex mutex_;  // of json_ and what follows
-  double started_ = 0, last_written_ = 0, last_duration_ = 0, last_touched_ = 0;
+  std::vector<LogRecord> metrics_before_;
+  mutable std::mutex mutex_;  // of what follows
+  RunRecord run_;
+  std::unique_ptr<AppendFile> metrics_;  // none: the run has not begun
+  double started_ = 0, last_written_ = 0, last_touched_ = 0;
   bool is_running_ = false;
 };
-
-// "2026-11-15T09:00:00Z"
-std::string utc_time(double wall_seconds);
 
 }  // namespace tessera

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <memory>
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
@@ -14,17 +12,15 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/log_json.h"
 #include "core/version.h"
-#include "listeners/breakdown_printer.h"
 #include "listeners/console_listeners.h"
 #include "listeners/csv_history.h"
 #include "listeners/end_summary.h"
 #include "listeners/rank_log.h"
 #include "listeners/rank_records.h"
-#include "listeners/recorded_settings.h"
 #include "listeners/step_trace.h"
 #include "listeners/tensorboard.h"
-#include "listeners/utilisation_listener.h"
 #include "listeners/wandb.h"
 #include "monitor/host_info.h"
 #include "monitor/memory_logs.h"
@@ -89,19 +85,60 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& words, 
   return shown;
 }
 
-RunDescription description_of(const LoadedTrainSettings& run, const World& world,
-                              const std::vector<std::string>& devices, const RunFacts& facts) {
-  RunDescription description;
-  description.facts = facts;
-  description.settings = recorded_settings(*run.schema, facts.decided);
-  description.versions = versions_of(world);
-  description.commit = run.request.commit;
-  description.hosts = world.hosts();
-  description.devices = devices;
-  description.command = without_secrets(run.request.arguments, *run.schema);
-  description.command.insert(description.command.begin(), {"tessera", "train"});
-  description.secret_values = secret_values_of(run.request.environment.all());
-  return description;
+// Sizes and durations stay as users write them: 4G, 30s.
+LogValue typed_value(const Setting& setting) {
+  if (setting.is_secret() || setting.text().empty()) return {};
+  const Setting::Value value = setting.parse(setting.text());
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  if (const double* real = std::get_if<double>(&value)) return *real;
+  const std::int64_t* whole = std::get_if<std::int64_t>(&value);
+  if (whole != nullptr && setting.text() == std::to_string(*whole)) return *whole;
+  return setting.text();
+}
+
+std::string text_of_value(const LogValue& value) {
+  const Json json = json_of(value);
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+// Typed, and with what was decided where a setting said 'auto'. `decided`: values by the names of settings; names that
+// the schema does not have are left out.
+std::vector<RecordedSetting> recorded_settings(const Schema& schema, const LogRecord& decided) {
+  std::vector<RecordedSetting> all;
+  for (const Setting* setting : schema.shown()) {
+    RecordedSetting recorded{setting->name(), setting->shown_text(), setting->origin(), typed_value(*setting)};
+    const LogValue* made = decided.find(setting->name());
+    if (made != nullptr && text_of_value(*made) != setting->text()) {
+      recorded.origin = fmt::format("decided by the run, {} ({})", setting->shown_text(), setting->origin());
+      recorded.value = text_of_value(*made);
+      recorded.typed = *made;
+    }
+    all.push_back(std::move(recorded));
+  }
+  return all;
+}
+
+// {"learning_rate": 5e-05, "strategy": "zero2"}. Settings without a value are null.
+Json settings_json(const std::vector<RecordedSetting>& settings) {
+  Json config = Json::object();
+  for (const RecordedSetting& setting : settings) config[setting.name] = json_of(setting.typed);
+  return config;
+}
+
+// What is known of a run before it starts.
+RunRecord record_of(const LoadedTrainSettings& run, const World& world, const std::vector<std::string>& devices,
+                    const RunFacts& facts) {
+  RunRecord record;
+  record.facts = facts.facts;
+  record.planned_memory = facts.planned_memory;
+  record.settings = recorded_settings(*run.schema, facts.decided);
+  record.versions = versions_of(world);
+  record.commit = run.request.commit;
+  record.hosts = world.hosts();
+  record.devices = devices;
+  record.command = without_secrets(run.request.arguments, *run.schema);
+  record.command.insert(record.command.begin(), {"tessera", "train"});
+  return record;
 }
 
 void add_reports(const LoadedTrainSettings& run, const World& world, const LogRecord& decided, Listeners& listeners) {
@@ -151,8 +188,8 @@ RunReports::RunReports(const LoadedTrainSettings& run, World& world, const RunHi
                                               reports.last_profiled, world));
   }
   if (!is_first) return;
-  auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", description_of(run, world, devices_, facts),
-                                                history.records);
+  auto recorder = std::make_unique<RunRecorder>(output_dir_ / "run.json", record_of(run, world, devices_, facts),
+                                                secret_values_of(run.request.environment.all()), history.records);
   recorder_ = recorder.get();
   if (!memory_job_.empty()) recorder_->set_memory_logs(find_memory_logs(output_dir_, memory_job_));
   touched_ = recorder_;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/append_file.h"
@@ -57,5 +58,10 @@ class TensorBoardListener : public TrainListener {
   std::string host_, settings_;
   std::unique_ptr<EventFile> file_;
 };
+
+std::uint32_t crc32c(std::string_view bytes);
+
+// TFRecord files store it rotated and shifted, so that checksums of data that contains checksums stay meaningful.
+std::uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace tessera

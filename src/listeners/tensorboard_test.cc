@@ -4,7 +4,7 @@
 
 #include "core/crc32.h"
 #include "core/file.h"
-#include "listeners/checksum.h"
+#include "listeners/tensorboard.h"
 #include "support/small_run.h"
 
 namespace tessera {

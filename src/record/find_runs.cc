@@ -11,15 +11,12 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/file.h"
-#include "record/brief_record.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRecordName = "run.json";
 constexpr int kMaxDepth = 16;  // of folders: far more than people use, for file systems that show themselves again
 
 class RunSearch {
@@ -27,8 +24,8 @@ class RunSearch {
   void search(const fs::path& folder, int depth) {
     if (depth > kMaxDepth || !is_new(folder)) return;
     std::error_code ignored;
-    const bool is_run = fs::is_regular_file(folder / kRecordName, ignored);
-    if (is_run) files_.push_back(folder / kRecordName);
+    const bool is_run = fs::is_regular_file(folder / kRecordFile, ignored);
+    if (is_run) files_.push_back(folder / kRecordFile);
     std::vector<fs::path> below, logs;
     for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
       std::error_code unknown;
@@ -99,21 +96,9 @@ struct ReadRun {
   std::string problem;
 };
 
-RunRecord read_record(const fs::path& file, RunDetail detail) {
-  const std::string text = read_file(file);
-  if (detail != RunDetail::kWhole) {
-    try {
-      return parse_run_record(brief_record(text, detail == RunDetail::kBrief), file);
-    } catch (const std::exception&) {
-      // Read again: of the whole text the message names the right line.
-    }
-  }
-  return parse_run_record(text, file);
-}
-
 ReadRun read_one(const fs::path& file, RunDetail detail) {
   try {
-    return {read_record(file, detail), ""};
+    return {read_run_record(file, detail), ""};
   } catch (const Error& error) {
     return {std::nullopt, error.what()};
   } catch (const std::exception& error) {  // whatever a broken file makes of the JSON library
@@ -157,12 +142,6 @@ FoundRuns read_runs(const std::vector<fs::path>& files, RunDetail detail) {
 
 FoundRuns find_runs(const std::vector<std::string>& places, RunDetail detail) {
   return read_runs(find_run_files(places), detail);
-}
-
-std::string folder_text(const RunRecord& run) {
-  std::string folder = run.file.parent_path().lexically_normal().string();
-  if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-  return folder.empty() ? "." : folder;
 }
 
 }  // namespace tessera

@@ -1,164 +1,32 @@
 #include "record/run_record.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <limits>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <set>
 
-#include "core/error.h"
-#include "core/file.h"
-#include "core/json.h"
-#include "core/log_json.h"
+#include "core/python_text.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
 
-class Reader {
- public:
-  Reader(std::string_view text, const std::filesystem::path& file)
-      : origin_(file.string()), json_(parse_json(text, origin_)) {
-    if (!json_.is_object() || !json_.contains("format"))
-      refuse("not a run's record: expected an object with \"format\"");
-    const int format = get<int>("format");
-    if (format < 1 || format > kRunRecordFormat) {
-      refuse(fmt::format("format {}, but this tessera reads up to format {}: use the version that wrote it, or newer",
-                         format, kRunRecordFormat));
-    }
-  }
-
-  template <typename T>
-  T get(const char* key) const {
-    if (!json_.contains(key)) refuse(fmt::format("\"{}\" is missing", key));
-    try {
-      return json_.at(key).get<T>();
-    } catch (const nlohmann::json::exception&) {
-      refuse(fmt::format("\"{}\" has an unexpected type", key));
-    }
-  }
-  const Json& at(const char* key) const {
-    if (!json_.contains(key)) refuse(fmt::format("\"{}\" is missing", key));
-    return json_.at(key);
-  }
-  LogRecord record(const char* key) const { return log_record_of(at(key), fmt::format("{}: {}", origin_, key)); }
-  const Json& json() const { return json_; }
-  const std::string& origin() const { return origin_; }
-
- private:
-  [[noreturn]] void refuse(const std::string& mistake) const {
-    throw UsageError(fmt::format("{}: {}", origin_, mistake));
-  }
-
-  std::string origin_;
-  Json json_;
-};
-
-// Keys that format 1 does not have may be absent. Nothing is copied: series are long.
-const Json& object_at(const Json& json, const char* key) {
-  static const Json none = Json::object();
-  return json.contains(key) ? json.at(key) : none;
+std::string text_of(const LogValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return "";
+  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
+  if (const bool* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
+  return python_repr(value);
 }
 
-const Json& list_at(const Json& json, const char* key) {
-  static const Json none = Json::array();
-  return json.contains(key) ? json.at(key) : none;
-}
-
-std::vector<double> series_of(const Json& rank, const char* name) {
-  std::vector<double> values;
-  for (const Json& value : list_at(rank, name)) {
-    values.push_back(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
-  }
-  return values;
-}
-
-// As a user writes it. Files of older versions have texts only.
-std::string setting_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
-  return value.is_null() ? "" : value.dump();
-}
-
-RankRecord rank_of(const Json& json, const std::string& origin) {
-  RankRecord rank;
-  rank.rank = json.value("rank", 0);
-  rank.host = json.value("host", "");
-  rank.device = json.value("device", "");
-  rank.numbers = log_record_of(object_at(json, "numbers"), origin);
-  for (const Json& part : list_at(json, "parts")) {
-    rank.parts.push_back({part.value("name", ""), part.value("mean_ms", 0.0), part.value("std_ms", 0.0)});
-  }
-  const Json& series = object_at(json, "series");
-  rank.series.period_seconds = series.value("period_seconds", 0.0);
-  rank.series.start_seconds = series.value("start_seconds", 0.0);
-  rank.series.allocated_MB = series_of(series, "allocated_MB");
-  rank.series.reserved_MB = series_of(series, "reserved_MB");
-  rank.series.used_MB = series_of(series, "used_MB");
-  rank.series.resident_MB = series_of(series, "resident_MB");
-  rank.series.busy_percent = series_of(series, "busy_percent");
-  return rank;
-}
-
-// What format 2 added.
-void read_measurements(const Reader& reader, RunRecord& run) {
-  const std::string& origin = reader.origin();
-  const Json& json = reader.json();
-  run.facts = log_record_of(object_at(json, "facts"), origin + ": facts");
-  run.planned_memory = log_record_of(object_at(json, "planned_memory"), origin + ": planned_memory");
-  for (const Json& rank : list_at(json, "ranks")) run.ranks.push_back(rank_of(rank, origin));
-  for (const Json& use : list_at(json, "collectives")) {
-    run.collectives.push_back({use.value("operation", ""), use.value("unit", ""), use.value("calls", std::int64_t{0}),
-                               use.value("bytes", std::int64_t{0}), use.value("seconds", 0.0)});
-  }
-  const Json& logs = object_at(json, "memory_logs");
-  run.gpu_logs = logs.value("gpu", std::vector<std::string>());
-  run.cpu_logs = logs.value("cpu", std::vector<std::string>());
-  run.cgroup_logs = logs.value("cgroup", std::vector<std::string>());
-  run.host_logs_start_seconds = logs.value("start_seconds", 0.0);
-  run.traces = list_at(json, "traces").get<std::vector<std::string>>();
-}
-
-RunRecord record_of(const Reader& reader, const std::filesystem::path& file) {
-  RunRecord run;
-  run.file = file;
-  run.status = reader.get<std::string>("status");
-  run.exit_reason = reader.get<std::string>("exit_reason");
-  run.started = reader.get<std::string>("started");
-  run.updated = reader.get<std::string>("updated");
-  run.commit = reader.get<std::string>("commit");
-  for (const auto& [name, setting] : reader.at("settings").items()) {
-    run.settings.push_back(
-        {name, setting_text(setting.contains("value") ? setting.at("value") : Json()), setting.value("origin", "")});
-  }
-  run.versions = reader.record("versions");
-  run.summary = reader.record("summary");
-  run.hosts = reader.get<std::vector<std::string>>("hosts");
-  run.devices = reader.get<std::vector<std::string>>("devices");
-  run.command = reader.get<std::vector<std::string>>("command");
-  run.checkpoints = reader.get<std::vector<std::string>>("checkpoints");
-  run.total_steps = reader.get<std::int64_t>("total_steps");
-  if (reader.json().contains("steps_done")) run.steps_done = reader.get<std::int64_t>("steps_done");
-  for (const Json& entry : reader.at("metrics")) run.metrics.push_back(log_record_of(entry, reader.origin()));
-  read_measurements(reader, run);
-  return run;
+bool is_on(const RunRecord& run, const char* setting) {
+  const RecordedSetting* found = run.setting(setting);
+  return found != nullptr && found->value == "true";
 }
 
 }  // namespace
-
-RunRecord read_run_record(const std::filesystem::path& path) {
-  const std::filesystem::path file = std::filesystem::is_directory(path) ? path / "run.json" : path;
-  return parse_run_record(read_file(file), file);
-}
-
-RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file) {
-  const Reader reader(text, file);
-  try {
-    return record_of(reader, file);
-  } catch (const nlohmann::json::exception&) {  // deep inside; the library's message names no place
-    throw UsageError(
-        fmt::format("{}: a value is of another kind than a run's record has there; the file was changed or "
-                    "damaged",
-                    reader.origin()));
-  }
-}
 
 std::string RunRecord::text(const std::string& fact) const {
   const LogValue* value = facts.find(fact);
@@ -177,7 +45,113 @@ std::optional<double> RunRecord::last(const std::string& metric) const {
   for (auto record = metrics.rbegin(); record != metrics.rend(); ++record) {
     if (const std::optional<double> value = record->number(metric)) return value;
   }
-  return std::nullopt;
+  return last_values.number(metric);
+}
+
+std::string utc_time(double wall_seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_seconds)));
+}
+
+std::optional<double> seconds_of_utc(const std::string& text) {
+  std::tm time{};
+  char zone = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%c", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour,
+                  &time.tm_min, &time.tm_sec, &zone) != 7 ||
+      zone != 'Z') {
+    return std::nullopt;
+  }
+  time.tm_year -= 1900;
+  time.tm_mon -= 1;
+  return static_cast<double>(::timegm(&time));
+}
+
+std::optional<double> recorded_seconds(const RunRecord& run) {
+  const std::optional<double> begin = seconds_of_utc(run.started), end = seconds_of_utc(run.updated);
+  if (!begin || !end || *end < *begin) return std::nullopt;
+  return *end - *begin;
+}
+
+std::string status_of(const RunRecord& run, double now) {
+  if (run.status != "running") return run.status;
+  const std::optional<double> updated = seconds_of_utc(run.updated);
+  return updated && now - *updated > kSilentSeconds ? "killed" : run.status;
+}
+
+std::string status_with_reason(const RunRecord& run, double now) {
+  const std::string status = status_of(run, now);
+  if (status == "killed") return fmt::format("killed: no word since {}", printable(run.updated));
+  return run.exit_reason.empty() ? printable(status) : printable(status) + ": " + printable(run.exit_reason, 400);
+}
+
+bool has_finished(const RunRecord& run) {
+  return run.status == "finished" || run.status == "stopped_early";
+}
+
+std::string fact_text(const RunRecord& run, const std::string& name) {
+  const LogValue* value = run.facts.find(name);
+  return value == nullptr ? "" : text_of(*value);
+}
+
+bool fact_is_true(const RunRecord& run, const std::string& name) {
+  return fact_text(run, name) == "true";
+}
+
+std::string job_text(const RunRecord& run) {
+  if (const std::string job = run.text("job"); !job.empty()) return job;
+  const auto train = std::find(run.command.begin(), run.command.end(), "train");
+  return train != run.command.end() && train + 1 != run.command.end() && !(train + 1)->starts_with('-') ? *(train + 1)
+                                                                                                        : "";
+}
+
+std::string strategy_text(const RunRecord& run) {
+  if (const std::string strategy = run.text("strategy"); !strategy.empty()) return strategy;
+  const RecordedSetting* setting = run.setting("strategy");
+  return setting == nullptr ? "" : setting->value;
+}
+
+std::string precision_text(const RunRecord& run) {
+  if (const std::string precision = run.text("precision"); !precision.empty()) return precision;
+  if (run.setting("bf16") == nullptr && run.setting("fp16") == nullptr) return "";
+  return is_on(run, "bf16") ? "bf16" : is_on(run, "fp16") ? "fp16" : "fp32";
+}
+
+int num_ranks(const RunRecord& run) {
+  if (const std::optional<double> ranks = run.facts.number("ranks")) return static_cast<int>(*ranks);
+  return static_cast<int>(run.hosts.size());  // one entry per rank
+}
+
+int num_nodes(const RunRecord& run) {
+  if (const std::optional<double> nodes = run.facts.number("nodes")) return static_cast<int>(*nodes);
+  return static_cast<int>(std::set<std::string>(run.hosts.begin(), run.hosts.end()).size());
+}
+
+std::int64_t steps_done(const RunRecord& run) {
+  if (run.steps_done) return *run.steps_done;
+  for (auto record = run.metrics.rbegin(); record != run.metrics.rend(); ++record) {
+    if (const std::optional<double> step = record->number("step")) return static_cast<std::int64_t>(*step);
+  }
+  return static_cast<std::int64_t>(run.last_values.number("step").value_or(0));
+}
+
+std::string with_counts(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& word : words) {
+    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == word; });
+    if (same == counts.end()) {
+      counts.emplace_back(word, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [word, count] : counts) parts.push_back(count == 1 ? word : fmt::format("{} x {}", count, word));
+  return join(parts, ", ");
+}
+
+std::string folder_text(const RunRecord& run) {
+  std::string folder = run.file.parent_path().lexically_normal().string();
+  if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  return folder.empty() ? "." : folder;
 }
 
 }  // namespace tessera

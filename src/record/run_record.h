@@ -1,26 +1,21 @@
-// run.json: everything that tables, comparisons and the page need to know about a run. (no torch)
+// What a run leaves: everything that lists, comparisons, tables and the page know about it. (no torch)
 //
-// {"format": 2, "status": "running", "exit_reason": "", "started": "2026-11-15T09:00:00Z", "updated": ...,
-//  "settings": {"learning_rate": {"value": 5e-05, "origin": "command line"}, ...}, "facts": {"strategy": "zero2",
-//  ...}, "versions": {...}, "hosts": [...], "devices": [...], "commit": "...", "command": [...], "total_steps": 93,
-//  "steps_done": 93, "metrics": [{"step": 10, ...}, ...], "summary": {...}, "planned_memory": {...}, "ranks": [...],
-//  "collectives": [...], "memory_logs": {"gpu": [...], "cpu": [...]}, "traces": [...]}
-//
-// Settings that leave a choice to the run (strategy auto) have what was decided. A status 'running' with an old
-// 'updated' means that the run was killed. steps_done is written when the run ends, however it does. Format 1 has no
-// facts, planned_memory, ranks, collectives, memory_logs and traces: they are then empty.
+// record_file.h reads and writes it. Accessors find what they name in records of every format: format 1 has no facts,
+// planned memory, ranks, collectives, memory logs and traces.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/log_record.h"
 
 namespace tessera {
+
+struct RunMemory;
 
 struct RecordedSetting {
   std::string name, value, origin;
@@ -76,12 +71,14 @@ struct RunRecord {
   std::vector<std::string> hosts, devices, command, checkpoints;
   std::int64_t total_steps = 0;
   std::optional<std::int64_t> steps_done;  // at the end; none: it has not ended, or the record is older than this
-  std::vector<LogRecord> metrics;          // each with its step and time (seconds since 1970)
-  std::vector<RankRecord> ranks;
+  LogRecord last_values;                   // the last number under each name that was logged, step and time included
+  std::vector<LogRecord> metrics;          // each with its step and time (seconds since 1970); empty: read in brief
+  std::vector<RankRecord> ranks;           // without their series: read in brief
   std::vector<CollectiveRecord> collectives;
   // Files, relative to run.json's folder if below it.
   std::vector<std::string> gpu_logs, cpu_logs, cgroup_logs, traces;
-  double host_logs_start_seconds = 0;  // when CPU and cgroup logs began, from the run's start
+  double host_logs_start_seconds = 0;               // when CPU and cgroup logs began, from the run's start
+  mutable std::shared_ptr<const RunMemory> memory;  // of memory_of() (run_memory.h): read when it is asked for
 
   const RecordedSetting* setting(const std::string& name) const;  // null: the run had no such setting
   std::string text(const std::string& fact) const;                // empty: the run has no such fact, or it is a number
@@ -89,12 +86,36 @@ struct RunRecord {
   std::optional<double> last(const std::string& metric) const;
 };
 
-// The format that this program writes. A record in a newer format is refused; the message names both.
-inline constexpr int kRunRecordFormat = 2;
+// What became of a run. A run that still says 'running' but has not updated its record for longer than this counts as
+// killed: its process was ended without a chance to say so, or its node is gone.
+inline constexpr double kSilentSeconds = 600;
 
-// A run.json, or a folder with one. Throws UsageError naming the file and what is wrong with it.
-RunRecord read_run_record(const std::filesystem::path& path);
-// The text of a run.json; `file` is where it came from.
-RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file);
+// "running", "finished", "stopped_early", "interrupted", "failed" or "killed". `now`: seconds since 1970.
+std::string status_of(const RunRecord& run, double now);
+// The same with the reason: "failed: out of memory: step 1 ...", "killed: no word since 2026-11-15T09:00:00Z".
+std::string status_with_reason(const RunRecord& run, double now);
+// It came to its end, so that its metrics are those of a whole run.
+bool has_finished(const RunRecord& run);
+std::int64_t steps_done(const RunRecord& run);
+
+// "2026-11-15T09:00:00Z", and back to seconds since 1970; none: not such a time.
+std::string utc_time(double wall_seconds);
+std::optional<double> seconds_of_utc(const std::string& text);
+// From `started` to `updated`.
+std::optional<double> recorded_seconds(const RunRecord& run);
+
+std::string job_text(const RunRecord& run);
+std::string strategy_text(const RunRecord& run);
+std::string precision_text(const RunRecord& run);
+int num_ranks(const RunRecord& run);
+int num_nodes(const RunRecord& run);
+// A fact of any type as text; empty: the run does not have it.
+std::string fact_text(const RunRecord& run, const std::string& name);
+bool fact_is_true(const RunRecord& run, const std::string& name);
+
+// The run's folder as it was found: what a user types to name the run.
+std::string folder_text(const RunRecord& run);
+// {"node1", "node1", "node2"} as "2 x node1, node2".
+std::string with_counts(const std::vector<std::string>& words);
 
 }  // namespace tessera

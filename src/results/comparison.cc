@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "record/find_runs.h"
-#include "record/run_status.h"
+#include "record/run_record.h"
 #include "results/run_gate.h"
 #include "train/listener.h"
 
@@ -101,10 +101,11 @@ std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& gro
   return differing;
 }
 
-std::optional<Spread> spread_over(const RunGroup& group, const Figure& figure) {
+std::optional<Spread> spread_over(const RunGroup& group, const Metric& metric) {
   std::vector<double> values;
   for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = figure.of(*run); value && std::isfinite(*value)) values.push_back(*value);
+    if (const std::optional<double> value = metric.compute(*run); value && std::isfinite(*value))
+      values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
   return spread_of(values);
@@ -120,20 +121,20 @@ Better better_of(const std::string& name) {
   return Better::kUnknown;  // learning_rate, grad_norm
 }
 
-// A name that runs logged, but that is none of our figures.
-Figure logged_figure(const std::string& name) {
-  return {name, name, "", better_of(name), 4, [name](const RunRecord& run) {
+// A name that runs logged, but that is not in the registry.
+Metric logged_metric(const std::string& name) {
+  return {name, name, "", 4, better_of(name), [name](const RunRecord& run) {
             const std::optional<double> summary = run.summary.number(name);
             return summary ? summary : run.last(name);
           }};
 }
 
 // So that the smallest value has four digits: a learning rate is often less than 0.0001.
-int digits_for(const Figure& figure, const std::vector<const RunRecord*>& runs) {
+int digits_for(const Metric& metric, const std::vector<const RunRecord*>& runs) {
   constexpr int kMostDigits = 12;
-  int digits = figure.digits;
+  int digits = metric.digits;
   for (const RunRecord* run : runs) {
-    const double size = std::abs(figure.of(*run).value_or(0));
+    const double size = std::abs(metric.compute(*run).value_or(0));
     if (size > 0 && std::isfinite(size)) digits = std::max(digits, 3 - static_cast<int>(std::floor(std::log10(size))));
   }
   return std::min(digits, kMostDigits);
@@ -152,30 +153,31 @@ std::map<std::string, std::string> logged_names(const std::vector<const RunRecor
   return names;
 }
 
-std::optional<Figure> figure_named(const std::string& name, const std::vector<Figure>& known,
+std::optional<Metric> metric_named(const std::string& name, const std::vector<Metric>& known,
                                    const std::vector<const RunRecord*>& runs) {
-  for (const Figure& figure : known) {
-    if (figure.name == name) return figure;
+  for (const Metric& metric : known) {
+    if (metric.name == name) return metric;
   }
-  Figure figure = logged_figure(name);
-  const auto has_it = [&](const RunRecord* run) { return figure.of(*run).has_value(); };
+  const Metric* registered = find_metric(name);
+  Metric metric = registered != nullptr ? *registered : logged_metric(name);
+  const auto has_it = [&](const RunRecord* run) { return metric.compute(*run).has_value(); };
   if (std::none_of(runs.begin(), runs.end(), has_it)) return std::nullopt;
-  figure.digits = digits_for(figure, runs);
-  return figure;
+  if (registered == nullptr) metric.digits = digits_for(metric, runs);
+  return metric;
 }
 
-std::vector<Figure> figures_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
-  std::vector<Figure> all = figures();
-  const std::vector<Figure> parts = part_figures(runs);
+std::vector<Metric> metrics_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
+  std::vector<Metric> all = main_metrics();
+  const std::vector<Metric> parts = part_metrics(runs);
   all.insert(all.end(), parts.begin(), parts.end());
   if (metric.empty()) return all;
-  if (std::optional<Figure> figure = figure_named(metric, all, runs)) return {*std::move(figure)};
+  if (std::optional<Metric> found = metric_named(metric, all, runs)) return {*std::move(found)};
   std::vector<std::string> names, candidates;
-  for (const Figure& figure : all) names.push_back(figure.name);
+  for (const Metric& each : all) names.push_back(each.name);
   candidates = names;
   for (const auto& [key, name] : logged_names(runs)) {
     if (name == metric) {
-      if (std::optional<Figure> figure = figure_named(key, all, runs)) return {*std::move(figure)};
+      if (std::optional<Metric> found = metric_named(key, all, runs)) return {*std::move(found)};
     }
     candidates.insert(candidates.end(), {key, name});
   }
@@ -207,14 +209,14 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-std::optional<double> ComparedFigure::change_percent(std::size_t group) const {
+std::optional<double> ComparedMetric::change_percent(std::size_t group) const {
   if (group == 0 || !values.front() || !values[group]) return std::nullopt;
   const double baseline = values.front()->mean;
-  if (std::abs(baseline) < 0.5 * std::pow(10.0, -figure.digits)) return std::nullopt;
+  if (std::abs(baseline) < 0.5 * std::pow(10.0, -metric.digits)) return std::nullopt;
   return 100 * (values[group]->mean - baseline) / std::abs(baseline);
 }
 
-bool ComparedFigure::is_within_spread(std::size_t group) const {
+bool ComparedMetric::is_within_spread(std::size_t group) const {
   if (!values.front() || !values[group]) return false;
   const double deviation = std::max(values.front()->deviation, values[group]->deviation);
   return std::abs(values[group]->mean - values.front()->mean) <= deviation;
@@ -240,12 +242,12 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
     each.group.baseline = sides.size() == 1 ? 0 : baseline_of(each, grouped);
   }
   for (Grouped& each : grouped) comparison.groups.push_back(std::move(each.group));
-  for (Figure& figure : figures_to_compare(runs, metric)) {
-    ComparedFigure compared{std::move(figure), {}};
-    for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.figure));
+  for (Metric& each : metrics_to_compare(runs, metric)) {
+    ComparedMetric compared{std::move(each), {}};
+    for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.metric));
     const auto is_there = [](const std::optional<Spread>& value) { return value.has_value(); };
     if (std::any_of(compared.values.begin(), compared.values.end(), is_there)) {
-      comparison.figures.push_back(std::move(compared));
+      comparison.metrics.push_back(std::move(compared));
     }
   }
   comparison.notes = unfinished_notes(runs, now);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "record/run_record.h"
 
 namespace tessera {
@@ -35,8 +35,8 @@ struct Spread {
   int num_runs = 0;
 };
 
-struct ComparedFigure {
-  Figure figure;
+struct ComparedMetric {
+  Metric metric;
   std::vector<std::optional<Spread>> values;  // per group; none: no run of the group has it
 
   // (group - baseline) / baseline in %; none: one of them is missing, or the baseline is shown as 0.
@@ -60,7 +60,7 @@ struct GateLimits {
 struct Comparison {
   std::vector<RunGroup> groups;
   std::vector<DifferingSetting> settings;
-  std::vector<ComparedFigure> figures;
+  std::vector<ComparedMetric> metrics;
   std::vector<std::string> notes;          // runs that have not finished
   std::vector<std::string> gate_failures;  // empty: the gate is passed, or there is none
 };

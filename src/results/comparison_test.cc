@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "record/find_runs.h"
-#include "record/run_status.h"
+#include "record/run_record.h"
 #include "results/comparison_text.h"
 #include "results/run_gate.h"
 
@@ -24,9 +24,9 @@ std::vector<ComparedSide> sides_of(const std::vector<std::string>& names) {
 
 const double kNextDay = *seconds_of_utc("2026-11-16T00:00:00Z");
 
-const ComparedFigure& figure_of(const Comparison& comparison, const std::string& name) {
-  for (const ComparedFigure& compared : comparison.figures) {
-    if (compared.figure.name == name) return compared;
+const ComparedMetric& figure_of(const Comparison& comparison, const std::string& name) {
+  for (const ComparedMetric& compared : comparison.metrics) {
+    if (compared.metric.name == name) return compared;
   }
   throw std::runtime_error("no figure " + name);
 }
@@ -37,16 +37,16 @@ TEST(CompareRuns, RepeatsAreAGroupWithMeanAndSpread) {
   ASSERT_EQ(comparison.groups.size(), 2u);
   EXPECT_EQ(comparison.groups[0].name, "base");
   EXPECT_EQ(comparison.groups[0].runs.size(), 3u);  // seeds 1, 2, 3
-  const ComparedFigure& speed = figure_of(comparison, "samples_per_second");
-  EXPECT_EQ(speed.figure.better, Better::kHigher);
+  const ComparedMetric& speed = figure_of(comparison, "samples_per_second");
+  EXPECT_EQ(speed.metric.better, Better::kHigher);
   EXPECT_DOUBLE_EQ(speed.values[0]->mean, 100);     // of 100, 104, 96
   EXPECT_DOUBLE_EQ(speed.values[0]->deviation, 4);  // sqrt((0 + 16 + 16) / 2)
   EXPECT_DOUBLE_EQ(speed.values[1]->mean, 91);      // of 90, 92
   EXPECT_NEAR(*speed.change_percent(1), -9, 1e-12);
   EXPECT_FALSE(speed.is_within_spread(1));
   EXPECT_FALSE(speed.change_percent(0).has_value());
-  const ComparedFigure& loss = figure_of(comparison, "train_loss");
-  EXPECT_EQ(loss.figure.better, Better::kLower);
+  const ComparedMetric& loss = figure_of(comparison, "train_loss");
+  EXPECT_EQ(loss.metric.better, Better::kLower);
   EXPECT_NEAR(*loss.change_percent(1), 5, 1e-9);  // 2.0 to 2.1
   EXPECT_TRUE(loss.is_within_spread(1));          // 0.1 apart; deviations 0.1 and 0.14
   EXPECT_NEAR(*figure_of(comparison, "allocated_peak_MB").change_percent(1), 10, 1e-12);  // 1000 to 1100
@@ -151,8 +151,8 @@ TEST(RunGate, PercentagesHaveTheirSign) {
 TEST(CompareRuns, OneMetricMayBeAnyLoggedName) {
   const auto sides = sides_of({"base", "slow"});
   const Comparison comparison = compare_runs(sides, "learning_rate", {}, kNextDay);
-  ASSERT_EQ(comparison.figures.size(), 1u);
-  EXPECT_EQ(comparison.figures[0].figure.better, Better::kUnknown);
+  ASSERT_EQ(comparison.metrics.size(), 1u);
+  EXPECT_EQ(comparison.metrics[0].metric.better, Better::kUnknown);
   EXPECT_EQ(comparison_json(comparison, {}).at("figures")[0].at("better"), nullptr);
   EXPECT_THROW(compare_runs(sides, "sampels_per_second", {}, kNextDay), UsageError);
   const auto one = sides_of({"base/1"});
@@ -167,10 +167,10 @@ TEST(CompareRuns, AMetricMayHaveItsNameInMetricsCsv) {
         {{"step", std::int64_t{1}}, {"loss", value}, {"grad_norm", value}, {"eval_loss", 2 * value}},
         {{"step", std::int64_t{1}}, {"train_loss", 7.0}}};
   }
-  const auto compared = [&](const std::string& name) { return compare_runs(sides, name, {}, kNextDay).figures.at(0); };
+  const auto compared = [&](const std::string& name) { return compare_runs(sides, name, {}, kNextDay).metrics.at(0); };
   EXPECT_EQ(compared("train/loss").values[1]->mean, 3) << "of a step, not train_loss, which is the run's";
-  EXPECT_EQ(compared("train/loss").figure.better, Better::kLower);
-  EXPECT_EQ(compared("eval/loss").figure.label, "eval loss");
+  EXPECT_EQ(compared("train/loss").metric.better, Better::kLower);
+  EXPECT_EQ(compared("eval/loss").metric.label, "eval loss");
   EXPECT_EQ(compared("eval/loss").values[1]->mean, 6);
   const Comparison norm = compare_runs(sides, "train/grad_norm", {}, kNextDay);
   EXPECT_NE(comparison_text(norm, {}).find("3.0000  +50.0 %\n"), std::string::npos) << comparison_text(norm, {});
@@ -182,7 +182,7 @@ TEST(CompareRuns, NoPercentageOfABaselineThatIsShownAsZero) {
     sides[0].runs[0].ranks[0].parts = {{part, before, 0}};
     sides[1].runs[0].ranks[0].parts = {{part, after, 0}};
     for (ComparedSide& side : sides) side.runs[0].ranks.resize(1);
-    return compare_runs(sides, part + "_ms", {}, kNextDay).figures.at(0).change_percent(1);
+    return compare_runs(sides, part + "_ms", {}, kNextDay).metrics.at(0).change_percent(1);
   };
   EXPECT_FALSE(change("communication", 0.0004, 13.12).has_value());
   EXPECT_NEAR(change("communication", 0.01, 0.02).value(), 100, 1e-9);

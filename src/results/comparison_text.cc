@@ -14,18 +14,18 @@ const char* direction_text(Better better) {
   return better == Better::kUnknown ? "" : better == Better::kHigher ? "higher" : "lower";
 }
 
-std::string verdict_on(const ComparedFigure& compared, std::size_t group) {
+std::string verdict_on(const ComparedMetric& compared, std::size_t group) {
   const double change = compared.change_percent(group).value_or(0);
   if (change == 0) return "";
   if (compared.is_within_spread(group)) return " within spread";
-  if (compared.figure.better == Better::kUnknown) return "";
-  return (change > 0) == (compared.figure.better == Better::kHigher) ? " better" : " worse";
+  if (compared.metric.better == Better::kUnknown) return "";
+  return (change > 0) == (compared.metric.better == Better::kHigher) ? " better" : " worse";
 }
 
-TableCell compared_cell(const ComparedFigure& compared, std::size_t group) {
+TableCell compared_cell(const ComparedMetric& compared, std::size_t group) {
   const std::optional<Spread>& value = compared.values[group];
   if (!value) return {};
-  const int digits = compared.figure.digits;
+  const int digits = compared.metric.digits;
   std::string text = fmt::format("{:.{}f}", value->mean, digits);
   if (value->num_runs > 1) text += fmt::format(" \u00b1 {:.{}f}", value->deviation, digits);
   if (const std::optional<double> change = compared.change_percent(group)) {
@@ -69,9 +69,9 @@ Table figures_table(const Comparison& comparison) {
   Table table;
   table.columns = {{"figure", "", true}, {"better", "", true}};
   add_group_columns(table, comparison);
-  for (const ComparedFigure& compared : comparison.figures) {
-    std::vector<TableCell> row = {text_cell(column_heading({compared.figure.label, compared.figure.unit, true})),
-                                  text_cell(direction_text(compared.figure.better))};
+  for (const ComparedMetric& compared : comparison.metrics) {
+    std::vector<TableCell> row = {text_cell(column_heading({compared.metric.label, compared.metric.unit, true})),
+                                  text_cell(direction_text(compared.metric.better))};
     for (std::size_t group = 0; group < compared.values.size(); ++group) row.push_back(compared_cell(compared, group));
     table.rows.push_back(std::move(row));
   }
@@ -110,18 +110,18 @@ Json comparison_json(const Comparison& comparison, const GateLimits& limits) {
     json["settings"].push_back({{"name", setting.name}, {"values", setting.values}});
   }
   json["figures"] = Json::array();
-  for (const ComparedFigure& compared : comparison.figures) {
+  for (const ComparedMetric& compared : comparison.metrics) {
     Json values = Json::array(), changes = Json::array();
     for (std::size_t group = 0; group < compared.values.size(); ++group) {
       values.push_back(spread_json(compared.values[group]));
       const std::optional<double> change = compared.change_percent(group);
       changes.push_back(change ? json_of(LogValue(*change)) : Json(nullptr));
     }
-    const bool has_direction = compared.figure.better != Better::kUnknown;
-    json["figures"].push_back({{"name", compared.figure.name},
-                               {"label", compared.figure.label},
-                               {"unit", compared.figure.unit},
-                               {"better", has_direction ? Json(direction_text(compared.figure.better)) : Json()},
+    const bool has_direction = compared.metric.better != Better::kUnknown;
+    json["figures"].push_back({{"name", compared.metric.name},
+                               {"label", compared.metric.label},
+                               {"unit", compared.metric.unit},
+                               {"better", has_direction ? Json(direction_text(compared.metric.better)) : Json()},
                                {"values", std::move(values)},
                                {"change_percent", std::move(changes)}});
   }

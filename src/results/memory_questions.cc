@@ -6,7 +6,7 @@
 
 #include "core/quantity.h"
 #include "core/text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "results/question_parts.h"
 
 namespace tessera::internal {

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/text.h"
-#include "record/figures.h"
-#include "record/memory_figures.h"
-#include "record/run_status.h"
+#include "record/metrics.h"
+#include "record/run_memory.h"
+#include "record/run_record.h"
 
 namespace tessera::internal {
 namespace {
@@ -19,22 +19,14 @@ std::string facts_key(const RunRecord& run, const std::vector<std::string>& fact
   return key;
 }
 
-std::optional<CommonFigure> figure_of_all(const Runs& runs, const std::string& name,
-                                          const std::function<std::optional<double>(const RunRecord&)>& of) {
+std::optional<CommonFigure> figure_of_all(const Runs& runs, const std::string& name, const std::string& metric) {
   CommonFigure figure{name, {}};
   for (const RunRecord* run : runs) {
-    const std::optional<double> value = of(*run);
+    const std::optional<double> value = value_of(*run, metric);
     if (!value) return std::nullopt;
     figure.MiB.push_back(*value);
   }
   return figure;
-}
-
-std::optional<double> of_first_gpu(const RunRecord& run, double MemoryStatistics::*figure) {
-  if (run.gpu_logs.empty()) return std::nullopt;
-  const RunMemory memory = read_run_memory(run);
-  if (memory.gpus.empty()) return std::nullopt;
-  return memory.first_gpu().MiB.*figure;
 }
 
 }  // namespace
@@ -109,17 +101,14 @@ std::string percent_text(double now, double before) {
 }
 
 std::optional<CommonFigure> common_peak(const Runs& runs) {
-  if (auto figure = figure_of_all(runs, "allocated", allocated_peak_MB)) return figure;
-  const auto used = [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); };
-  if (auto figure = figure_of_all(runs, "used, by NVML", used)) return figure;
-  return figure_of_all(runs, "used, by the memory log of the first GPU",
-                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::peak); });
+  if (auto figure = figure_of_all(runs, "allocated", "allocated_peak_MB")) return figure;
+  if (auto figure = figure_of_all(runs, "used, by NVML", "used_peak_MB")) return figure;
+  return figure_of_all(runs, "used, by the memory log of the first GPU", "gpu_log_peak_MB");
 }
 
 std::optional<CommonFigure> common_average(const Runs& runs) {
-  if (auto figure = figure_of_all(runs, "used, by NVML", used_mean_MB)) return figure;
-  return figure_of_all(runs, "used, by the memory log of the first GPU",
-                       [](const RunRecord& run) { return of_first_gpu(run, &MemoryStatistics::average); });
+  if (auto figure = figure_of_all(runs, "used, by NVML", "used_mean_MB")) return figure;
+  return figure_of_all(runs, "used, by the memory log of the first GPU", "gpu_log_average_MB");
 }
 
 }  // namespace tessera::internal

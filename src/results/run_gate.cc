@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/figures.h"
 #include "record/find_runs.h"
-#include "record/run_status.h"
+#include "record/metrics.h"
+#include "record/run_record.h"
 
 namespace tessera {
 namespace {

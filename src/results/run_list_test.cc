@@ -1,10 +1,9 @@
-#include "results/run_list.h"
-
 #include <gtest/gtest.h>
 
-#include "record/figures.h"
 #include "record/find_runs.h"
-#include "record/run_status.h"
+#include "record/metrics.h"
+#include "record/run_record.h"
+#include "results/run_summary.h"
 
 namespace tessera {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 const std::string kRecordedRuns = std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/";
 
 TEST(RunList, ShowsNewestLastWithUnits) {
-  const FoundRuns found = find_runs({kRecordedRuns + "other"}, RunDetail::kLine);
+  const FoundRuns found = find_runs({kRecordedRuns + "other"}, RunDetail::kBrief);
   const double now = *seconds_of_utc("2026-11-16T00:00:00Z");
   const Table table = run_list(found.runs, now);
   std::vector<std::string> line;

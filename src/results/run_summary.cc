@@ -8,10 +8,9 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "listeners/progress_text.h"
-#include "record/figures.h"
 #include "record/find_runs.h"
-#include "record/memory_figures.h"
-#include "record/run_status.h"
+#include "record/metrics.h"
+#include "record/run_memory.h"
 
 namespace tessera {
 namespace {
@@ -49,22 +48,22 @@ std::string strategy_line(const RunRecord& run) {
 
 std::string figure_lines(const RunRecord& run) {
   std::string text;
-  for (const Figure& figure : figures()) {
-    const std::optional<double> value = figure.of(run);
+  for (const Metric& metric : main_metrics()) {
+    const std::optional<double> value = metric.compute(run);
     if (!value) continue;
-    text += fmt::format("  {:<27} {:>12.{}f} {}\n", figure.label, *value, figure.digits, figure.unit);
+    text += fmt::format("  {:<27} {:>12.{}f} {}\n", metric.label, *value, metric.digits, metric.unit);
   }
   return text.empty() ? "" : "figures\n" + text;
 }
 
 std::string breakdown_lines(const RunRecord& run) {
   double total = 0;
-  const std::vector<Figure> parts = part_figures({&run});
-  for (const Figure& part : parts) total += part.of(run).value_or(0);
+  const std::vector<Metric> parts = part_metrics({&run});
+  for (const Metric& part : parts) total += part.compute(run).value_or(0);
   if (total <= 0) return "";
   std::string text = "a step's time, mean over ranks\n";
-  for (const Figure& part : parts) {
-    const double ms = part.of(run).value_or(0);
+  for (const Metric& part : parts) {
+    const double ms = part.compute(run).value_or(0);
     text += fmt::format("  {:<27} {:>12.2f} ms {:>6.1f} %\n", printable(part.label), ms, 100 * ms / total);
   }
   return text;
@@ -106,6 +105,32 @@ std::string settings_lines(const RunRecord& run) {
   return text.empty() ? "" : "settings that were given\n" + text;
 }
 
+std::vector<const RunRecord*> newest_last(const std::vector<RunRecord>& runs) {
+  std::vector<const RunRecord*> sorted;
+  for (const RunRecord& run : runs) sorted.push_back(&run);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const RunRecord* a, const RunRecord* b) { return a->started < b->started; });
+  return sorted;
+}
+
+// Which memory it is stands behind it: an allocator's and a process's are not to be compared.
+TableCell peak_cell(const RunRecord& run) {
+  const auto cell = [](double MB, const char* kind) {
+    return TableCell{MB, fmt::format("{} {}", human_bytes(static_cast<std::int64_t>(MB * kBytesPerMb)), kind), ""};
+  };
+  if (const auto allocated = allocated_peak_MB(run)) return cell(*allocated, "allocated");
+  if (const auto resident = resident_peak_MB(run)) return cell(*resident, "process");
+  return {};
+}
+
+TableCell figure_cell(const std::optional<double>& value, int digits) {
+  return value ? number_cell(*value, digits) : TableCell();
+}
+
+Json json_or_null(const std::optional<double>& value) {
+  return value ? json_of(LogValue(*value)) : Json(nullptr);
+}
+
 }  // namespace
 
 std::string run_summary_text(const RunRecord& run, double now) {
@@ -129,7 +154,7 @@ std::string run_summary_text(const RunRecord& run, double now) {
   text += figure_lines(run);
   text += summary_line("memory plan", plan_line(run));
   text += breakdown_lines(run);
-  text += memory_log_lines(read_run_memory(run));
+  text += memory_log_lines(memory_of(run));
   text += settings_lines(run);
   text += summary_line("checkpoints", printable(join(run.checkpoints, ", "), 300));
   text += summary_line("traces", printable(join(run.traces, ", "), 300));
@@ -147,11 +172,11 @@ Json run_summary_json(const RunRecord& run, double now) {
                {"devices", run.devices}};
   json["facts"] = json_of(run.facts);
   json["figures"] = Json::object();
-  std::vector<Figure> all = figures();
-  const std::vector<Figure> parts = part_figures({&run});
+  std::vector<Metric> all = main_metrics();
+  const std::vector<Metric> parts = part_metrics({&run});
   all.insert(all.end(), parts.begin(), parts.end());
-  for (const Figure& figure : all) {
-    if (const std::optional<double> value = figure.of(run)) json["figures"][figure.name] = json_of(LogValue(*value));
+  for (const Metric& metric : all) {
+    if (const auto value = metric.compute(run)) json["figures"][metric.name] = json_of(LogValue(*value));
   }
   json["planned_memory"] = json_of(run.planned_memory);
   json["summary"] = json_of(run.summary);
@@ -164,6 +189,43 @@ Json run_summary_json(const RunRecord& run, double now) {
                    {"traces", run.traces},
                    {"checkpoints", run.checkpoints}};
   return json;
+}
+
+Table run_list(const std::vector<RunRecord>& runs, double now) {
+  Table table;
+  table.columns = {{"run", "", true},          {"job", "", true},          {"strategy", "", true},
+                   {"ranks", "", false},       {"status", "", true},       {"steps", "", false},
+                   {"samples/s", "", false},   {"peak memory", "", false}, {"loss", "", false},
+                   {"started (UTC)", "", true}};
+  for (const RunRecord* run : newest_last(runs)) {
+    const int ranks = num_ranks(*run);
+    table.rows.push_back({text_cell(folder_text(*run)), text_cell(job_text(*run)), text_cell(strategy_text(*run)),
+                          ranks > 0 ? number_cell(ranks, 0) : TableCell(), text_cell(status_of(*run, now)),
+                          text_cell(fmt::format("{}/{}", steps_done(*run), run->total_steps)),
+                          figure_cell(samples_per_second(*run), 2), peak_cell(*run), figure_cell(train_loss(*run), 4),
+                          text_cell(run->started)});
+  }
+  return table;
+}
+
+Json run_list_json(const std::vector<RunRecord>& runs, double now) {
+  Json list = Json::array();
+  for (const RunRecord* run : newest_last(runs)) {
+    list.push_back({{"run", folder_text(*run)},
+                    {"job", job_text(*run)},
+                    {"strategy", strategy_text(*run)},
+                    {"ranks", num_ranks(*run)},
+                    {"status", status_of(*run, now)},
+                    {"exit_reason", run->exit_reason},
+                    {"steps", steps_done(*run)},
+                    {"total_steps", run->total_steps},
+                    {"samples_per_second", json_or_null(samples_per_second(*run))},
+                    {"allocated_peak_MB", json_or_null(allocated_peak_MB(*run))},
+                    {"resident_peak_MB", json_or_null(resident_peak_MB(*run))},
+                    {"train_loss", json_or_null(train_loss(*run))},
+                    {"started", run->started}});
+  }
+  return list;
 }
 
 }  // namespace tessera

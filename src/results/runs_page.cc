@@ -14,11 +14,11 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "monitor/memory_logs.h"
-#include "record/run_status.h"
+#include "record/run_memory.h"
+#include "record/run_record.h"
 #include "results/page/page.h"
 #include "results/questions.h"
 #include "results/tables/fill_table.h"
-#include "results/tables/general_table.h"
 
 namespace tessera {
 namespace {

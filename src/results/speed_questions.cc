@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "results/question_parts.h"
 
 namespace tessera::internal {

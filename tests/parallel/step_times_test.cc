@@ -9,8 +9,8 @@
 #include "comm/thread_world.h"
 #include "core/clock.h"
 #include "listeners/rank_records.h"
-#include "listeners/step_text.h"
 #include "monitor/utilisation.h"
+#include "listeners/end_summary.h"
 #include "parallel/small_model.h"
 #include "train/trainer.h"
 

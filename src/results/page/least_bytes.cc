@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "parallel/placement.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 
 namespace tessera {
 namespace {

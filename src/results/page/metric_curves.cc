@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "record/run_status.h"
+#include "record/run_record.h"
 
 namespace tessera {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "record/record_file.h"
 #include "support/test_folder.h"
 
 namespace tessera {

@@ -1,5 +1,4 @@
-// The figures of a run that the page's words, table and plots share: each is looked up here and nowhere else. (no
-// torch)
+// The metrics of a run (record/metrics.h) that the page's words, table and plots share. (no torch)
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "results/page/html.h"
 #include "results/page/sections.h"
 
@@ -49,9 +49,9 @@ const std::vector<RunColumn>& run_columns() {
       {"Train loss", "", [](const RunFigures& run) { return number_run_cell(run.train_loss); }},
       {"Eval loss", "last", [](const RunFigures& run) { return number_run_cell(run.eval_loss); }},
       {"Exact match", "0 to 1",
-       [](const RunFigures& run) { return number_run_cell(answer_score(*run.record, "exact_match")); }},
-      {"F1", "0 to 1", [](const RunFigures& run) { return number_run_cell(answer_score(*run.record, "f1")); }},
-      {"Accuracy", "%", [](const RunFigures& run) { return number_run_cell(run.record->last("Accuracy/val")); }},
+       [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "exact_match")); }},
+      {"F1", "0 to 1", [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "f1")); }},
+      {"Accuracy", "%", [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "Accuracy/val")); }},
       {"Busy", "% mean", [](const RunFigures& run) { return number_run_cell(run.busy_mean_percent); }},
       {"Peak memory", "reserved", [](const RunFigures& run) { return memory_run_cell(run.reserved_peak_MB); }},
       {"Peak memory", "used (NVML)", [](const RunFigures& run) { return memory_run_cell(run.used_peak_MB); }},

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "experiment/experiments.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
 

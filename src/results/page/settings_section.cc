@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "record/figures.h"
+#include "record/metrics.h"
 #include "results/page/html.h"
 #include "results/page/sections.h"
 

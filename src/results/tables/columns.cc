@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "core/text.h"
-#include "record/figures.h"
-#include "results/tables/setup_text.h"
+#include "core/error.h"
+#include "record/metrics.h"
 
-namespace tessera::columns {
+namespace tessera {
 namespace {
-
-using RecordFormula = std::function<std::optional<double>(const RunRecord&)>;
 
 Found found_or(const std::optional<double>& value, const std::string& reason) {
   Found found;
@@ -20,36 +18,41 @@ Found found_or(const std::optional<double>& value, const std::string& reason) {
   return found;
 }
 
-// A number that the record holds. `what` completes "the run recorded no ...".
-ColumnDeclaration of_record(const std::string& name, const std::string& unit, int digits, const std::string& what,
-                            RecordFormula formula) {
-  return {name, unit, digits, [what, formula = std::move(formula)](const RowRun& run, const RowRun*) {
-            return found_or(formula(run.record), "the run recorded no " + what);
-          }};
+Found text_found(std::string text) {
+  Found found;
+  found.text = std::move(text);
+  return found;
 }
 
-ColumnDeclaration of_fact(const std::string& name, const std::string& fact) {
-  return of_record(name, "", 0, fact, [fact](const RunRecord& run) { return run.facts.number(fact); });
+const Metric& metric_of(const ColumnDeclaration& column) {
+  const Metric* metric = find_metric(column.metric);
+  if (metric == nullptr) throw Error(fmt::format("column '{}': no metric '{}'", column.name, column.metric));
+  return *metric;
 }
 
-ColumnDeclaration of_metric(const std::string& name, const std::string& unit, int digits, const std::string& metric) {
-  return of_record(name, unit, digits, metric, [metric](const RunRecord& run) { return run.last(metric); });
+Found metric_value(const ColumnDeclaration& column, const RunRecord& run) {
+  const Metric& metric = metric_of(column);
+  const std::optional<double> value = metric.compute(run);
+  if (!value) return found_or(std::nullopt, reason_without(metric, run));
+  const bool is_in_GB = metric.unit == "MiB" && column.shown_unit().starts_with('G');
+  Found found = found_or(is_in_GB ? *value / 1024 : *value, "");
+  if (metric.text) found.text = metric.text(run);
+  return found;
 }
 
 std::string no_baseline_reason(const RowRun& run) {
   return run.baseline.empty() ? "its experiment names no baseline" : "the baseline has no finished run";
 }
 
-// Current over baseline of a number.
-ColumnDeclaration scale(const std::string& name, const std::string& what, RecordFormula formula) {
-  return {name, "x", 2, [what, formula = std::move(formula)](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
-            const std::optional<double> now = formula(run.record), before = formula(baseline->record);
-            if (!now || !before || *before == 0) {
-              return found_or(std::nullopt, fmt::format("{} recorded no {}", now ? "the baseline" : "the run", what));
-            }
-            return found_or(*now / *before, "");
-          }};
+Found metric_scale(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline) {
+  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
+  const Metric& metric = metric_of(column);
+  const std::optional<double> now = metric.compute(run.record), before = metric.compute(baseline->record);
+  if (!now) return found_or(std::nullopt, reason_without(metric, run.record));
+  if (!before || *before == 0) {
+    return found_or(std::nullopt, reason_without(metric, baseline->record, "the baseline"));
+  }
+  return found_or(*now / *before, "");
 }
 
 // How many rows were trained on: 500 rows for 2.93 epochs are 1465.
@@ -112,289 +115,67 @@ Found efficiency_by_study(const RowRun& run, const RowRun* baseline) {
   return found;
 }
 
-std::optional<double> in_GB(std::optional<double> MB) {
-  if (MB) *MB /= 1024;
-  return MB;
+std::string offload_text(const RunRecord& run) {
+  if (!fact_is_true(run, "offload_optimizer")) return "no";
+  return fact_is_true(run, "pin_memory") ? "pinned" : "yes";
 }
 
-// The workshops' headings say 'allocated' for what NVML calls used; the unit names the figure.
-const std::string kUsedMB = "MB used, NVML", kUsedGB = "GB used, NVML";
-const std::string kNoNvml = "NVML figure of used GPU memory";
-const std::string kNoSamples = "the driver does not say how much GPU memory is used";
-
-// Of the first GPU that the job used, in the head node's log.
-ColumnDeclaration of_gpu_log(const std::string& name, const std::string& unit, int digits,
-                             std::function<double(const MemoryStatistics&)> formula) {
-  const double divisor = unit == "GiB" ? 1024 : 1;
-  return {name, unit, digits, [divisor, formula = std::move(formula)](const RowRun& run, const RowRun*) {
-            if (run.memory.gpus.empty()) {
-              return found_or(std::nullopt, run.record.gpu_logs.empty() ? "the run has no GPU memory log"
-                                                                        : join(run.memory.problems, "; "));
-            }
-            if (run.memory.first_gpu().MiB.num_samples == 0) return found_or(std::nullopt, kNoSamples);
-            return found_or(formula(run.memory.first_gpu().MiB) / divisor, "");
-          }};
-}
-
-ColumnDeclaration of_cpu_log(const std::string& name, const std::string& unit, int digits,
-                             std::function<double(const MemoryStatistics&)> formula) {
-  return {name, unit, digits, [formula = std::move(formula)](const RowRun& run, const RowRun*) {
-            if (run.memory.hosts.empty()) {
-              return found_or(std::nullopt, run.record.cpu_logs.empty() ? "the run has no CPU memory log"
-                                                                        : join(run.memory.problems, "; "));
-            }
-            return found_or(formula(run.memory.hosts.front().MiB), "");
-          }};
-}
-
-double peak_of(const MemoryStatistics& figures) {
-  return figures.peak;
-}
-
-double average_of(const MemoryStatistics& figures) {
-  return figures.average;
-}
-
-double first_mode_of(const MemoryStatistics& figures) {
-  return figures.modes.empty() ? 0 : figures.modes.front();
-}
-
-// The value is the first mode, the text names all.
-ColumnDeclaration with_all_modes(ColumnDeclaration column, bool is_gpu) {
-  column.formula = [first = std::move(column.formula), is_gpu](const RowRun& run, const RowRun* baseline) {
-    Found found = first(run, baseline);
-    if (found.value) found.text = modes_text(is_gpu ? run.memory.first_gpu().MiB : run.memory.hosts.front().MiB);
-    return found;
-  };
-  return column;
+std::string number_of(int number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 }  // namespace
 
-ColumnDeclaration setup() {
-  ColumnDeclaration column{"Setup", "", 0, [](const RowRun& run, const RowRun*) {
-                             Found found;
-                             found.text = setup_text(*run.experiment, &run.record);
-                             return found;
-                           }};
-  column.is_text = true;
-  return column;
+std::string ColumnDeclaration::shown_unit() const {
+  if (unit) return *unit;
+  switch (rule) {
+    case ColumnRule::kValue:
+      return metric_of(*this).unit;
+    case ColumnRule::kScale:
+    case ColumnRule::kRuntimeScale:
+      return "x";
+    case ColumnRule::kEfficiency:
+    case ColumnRule::kStudyEfficiency:
+      return "%";
+    default:
+      return "";
+  }
 }
 
-ColumnDeclaration total_gpus() {
-  return {"Total GPUs", "", 0, [](const RowRun& run, const RowRun*) { return found_or(num_gpus_of(run), ""); }};
+int ColumnDeclaration::shown_digits() const {
+  if (digits) return *digits;
+  if (rule == ColumnRule::kValue) return metric_of(*this).digits;
+  return rule == ColumnRule::kEfficiency || rule == ColumnRule::kStudyEfficiency ? 1 : 2;
 }
 
-ColumnDeclaration offload() {
-  ColumnDeclaration column{"Offload", "", 0, [](const RowRun& run, const RowRun*) {
-                             Found found;
-                             found.text = !fact_is_true(run.record, "offload_optimizer") ? "no"
-                                          : fact_is_true(run.record, "pin_memory")       ? "pinned"
-                                                                                         : "yes";
-                             return found;
-                           }};
-  column.is_text = true;
-  return column;
+Found found_in(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline) {
+  switch (column.rule) {
+    case ColumnRule::kValue:
+      return metric_value(column, run.record);
+    case ColumnRule::kScale:
+      return metric_scale(column, run, baseline);
+    case ColumnRule::kRuntimeScale:
+      return runtime_ratio(run, baseline, 1);
+    case ColumnRule::kEfficiency:
+      return runtime_ratio(run, baseline, 100);
+    case ColumnRule::kStudyEfficiency:
+      return efficiency_by_study(run, baseline);
+    case ColumnRule::kSetup:
+      return text_found(setup_text(*run.experiment, &run.record));
+    case ColumnRule::kOffload:
+      return text_found(offload_text(run.record));
+  }
+  return {};
 }
 
-ColumnDeclaration num_layers() {
-  return of_fact("Num Layers", "num_layers");
+std::string setup_text(const Experiment& experiment, const RunRecord* run) {
+  int nodes = experiment.nodes, gpus = experiment.num_gpus();
+  if (run != nullptr && num_ranks(*run) > 0) {
+    nodes = std::max(1, num_nodes(*run));
+    gpus = num_ranks(*run);
+  }
+  if (gpus % nodes != 0) return fmt::format("{}, {}", number_of(nodes, "node"), number_of(gpus, "GPU"));
+  return fmt::format("{} x {}", number_of(nodes, "node"), number_of(gpus / nodes, "GPU"));
 }
 
-ColumnDeclaration batch_per_gpu() {
-  return of_fact("Per-GPU Batch", "batch_size");
-}
-
-ColumnDeclaration num_parameters() {
-  ColumnDeclaration column = of_fact("Total Params", "num_parameters");
-  column.formula = [number = std::move(column.formula)](const RowRun& run, const RowRun* baseline) {
-    Found found = number(run, baseline);
-    if (found.value) found.text = grouped(static_cast<long long>(*found.value));
-    return found;
-  };
-  return column;
-}
-
-ColumnDeclaration steps_per_epoch() {
-  return of_fact("Steps per Epoch", "updates_per_epoch");
-}
-
-ColumnDeclaration total_steps() {
-  return of_record("Total Steps", "", 0, "steps",
-                   [](const RunRecord& run) { return static_cast<double>(run.total_steps); });
-}
-
-ColumnDeclaration samples_per_second(const std::string& name) {
-  return of_metric(name, name.starts_with("Samples/s") ? "" : "samples/s", 3, "train_samples_per_second");
-}
-
-ColumnDeclaration callback_samples_per_second() {
-  return of_record("Samples/s Callback", "", 3, "train/samples_per_second_mean",
-                   [](const RunRecord& run) { return run.summary.number("train/samples_per_second_mean"); });
-}
-
-ColumnDeclaration samples_scale() {
-  return scale("Samples/s Scale", "samples/s",
-               [](const RunRecord& run) { return run.last("train_samples_per_second"); });
-}
-
-ColumnDeclaration steps_per_second() {
-  return of_metric("Steps/s", "", 3, "train_steps_per_second");
-}
-
-ColumnDeclaration eval_samples_per_second() {
-  return of_metric("Evaluation Speed", "samples/s", 3, "eval_samples_per_second");
-}
-
-ColumnDeclaration runtime() {
-  return of_metric("Runtime", "s", 2, "train_runtime");
-}
-
-ColumnDeclaration runtime_scale() {
-  return {"Runtime Scale", "x", 2,
-          [](const RowRun& run, const RowRun* baseline) { return runtime_ratio(run, baseline, 1); }};
-}
-
-ColumnDeclaration efficiency() {
-  return {"Efficiency", "%", 1,
-          [](const RowRun& run, const RowRun* baseline) { return runtime_ratio(run, baseline, 100); }};
-}
-
-ColumnDeclaration study_efficiency() {
-  return {"Efficiency", "%", 1, efficiency_by_study};
-}
-
-ColumnDeclaration throughput() {
-  return of_metric("Throughput", "img/s", 1, "Throughput/images_per_sec");
-}
-
-ColumnDeclaration throughput_scale() {
-  return scale("Throughput Scaling", "throughput",
-               [](const RunRecord& run) { return run.last("Throughput/images_per_sec"); });
-}
-
-ColumnDeclaration train_loss(const std::string& name) {
-  return of_metric(name, "", 4, "train_loss");
-}
-
-ColumnDeclaration any_train_loss() {
-  return of_record("Loss", "", 4, "train_loss", [](const RunRecord& run) {
-    const std::optional<double> loss = run.last("train_loss");
-    return loss ? loss : run.last("Loss/train");
-  });
-}
-
-ColumnDeclaration eval_loss(int epoch) {
-  const std::string what = fmt::format("evaluation at the end of epoch {}", epoch);
-  return of_record(fmt::format("Eval Loss Epoch {}", epoch), "", 4, what, [epoch](const RunRecord& run) {
-    std::optional<double> loss;
-    double distance = 0.25;  // an epoch ends at 0.98 or 1.0
-    for (const LogRecord& record : run.metrics) {
-      const std::optional<double> value = record.number("eval_loss"), at = record.number("epoch");
-      if (!value || !at || std::abs(*at - epoch) > distance) continue;
-      loss = value;
-      distance = std::abs(*at - epoch);
-    }
-    return loss;
-  });
-}
-
-ColumnDeclaration last_eval_loss(const std::string& name) {
-  return of_metric(name, "", 4, "eval_loss");
-}
-
-ColumnDeclaration epoch_loss() {
-  return of_metric("Train Loss", "", 3, "Loss/train");
-}
-
-ColumnDeclaration epoch_accuracy() {
-  return of_metric("Train Acc", "%", 2, "Accuracy/train");
-}
-
-ColumnDeclaration exact_match() {
-  return of_record("EM", "", 4, "exact match", [](const RunRecord& run) { return answer_score(run, "exact_match"); });
-}
-
-ColumnDeclaration f1() {
-  return of_record("F1", "", 4, "F1", [](const RunRecord& run) { return answer_score(run, "f1"); });
-}
-
-ColumnDeclaration device_memory_mean_MB() {
-  return of_record("Memory Allocated mean", kUsedMB, 0, kNoNvml, used_mean_MB);
-}
-
-ColumnDeclaration device_memory_peak_MB() {
-  return of_record("Memory Allocated peak", kUsedMB, 0, kNoNvml,
-                   [](const RunRecord& run) { return largest_of_ranks(run, "used_peak_MB"); });
-}
-
-ColumnDeclaration device_memory_mean_GB(const std::string& name) {
-  return of_record(name, kUsedGB, 2, kNoNvml, [](const RunRecord& run) { return in_GB(used_mean_MB(run)); });
-}
-
-ColumnDeclaration device_memory_peak_GB(const std::string& name) {
-  return of_record(name, kUsedGB, 2, kNoNvml,
-                   [](const RunRecord& run) { return in_GB(largest_of_ranks(run, "used_peak_MB")); });
-}
-
-ColumnDeclaration callback_memory_GB() {
-  return of_record("Memory Callback", "GB allocated", 2, "avg_mem_alloc_MB",
-                   [](const RunRecord& run) { return in_GB(run.summary.number("avg_mem_alloc_MB")); });
-}
-
-ColumnDeclaration peak_memory_MB() {
-  return of_record("Peak Memory", "MB", 0, "peak of memory", [](const RunRecord& run) {
-    return run.text("device") == "cpu" ? resident_peak_MB(run) : allocated_peak_MB(run);
-  });
-}
-
-ColumnDeclaration gpu_percent() {
-  return of_record("GPU mean", "%", 1, "GPU utilisation", [](const RunRecord& run) {
-    return run.text("device") == "cpu" ? std::nullopt : busy_mean_percent(run);
-  });
-}
-
-ColumnDeclaration gpu_percent_peak() {
-  return of_record("GPU peak", "%", 1, "peak of GPU utilisation", [](const RunRecord& run) {
-    return run.text("device") == "cpu" ? std::nullopt : largest_of_ranks(run, "busy_peak_percent");
-  });
-}
-
-ColumnDeclaration gpu_peak(const std::string& unit) {
-  return of_gpu_log("GPU 0 Peak", unit, unit == "GiB" ? 2 : 0, peak_of);
-}
-
-ColumnDeclaration gpu_average(const std::string& unit) {
-  return of_gpu_log("GPU 0 Avg", unit, 2, average_of);
-}
-
-ColumnDeclaration gpu_mode() {
-  return with_all_modes(of_gpu_log("GPU 0 Mode", "MiB", 0, first_mode_of), true);
-}
-
-ColumnDeclaration gpu_average_scale() {
-  return {"Memory Avg Scaling", "x", 2, [](const RowRun& run, const RowRun* baseline) {
-            if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
-            if (run.memory.gpus.empty() || baseline->memory.gpus.empty()) {
-              return found_or(std::nullopt, fmt::format("{} has no GPU memory log",
-                                                        run.memory.gpus.empty() ? "the run" : "the baseline"));
-            }
-            const double now = run.memory.first_gpu().MiB.average, before = baseline->memory.first_gpu().MiB.average;
-            if (now <= 0 || before <= 0) return found_or(std::nullopt, kNoSamples);
-            return found_or(now / before, "");
-          }};
-}
-
-ColumnDeclaration cpu_peak(const std::string& unit) {
-  return of_cpu_log("CPU Peak", unit, 0, peak_of);
-}
-
-ColumnDeclaration cpu_average(const std::string& unit) {
-  return of_cpu_log("CPU Avg", unit, 2, average_of);
-}
-
-ColumnDeclaration cpu_mode() {
-  return with_all_modes(of_cpu_log("CPU Mode", "MB", 0, first_mode_of), false);
-}
-
-}  // namespace tessera::columns
+}  // namespace tessera

@@ -1,60 +1,55 @@
-// The columns that tables are made of, each with its unit and its formula from a run's record. (no torch)
+// How a table's cell is found: a metric of the run, or how it compares with the baseline's. (no torch)
 #pragma once
 
-#include "results/tables/declaration.h"
+#include <optional>
+#include <string>
 
-namespace tessera::columns {
+#include "experiment/experiments.h"
+#include "record/run_record.h"
 
-// What was run.
-ColumnDeclaration setup();  // "1 node x 2 GPUs"
-ColumnDeclaration total_gpus();
-ColumnDeclaration offload();  // "no", "yes", "pinned"
-ColumnDeclaration num_layers();
-ColumnDeclaration batch_per_gpu();
-ColumnDeclaration num_parameters();
-ColumnDeclaration steps_per_epoch();
-ColumnDeclaration total_steps();
+namespace tessera {
 
-// How fast it was.
-ColumnDeclaration samples_per_second(const std::string& name = "Samples/s");  // the trainer's
-ColumnDeclaration callback_samples_per_second();
-ColumnDeclaration samples_scale();  // current / baseline
-ColumnDeclaration steps_per_second();
-ColumnDeclaration eval_samples_per_second();
-ColumnDeclaration runtime();
-ColumnDeclaration runtime_scale();     // baseline / current, for equally much data
-ColumnDeclaration efficiency();        // baseline / current x 100, for equally much data
-ColumnDeclaration study_efficiency();  // as the row's study defines it: 100 % is perfect
-ColumnDeclaration throughput();        // images/s of the last epoch
-ColumnDeclaration throughput_scale();
+enum class ColumnRule {
+  kValue,            // the metric
+  kScale,            // the metric over the baseline's
+  kRuntimeScale,     // the baseline's runtime over the run's, for equally much data
+  kEfficiency,       // the same in %
+  kStudyEfficiency,  // as the row's study defines it: 100 % is perfect
+  kSetup,            // "1 node x 2 GPUs"
+  kOffload,          // "no", "yes", "pinned"
+};
 
-// What it learned.
-ColumnDeclaration train_loss(const std::string& name = "Train Loss");  // the run's final train_loss
-ColumnDeclaration any_train_loss();                                    // the same, or of images that of the last epoch
-ColumnDeclaration eval_loss(int epoch);
-ColumnDeclaration last_eval_loss(const std::string& name = "Eval Loss");
-ColumnDeclaration epoch_loss();      // images: of the last epoch
-ColumnDeclaration epoch_accuracy();  // images: of the last epoch
-ColumnDeclaration exact_match();
-ColumnDeclaration f1();
+struct ColumnDeclaration {
+  std::string name;         // the heading
+  std::string metric = "";  // of record/metrics.h; for kValue and kScale
+  ColumnRule rule = ColumnRule::kValue;
+  std::optional<std::string> unit = {};      // none: the metric's. GB or GiB of a metric in MiB divides by 1024
+  std::optional<int> digits = std::nullopt;  // after the point; none: the metric's, or 2 of a scale
 
-// What it used. 'Device' is NVML's figure over all ranks, 'callback' the allocator's.
-ColumnDeclaration device_memory_mean_MB();
-ColumnDeclaration device_memory_peak_MB();
-ColumnDeclaration device_memory_mean_GB(const std::string& name);
-ColumnDeclaration device_memory_peak_GB(const std::string& name);
-ColumnDeclaration callback_memory_GB();
-ColumnDeclaration peak_memory_MB();  // the allocator's on a GPU, else of the process
-ColumnDeclaration gpu_percent();
-ColumnDeclaration gpu_percent_peak();
+  std::string shown_unit() const;
+  int shown_digits() const;
+  bool is_text() const { return rule == ColumnRule::kSetup || rule == ColumnRule::kOffload; }
+};
 
-// Of the memory logs: 'GPU 0' is the first GPU of the head node that the job used; CPU is the head node's processes.
-ColumnDeclaration gpu_peak(const std::string& unit = "MiB");  // or "GiB"
-ColumnDeclaration gpu_average(const std::string& unit = "MiB");
-ColumnDeclaration gpu_mode();
-ColumnDeclaration gpu_average_scale();                       // current / baseline
-ColumnDeclaration cpu_peak(const std::string& unit = "MB");  // psrecord's MB are MiB
-ColumnDeclaration cpu_average(const std::string& unit = "MB");
-ColumnDeclaration cpu_mode();
+// A run that fills a row, alone or with its repeats.
+struct RowRun {
+  RunRecord record;
+  const Experiment* experiment = nullptr;
+  std::string baseline = "";  // the experiment that the row is compared with; empty: none
+};
 
-}  // namespace tessera::columns
+// What a column says of a run: a number, or a text, or why there is none. A remark is shown below the table.
+struct Found {
+  std::optional<double> value = std::nullopt;
+  std::string text = "";    // instead of the number, rounded
+  std::string reason = "";  // why both are missing
+  std::string remark = "";
+};
+
+// `baseline` is null where the table has none or its run is missing.
+Found found_in(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline);
+
+// "1 node x 2 GPUs": of the run where there is one, since GPUs per node are a setting. `run` may be null.
+std::string setup_text(const Experiment& experiment, const RunRecord* run);
+
+}  // namespace tessera

@@ -1,45 +1,16 @@
-// How a table is declared: which experiments are its rows, and a formula per column. (no torch)
+// How a table is declared: which experiments are its rows, and which metrics its columns. (no torch)
 //
-// A new table is one entry in declared_tables.cc, made of the columns in columns.h. Experiments for which no table is
-// declared share one form (general_table.h).
+// A new table is one entry in declared_tables.cc. Experiments for which no table is declared share one form
+// (general_table).
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiment/experiments.h"
-#include "record/memory_figures.h"
-#include "record/run_record.h"
+#include "results/tables/columns.h"
 
 namespace tessera {
-
-// A run that fills a row, alone or with its repeats.
-struct RowRun {
-  RunRecord record;
-  RunMemory memory;
-  const Experiment* experiment = nullptr;
-  std::string baseline = "";  // the experiment that the row is compared with; empty: none
-};
-
-// What a formula found: a number, or a text, or why there is none. A remark is shown below the table.
-struct Found {
-  std::optional<double> value = std::nullopt;
-  std::string text = "";    // instead of the number, rounded
-  std::string reason = "";  // why both are missing
-  std::string remark = "";
-};
-
-// `baseline` is null where the table has none or its run is missing.
-using Formula = std::function<Found(const RowRun& run, const RowRun* baseline)>;
-
-struct ColumnDeclaration {
-  std::string name, unit;
-  int digits = 0;
-  Formula formula;
-  bool is_text = false;
-};
 
 // Which batch is the same in all rows of a table.
 enum class BatchRule { kPerGpu, kGlobal };
@@ -64,5 +35,8 @@ bool is_in_declared_table(const Experiment& experiment);
 // A declared table, or else the general one of the experiments at and below that folder. Throws UsageError with the
 // names that there are.
 TableDeclaration find_table(const std::string& name, const std::vector<Experiment>& experiments);
+
+// The form that any experiments may have: all at and below a folder, with their baselines first. None: there are none.
+std::optional<TableDeclaration> general_table(const std::string& folder, const std::vector<Experiment>& experiments);
 
 }  // namespace tessera

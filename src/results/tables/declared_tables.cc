@@ -5,14 +5,36 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "results/tables/columns.h"
 #include "results/tables/declaration.h"
-#include "results/tables/general_table.h"
 
 namespace tessera {
 namespace {
 
 using Columns = std::vector<ColumnDeclaration>;
+using enum ColumnRule;
+
+// The workshops' headings say 'allocated' for what NVML calls used; the unit names the figure.
+const std::string kUsedMB = "MB used, NVML", kUsedGB = "GB used, NVML";
+
+const ColumnDeclaration kTotalGpus{"Total GPUs", "ranks"};
+const ColumnDeclaration kOffloadColumn{.name = "Offload", .rule = kOffload};
+const ColumnDeclaration kSamples{"Samples/s", "samples_per_second", kValue, ""};  // the trainer's
+const ColumnDeclaration kSamplesScale{"Samples/s Scale", "samples_per_second", kScale};
+const ColumnDeclaration kEvaluationSpeed{"Evaluation Speed", "eval_samples_per_second"};
+const ColumnDeclaration kRuntime{"Runtime", "runtime"};
+const ColumnDeclaration kTrainLoss{"Train Loss", "train_loss"};
+const ColumnDeclaration kLoss{"Loss", "train_loss"};
+const ColumnDeclaration kUsedMeanMB{"Memory Allocated mean", "used_mean_MB", kValue, kUsedMB};
+const ColumnDeclaration kUsedPeakMB{"Memory Allocated peak", "used_peak_MB", kValue, kUsedMB};
+const ColumnDeclaration kGpuMean{"GPU mean", "gpu_busy_mean_percent"};
+
+// Of the memory logs: 'GPU 0' is the first GPU of the head node that the job used; CPU is the head node's processes.
+const ColumnDeclaration kGpuPeak{"GPU 0 Peak", "gpu_log_peak_MB"};
+const ColumnDeclaration kGpuAverage{"GPU 0 Avg", "gpu_log_average_MB"};
+const ColumnDeclaration kGpuMode{"GPU 0 Mode", "gpu_log_mode_MB"};
+const ColumnDeclaration kCpuPeak{"CPU Peak", "cpu_log_peak_MB", kValue, "MB"};  // psrecord's MB are MiB
+const ColumnDeclaration kCpuAverage{"CPU Avg", "cpu_log_average_MB", kValue, "MB"};
+const ColumnDeclaration kCpuMode{"CPU Mode", "cpu_log_mode_MB", kValue, "MB"};
 
 const std::string kUsedNote =
     "Memory is what NVML says all processes use on a rank's GPU (W&B's 'GPU Memory Allocated'), not the allocator's "
@@ -24,12 +46,12 @@ const std::string kScaleNote =
     "Samples/s Scale = current / baseline; Runtime Scale = baseline / current: both are above 1 if faster.";
 
 Columns losses_and_speeds() {
-  return {columns::train_loss(),
-          columns::eval_loss(1),
-          columns::eval_loss(2),
-          columns::last_eval_loss("Eval Loss Last"),
-          columns::samples_per_second("Training Speed"),
-          columns::eval_samples_per_second()};
+  return {kTrainLoss,
+          {"Eval Loss Epoch 1", "eval_loss_epoch_1"},
+          {"Eval Loss Epoch 2", "eval_loss_epoch_2"},
+          {"Eval Loss Last", "eval_loss"},
+          {"Training Speed", "samples_per_second"},
+          kEvaluationSpeed};
 }
 
 Columns operator+(Columns first, const Columns& second) {
@@ -43,9 +65,12 @@ TableDeclaration baseline_table(const std::string& name, const std::string& titl
           .folders = {name},
           .baseline = "",
           .first_column = "Setup",
-          .columns = losses_and_speeds() + Columns{columns::steps_per_epoch(), columns::total_steps(),
-                                                   columns::device_memory_mean_MB(), columns::device_memory_peak_MB(),
-                                                   columns::gpu_percent(), columns::gpu_percent_peak()},
+          .columns = losses_and_speeds() + Columns{{"Steps per Epoch", "updates_per_epoch"},
+                                                   {"Total Steps", "total_steps"},
+                                                   kUsedMeanMB,
+                                                   kUsedPeakMB,
+                                                   kGpuMean,
+                                                   {"GPU peak", "gpu_busy_peak_percent"}},
           .notes = {kUsedNote}};
 }
 
@@ -55,8 +80,7 @@ TableDeclaration deepspeed_baseline() {
           .folders = {"deepspeed/baseline"},
           .baseline = "",
           .first_column = "Setup",
-          .columns = losses_and_speeds() + Columns{columns::gpu_peak(), columns::gpu_average(), columns::gpu_mode(),
-                                                   columns::cpu_peak(), columns::cpu_average(), columns::cpu_mode()},
+          .columns = losses_and_speeds() + Columns{kGpuPeak, kGpuAverage, kGpuMode, kCpuPeak, kCpuAverage, kCpuMode},
           .notes = {kLogNote}};
 }
 
@@ -67,9 +91,13 @@ TableDeclaration bloom_scaling(const std::string& name, const std::string& title
           .baseline = "fsdp/bloom/baseline",
           .shows_baseline = true,
           .first_column = "Setup",
-          .columns = {columns::total_gpus(), columns::samples_per_second(), columns::samples_scale(),
-                      columns::runtime(), columns::runtime_scale(), columns::train_loss("Loss"),
-                      columns::device_memory_peak_GB("GPU Memory Allocated")},
+          .columns = {kTotalGpus,
+                      kSamples,
+                      kSamplesScale,
+                      kRuntime,
+                      {"Runtime Scale", "", kRuntimeScale},
+                      kLoss,
+                      {"GPU Memory Allocated", "used_peak_MB", kValue, kUsedGB, 2}},
           .notes = {kScaleNote, kUsedNote}};
 }
 
@@ -80,8 +108,7 @@ TableDeclaration bloom_strategies() {
           .baseline = "fsdp/bloom/baseline",
           .shows_baseline = true,
           .first_column = "Strategy",
-          .columns = {columns::samples_per_second(), columns::gpu_percent(), columns::device_memory_peak_MB(),
-                      columns::device_memory_mean_MB(), columns::exact_match(), columns::f1(), columns::runtime()},
+          .columns = {kSamples, kGpuMean, kUsedPeakMB, kUsedMeanMB, {"EM", "exact_match"}, {"F1", "f1"}, kRuntime},
           .notes = {kUsedNote}};
 }
 
@@ -92,10 +119,14 @@ TableDeclaration custom_scaling(const std::string& name, const std::string& titl
           .baseline = "fsdp/custom_model/single_node",
           .shows_baseline = true,
           .first_column = "Setup",
-          .columns = {columns::total_gpus(), columns::samples_per_second("Samples/s Default"),
-                      columns::callback_samples_per_second(), columns::device_memory_mean_GB("Memory Default"),
-                      columns::callback_memory_GB(), columns::gpu_percent(), columns::train_loss("Loss"),
-                      columns::runtime()},
+          .columns = {kTotalGpus,
+                      {"Samples/s Default", "samples_per_second", kValue, ""},
+                      {"Samples/s Callback", "callback_samples_per_second", kValue, ""},
+                      {"Memory Default", "used_mean_MB", kValue, kUsedGB, 2},
+                      {"Memory Callback", "callback_allocated_MB", kValue, "GB allocated", 2},
+                      kGpuMean,
+                      kLoss,
+                      kRuntime},
           .notes = {"Default: the trainer's speed, and device memory (NVML, all processes). Callback: the mean of the "
                     "speeds at each log, and the allocator's memory, a mean over steps and ranks."}};
 }
@@ -106,9 +137,16 @@ TableDeclaration weak_scaling() {
           .folders = {"fsdp/custom_model/weak_scaling"},
           .baseline = "fsdp/custom_model/weak_scaling/2_gpus",
           .first_column = "Setup",
-          .columns = {columns::total_gpus(), columns::num_layers(), columns::batch_per_gpu(), columns::num_parameters(),
-                      columns::samples_per_second(), columns::device_memory_peak_GB("Memory"), columns::gpu_percent(),
-                      columns::train_loss("Loss"), columns::runtime(), columns::efficiency()},
+          .columns = {kTotalGpus,
+                      {"Num Layers", "num_layers"},
+                      {"Per-GPU Batch", "batch_size"},
+                      {"Total Params", "num_parameters"},
+                      kSamples,
+                      {"Memory", "used_peak_MB", kValue, kUsedGB, 2},
+                      kGpuMean,
+                      kLoss,
+                      kRuntime,
+                      {"Efficiency", "", kEfficiency}},
           .notes = {"Efficiency = baseline runtime / current runtime x 100: 100 % is perfect, less is worse. The "
                     "workshop prints the inverse, current / baseline x 100.",
                     "Layers double from row to row, parameters do not: the embeddings stay.", kUsedNote},
@@ -121,8 +159,13 @@ TableDeclaration deepspeed_stages(const std::string& name, const std::string& ti
           .folders = std::move(folders),
           .baseline = "",
           .first_column = "Stage",
-          .columns = {columns::offload(), columns::gpu_peak(), columns::gpu_average(), columns::cpu_peak("MiB"),
-                      columns::cpu_average("MiB"), columns::samples_per_second(), columns::runtime()},
+          .columns = {kOffloadColumn,
+                      kGpuPeak,
+                      kGpuAverage,
+                      {"CPU Peak", "cpu_log_peak_MB"},
+                      {"CPU Avg", "cpu_log_average_MB"},
+                      kSamples,
+                      kRuntime},
           .notes = {kLogNote}};
 }
 
@@ -132,9 +175,15 @@ TableDeclaration deepspeed_gpus() {
           .folders = {"deepspeed/multi_gpu"},
           .baseline = "",
           .first_column = "Setup",
-          .columns = {columns::runtime(), columns::steps_per_second(), columns::samples_per_second(),
-                      columns::train_loss(), columns::last_eval_loss(), columns::eval_samples_per_second(),
-                      columns::gpu_peak(), columns::gpu_average(), columns::gpu_mode()},
+          .columns = {kRuntime,
+                      {"Steps/s", "steps_per_second", kValue, ""},
+                      kSamples,
+                      kTrainLoss,
+                      {"Eval Loss", "eval_loss"},
+                      kEvaluationSpeed,
+                      kGpuPeak,
+                      kGpuAverage,
+                      kGpuMode},
           .notes = {"Samples/s is the trainer's; the guide's formula forgets accumulation.",
                     "Rows grow with the GPUs: runtimes are not a speed-up.", kLogNote},
           .is_transposed = true};
@@ -146,9 +195,8 @@ TableDeclaration deepspeed_two_gpu_stages(const std::string& name, std::vector<s
           .folders = std::move(folders),
           .baseline = "",
           .first_column = "Stage",
-          .columns = {columns::offload(), columns::samples_per_second(), columns::train_loss(), columns::gpu_peak(),
-                      columns::gpu_average(), columns::gpu_mode(), columns::cpu_peak(), columns::cpu_average(),
-                      columns::cpu_mode()},
+          .columns = {kOffloadColumn, kSamples, kTrainLoss, kGpuPeak, kGpuAverage, kGpuMode, kCpuPeak, kCpuAverage,
+                      kCpuMode},
           .notes = {kLogNote}};
 }
 
@@ -158,8 +206,11 @@ TableDeclaration deepspeed_nodes() {
           .folders = {"deepspeed/multi_node"},
           .baseline = "",
           .first_column = "Setup",
-          .columns = {columns::samples_per_second(), columns::train_loss(), columns::gpu_peak("GiB"),
-                      columns::gpu_average("GiB"), columns::gpu_mode()},
+          .columns = {kSamples,
+                      kTrainLoss,
+                      {"GPU 0 Peak", "gpu_log_peak_MB", kValue, "GiB", 2},
+                      {"GPU 0 Avg", "gpu_log_average_MB", kValue, "GiB"},
+                      kGpuMode},
           .notes = {kLogNote},
           .lists_hosts = true};
 }
@@ -171,9 +222,14 @@ TableDeclaration ddp_scaling(const std::string& name, const std::string& title) 
           .baseline = "ddp/baseline",
           .shows_baseline = true,
           .first_column = "Setup",
-          .columns = {columns::epoch_loss(), columns::epoch_accuracy(), columns::throughput(), columns::gpu_peak(),
-                      columns::gpu_average(), columns::gpu_mode(), columns::throughput_scale(),
-                      columns::gpu_average_scale()},
+          .columns = {{"Train Loss", "epoch_loss"},
+                      {"Train Acc", "epoch_accuracy"},
+                      {"Throughput", "images_per_second"},
+                      kGpuPeak,
+                      kGpuAverage,
+                      kGpuMode,
+                      {"Throughput Scaling", "images_per_second", kScale},
+                      {"Memory Avg Scaling", "gpu_log_average_MB", kScale}},
           .notes = {"Loss, accuracy and throughput are those of the last epoch; both scalings = current / baseline.",
                     kLogNote}};
 }
@@ -199,6 +255,29 @@ std::vector<TableDeclaration> declare_tables() {
           deepspeed_two_gpu_stages(stages, {stages, stages + "/cpu_offloading"}),
           deepspeed_two_gpu_stages(stages + "/cpu_offloading", {stages + "/cpu_offloading"}),
           deepspeed_nodes()};
+}
+
+std::string efficiency_note(StudyKind kind) {
+  switch (kind) {
+    case StudyKind::kStrong:
+      return "Efficiency, strong scaling: (baseline runtime / runtime) / (GPUs / baseline GPUs) x 100, for equally "
+             "many "
+             "rows of data.";
+    case StudyKind::kWeakByData:
+      return "Efficiency, weak scaling by data: baseline runtime / runtime x 100, for equally many rows of data per "
+             "GPU.";
+    case StudyKind::kWeakByLayers:
+      return "Efficiency, weak scaling by layers: baseline runtime / runtime x 100, for equally many rows of data.";
+    case StudyKind::kThroughput:
+      return "Efficiency, throughput: (samples/s / baseline samples/s) / (GPUs / baseline GPUs) x 100.";
+    case StudyKind::kNone:
+      break;
+  }
+  return "";
+}
+
+void add_once(std::vector<std::string>& list, const std::string& text) {
+  if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
 }
 
 }  // namespace
@@ -232,6 +311,40 @@ TableDeclaration find_table(const std::string& name, const std::vector<Experimen
   const std::optional<std::string> meant = nearest(name, names);
   throw UsageError(fmt::format("no table '{}'{}; tables: {}", name,
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+}
+
+std::optional<TableDeclaration> general_table(const std::string& name, const std::vector<Experiment>& all) {
+  std::string folder = name;
+  while (folder.ends_with('/')) folder.pop_back();
+  std::vector<std::string> rows, baselines, notes;
+  bool is_by_layers = false;
+  for (const Experiment& experiment : all) {
+    if (experiment.name != folder && !experiment.name.starts_with(folder + "/")) continue;
+    rows.push_back(experiment.name);
+    if (find_experiment(all, experiment.study.baseline) != nullptr) add_once(baselines, experiment.study.baseline);
+    add_once(notes, efficiency_note(experiment.study.kind));
+    is_by_layers |= experiment.study.kind == StudyKind::kWeakByLayers;
+  }
+  if (rows.empty()) return std::nullopt;
+  for (const std::string& row : rows) add_once(baselines, row);
+  notes.push_back(
+      "Samples/s Scale = current / baseline. Peak Memory: allocated by torch's allocator on the rank that has most; "
+      "without a GPU, the memory of its process; 1 MB = 2^20 bytes.");
+  return TableDeclaration{.name = folder,
+                          .title = folder,
+                          .folders = std::move(baselines),
+                          .baseline = "",
+                          .first_column = "Experiment",
+                          .columns = {{.name = "Setup", .rule = kSetup},
+                                      kTotalGpus,
+                                      kSamples,
+                                      kSamplesScale,
+                                      kRuntime,
+                                      {"Efficiency", "", kStudyEfficiency},
+                                      kLoss,
+                                      {"Peak Memory", "peak_memory_MB", kValue, "MB"}},
+                          .notes = std::move(notes),
+                          .batch_rule = is_by_layers ? BatchRule::kGlobal : BatchRule::kPerGpu};
 }
 
 }  // namespace tessera

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/text.h"
-#include "results/tables/equal_rows.h"
-#include "results/tables/repeats.h"
-#include "results/tables/setup_text.h"
+#include "record/metrics.h"
+#include "record/run_memory.h"
+#include "results/tables/row_runs.h"
 
 namespace tessera {
 namespace {
@@ -17,8 +17,60 @@ const std::string kRepeatsNote =
     "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
     "compared with the baseline's repeat of median runtime.";
 
-RowRun row_run_of(const RunRecord& run, const Experiment* experiment, const std::string& baseline) {
-  return {run, read_run_memory(run), experiment, baseline};
+double middle_of(const std::vector<double>& sorted) {
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// Texts without numbers, and texts that are all the same.
+std::string common_text(const std::vector<Found>& repeats) {
+  std::vector<std::string> texts;
+  for (const Found& each : repeats) {
+    if (!each.text.empty() && std::find(texts.begin(), texts.end(), each.text) == texts.end()) {
+      texts.push_back(each.text);
+    }
+  }
+  const bool has_values =
+      std::any_of(repeats.begin(), repeats.end(), [](const Found& each) { return each.value.has_value(); });
+  return has_values && texts.size() != 1 ? "" : join(texts, ", ");
+}
+
+// "12.500 (12.100 to 12.900)": the median, the smallest and the largest; the value is the median. Figures that are
+// equal in all repeats are shown once.
+Found found_of_repeats(const std::vector<Found>& repeats, int digits) {
+  if (repeats.size() == 1) return repeats.front();
+  Found found;
+  std::vector<double> values;
+  for (const Found& each : repeats) {
+    if (each.value) values.push_back(*each.value);
+    if (found.remark.empty()) found.remark = each.remark;
+    if (found.reason.empty()) found.reason = each.reason;
+  }
+  found.text = common_text(repeats);
+  if (values.empty()) return found;
+  std::sort(values.begin(), values.end());
+  found.value = middle_of(values);
+  const auto rounded = [&](double value) { return fmt::format("{:.{}f}", value, digits); };
+  if (found.text.empty() && rounded(values.front()) != rounded(values.back())) {
+    found.text = fmt::format("{} ({} to {})", rounded(*found.value), rounded(values.front()), rounded(values.back()));
+  }
+  if (values.size() < repeats.size()) {
+    found.remark = fmt::format("of {} of {} repeats: {}", values.size(), repeats.size(), found.reason);
+  }
+  return found;
+}
+
+// The repeat whose runtime is the median; of an even number the faster of the middle two. 0 where none has a runtime.
+std::size_t median_repeat(const std::vector<RunRecord>& repeats) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    if (runtime_seconds(repeats[i])) order.push_back(i);
+  }
+  if (order.empty()) return 0;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return *runtime_seconds(repeats[a]) < *runtime_seconds(repeats[b]);
+  });
+  return order[(order.size() - 1) / 2];
 }
 
 class TableFiller {
@@ -27,7 +79,8 @@ class TableFiller {
       : declaration_(declaration), chosen_(chosen) {
     for (const ChosenRow& row : chosen.baselines) {
       if (row.records.empty()) continue;
-      baselines_.emplace(row.experiment->name, row_run_of(row.records[median_repeat(row.records)], row.experiment, ""));
+      const RunRecord& run = row.records[median_repeat(row.records)];
+      baselines_.emplace(row.experiment->name, RowRun{run, row.experiment});
     }
   }
 
@@ -36,7 +89,7 @@ class TableFiller {
     table_.title = declaration_.title;
     table_.columns.push_back({declaration_.first_column, "", true});
     for (const ColumnDeclaration& column : declaration_.columns) {
-      table_.columns.push_back({column.name, column.unit, column.is_text});
+      table_.columns.push_back({column.name, column.shown_unit(), column.is_text()});
     }
     for (const ChosenRow& row : chosen_.rows) add_row(row);
     const std::vector<std::string> unequal = unequal_row_notes(declaration_, chosen_);
@@ -65,15 +118,15 @@ class TableFiller {
     const std::string baseline_name = baseline_of(declaration_, *row.experiment);
     const auto baseline = baselines_.find(baseline_name);
     std::vector<RowRun> runs;
-    for (const RunRecord& run : row.records) runs.push_back(row_run_of(run, row.experiment, baseline_name));
+    for (const RunRecord& run : row.records) runs.push_back({run, row.experiment, baseline_name});
     for (const ColumnDeclaration& column : declaration_.columns) {
       std::vector<Found> repeats;
       for (const RowRun& run : runs) {
-        repeats.push_back(column.formula(run, baseline == baselines_.end() ? nullptr : &baseline->second));
+        repeats.push_back(found_in(column, run, baseline == baselines_.end() ? nullptr : &baseline->second));
       }
-      const Found found = found_of_repeats(repeats, column.digits);
+      const Found found = found_of_repeats(repeats, column.shown_digits());
       if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.name, found.remark));
-      cells.push_back(cell_of(found, column.digits));
+      cells.push_back(cell_of(found, column.shown_digits()));
     }
     if (declaration_.lists_hosts) add_hosts(row, runs.front());
     table_.rows.push_back(std::move(cells));
@@ -86,7 +139,7 @@ class TableFiller {
   }
 
   void add_hosts(const ChosenRow& row, const RowRun& run) {
-    for (const GpuMemory& gpu : run.memory.gpus) {
+    for (const GpuMemory& gpu : memory_of(run.record).gpus) {
       host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name, gpu.log,
                                         gpu.index, gpu.MiB.peak / 1024, gpu.MiB.average / 1024));
     }

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "record/find_runs.h"
-#include "record/run_status.h"
+#include "record/run_record.h"
 #include "support/catalogue_experiments.h"
 #include "support/contains.h"
 

@@ -43,4 +43,8 @@ std::string row_name(const TableDeclaration& table, const Experiment& experiment
 ChosenRows choose_rows(const TableDeclaration& table, const std::vector<Experiment>& experiments,
                        const std::vector<RunRecord>& runs, const std::vector<NamedRun>& named, double now);
 
+// One sentence per difference: label mode, precision, merge_accumulation, batch rule, commit; and per run that is not
+// what its row says: other ranks, other offload.
+std::vector<std::string> unequal_row_notes(const TableDeclaration& table, const ChosenRows& chosen);
+
 }  // namespace tessera

@@ -1,9 +1,10 @@
-#include "record/memory_figures.h"
+#include "record/run_memory.h"
 
 #include <gtest/gtest.h>
 
 #include "core/file.h"
 #include "monitor/memory_logs.h"
+#include "record/record_file.h"
 
 namespace tessera {
 namespace {

@@ -30,6 +30,8 @@ struct RunMemory {
 };
 
 RunMemory read_run_memory(const RunRecord& run);
+// The same, read the first time and then kept with the record.
+const RunMemory& memory_of(const RunRecord& run);
 
 // The logs that the record names, the head node's first, then by name.
 std::vector<std::filesystem::path> gpu_logs_of(const RunRecord& run);

@@ -1,4 +1,4 @@
-#include "record/memory_figures.h"
+#include "record/run_memory.h"
 
 #include <algorithm>
 
@@ -54,6 +54,11 @@ RunMemory read_run_memory(const RunRecord& run) {
   memory.first_used = first_used_gpu(run, memory.gpus);
   for (const MemoryTrouble& trouble : analysis.troubles) memory.problems.push_back(trouble.line);
   return memory;
+}
+
+const RunMemory& memory_of(const RunRecord& run) {
+  if (!run.memory) run.memory = std::make_shared<RunMemory>(read_run_memory(run));
+  return *run.memory;
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "listeners/utilisation_listener.h"
+#include "listeners/rank_records.h"
 
 #include <gtest/gtest.h>
 
