@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/pickle_call.h"
+#include "weights/pickle_machine.h"
 
 namespace tessera::internal {
 

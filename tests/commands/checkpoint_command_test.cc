@@ -10,7 +10,7 @@
 #include "commands/train_command.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "state/checkpoint_rotation.h"
+#include "state/checkpoint_folder.h"
 #include "state/output_lock.h"
 #include "weights/weights.h"
 
