@@ -1,4 +1,5 @@
-// Checkpoints on disk: what is in an output folder, whether it is intact, and how it goes. Not collective.
+// The checkpoints of an output folder: their names, which there are, which go, and how they appear and go. Not
+// collective.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,6 @@ std::filesystem::path put_aside(const std::filesystem::path& checkpoint);
 void delete_folder(const std::filesystem::path& aside);
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 
-// Which checkpoints to delete so that save_total_limit holds. The best one and the newest one always stay.
-
 // "checkpoint-93", and back: nothing if the name does not have this form.
 std::string checkpoint_name(std::int64_t step);
 std::optional<std::int64_t> checkpoint_step(const std::string& folder_name);
@@ -38,8 +37,9 @@ std::optional<std::int64_t> checkpoint_step(const std::string& folder_name);
 // Steps of the checkpoint folders in `output_dir`, in order; none if the folder does not exist.
 std::vector<std::int64_t> find_checkpoints(const std::filesystem::path& output_dir);
 
-// Steps of the checkpoints to delete, oldest first. A limit of 0 means no limit. The rule is transformers' (with a
-// limit of 1, two stay if the newest is not the best), except that the order is by step, not by the folders' times.
+// Steps of the checkpoints to delete so that the limit holds, oldest first; the best and the newest stay. A limit of 0
+// means no limit. The rule is transformers' (with a limit of 1, two stay if the newest is not the best), except that the
+// order is by step, not by the folders' times.
 std::vector<std::int64_t> checkpoints_to_delete(std::vector<std::int64_t> steps, std::optional<std::int64_t> best_step,
                                                 std::int64_t save_total_limit);
 

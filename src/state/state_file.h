@@ -1,5 +1,4 @@
-// The bytes of tensors for a file. From a GPU they come in chunks, each while the one before is written, beside what
-// else the GPU does.
+// Writes and reads a safetensors file tensor by tensor, never holding all of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +20,8 @@
 
 namespace tessera {
 
+// The bytes of tensors for a file. From a GPU they come in chunks, each while the one before is written, beside what
+// else the GPU does.
 class HostChunks {
  public:
   explicit HostChunks(at::Device device) : link_(device, /*pins=*/true) {}
@@ -33,8 +34,6 @@ class HostChunks {
   HostLink link_;
   std::array<at::Tensor, 2> bounce_;  // page-locked; made when the first chunk comes from a GPU
 };
-
-// Writes and reads a safetensors file tensor by tensor, never holding all of them.
 
 // A tensor to write, or one that the file must hold.
 struct StateTensor {

@@ -1,6 +1,6 @@
-// Writes flat states of all units (the parameters, the optimizer's moments) to a file and reads them, unit by unit.
+// The files that rank 0 writes and reads for all ranks, unit by unit: a model's weights, and an optimizer's states.
 //
-// Collective, between steps. Only rank 0 has a writer or a reader; if it fails, every rank throws its error.
+// Collective, between steps. Only rank 0 touches the file; if that fails, every rank throws the same error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -65,10 +65,6 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
 void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
                 const std::optional<StateReader>& reader);
 
-// The weight file of a spread model: parameters, unit by unit, and buffers.
-//
-// Collective, between steps. Only rank 0 touches the file; if that fails, every rank throws the same error.
-
 struct NamedBuffer {
   StateTensor description;
   at::Tensor tensor;
@@ -76,19 +72,16 @@ struct NamedBuffer {
 // The model's buffers, each once; larger elements first, so that each tensor of a file is aligned to its element size.
 std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model);
 
-// Writes rank 0's buffers: make them the same on all ranks first. The file appears complete.
+// The weight file: parameters, and rank 0's buffers: make them the same on all ranks first. The file appears complete.
 void write_weights_file(const SpreadModel& spread, const std::filesystem::path& file);
 
 // Every rank gets the file's values. Throws UsageError naming all tensors that do not fit, before changing any.
 void read_weights_file(const SpreadModel& spread, const std::filesystem::path& file);
 
-// An optimizer's file: its states and, in the metadata, the number of updates and the state of the loss scale.
-//
-// Collective, between steps; only rank 0 touches the file (unit_file.h).
-
 // What an optimizer's state is besides tensors, by name: its number of updates and the state of the loss scale.
 std::map<std::string, double> progress_numbers(const TrainStep& step);
 
+// The states and, in the metadata, those numbers.
 void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, const std::filesystem::path& file);
 
 struct OptimizerProgress {

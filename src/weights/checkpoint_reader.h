@@ -1,4 +1,5 @@
-// A file of a checkpoint, whose blocks have checksums. (no torch)
+// Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte is
+// checked. Of another program's, verify() checks the records that have checksums, and sizes are checked. (no torch)
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace tessera {
 
-// Several threads may read at once.
+// A file whose blocks have checksums. Several threads may read at once.
 class CheckedFile {
  public:
   // Throws UsageError if the file is missing or has another size.
@@ -33,9 +34,6 @@ class CheckedFile {
   StoredFile expected_;
   Fd descriptor_;
 };
-
-// Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte is
-// checked. One of another program has no checksums; its sizes are checked.
 
 // Elements [begin, end) of a tensor, which the index has, in the tensor's type.
 struct TensorRange {

@@ -1,4 +1,4 @@
-// The element types of weight files, with the names each format uses for them.
+// A tensor of a weight file: its element type, with the names each format uses for it, its shape and its place.
 #pragma once
 
 #include <cstdint>

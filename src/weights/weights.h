@@ -64,8 +64,6 @@ class Weights {
   std::map<std::string, std::string> metadata_;
 };
 
-// Tensors of weight files as libtorch tensors.
-
 at::ScalarType scalar_type(WeightType type);
 WeightType weight_type(at::ScalarType type);  // throws Error for types that no weight file holds (complex, quantised)
 

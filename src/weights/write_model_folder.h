@@ -1,4 +1,5 @@
-// Writes tensors to weight files: safetensors or torch.save's format, one file or shards with an index.
+// Writes weight files (safetensors or torch.save's format, one file or shards with an index), and model folders that
+// transformers loads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,8 +36,6 @@ void write_weights_file(const std::filesystem::path& path, const std::vector<Nam
 // replacing an old set of files is up to the caller.
 std::vector<std::string> write_weights(const std::filesystem::path& folder, const std::vector<NamedTensor>& tensors,
                                        const WriteOptions& options);
-
-// Writes a model folder that transformers loads.
 
 struct ModelFolderOptions {
   WriteOptions weights{};
