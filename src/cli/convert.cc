@@ -12,7 +12,7 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "weights/model_folder.h"
-#include "weights/weight_tensors.h"
+#include "weights/weights.h"
 #include "weights/weights.h"
 #include "weights/write_model_folder.h"
 

@@ -28,7 +28,7 @@
 #include "listeners/log_line.h"
 #include "parallel/placement.h"
 #include "settings/shared.h"
-#include "train/log_lines.h"
+#include "train/meters.h"
 #include "train/step_setup.h"
 
 namespace tessera {

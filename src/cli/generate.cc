@@ -20,7 +20,7 @@
 #include "model/generation.h"
 #include "model/packing.h"
 #include "settings/shared.h"
-#include "weights/load_language_model.h"
+#include "weights/load_weights.h"
 
 namespace tessera {
 namespace {

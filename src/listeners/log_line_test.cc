@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "train/log_lines.h"
+#include "train/meters.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,3 @@
-#include "state/state_snapshot.h"
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -16,11 +14,12 @@
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/output_file.h"
-#include "state/host_chunks.h"
-#include "state/weights_file.h"
+#include "state/sharded_state.h"
+#include "state/state_file.h"
+#include "state/unit_file.h"
 #include "weights/block_checksums.h"
 #include "weights/safetensors.h"
-#include "weights/weight_tensors.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-#include "state/checkpoint_rotation.h"
+#include "state/checkpoint_folder.h"
 
 #include "core/file.h"
 #include "support/small_run.h"

@@ -1,4 +1,4 @@
-#include "state/checkpoints.h"
+#include "state/checkpoint_keeper.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -17,10 +17,10 @@
 #include "core/log.h"
 #include "core/quantity.h"
 #include "monitor/host_info.h"
+#include "state/checkpoint.h"
 #include "state/checkpoint_folder.h"
-#include "state/checkpoint_rotation.h"
-#include "state/optimizer_file.h"
 #include "state/run_state_file.h"
+#include "state/unit_file.h"
 
 namespace tessera {
 namespace {
@@ -51,9 +51,9 @@ fs::path CheckpointKeeper::folder_of(std::int64_t step) const {
 }
 
 // Rank 0 looks and shares the result, since the best checkpoint decides whether there is a collective.
-void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunState& state) {
-  const std::vector<std::int64_t>& steps = state.checkpoints;
-  const fs::path told = state.best_checkpoint;
+void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunProgress& progress) {
+  const std::vector<std::int64_t>& steps = progress.checkpoints;
+  const fs::path told = progress.best_checkpoint;
   const fs::path beside = checkpoint.parent_path() / told.filename();    // if the folder has been moved
   constexpr std::size_t kNowhere = 0, kTold = 1, kBeside = 2, kOwn = 3;  // kOwn + i: the i-th of the steps
   std::vector<double> found(steps.size() + 1, 0.0);  // whether each one exists; last, where the best is
@@ -86,45 +86,73 @@ std::vector<std::int64_t> CheckpointKeeper::old_ones() const {
   return checkpoints_to_delete({kept_.begin(), kept_.end()}, best_step, output_.save_total_limit);
 }
 
-void CheckpointKeeper::save(Trainer& trainer) {
-  complete(trainer);
-  RunState& state = trainer.state();
-  open_.emplace(Open{trainer.now(), folder_of(state.step), steady_seconds(), progress_numbers(trainer.step()),
+void CheckpointKeeper::save(const TrainingView& view) {
+  finish();
+  if (!try_to([&] { begin(view); })) return;
+  saved_step_ = view.progress.step;
+  num_polls_ = 0;
+}
+
+// The first answer after a save is to the question before it.
+void CheckpointKeeper::poll(bool any_rank_was_writing) {
+  if (open_ && ++num_polls_ >= 2 && !any_rank_was_writing) finish();
+}
+
+void CheckpointKeeper::finish() {
+  if (!try_to([&] { complete(); })) saved_step_.reset();
+}
+
+// Only what the disk refuses is ignored: not ranks that are gone, nor a folder that another run has taken.
+bool CheckpointKeeper::try_to(const std::function<void()>& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (output_.save_errors == SaveErrors::kStop || error.status() != ExitStatus::kFailure) throw;
+    if (world_.rank() == 0) log_warn("{}; training goes on (--save_errors warn)", error.what());
+    ++num_failures_;
+    return false;
+  }
+}
+
+void CheckpointKeeper::begin(const TrainingView& view) {
+  RunProgress& progress = view.progress;
+  Engine& engine = view.step.engine();
+  open_.emplace(Open{view, folder_of(progress.step), steady_seconds(), progress_numbers(view.step),
                      !output_.save_only_model, best_});
   const fs::path part = unfinished(open_->folder);
-  kept_.insert(state.step);
-  if (state.best_step && kept_.contains(*state.best_step)) {
-    best_ = folder_of(*state.best_step);
-    state.best_checkpoint = best_->string();
+  kept_.insert(progress.step);
+  if (progress.best_step && kept_.contains(*progress.best_step)) {
+    best_ = folder_of(*progress.best_step);
+    progress.best_checkpoint = best_->string();
   }
-  state.checkpoints.assign(kept_.begin(), kept_.end());  // adopt() looks which of them are still there
+  progress.checkpoints.assign(kept_.begin(), kept_.end());  // adopt() looks which of them are still there
   StateSnapshot::Copies copies = StateSnapshot::Copies::kNone;
   try {
     // The copy goes first: it runs while the folder is made. Weights, which are gathered, go before it: a copy on the
     // GPU leaves them little room.
     const bool gathers = output_.save_only_model || output_.save_hf_weights;
     std::shared_ptr<StateSnapshot> snapshot;
-    if (gathers) prepare(trainer, part);
+    if (gathers) prepare(engine, part);
     if (open_->has_state) {
-      trainer.step().engine().sync_buffers();
-      snapshot =
-          std::make_shared<StateSnapshot>(SpreadModel{world_, trainer.step().engine(), model_.model}, trainer.step());
+      engine.sync_buffers();
+      snapshot = std::make_shared<StateSnapshot>(SpreadModel{world_, engine, model_.model}, view.step);
       copies = copies_for(snapshot->sizes());
-      on_every_rank(world_, [&] { trainer.step().update_after(snapshot->copy(copies, buffer_)); });
+      on_every_rank(world_, [&] { view.step.update_after(snapshot->copy(copies, buffer_)); });
     }
-    if (!gathers) prepare(trainer, part);
-    if (open_->has_state) write_in_background(trainer.state(), std::move(snapshot), part);
+    if (!gathers) prepare(engine, part);
+    if (open_->has_state) write_in_background(std::move(snapshot), part);
   } catch (const Error& error) {
-    throw given_up(trainer.state(), error);
+    throw given_up(error);
   } catch (...) {
-    give_up(trainer.state());
+    give_up();
     throw;
   }
-  if (copies == StateSnapshot::Copies::kNone) complete(trainer);
+  if (copies == StateSnapshot::Copies::kNone) complete();
 }
 
 // What must be done in step with the other ranks.
-void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
+void CheckpointKeeper::prepare(Engine& engine, const fs::path& part) const {
   on_first_rank(world_, [&] {
     if (!fs::exists(output_.output_dir)) throw Error(output_.output_dir + " has been removed");
     std::error_code reason;
@@ -132,18 +160,19 @@ void CheckpointKeeper::prepare(Trainer& trainer, const fs::path& part) const {
     if (reason) throw Error(fmt::format("cannot create the folder {}: {}", part.string(), reason.message()));
   });
   if (output_.save_only_model || output_.save_hf_weights) {
-    save_model_folder(world_, trainer.step().engine(), model_, part);
+    save_model_folder(world_, engine, model_, part);
   }
   if (!output_.save_only_model) on_every_rank(world_, [&] { check_is_shared(part); });
 }
 
 // The small files too: a disk takes milliseconds to confirm each, and a long run's history is long.
-void CheckpointKeeper::write_in_background(const RunState& state, std::shared_ptr<StateSnapshot> snapshot,
-                                           const fs::path& part) {
+void CheckpointKeeper::write_in_background(std::shared_ptr<StateSnapshot> snapshot, const fs::path& part) {
   const bool is_first = world_.rank() == 0, has_model_files = output_.save_hf_weights;
-  open_->written = std::async(
-      std::launch::async, [&model = model_, state = is_first ? state : RunState(), snapshot = std::move(snapshot), part,
-                           device = world_.device(), is_first, has_model_files]() mutable {
+  const TrainingView& view = open_->view;
+  RunState state = is_first ? RunState{view.progress, view.shape} : RunState();
+  open_->written =
+      std::async(std::launch::async, [&model = model_, state = std::move(state), snapshot = std::move(snapshot), part,
+                                      device = world_.device(), is_first, has_model_files]() mutable {
         const auto own = std::move(snapshot);  // freed when it is written
         if (is_first && !has_model_files) write_model_files(model, part);
         if (is_first) write_run_state(part / kStateFile, state);
@@ -184,18 +213,18 @@ bool CheckpointKeeper::is_writing() const {
          open_->written.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
-void CheckpointKeeper::complete(Trainer& trainer) {
+void CheckpointKeeper::complete() {
   if (!open_) return;
   try {
     CheckpointIndex index;
     if (open_->has_state) {
       CheckpointIndex own;
       on_every_rank(world_, [&] { own = open_->written.get(); });
-      const SpreadModel spread{world_, trainer.step().engine(), model_.model};
+      const SpreadModel spread{world_, open_->view.step.engine(), model_.model};
       index = gather_index(spread, open_->numbers, own);
     }
     const std::vector<std::int64_t> old = old_ones();
-    index.step = open_->moment.step;
+    index.step = open_->view.moment.step;
     std::int64_t num_bytes = 0;
     for (const auto& [name, file] : index.files) num_bytes += file.bytes;
     on_first_rank(world_, [&] { appear(std::move(index), old); });
@@ -205,16 +234,16 @@ void CheckpointKeeper::complete(Trainer& trainer) {
                steady_seconds() - open_->began);
     }
   } catch (const Error& error) {
-    throw given_up(trainer.state(), error);
+    throw given_up(error);
   } catch (...) {
-    give_up(trainer.state());
+    give_up();
     throw;
   }
   const Open done = std::move(*open_);
   open_.reset();
   std::vector<fs::path> kept;
   for (const std::int64_t step : kept_) kept.push_back(folder_of(step));
-  listeners_.on_save(done.moment, {done.folder, kept});
+  listeners_.on_save(done.view.moment, {done.folder, kept});
 }
 
 void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int64_t>& old) {
@@ -232,19 +261,19 @@ void CheckpointKeeper::appear(CheckpointIndex index, const std::vector<std::int6
   });
 }
 
-void CheckpointKeeper::give_up(RunState& state, bool removes) {
+void CheckpointKeeper::give_up(bool removes) {
   if (open_->written.valid()) open_->written.wait();
   std::error_code ignored;
   if (world_.rank() == 0 && removes) fs::remove_all(unfinished(open_->folder), ignored);  // a full disk needs the space
-  kept_.erase(open_->moment.step);
+  kept_.erase(open_->view.moment.step);
   best_ = open_->best_before;
-  state.best_checkpoint = best_ ? best_->string() : "";
+  open_->view.progress.best_checkpoint = best_ ? best_->string() : "";
   open_.reset();
 }
 
-Error CheckpointKeeper::given_up(RunState& state, const Error& error) {
+Error CheckpointKeeper::given_up(const Error& error) {
   const std::string what = open_->folder.string();
-  give_up(state, error.status() != ExitStatus::kUsage);  // which says that the folder is another run's by now
+  give_up(error.status() != ExitStatus::kUsage);  // which says that the folder is another run's by now
   return error.in_context(fmt::format(
       "{} was not written{}", what,
       kept_.empty() ? "" : fmt::format("; {} is complete", folder_of(*kept_.rbegin()).filename().string())));

@@ -1,5 +1,3 @@
-#include "state/read_state.h"
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -15,9 +13,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "kernels/parallel.h"
-#include "state/weights_file.h"
+#include "state/sharded_state.h"
+#include "state/unit_file.h"
 #include "weights/damaged_values.h"
-#include "weights/weight_tensors.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {

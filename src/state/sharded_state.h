@@ -1,5 +1,5 @@
-// The state of a spread model, written by all ranks: each its own file, state-RRRRR-of-NNNNN.safetensors, and one index
-// (weights/checkpoint_index.h).
+// The state of a spread model, written and read by all ranks: each its own file, state-RRRRR-of-NNNNN.safetensors, and
+// one index (weights/checkpoint_index.h).
 //
 // Collective, between steps. What several ranks hold alike, each writes an equal share of.
 #pragma once
@@ -16,6 +16,7 @@
 #include "parallel/train_step.h"
 #include "state/unit_file.h"
 #include "weights/checkpoint_index.h"
+#include "weights/checkpoint_reader.h"
 
 namespace tessera {
 
@@ -78,5 +79,12 @@ CheckpointIndex gather_index(const SpreadModel& spread, const std::map<std::stri
 
 // Adds a file of the folder with its checksums. Throws UsageError.
 void add_file(CheckpointIndex& index, const std::filesystem::path& file);
+
+// The reverse, on any number of ranks under any strategy; each reads only its own part. Reads parameters, buffers and
+// the optimizer's states into the model. Throws the same error on every rank if any of them finds a damaged or missing
+// byte, or if the tensors are not the model's; the values are then unusable.
+OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader);
+// Only parameters and buffers.
+void read_model_state(const SpreadModel& spread, CheckpointReader& reader);
 
 }  // namespace tessera
