@@ -34,8 +34,12 @@ struct AnswerOptions {
   std::int64_t batch_bytes = std::int64_t{1} << 30;
 };
 
-// Whether every rank keeps the whole model between uses, too.
-bool keeps_whole(const Engine& engine);
+// Those limits by the memory that a rank can use besides its current tensors: half of it for the whole model, half of
+// the rest for a batch.
+AnswerOptions answer_options(const World& world, std::vector<std::int64_t> eos_ids, std::int64_t max_new_tokens);
+
+// Rank 0 logs how a model that is sharded between uses is held while it generates. Collective.
+void announce_generation(World& world, Engine& engine);
 // Whether every rank can hold the whole model while it generates. Collective.
 bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes);
 

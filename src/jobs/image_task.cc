@@ -82,6 +82,23 @@ at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::
   return loss;
 }
 
+std::string format_epoch_line(const EpochResult& result) {
+  return fmt::format(
+      "Epoch [{}/{}] LR: {:.6f} | Loss (train, val): {:.3f}, {:.3f} | Accuracy (train, val): {:.2f}%, {:.2f}% | "
+      "Throughput: {:.1f} img/s",
+      result.epoch, result.num_epochs, result.learning_rate, result.train_loss, result.val_loss, result.train_accuracy,
+      result.val_accuracy, result.images_per_second);
+}
+
+LogRecord epoch_metrics(const EpochResult& result) {
+  return {{"Loss/train", result.train_loss},
+          {"Loss/val", result.val_loss},
+          {"Accuracy/train", result.train_accuracy},
+          {"Accuracy/val", result.val_accuracy},
+          {"Throughput/images_per_sec", result.images_per_second},
+          {"LR", result.learning_rate}};
+}
+
 ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
                      const ImageTaskOptions& options)
     : model_(std::move(model)),

@@ -1,13 +1,11 @@
-// resnet-tinyimagenet: an image classifier.
-//
-// The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
-// of which a rank gets every num_ranks-th. A remainder between the ranks is dropped, or filled up with the first
-// images; the last batch may be short. Evaluation sees every image once, on one rank.
+// An image classifier: the loss of training batches, its accuracy, and an epoch's line.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/log_record.h"
 #include "data/images/image_batch.h"
 #include "data/loading/prefetch_loader.h"
 #include "model/resnet.h"
@@ -43,6 +41,25 @@ struct ImageSums {
 at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
                       at::Tensor& sums);
 
+// What a run on images prints for each epoch.
+struct EpochResult {
+  std::int64_t epoch = 0;  // 1 is the first
+  std::int64_t num_epochs = 0;
+  double learning_rate = 0;
+  double train_loss = 0, val_loss = 0;
+  double train_accuracy = 0, val_accuracy = 0;  // percent
+  double images_per_second = 0;
+};
+
+// Epoch [3/3] LR: 0.001000 | Loss (train, val): 5.149, 5.664 | Accuracy (train, val): 2.16%, 0.98% | Throughput: 704.9
+// img/s
+std::string format_epoch_line(const EpochResult& result);
+// The same under the names that reports use: Loss/train, Accuracy/val, Throughput/images_per_sec, LR.
+LogRecord epoch_metrics(const EpochResult& result);
+
+// The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
+// of which a rank gets every num_ranks-th. A remainder between the ranks is dropped, or filled up with the first
+// images; the last batch may be short. Evaluation sees every image once, on one rank.
 class ImageTask : public TrainTask {
  public:
   // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if a rank would have no batch, if

@@ -1,4 +1,4 @@
-// The jobs of `tessera train`: each is one file pair of this folder and one line of the table in jobs.cc.
+// The jobs of `tessera train`: each is one file of this folder and one line of the table in jobs.cc.
 //
 // A job has traits, which declare its settings (settings/job_traits.h), and can be opened: it then reads the files that
 // the settings name and provides the parts of a run (run_job.h).
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/loading/prefetch_loader.h"
 #include "report/console.h"
 #include "report/plan_report.h"
 #include "settings/load.h"
@@ -43,7 +44,7 @@ class OpenJob {
 };
 
 struct Job {
-  const JobTraits& traits;
+  JobTraits traits;
   // `checkpoint`: the one to resume, if any. Throws UsageError. Collective.
   std::unique_ptr<OpenJob> (*open)(World& world, const LoadedTrainSettings& run,
                                    const std::optional<std::filesystem::path>& checkpoint);
@@ -52,5 +53,15 @@ struct Job {
 const std::vector<Job>& jobs();
 const Job& job_of(std::string_view name);  // one of them
 std::vector<const JobTraits*> job_traits();
+
+// What the table is made of, each in the file of its name.
+Job bloom_qa();
+Job gpt_qa();
+Job resnet_tinyimagenet();
+
+// How a job's loaders run. -1 workers: as many as libtorch may use threads, since a GPU leaves them free, at most 16
+// and no more than a gibibyte of batches, or two, keeps busy; none where the threads compute themselves. `batch_bytes`:
+// of the largest batch.
+PrefetchOptions loader_options(const DataSettings& data, at::Device device, std::int64_t batch_bytes);
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
-#include "jobs/resnet_tinyimagenet.h"
-
+// resnet-tinyimagenet: train a ResNet-50 on folders of images.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +10,9 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "jobs/epoch_line.h"
 #include "jobs/image_files.h"
 #include "jobs/image_task.h"
-#include "jobs/loader_options.h"
+#include "jobs/jobs.h"
 #include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
@@ -231,8 +229,8 @@ class ImageJob : public OpenJob {
 
   void after_saving(Trainer&, Console& console, Listeners&) override {
     if (world_.rank() != 0) return;
-    console.print_line(format_execution_time(steady_seconds() - begin_));
-    console.print_line(format_tensor_memory(peak_tensor_bytes(world_.device())));
+    console.print_line(fmt::format("Total execution time = {:.3f} sec", steady_seconds() - begin_));
+    console.print_line(fmt::format("Max memory used by tensors = {} bytes", peak_tensor_bytes(world_.device())));
   }
 
  private:
@@ -246,40 +244,6 @@ class ImageJob : public OpenJob {
   std::optional<EpochReporter> reporter_;
 };
 
-}  // namespace
-
-const JobTraits& resnet_tinyimagenet_traits() {
-  static const JobTraits traits = {
-      .name = "resnet-tinyimagenet",
-      .summary = "train a ResNet-50 on TinyImageNet",
-      .presets = {.batch_size = "512",
-                  .eval_batch_size = "",
-                  .learning_rate = "0.001",
-                  .weight_decay = "1e-4",
-                  .max_grad_norm = "0",
-                  .optim = "sgd",
-                  .momentum = "0.9",
-                  .scheduler = "StepLR",
-                  .save_strategy = "no",
-                  .output_dir = "./resnet-tinyimagenet",
-                  .num_workers = "-1"},
-      .is_amp = true,
-      .decays_all = true,
-      .has_buffers = true,
-      .deals_rows = true,
-      .metrics = {"loss", "accuracy"},
-      .declare_model = declare_resnet,
-      .declare_data = declare_images,
-      .declare_evaluation = declare_image_metrics,
-      .evaluation_setting = "--data_dir",
-      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
-      .check =
-          [](const Schema&, const DeclaredSettings& s, bool needs_data) {
-            if (needs_data) require(s.train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
-          }};
-  return traits;
-}
-
 std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrainSettings& run,
                                                   const std::optional<fs::path>& checkpoint) {
   start_counting_tensors(world.device());
@@ -289,6 +253,39 @@ std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrai
   use_gpu_memory(
       settings, [&] { return plan_of_images(settings, *model.model, data.training->size(), world); }, world);
   return std::make_unique<ImageJob>(world, std::move(settings), std::move(model), std::move(data));
+}
+
+}  // namespace
+
+Job resnet_tinyimagenet() {
+  JobTraits traits = {.name = "resnet-tinyimagenet",
+                      .summary = "train a ResNet-50 on TinyImageNet",
+                      .presets = {.batch_size = "512",
+                                  .eval_batch_size = "",
+                                  .learning_rate = "0.001",
+                                  .weight_decay = "1e-4",
+                                  .max_grad_norm = "0",
+                                  .optim = "sgd",
+                                  .momentum = "0.9",
+                                  .scheduler = "StepLR",
+                                  .save_strategy = "no",
+                                  .output_dir = "./resnet-tinyimagenet",
+                                  .num_workers = "-1"},
+                      .is_amp = true,
+                      .decays_all = true,
+                      .has_buffers = true,
+                      .deals_rows = true,
+                      .metrics = {"loss", "accuracy"},
+                      .declare_model = declare_resnet,
+                      .declare_data = declare_images,
+                      .declare_evaluation = declare_image_metrics,
+                      .evaluation_setting = "--data_dir",
+                      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
+                      .check =
+                          [](const Schema&, const DeclaredSettings& s, bool needs_data) {
+                            if (needs_data) require(s.train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
+                          }};
+  return {traits, open_resnet_tinyimagenet};
 }
 
 }  // namespace tessera

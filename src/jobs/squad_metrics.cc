@@ -127,17 +127,4 @@ AnswerScore score_answer(std::string_view prediction, const std::vector<std::str
   return best;
 }
 
-void SquadMetrics::add(std::string_view prediction, const std::vector<std::string>& gold_answers) {
-  const AnswerScore score_of_answer = score_answer(prediction, gold_answers);
-  exact_sum_ += score_of_answer.exact_match;
-  f1_sum_ += score_of_answer.f1;
-  ++num_answers_;
-}
-
-void SquadMetrics::add(const SquadMetrics& other) {
-  exact_sum_ += other.exact_sum_;
-  f1_sum_ += other.f1_sum_;
-  num_answers_ += other.num_answers_;
-}
-
 }  // namespace tessera
