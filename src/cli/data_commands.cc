@@ -9,6 +9,7 @@
 #include <iostream>
 #include <limits>
 
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"

@@ -11,6 +11,8 @@
 #include <memory>
 #include <thread>
 
+#include "cli/commands.h"
+#include "cli/experiment_command.h"
 #include "comm/gpu_fitness.h"
 #include "comm/gpu_support.h"
 #include "comm/mpi_support.h"

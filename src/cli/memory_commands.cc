@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"

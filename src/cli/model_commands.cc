@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"

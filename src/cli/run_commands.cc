@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/commands.h"
+#include "cli/experiment_command.h"
 #include "comm/mpi_support.h"
 #include "comm/open_mpi.h"
 #include "comm/rank_env.h"
@@ -20,7 +22,6 @@
 #include "core/standard_streams.h"
 #include "core/text.h"
 #include "jobs/jobs.h"
-#include "jobs/run_job.h"
 #include "jobs/sampled_run.h"
 #include "launch/host.h"
 #include "launch/launcher.h"

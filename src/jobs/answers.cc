@@ -16,7 +16,6 @@
 #include "core/log.h"
 #include "data/text/qa_sequence.h"
 #include "jobs/run_plan.h"
-#include "jobs/squad_metrics.h"
 
 namespace tessera {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log_record.h"
@@ -59,6 +60,21 @@ std::vector<TokenIds> answer(World& world, Engine& engine, LanguageModel& model,
 // The same for questions, as text without special tokens.
 std::vector<std::string> answer(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<QaPrompt>& prompts, const AnswerOptions& options);
+
+// Exact match and F1 of an answer, as the official SQuAD script computes them (squad_metrics.cc).
+//
+// Answers are normalised first: lower case, no ASCII punctuation, no articles (a, an, the), one space between words.
+// If one side normalises to nothing, both scores are 1 if the other does too, otherwise 0 (the script of SQuAD 2.0).
+// Bytes that are not UTF-8 are read as U+FFFD.
+std::string normalize_answer(std::string_view answer);
+
+struct AnswerScore {
+  double exact_match = 0;  // 0 or 1
+  double f1 = 0;           // 0 to 1
+};
+
+// Each the best over the gold answers, of which there is at least one (Error otherwise).
+AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers);
 
 // {'exact_match': ..., 'f1': ...}, means over all prompts. Throws Error if there are none.
 LogRecord answer_metrics(const std::vector<std::string>& answers, const std::vector<QaPrompt>& prompts);

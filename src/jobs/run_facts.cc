@@ -3,7 +3,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "jobs/run_job.h"
+#include "jobs/jobs.h"
 #include "jobs/run_plan.h"
 
 namespace tessera {

@@ -1,5 +1,3 @@
-#include "jobs/run_job.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,6 +12,7 @@
 #include "core/host.h"
 #include "core/log.h"
 #include "core/output.h"
+#include "jobs/jobs.h"
 #include "jobs/out_of_memory.h"
 #include "jobs/run_plan.h"
 #include "monitor/job_end.h"

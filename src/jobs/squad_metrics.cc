@@ -1,11 +1,11 @@
-#include "jobs/squad_metrics.h"
-
+// How well an answer matches the gold answers.
 #include <algorithm>
 #include <map>
 
 #include "core/error.h"
 #include "data/tokenizer/unicode.h"
 #include "data/tokenizer/utf8.h"
+#include "jobs/answers.h"
 
 namespace tessera {
 

@@ -1,5 +1,3 @@
-#include "jobs/squad_metrics.h"
-
 #include <gtest/gtest.h>
 
 #include "core/error.h"
