@@ -120,9 +120,7 @@ fs::path demo_script(const fs::path& program) {
 
 void declare(Schema& schema, DemoSettings& s) {
   schema.positionals("[FOLDER]: for what it leaves, else tessera-demo", &s.words);
-  schema.integer("epochs", &s.epochs)
-      .at_least(1)
-      .help("how often it sees each question; default: enough to memorise the questions");
+  schema.integer("epochs", &s.epochs).at_least(1).help("epochs; default: enough to memorise the questions");
 }
 
 int run_demo(Schema&, DemoSettings& s) {
