@@ -189,7 +189,7 @@ class Training {
     try {
       const auto left = job_time_left(run.request.environment);
       if (left && *left > before) return steady_seconds() + *left - before;
-      log_warn("--save_before_timeout is not heeded: {}",
+      log_warn("--save_before_timeout is ignored: {}",
                left ? fmt::format("the job has only {:.0f} s left", *left) : "this is no Slurm job with a time limit");
     } catch (const Error& error) {
       log_warn("--save_before_timeout: the job's time limit is not known: {}", error.what());
