@@ -1,4 +1,5 @@
-#include "cli/checkpoint.h"
+// `tessera checkpoint ls|verify|show|prune DIR`: checkpoints on disk.
+#include "state/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -7,14 +8,13 @@
 #include <optional>
 #include <string_view>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
-#include "state/checkpoint.h"
 #include "state/checkpoint_folder.h"
 #include "state/output_lock.h"
 #include "weights/checkpoint_reader.h"
@@ -181,11 +181,7 @@ int prune(const std::string& place, const CheckpointCommandSettings& settings) {
   return 0;
 }
 
-}  // namespace
-
-int run_checkpoint(const std::vector<std::string>& args) {
-  CheckpointCommandSettings settings;
-  Schema schema("tessera checkpoint", "list, check, show and remove checkpoints");
+void declare(Schema& schema, CheckpointCommandSettings& settings) {
   schema.positionals("ls|verify|show|prune DIR: a checkpoint, or the output folder of a run", &settings.words);
   schema.integer("keep", &settings.keep)
       .preset("0")
@@ -193,11 +189,9 @@ int run_checkpoint(const std::vector<std::string>& args) {
       .group("prune")
       .help("how many intact ones stay, the newest; the best stays too, and damaged ones are not touched");
   schema.boolean("dry_run", &settings.dry_run).group("prune").help("only say what would be removed");
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+int run_checkpoint(Schema&, CheckpointCommandSettings& settings) {
   const std::string verb = settings.words.empty() ? "" : settings.words.front();
   if (settings.words.size() != 2 || (verb != "ls" && verb != "verify" && verb != "show" && verb != "prune")) {
     throw UsageError("expected: tessera checkpoint ls|verify|show|prune DIR; `tessera checkpoint --help` shows more");
@@ -213,6 +207,14 @@ int run_checkpoint(const std::vector<std::string>& args) {
   if (verb == "verify") return verify(folders);
   if (folders.size() > 1) throw UsageError(fmt::format("{} has {} checkpoints: name one", place, folders.size()));
   return show(folders.front());
+}
+
+}  // namespace
+
+Command checkpoint_command() {
+  return with_settings<CheckpointCommandSettings>(
+      {.name = "checkpoint", .summary = "list, check, show and remove checkpoints", .has_rank = false}, declare,
+      run_checkpoint);
 }
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
-#include "cli/generate.h"
-
+// `tessera generate`: text continued with a model folder.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -8,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "cli/compute_choice.h"
-#include "config/schema.h"
+#include "cli/commands.h"
+#include "comm/gpu_support.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json_reader.h"
@@ -72,7 +71,7 @@ void declare(Schema& schema, GenerateSettings& s) {
   schema.text("dtype", &s.dtype)
       .alias("torch_dtype")
       .preset("float32")
-      .choices(compute_type_names())
+      .choices({"float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
       .group(how)
       .help("type of weights and computation");
   shared::as_json(schema, &s.as_json)
@@ -200,17 +199,27 @@ std::vector<float> logits_after(LanguageModel& model, const TokenIds& prompt) {
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
 }
 
-}  // namespace
-
-int run_generate(const std::vector<std::string>& args) {
-  GenerateSettings s;
-  Schema schema("tessera generate", "continue a text with a model folder");
-  declare(schema, s);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
+// "cpu", "cuda", or "auto": the GPU if there is one.
+at::Device choose_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const GpuSupport* gpus = gpu_support();
+  if (gpus == nullptr || gpus->num_gpus() == 0) {
+    if (name == "auto" && !gpus_are_unfit()) return at::kCPU;
+    throw UsageError(
+        fmt::format("--device {}: there is no GPU to use here ({}); give --device cpu", name, no_gpu_reason()));
   }
+  gpus->set_device(0);
+  return {at::kCUDA, 0};
+}
+
+// One of the choices of --dtype.
+at::ScalarType type_of_name(const std::string& name) {
+  if (name == "float32" || name == "fp32") return at::kFloat;
+  if (name == "bfloat16" || name == "bf16") return at::kBFloat16;
+  return at::kHalf;
+}
+
+int run_generate(Schema& schema, GenerateSettings& s) {
   check(schema, s);
   s.generation.seed = static_cast<std::uint64_t>(s.seed);
   const ModelFolder folder = ModelFolder::open(find_model_folder(s.model.name_or_path, Environment::of_process()));
@@ -229,6 +238,13 @@ int run_generate(const std::vector<std::string>& args) {
   if (s.with_logits) result["logits"] = logits_after(*model, prompt);
   print_out((s.as_json ? json_text(result) : tokenizer ? text.get<std::string>() : Json(ids).dump()) + "\n");
   return 0;
+}
+
+}  // namespace
+
+Command generate_command() {
+  return with_settings<GenerateSettings>({.name = "generate", .summary = "continue a text with a model folder"},
+                                         declare, run_generate);
 }
 
 }  // namespace tessera

@@ -1,12 +1,11 @@
-#include "cli/plan.h"
-
+// `tessera plan MODEL`: the memory of a training step on each rank, by strategy.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -30,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr const char* kResNet = "resnet50";
 
 struct PlanSettings {
-  std::vector<std::string> words;
+  std::vector<std::string> words, notes;
   std::string config_name, strategies, optim, device;
   int num_ranks = 1, ranks_per_node = 0;
   ForeignFiles files;
@@ -200,25 +199,21 @@ PlannedModel plan_resnet(const PlanSettings& s) {
   return planned_resnet50(model, s.image_size);
 }
 
-}  // namespace
-
-int run_plan(const std::vector<std::string>& args) {
-  PlanSettings s;
-  Schema schema("tessera plan", "the memory of a training step on each rank, by strategy");
+void declare_plan(Schema& schema, PlanSettings& s) {
   schema.positionals("MODEL", &s.words);
   declare_training(schema, s);
   declare_run(schema, s);
   shared::as_json(schema, &s.as_json).help("print one JSON object, in bytes");
-  if (!schema.read_command_line(args)) return 0;
-  std::vector<std::string> notes;
-  read_foreign_files(s.files, schema, notes);
-  resolve_batch(schema, s.total_batch_size, s.batch_size, s.num_micro_steps, s.num_ranks, notes);
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+void read_files(Schema& schema, PlanSettings& s) {
+  read_foreign_files(s.files, schema, s.notes);
+  resolve_batch(schema, s.total_batch_size, s.batch_size, s.num_micro_steps, s.num_ranks, s.notes);
+}
+
+int run_plan(Schema& schema, PlanSettings& s) {
   check(schema, s);
-  for (const std::string& note : notes) log_info("{}", note);
+  for (const std::string& note : s.notes) log_info("{}", note);
   const bool is_text = s.words != std::vector<std::string>{kResNet};
   PlanReport report;
   report.request = request_of(schema, s, is_text);
@@ -236,6 +231,14 @@ int run_plan(const std::vector<std::string>& args) {
   add_advice(report);
   print_out(s.as_json ? json_text(plan_json(report), 2) + "\n" : plan_text(report));
   return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return with_settings<PlanSettings>(
+      {.name = "plan", .summary = "the memory of a training step on each rank, by strategy"}, declare_plan, run_plan,
+      read_files);
 }
 
 }  // namespace tessera

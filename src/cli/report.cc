@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output.h"
@@ -12,20 +12,28 @@
 #include "results/runs_page.h"
 
 namespace tessera {
+namespace {
 
-int run_report(const std::vector<std::string>& args) {
-  ReportRequest settings;
-  Schema schema("tessera report", "one page about the runs below folders: words, tables and plots in one HTML file");
+void declare(Schema& schema, ReportRequest& settings) {
   schema.positionals("DIR...", &settings.folders);
   schema.text("output", &settings.output).short_name('o').preset("report.html").help("the file to write");
   schema.text("title", &settings.title).help("the page's title; none: the folders");
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+int run_report(Schema&, ReportRequest& settings) {
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
   return write_report(settings);
+}
+
+}  // namespace
+
+Command report_command() {
+  return with_settings<ReportRequest>(
+      {.name = "report",
+       .summary = "one page about recorded runs: words, tables and plots in one HTML file",
+       .about = "one page about the runs below folders: words, tables and plots in one HTML file",
+       .has_rank = false},
+      declare, run_report);
 }
 
 int write_report(const ReportRequest& request) {

@@ -17,7 +17,4 @@ struct ReportRequest {
 // Writes the page and prints what is on it.
 int write_report(const ReportRequest& request);
 
-// `args` are the words after `report`.
-int run_report(const std::vector<std::string>& args);
-
 }  // namespace tessera

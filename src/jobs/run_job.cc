@@ -1,5 +1,3 @@
-#include "jobs/run_job.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -15,7 +13,6 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "jobs/jobs.h"
-#include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
 #include "listeners/rank_log.h"
 #include "monitor/job_processes.h"
@@ -190,7 +187,7 @@ class Training {
     try {
       const auto left = job_time_left(run.request.environment);
       if (left && *left > before) return steady_seconds() + *left - before;
-      log_warn("--save_before_timeout is not heeded: {}",
+      log_warn("--save_before_timeout is ignored: {}",
                left ? fmt::format("the job has only {:.0f} s left", *left) : "this is no Slurm job with a time limit");
     } catch (const Error& error) {
       log_warn("--save_before_timeout: the job's time limit is not known: {}", error.what());

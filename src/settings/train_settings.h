@@ -48,7 +48,7 @@ struct DataSettings {
   bool shuffle = true;
   bool drop_last = false;          // an epoch's last batch, if it is not full
   bool sampler_drop_last = false;  // images: those that do not divide evenly between the ranks; else some repeat
-  int num_workers = 0;             // -1: jobs/loader_options.h decides
+  int num_workers = 0;             // -1: loader_options() in jobs/jobs.h decides
   int prefetch_factor = 0;         // batches prepared ahead per worker
 };
 

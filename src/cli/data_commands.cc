@@ -1,14 +1,18 @@
-#include "cli/data.h"
-
+// Data: `tessera data inspect` shows what a file or folder holds, `tessera tokenize` turns texts into token ids and
+// back.
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <iostream>
+#include <limits>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "data/images/image_folder.h"
@@ -166,23 +170,84 @@ void inspect(const Schema& schema, const DataCommandSettings& s, const fs::path&
   }
 }
 
-}  // namespace
-
-int run_data(const std::vector<std::string>& args) {
-  DataCommandSettings settings;
-  Schema schema("tessera data", "inspect PATH: show what a data file or folder holds");
-  declare(schema, settings);
-  if (!schema.read_command_line(args)) return 0;
-  schema.read_environment(Environment::of_process());
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+int run_data(Schema& schema, DataCommandSettings& settings) {
   if (settings.words.size() != 2 || settings.words.front() != "inspect") {
     throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
   }
   inspect(schema, settings, settings.words.back());
   return 0;
+}
+
+struct TokenizeSettings {
+  std::string tokenizer;
+  bool decode = false, special_tokens = true;
+};
+
+std::string encode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
+  if (!line.is_string()) throw UsageError("expected one JSON string");
+  return fmt::format("[{}]\n", fmt::join(tokenizer.encode(line.get_ref<const std::string&>(), special_tokens), ", "));
+}
+
+std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
+  if (!line.is_array()) throw UsageError("expected one JSON array of token ids");
+  std::vector<std::int32_t> ids;
+  for (const Json& id : line) {
+    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
+      throw UsageError(fmt::format("expected token ids, found {}", id.dump()));
+    }
+    if (id >= tokenizer.vocab_size()) {  // decode() leaves out unknown ids, as Hugging Face's does
+      throw UsageError(fmt::format("token id {} is beyond the tokenizer's vocabulary of {}: it is another tokenizer's",
+                                   id.dump(), tokenizer.vocab_size()));
+    }
+    ids.push_back(id.get<std::int32_t>());
+  }
+  return Json(tokenizer.decode(ids, !special_tokens)).dump() + "\n";
+}
+
+void declare(Schema& schema, TokenizeSettings& settings) {
+  schema.text("tokenizer", &settings.tokenizer)
+      .alias("tokenizer_name")
+      .help("a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache");
+  schema.boolean("decode", &settings.decode).preset("false").help("the reverse: arrays of ids to strings");
+  schema.boolean("special_tokens", &settings.special_tokens)
+      .preset("true")
+      .help("add the special tokens that the file asks for; with --decode, show them");
+}
+
+int run_tokenize(Schema&, TokenizeSettings& settings) {
+  if (settings.tokenizer.empty()) throw UsageError("--tokenizer is missing: name a tokenizer.json or its folder");
+  const Tokenizer tokenizer = Tokenizer::load(find_model_folder(settings.tokenizer, Environment::of_process()));
+  std::string text;
+  for (std::int64_t number = 1; std::getline(std::cin, text); ++number) {
+    try {
+      const Json line = parse_json(text, "the line");
+      print_out(settings.decode ? decode_line(tokenizer, line, settings.special_tokens)
+                                : encode_line(tokenizer, line, settings.special_tokens));
+    } catch (const OutputError&) {
+      throw;
+    } catch (const Error& error) {
+      throw error.in_context(fmt::format("standard input, line {}", number));
+    }
+  }
+  if (std::cin.bad()) throw Error("cannot read standard input");
+  return 0;
+}
+
+}  // namespace
+
+Command data_command() {
+  return with_settings<DataCommandSettings>({.name = "data",
+                                             .summary = "inspect a data file or folder: what is in it, how it packs",
+                                             .about = "inspect PATH: show what a data file or folder holds"},
+                                            declare, run_data);
+}
+
+Command tokenize_command() {
+  return with_settings<TokenizeSettings>(
+      {.name = "tokenize",
+       .summary = "texts to token ids and back, one per line",
+       .about = "read one JSON string per line, print one JSON array of token ids per line"},
+      declare, run_tokenize);
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "cli/monitored_command.h"
+#include "launch/monitored_command.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "jobs/squad_search.h"
+#include "jobs/qa_files.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/sampled_run.h"
+#include "jobs/sampled_run.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,6 +19,8 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kMonitorJobVariable = "TESSERA_MONITOR_JOB";
 
 MemorySamplerOptions options_of_run(const TrainSettings& settings, const Environment& environment) {
   MemorySamplerOptions options = sampler_options(environment);
@@ -96,10 +98,10 @@ std::unique_ptr<MemorySampler> start_sampler_of_rank(TrainSettings& settings, co
   return start_sampler(options);
 }
 
-std::unique_ptr<MemorySampler> start_sampler_of_launcher(const LaunchPlan& plan, const std::string& self,
+std::unique_ptr<MemorySampler> start_sampler_of_launcher(const LaunchedRanks& ranks, const std::string& self,
                                                          Environment& environment) {
   environment.unset(kMonitorJobVariable);  // an outer run's
-  const std::vector<std::string>& words = plan.command;
+  const std::vector<std::string>& words = ranks.command;
   if (words.size() < 3 || words[0] != self || words[1] != "train" || !may_ask_for_monitoring(words)) return nullptr;
   LoadedTrainSettings run;
   WorldSettings of_ranks;
@@ -107,16 +109,16 @@ std::unique_ptr<MemorySampler> start_sampler_of_launcher(const LaunchPlan& plan,
     run = load_train_settings({.jobs = job_traits(),
                                .arguments = {words.begin() + 2, words.end()},
                                .environment = environment,
-                               .num_ranks = plan.num_nodes * plan.num_local_ranks,
+                               .num_ranks = ranks.num_nodes * ranks.num_local_ranks,
                                .declare_more = [&](Schema& schema) { declare(schema, of_ranks); }});
   } catch (const UsageError&) {
     return nullptr;  // the ranks say why
   }
   if (!run.settings.monitor.is_on || run.settings.dry_run) return nullptr;
   MemorySamplerOptions options = options_of_run(run.settings, environment);
-  const bool has_name = plan.num_nodes > 1 && !plan.run_id.empty() && !environment.find("SLURM_JOB_ID");
-  options.job = has_name ? job_as_folder_name(plan.run_id) : new_memory_job(options.folder, environment);
-  if (plan.num_nodes > 1) options.host = host_name();
+  const bool has_name = ranks.num_nodes > 1 && !ranks.run_id.empty() && !environment.find("SLURM_JOB_ID");
+  options.job = has_name ? job_as_folder_name(ranks.run_id) : new_memory_job(options.folder, environment);
+  if (ranks.num_nodes > 1) options.host = host_name();
   environment.set(kMonitorJobVariable, options.job);
   return start_sampler(options);
 }
