@@ -277,7 +277,7 @@ EpochReporter::EpochReporter(World& world, ImageTask& task, bool local_metrics, 
       console_(console),
       listeners_(listeners),
       begin_(steady_seconds()),
-      first_step_(trainer.state().step) {}
+      first_step_(trainer.progress().step) {}
 
 void EpochReporter::on_epoch(const Update& update) {
   const ImageSums own = task_.take_training_sums();
@@ -302,12 +302,12 @@ void EpochReporter::on_epoch(const Update& update) {
   add_validation(result);
   if (world_.rank() == 0) console_.print_line(format_epoch_line(result));
   listeners_.on_epoch_metrics(trainer_.now(), result.epoch, epoch_metrics(result));
-  first_step_ = trainer_.state().step;
+  first_step_ = trainer_.progress().step;
 }
 
 void EpochReporter::add_validation(EpochResult& result) const {
   result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<LogRecord>& history = trainer_.state().history;
+  const std::vector<LogRecord>& history = trainer_.progress().history;
   for (auto record = history.rbegin(); record != history.rend(); ++record) {
     if (record->number("step").value_or(0) <= static_cast<double>(first_step_)) return;
     const std::optional<double> loss = record->number("eval_loss"), accuracy = record->number("eval_accuracy");
