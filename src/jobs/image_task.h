@@ -8,6 +8,7 @@
 #include "core/log_record.h"
 #include "data/images/image_batch.h"
 #include "data/loading/prefetch_loader.h"
+#include "listeners/console.h"
 #include "model/resnet.h"
 #include "parallel/offload.h"
 #include "tessera/world.h"

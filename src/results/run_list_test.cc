@@ -8,15 +8,15 @@
 namespace tessera {
 namespace {
 
-const std::string kRecordedRuns = std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/";
+const std::string kListedRuns = std::string(TESSERA_TEST_DATA_FOLDER) + "/runs/";
 
 TEST(RunList, ShowsNewestLastWithUnits) {
-  const FoundRuns found = find_runs({kRecordedRuns + "other"}, RunDetail::kBrief);
+  const FoundRuns found = find_runs({kListedRuns + "other"}, RunDetail::kBrief);
   const double now = *seconds_of_utc("2026-11-16T00:00:00Z");
   const Table table = run_list(found.runs, now);
   std::vector<std::string> line;
   for (const TableCell& cell : table.rows.front()) line.push_back(cell.text);
-  line[0] = line[0].substr(kRecordedRuns.size());
+  line[0] = line[0].substr(kListedRuns.size());
   EXPECT_EQ(line, (std::vector<std::string>{"other/format_1", "bloom-qa", "full_shard", "2", "finished", "31/31",
                                             "1.50", "512 MiB process", "3.2500", "2025-01-31T12:00:00Z"}));
   const Json last = run_list_json(found.runs, now).back();
