@@ -48,7 +48,7 @@ TEST(CpuMemoryLog, EveryFormOfPsrecordIsRead) {
 TEST(CpuMemoryLog, ACutOffLastLineIsLeftOut) {
   const std::string row = cpu_memory_log_row({1, 100, 12.5, 34.5});
   const std::string whole = std::string(kCpuMemoryLogHeader) + "\n" + row + row;
-  for (std::size_t size = std::string(kCpuMemoryLogHeader) + "\n".size() + row.size(); size < whole.size(); ++size) {
+  for (std::size_t size = whole.size() - row.size(); size < whole.size(); ++size) {
     const CpuMemoryLog log = parse_cpu_memory_log(whole.substr(0, size), "log");
     EXPECT_EQ(log.samples.size(), 1u) << size;
     EXPECT_EQ(log.num_unreadable, 0) << size;

@@ -34,12 +34,12 @@ TEST(FailureReport, NamesTheRankThatNeverEnteredACollectiveWithItsHost) {
   FailureReport report = report_of({"node1", "node1", "node2"});
   FlightEntry stuck;
   const std::string inside = dump_in(3, &stuck);
-  failure_report.hear_alarm({0, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  report.hear_alarm({0, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
   EXPECT_TRUE(report.is_open());
-  failure_report.hear_flight(0, inside);
-  failure_report.hear_flight(1, inside);
+  report.hear_flight(0, inside);
+  report.hear_flight(1, inside);
   EXPECT_FALSE(report.conclude(Clock::now()));
-  failure_report.hear_flight(2, "[]");
+  report.hear_flight(2, "[]");
   const auto finding = report.conclude(Clock::now());
   ASSERT_TRUE(finding);
   EXPECT_TRUE(contains(finding->message, "rank 2 on node2 never entered a collective: a collective took longer"));
@@ -56,10 +56,10 @@ TEST(FailureReport, WhatMostEnteredIsTheMeasureWhoeverRaisesTheAlarm) {
   const std::string inside = dump_in(3, &most);
   for (const int raiser : {0, 1}) {
     FailureReport report = report_of({"node1", "node1", "node2"});
-    failure_report.hear_alarm({raiser, 43, "it took too long", raiser == 1 ? alone.entries().front() : most});
-    failure_report.hear_flight(0, inside);
-    failure_report.hear_flight(1, alone.dump());
-    failure_report.hear_flight(2, inside);
+    report.hear_alarm({raiser, 43, "it took too long", raiser == 1 ? alone.entries().front() : most});
+    report.hear_flight(0, inside);
+    report.hear_flight(1, alone.dump());
+    report.hear_flight(2, inside);
     const auto finding = report.conclude(Clock::now());
     ASSERT_TRUE(finding);
     EXPECT_TRUE(
@@ -77,9 +77,9 @@ TEST(FailureReport, ARankThatIsHeldUpInAnEarlierCollectiveIsNotToBlame) {
   ahead.finish(ahead.begin(all_reduce(4)));  // its own part of #1 is done
   ahead.begin(all_reduce(4));
   behind.begin(all_reduce(4));  // still waits in #1 for rank 3
-  failure_report.hear_alarm({0, 43, "it took too long", ahead.entries().back()});
-  for (const int rank : {0, 1}) failure_report.hear_flight(rank, ahead.dump());
-  failure_report.hear_flight(2, behind.dump());
+  report.hear_alarm({0, 43, "it took too long", ahead.entries().back()});
+  for (const int rank : {0, 1}) report.hear_flight(rank, ahead.dump());
+  report.hear_flight(2, behind.dump());
   const auto finding = report.conclude(Clock::now() + 3s);
   ASSERT_TRUE(finding);
   EXPECT_TRUE(contains(finding->message, "rank 3 on node2 did not answer: it took too long\n#1 all_reduce"))
@@ -95,10 +95,10 @@ TEST(FailureReport, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {
   FlightRecorder world, node;
   world.begin(all_reduce(4));
   node.begin(in_node);
-  failure_report.hear_alarm({0, 43, "it took too long", world.entries().back()});
-  for (const int rank : {0, 1}) failure_report.hear_flight(rank, world.dump());
-  failure_report.hear_flight(2, node.dump());
-  failure_report.hear_flight(3, "[]");
+  report.hear_alarm({0, 43, "it took too long", world.entries().back()});
+  for (const int rank : {0, 1}) report.hear_flight(rank, world.dump());
+  report.hear_flight(2, node.dump());
+  report.hear_flight(3, "[]");
   const auto finding = report.conclude(Clock::now());
   ASSERT_TRUE(finding);
   EXPECT_TRUE(contains(finding->message, "rank 3 on node2 never entered a collective: it took too long"))
@@ -110,8 +110,8 @@ TEST(FailureReport, NamesTheRankThatDoesNotAnswer) {
   FailureReport report = report_of({"node1", "node2"});
   FlightEntry stuck;
   const std::string inside = dump_in(2, &stuck);
-  failure_report.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
-  failure_report.hear_flight(1, inside);
+  report.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  report.hear_flight(1, inside);
   EXPECT_FALSE(report.conclude(Clock::now()));
   const auto finding = report.conclude(Clock::now() + 3s);
   ASSERT_TRUE(finding);
@@ -124,8 +124,8 @@ TEST(FailureReport, BlamesTheDeadAndNotWhoeverSawItFirst) {
   FlightEntry stuck;
   const std::string inside = dump_in(4, &stuck);
   stuck.error = "MPI_Test: connection reset";
-  failure_report.hear_alarm({1, 43, stuck.error, stuck});
-  for (int rank = 0; rank < 3; ++rank) failure_report.hear_flight(rank, inside);
+  report.hear_alarm({1, 43, stuck.error, stuck});
+  for (int rank = 0; rank < 3; ++rank) report.hear_flight(rank, inside);
   report.note_loss(3, Loss::kEnded);
   const auto finding = report.conclude(Clock::now() + 1s);
   ASSERT_TRUE(finding);
@@ -135,7 +135,7 @@ TEST(FailureReport, BlamesTheDeadAndNotWhoeverSawItFirst) {
 
 TEST(FailureReport, BlamesTheDeadAlsoIfARankFailsOfItInItsOwnWords) {
   FailureReport report = report_of({"node1", "node2"});
-  failure_report.hear_alarm({0, 1, "NCCL error: remote process exited", std::nullopt});
+  report.hear_alarm({0, 1, "NCCL error: remote process exited", std::nullopt});
   EXPECT_FALSE(report.conclude(Clock::now()));
   report.note_loss(1, Loss::kEnded);
   const auto finding = report.conclude(Clock::now() + 1s);
@@ -163,10 +163,10 @@ TEST(FailureReport, ARankThatRaisedTheAlarmAndGaveUpIsNotBlamed) {
   FailureReport report = report_of({"node1", "node2"});
   FlightEntry stuck;
   const std::string inside = dump_in(2, &stuck);
-  failure_report.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
-  failure_report.hear_flight(1, inside);
+  report.hear_alarm({1, 43, "a collective took longer than 2s (--comm_timeout)", stuck});
+  report.hear_flight(1, inside);
   report.note_loss(1, Loss::kEnded);
-  failure_report.hear_flight(0, "[]");
+  report.hear_flight(0, "[]");
   const auto finding = report.conclude(Clock::now());
   ASSERT_TRUE(finding);
   EXPECT_TRUE(contains(finding->message, "rank 0 on node1 never entered a collective"));
@@ -183,8 +183,8 @@ TEST(FailureReport, AHolderThatWasStoppedBlamesItself) {
 
 TEST(FailureReport, TheFirstOfTwoAlarmsCounts) {
   FailureReport report = report_of({"node1", "node2"});
-  failure_report.hear_alarm({1, 7, "the disk is full", {}});
-  failure_report.hear_alarm({0, 9, "me too", {}});
+  report.hear_alarm({1, 7, "the disk is full", {}});
+  report.hear_alarm({0, 9, "me too", {}});
   const auto finding = report.conclude(Clock::now() + 1s);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->message, "rank 1 on node2: the disk is full");
