@@ -47,14 +47,14 @@ int write_report(const ReportRequest& request) {
   }
   if (page.num_runs == 0) {
     std::string message = "no run found: looked for run.json in and below " + join(request.folders, ", ") + unrecorded;
-    for (const std::string& problem : page.problems) message += "\npassed over: " + problem;
+    for (const std::string& problem : page.problems) message += "\nskipped: " + problem;
     throw UsageError(message);
   }
   write_file_atomically(request.output, page.html);
   const std::size_t num_runs = page.num_runs + request.unrecorded.size();
   print_out(fmt::format("{}\n{} {}, {} finished{}; {}{}\n", request.output, num_runs, num_runs == 1 ? "run" : "runs",
                         page.num_finished,
-                        page.problems.empty() ? "" : fmt::format(", {} passed over", page.problems.size()),
+                        page.problems.empty() ? "" : fmt::format(", {} skipped", page.problems.size()),
                         human_bytes(static_cast<std::int64_t>(page.html.size())), unrecorded));
   return 0;
 }

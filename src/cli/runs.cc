@@ -37,7 +37,7 @@ void declare(Schema& schema, RunsSettings& s) {
 }
 
 void warn_of(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) log_warn("passed over: {}", problem);
+  for (const std::string& problem : problems) log_warn("skipped: {}", problem);
 }
 
 int list_runs(const RunsSettings& s, const std::vector<std::string>& places) {

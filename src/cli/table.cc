@@ -35,7 +35,7 @@ void declare(Schema& schema, TableSettings& s) {
 
 std::vector<RunRecord> read_below(const std::vector<std::string>& places) {
   FoundRuns found = find_runs(places, RunDetail::kBrief);
-  for (const std::string& problem : found.problems) log_warn("passed over: {}", problem);
+  for (const std::string& problem : found.problems) log_warn("skipped: {}", problem);
   return std::move(found.runs);
 }
 

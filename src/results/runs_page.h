@@ -15,7 +15,7 @@ namespace tessera {
 struct RunsPage {
   std::string html;
   std::size_t num_runs = 0, num_finished = 0;
-  std::vector<std::string> problems;  // records that cannot be read: passed over
+  std::vector<std::string> problems;  // records that cannot be read: skipped
 };
 
 // Of these run.json files. `file`: where the page will lie; links start there. `experiments`: the rows of tables,
