@@ -13,7 +13,6 @@
 #include "core/quantity.h"
 #include "weights/model_folder.h"
 #include "weights/weights.h"
-#include "weights/weights.h"
 #include "weights/write_model_folder.h"
 
 namespace tessera {

@@ -1,5 +1,7 @@
 // Checkpoints by all ranks: written under each strategy at 1 to 4 ranks, read under every other one; damaged in every
 // way that a disk knows.
+#include "state/sharded_state.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,8 +13,6 @@
 #include "parallel/small_model.h"
 #include "parallel/whole_state.h"
 #include "parallel/world_check.h"
-#include "state/sharded_state.h"
-#include "state/sharded_state.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
