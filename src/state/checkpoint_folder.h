@@ -38,8 +38,8 @@ std::optional<std::int64_t> checkpoint_step(const std::string& folder_name);
 std::vector<std::int64_t> find_checkpoints(const std::filesystem::path& output_dir);
 
 // Steps of the checkpoints to delete so that the limit holds, oldest first; the best and the newest stay. A limit of 0
-// means no limit. The rule is transformers' (with a limit of 1, two stay if the newest is not the best), except that the
-// order is by step, not by the folders' times.
+// means no limit. The rule is transformers' (with a limit of 1, two stay if the newest is not the best), except that
+// the order is by step, not by the folders' times.
 std::vector<std::int64_t> checkpoints_to_delete(std::vector<std::int64_t> steps, std::optional<std::int64_t> best_step,
                                                 std::int64_t save_total_limit);
 

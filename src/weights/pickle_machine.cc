@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/pickle_machine.h"
 
 namespace tessera::internal {
 

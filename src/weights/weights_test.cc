@@ -11,7 +11,6 @@
 #include "core/json.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"
-#include "weights/weights.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,7 @@
 // Checkpoints by all ranks: written under each strategy at 1 to 4 ranks, read under every other one; damaged in every
 // way that a disk knows.
+#include "state/sharded_state.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
