@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/images/image_batch.h"
+#include "data/images/image_dataset.h"
 #include "data/loading/prefetch_loader.h"
 #include "model/resnet.h"
 #include "parallel/host_link.h"
