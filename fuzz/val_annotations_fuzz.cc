@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/images/val_annotations.h"
+#include "data/images/image_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::vector<std::string> classes = {"n01", "n02"}, files = {"a", "b.JPEG", "c d.jpg"};

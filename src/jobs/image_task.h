@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/log_record.h"
-#include "data/images/image_batch.h"
+#include "data/images/image_dataset.h"
 #include "data/loading/prefetch_loader.h"
 #include "listeners/console.h"
 #include "model/resnet.h"

@@ -7,7 +7,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "data/images/image_batch.h"
+#include "data/images/image_dataset.h"
 #include "model/resnet.h"
 #include "support/resnet_reference.h"
 

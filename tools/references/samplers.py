@@ -11,7 +11,7 @@ import numpy
 import torch
 import xxhash
 from accelerate.data_loader import BatchSamplerShard, SeedableRandomSampler
-from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "loading" / "samplers.json"
@@ -35,18 +35,6 @@ def distributed():
                             assert len(everyone[-1]) == len(sampler)
                         yield [size, ranks, int(drop_last), int(shuffle), seed, epoch,
                                len(everyone[0]), hash_of(sum(everyone, []))]
-
-
-def random():
-    for size in (1, 2, 10, 33, 1000):
-        for num_samples in (None, 5, 32, 64, 2500):
-            for replacement in (False, True):
-                for seed in (0, 42):
-                    generator = torch.Generator().manual_seed(seed)
-                    sampler = RandomSampler(range(size), replacement, num_samples, generator)
-                    epochs = [list(sampler) for _ in range(3)]
-                    yield [size, -1 if num_samples is None else num_samples, int(replacement), seed,
-                           [hash_of(epoch) for epoch in epochs]]
 
 
 def trainer():
@@ -77,7 +65,7 @@ def trainer():
 def main():
     value = {"made_with": {"torch": torch.__version__, "accelerate": accelerate.__version__},
              "first_of_distributed": list(DistributedSampler(range(10), 4, 1, True, 42)),
-             "distributed": list(distributed()), "random": list(random()), "trainer": list(trainer())}
+             "distributed": list(distributed()), "trainer": list(trainer())}
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(json.dumps(value, separators=(",", ":")).replace("],[", "],\n[") + "\n")
 

@@ -5,16 +5,22 @@
 //   images.load(17, epoch, pixels.data());
 //
 // load() may be called from any number of threads; each keeps its own decoder and buffers. The result depends only on
-// the seed, the epoch and the index. Errors name the file.
+// the seed, the epoch and the index. Errors name the file. load_images() and image_loader() give batches of them as
+// tensors.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "data/images/crop.h"
 #include "data/images/image_folder.h"
 #include "data/images/resample.h"
+#include "data/loading/prefetch_loader.h"
 
 namespace tessera {
 
@@ -66,5 +72,28 @@ class ImageDataset {
   ImageSettings settings_;
   mutable std::atomic<int> num_damaged_ = 0;
 };
+
+struct ImageBatch {
+  at::Tensor images;  // [B, 3, S, S], channels-last: normalised floats, or bytes (PixelKind)
+  at::Tensor labels;  // [B], int64
+};
+
+enum class PixelKind {
+  kNormalised,
+  kBytes,  // a quarter of the memory and of the copy to a GPU; call normalise() there
+};
+
+// May be called from any thread. Errors name the file.
+ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch,
+                       PixelKind kind = PixelKind::kNormalised);
+
+// Batches in order from number `begin`, each made by one of the threads. The dataset must outlive the loader; `batches`
+// come from a sampler. At most options.num_ahead batches are in memory: a float batch of 512 takes 308 MB.
+PrefetchLoader<ImageBatch> image_loader(const ImageDataset& images, std::vector<std::vector<std::int64_t>> batches,
+                                        std::uint32_t epoch, PixelKind kind = PixelKind::kNormalised,
+                                        std::int64_t begin = 0, PrefetchOptions options = {});
+
+// Converts bytes [B, 3, S, S] on any device to what kNormalised gives, on the same device, in `type`.
+at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization, at::ScalarType type = at::kFloat);
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -44,6 +45,15 @@ ImageFolderForm image_folder_form(const std::filesystem::path& data_dir);
 // Throws UsageError naming the folder, file or line and what was expected. In TinyImageNet's form, validation items
 // come in the order of the annotations.
 ImageFolder read_image_folder(const std::filesystem::path& data_dir, ImageSplit split);
+
+// val_annotations.txt of TinyImageNet: one line per picture with its file, its class and a box that classification does
+// not need, separated by tabs. A byte order mark, CRLF and empty lines are accepted.
+//
+// The pictures in the order of the lines; a path is `folder`, a slash and the file. `files`, sorted, are the JPEGs
+// present: each must have one line. Throws UsageError naming `origin` and the line.
+std::vector<ImageItem> parse_val_annotations(std::string_view text, const std::string& origin,
+                                             const std::vector<std::string>& classes,
+                                             const std::vector<std::string>& files, const std::string& folder);
 
 // For `tessera data inspect`: form, classes, splits, images per class, and the size and kind of the first image of each
 // class. Throws UsageError if no split can be read.

@@ -1,11 +1,13 @@
 #include "data/loading/sampler.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/randperm.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/loading/random_sampler.h"
 
 namespace tessera {
 
@@ -33,6 +35,14 @@ std::int64_t share_of(const SamplerOptions& options, std::int64_t num_left) {
   if (rest == 0 || options.tail == Tail::kDrop) return num_whole;
   if (options.tail == Tail::kRepeat) return num_whole + own;
   return num_whole + std::clamp<std::int64_t>(rest - options.rank * own, 0, own);
+}
+
+// torch.randperm(n) with a generator seeded with `seed`.
+std::vector<std::int64_t> torch_permutation(std::int64_t n, std::uint64_t seed) {
+  const at::Tensor numbers =
+      at::randperm(n, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kLong));
+  const std::int64_t* data = numbers.const_data_ptr<std::int64_t>();
+  return {data, data + numbers.numel()};
 }
 
 }  // namespace

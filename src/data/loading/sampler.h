@@ -7,7 +7,6 @@
 //   kShuffled      one rank           the Hugging Face Trainer's sampler (accelerate's SeedableRandomSampler): its seed
 //                                     is --data_seed, else --seed; the permutation is that of seed + epoch
 //   kShuffled      kBatches           the Trainer's on several ranks: batch i goes to rank i modulo their number
-// torch's own RandomSampler, whose generator continues from epoch to epoch, is in random_sampler.h.
 //
 // The state is the epoch and how many of its indices all ranks together have taken. It is the same on every rank and
 // does not depend on their number: a run may resume with more or fewer ranks, and each index is still taken once.

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "data/loading/random_sampler.h"
 #include "support/row_hash.h"
 
 namespace tessera {
@@ -140,45 +139,6 @@ TEST(Sampler, RefusesWhatCannotBe) {
   EXPECT_THROW(batches.state_after(2), Error);  // in the middle of a batch
   EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1})"), "x"), UsageError);
   EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1, "num_taken": -2, "num_rows": 3})"), "x"), UsageError);
-}
-
-TEST(RandomSampler, IsTorchsIndexForIndexEpochAfterEpoch) {
-  ASSERT_EQ(references()["random"].size(), 100U);
-  for (const Json& c : references()["random"]) {
-    RandomSampler sampler({.num_rows = c[0], .num_samples = c[1], .replacement = c[2] == 1, .seed = c[3]});
-    for (std::size_t epoch = 0; epoch < 3; ++epoch) {
-      if (epoch > 0) sampler.next_epoch();
-      EXPECT_EQ(hash_of(sampler.indices()), c[4][epoch].get<std::string>()) << c.dump();
-    }
-  }
-}
-
-TEST(RandomSampler, GoesOnAtAnyStep) {
-  RandomSampler whole({.num_rows = 50, .seed = 3});
-  whole.next_epoch();
-  const Indices second = whole.indices();
-  const RandomSamplerState state = whole.state_after(20);
-  whole.next_epoch();
-  const Indices third = whole.indices();
-
-  RandomSampler resumed({.num_rows = 50, .seed = 999});  // only the generator's state matters
-  resumed.resume(state);
-  EXPECT_EQ(resumed.epoch(), 1);
-  EXPECT_EQ(resumed.indices(), Indices(second.begin() + 20, second.end()));
-  const RandomSamplerState later = resumed.state_after(5);
-  EXPECT_EQ(later.num_taken, 25);
-  resumed.next_epoch();
-  EXPECT_EQ(resumed.indices(), third);
-
-  RandomSampler again({.num_rows = 50, .seed = 1});
-  again.resume(later);
-  EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));
-  EXPECT_THROW(again.resume({0, 0, "00ff"}), Error);
-  EXPECT_THROW(again.resume({0, 51, state.generator}), Error);
-  EXPECT_THROW(again.resume({0, 0, std::string(state.generator.size(), '0')}), Error);  // only the length is right
-  EXPECT_EQ(again.indices(), Indices(second.begin() + 25, second.end()));               // unchanged
-  EXPECT_THROW(again.state_after(26), Error);
-  EXPECT_THROW(again.state_after(-1), Error);
 }
 
 }  // namespace

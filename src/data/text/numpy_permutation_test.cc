@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/json.h"
-#include "data/text/content_hash.h"
 #include "support/row_hash.h"
 #include "support/squad_sample.h"
 
@@ -28,14 +27,6 @@ TEST(Subset, WithoutASeedTheFirstRows) {
   EXPECT_EQ(rows_of({-1, false, 0}, 2), (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(rows_of({5, false, 0}, 2), (std::vector<std::int64_t>{0, 1}));  // no more than there are
   EXPECT_TRUE(rows_of({0, true, 1}, 2).empty());
-}
-
-TEST(ContentHash, IsXxh64) {
-  EXPECT_EQ(xxh64(""), 0xef46db3751d8e999);
-  EXPECT_EQ(xxh64("abc"), 0x44bc2cf5ad770999);
-  EXPECT_EQ(xxh64("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1);  // beyond 32 bytes, odd tail
-  EXPECT_EQ(content_name("abc").size(), 32U);
-  EXPECT_NE(content_name("abc"), content_name("abd"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/text/packing.h"
+#include "data/text/row_groups.h"
 
 namespace tessera {
 
@@ -87,8 +87,8 @@ TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::i
   summary.padding_to_max_length = share_avoided(summary.counts.num_tokens, tokens.size() * max_length);
   summary.padding_to_longest = share_avoided(summary.counts.num_tokens, num_places);
   if (batch_tokens > 0) {
-    summary.num_groups_in_order = std::ssize(pack_in_order(rows, lengths, batch_tokens));
-    summary.num_groups_tight = std::ssize(pack_tightly(rows, lengths, batch_tokens));
+    summary.num_groups_in_order = std::ssize(group_in_order(rows, lengths, batch_tokens));
+    summary.num_groups_tight = std::ssize(group_tightly(rows, lengths, batch_tokens));
   }
   if (!lengths.empty()) {
     const auto middle = lengths.begin() + std::ssize(lengths) / 2;

@@ -20,8 +20,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "data/text/content_hash.h"
 #include "data/text/squad.h"
+#include "data/text/token_store.h"
 
 namespace tessera {
 

@@ -6,13 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL  // no library to link
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 
 #include "core/error.h"
-#include "data/text/content_hash.h"
 #include "data/text/qa_sequence.h"
 
 namespace tessera {
@@ -104,6 +106,15 @@ std::shared_ptr<const Mapping> map_file(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed) {
+  return XXH64(bytes.data(), bytes.size(), seed);
+}
+
+std::string content_name(std::string_view bytes) {
+  constexpr std::uint64_t kSecondSeed = 0x165667B19E3779F9;
+  return fmt::format("{:016x}{:016x}", xxh64(bytes, 0), xxh64(bytes, kSecondSeed));
+}
 
 std::string TokenStore::mistake_in(std::string_view bytes, const std::string& key) {
   if (bytes.size() < sizeof(Header)) return "it is shorter than its header";

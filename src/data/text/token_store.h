@@ -16,6 +16,12 @@
 
 namespace tessera {
 
+// XXH64, by the xxHash library: fast rather than secret, several GB/s.
+std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed = 0);
+// A name for contents: 32 hexadecimal digits, XXH64 twice with two seeds. Equal bytes have equal names, different bytes
+// different ones (except by an accident of 1 in 2^128).
+std::string content_name(std::string_view bytes);
+
 // Of all sequences of a store.
 struct TokenCounts {
   std::int64_t num_rows = 0;

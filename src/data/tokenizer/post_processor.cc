@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "core/text.h"
@@ -79,11 +78,6 @@ std::vector<std::int32_t> PostProcessor::apply(std::vector<std::int32_t> ids, bo
     }
   }
   return result;
-}
-
-std::size_t PostProcessor::num_added() const {
-  return static_cast<std::size_t>(
-      std::count_if(single.begin(), single.end(), [](std::int32_t item) { return item != kText; }));
 }
 
 PostProcessor read_post_processor(const Component& component) {

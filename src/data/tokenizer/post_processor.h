@@ -15,7 +15,6 @@ struct PostProcessor {
 
   // As in the original: without special tokens, every kText still counts.
   std::vector<std::int32_t> apply(std::vector<std::int32_t> ids, bool add_special_tokens) const;
-  std::size_t num_added() const;
 };
 
 // TemplateProcessing, ByteLevel, RobertaProcessing, BertProcessing and Sequence; others are refused by name.

@@ -1,4 +1,4 @@
-#include "data/text/packing.h"
+#include "data/text/row_groups.h"
 
 #include <fmt/format.h>
 
@@ -26,8 +26,8 @@ std::int64_t length_within(std::int64_t row, std::span<const std::int64_t> lengt
 
 }  // namespace
 
-std::vector<RowGroup> pack_in_order(std::span<const std::int64_t> rows, std::span<const std::int64_t> lengths,
-                                    std::int64_t budget) {
+std::vector<RowGroup> group_in_order(std::span<const std::int64_t> rows, std::span<const std::int64_t> lengths,
+                                     std::int64_t budget) {
   std::vector<RowGroup> groups;
   std::int64_t left = -1;
   for (const std::int64_t row : rows) {
@@ -42,8 +42,8 @@ std::vector<RowGroup> pack_in_order(std::span<const std::int64_t> rows, std::spa
   return groups;
 }
 
-std::vector<RowGroup> pack_tightly(std::span<const std::int64_t> rows, std::span<const std::int64_t> lengths,
-                                   std::int64_t budget) {
+std::vector<RowGroup> group_tightly(std::span<const std::int64_t> rows, std::span<const std::int64_t> lengths,
+                                    std::int64_t budget) {
   std::vector<std::size_t> by_length(rows.size());
   std::iota(by_length.begin(), by_length.end(), std::size_t{0});
   std::stable_sort(by_length.begin(), by_length.end(), [&](std::size_t a, std::size_t b) {
