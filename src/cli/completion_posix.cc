@@ -4,7 +4,7 @@
 #include "cli/completion_scripts.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "experiment/script_parts.h"
+#include "experiment/scripts.h"
 
 namespace tessera {
 namespace {

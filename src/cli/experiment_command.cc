@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "cli/build_commit.h"
+#include "cli/experiment.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -183,7 +186,7 @@ Site site_of(const ExperimentCommand& command) {
 std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
   std::vector<std::string> problems;
   std::vector<StoredRun> stored = find_stored_runs(command.runs, problems);
-  for (const std::string& problem : problems) log_warn("passed over: {}", problem);
+  for (const std::string& problem : problems) log_warn("skipped: {}", problem);
   const std::vector<std::string> names = command.names();
   std::erase_if(stored, [&](const StoredRun& run) {
     return !names.empty() && std::none_of(names.begin(), names.end(), [&](const std::string& word) {
@@ -208,6 +211,32 @@ Program this_program() {
   // A wheel's starter finds torch and MPI before it becomes this program (packaging/wheel/start.cc): scripts call it.
   const auto starter = Environment::of_process().find("TESSERA_STARTER");
   return {starter.value_or(std::filesystem::read_symlink("/proc/self/exe").string()), kVersion, build_commit()};
+}
+
+int run_experiment(const std::vector<std::string>& args) {
+  static const std::map<std::string, std::function<int(const ExperimentCommand&)>> verbs = {
+      {"list", list_experiments},
+      {"show", show_experiments},
+      {"run", run_experiments},
+      {"submit", submit_experiments},
+      {"rerun", rerun_experiments},
+      {"status", status_of_experiments},
+      {"cancel", cancel_experiments},
+      {"table", table_of_experiments},
+      {"report", report_experiments},
+      {"collect", collect_experiments},
+      {"site", write_site}};
+  ExperimentCommand command;
+  if (!read_experiment_command(args, command)) return 0;
+  const auto verb = verbs.find(command.verb());
+  if (verb != verbs.end()) return verb->second(command);
+  std::vector<std::string> names;
+  for (const auto& [name, run] : verbs) names.push_back(name);
+  const auto meant = nearest(command.verb(), names);
+  throw UsageError(fmt::format(
+      "tessera experiment: {}{}; verbs: {}",
+      command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
+      meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
 }
 
 }  // namespace tessera

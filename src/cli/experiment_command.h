@@ -42,7 +42,7 @@ Site site_of(const ExperimentCommand& command);
 // logged.
 std::vector<StoredRun> stored_of(const ExperimentCommand& command);
 
-// One per verb, in a file of its own.
+// One per verb: in experiment_start.cc up to rerun, and site; the others in experiment_results.cc.
 int list_experiments(const ExperimentCommand& command);
 int show_experiments(const ExperimentCommand& command);
 int run_experiments(const ExperimentCommand& command);

@@ -8,8 +8,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "experiment/builtin_files.h"
-#include "experiment/json_comments.h"
+#include "experiment/values.h"
 
 namespace tessera {
 namespace {
@@ -107,7 +106,7 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const std::string base = path.filename().string();
     if (text.find("\"tessera_experiments\"") == std::string::npos) {
       if (const std::string mistake = mistake_in(text); !mistake.empty()) {
-        log_warn("{} is passed over: {}", path.string(), mistake);
+        log_warn("{} is skipped: {}", path.string(), mistake);
       }
       continue;
     }
@@ -118,8 +117,8 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const bool has_builtin_name = has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
                                                               [&](const auto& f) { return f.path == base; });
     if (has_builtin_name) {
-      log_warn("{} differs from the program's own {} and is passed over: give it another name and family",
-               path.string(), base);
+      log_warn("{} differs from the program's own {} and is skipped: give it another name and family", path.string(),
+               base);
       continue;
     }
     for (const std::string& name : presets_of(text, path.string())) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiment/catalogue_file.h"
@@ -46,5 +47,13 @@ class Catalogue {
   std::vector<std::string> presets_;
   bool has_builtin_;
 };
+
+// The repository's experiments/ folder, embedded by the build: nothing has to be installed or found.
+struct BuiltinFile {
+  std::string_view path;  // within experiments/: "ddp.json", "ds_configs/zero2.json"
+  std::string_view content;
+};
+
+const std::vector<BuiltinFile>& builtin_files();
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "experiment/json_comments.h"
+#include "experiment/values.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {

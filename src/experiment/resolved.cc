@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
 #include "comm/world_settings.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/text.h"
-#include "experiment/tiny_scale.h"
 #include "settings/declared.h"
 
 namespace tessera {
@@ -40,7 +41,7 @@ void overlay_settings(Values& values, const Values& stronger, const Schema& sche
 }
 
 // Runs start in their own folder: a path that leads somewhere from here stays right.
-std::string kept_right(const std::string& path) {
+std::string make_absolute(const std::string& path) {
   std::error_code none;
   if (path.empty() || !std::filesystem::exists(path, none)) return path;
   return std::filesystem::absolute(path).lexically_normal().string();
@@ -50,7 +51,7 @@ void make_paths_absolute(Values& settings) {
   const Values given = settings;
   for (const char* name : {"train_file", "validation_file", "data_dir", "model_name_or_path", "tokenizer_name",
                            "config_name", "deepspeed", "fsdp_config", "env_file"}) {
-    if (const Given* value = given.find(name)) settings.set(name, kept_right(value->text), value->origin);
+    if (const Given* value = given.find(name)) settings.set(name, make_absolute(value->text), value->origin);
   }
 }
 
@@ -131,6 +132,102 @@ TrainRequest request_of(const ResolvedExperiment& experiment, const std::vector<
   return request;
 }
 
+// --scale tiny: any experiment as one that any laptop runs in about a minute, for rehearsals and tests.
+//
+// CPU ranks instead of GPUs and a model of a few million parameters in float32 (half types are slow on CPUs); rows and
+// layers are divided alike, batch and accumulation stay, so that the shape of a table is that of the real one. Data,
+// tokenizer and pictures come from the catalogue's tiny/ folder.
+
+constexpr const char* kTinyScale = "scale tiny";
+constexpr double kRowDivisor = 10;
+constexpr double kLayerDivisor = 3;
+
+void put(Values& values, const std::string& name, const std::string& text) {
+  values.set(name, text, kTinyScale);
+}
+
+// A number that is given, divided; at least `least`.
+void divide(Values& values, const std::string& name, double divisor, long long least) {
+  const Given* given = values.find(name);
+  const auto number = given == nullptr ? std::nullopt : parse_integer(given->text);
+  if (number && *number > 0) {
+    put(values, name, std::to_string(std::max(least, std::llround(static_cast<double>(*number) / divisor))));
+  }
+}
+
+void shrink_text(Values& settings) {
+  put(settings, "tokenizer_name", "catalogue:tiny/tokenizer");
+  put(settings, "train_file", "catalogue:tiny/train-v1.1.json");
+  put(settings, "validation_file", "catalogue:tiny/validation-v1.1.json");
+  for (const char* rows : {"max_train_samples", "samples_per_rank"}) divide(settings, rows, kRowDivisor, 1);
+  divide(settings, "max_eval_samples", kRowDivisor, 5);
+  put(settings, "max_length", "128");
+}
+
+void shrink_bloom(Values& settings) {
+  settings.unset("model_name_or_path");
+  put(settings, "config_name", "catalogue:tiny/bloom.json");
+}
+
+void shrink_gpt(Values& settings) {
+  put(settings, "vocab_size", "2048");
+  put(settings, "hidden_size", "128");
+  put(settings, "num_heads", "4");
+  put(settings, "ff_dim", "512");
+  put(settings, "seq_length", "128");
+  settings.unset("max_length");
+  divide(settings, "num_layers", kLayerDivisor, 1);
+}
+
+void shrink_pictures(Values& settings) {
+  put(settings, "data_dir", "catalogue:tiny/pictures");
+  put(settings, "image_size", "32");
+  put(settings, "dataloader_num_workers", "0");
+}
+
+// Half types are slow on CPUs: nobody asks for one then.
+void leave_open(Json& config, const char* section) {
+  if (config.contains(section) && config.at(section).is_object() && config.at(section).contains("enabled")) {
+    config.at(section).at("enabled") = "auto";
+  }
+}
+
+// The settings; what the command line says comes after it.
+void scale_to_tiny(ResolvedExperiment& experiment) {
+  Values& settings = experiment.settings;
+  for (const char* type : {"fp16", "bf16"}) settings.unset(type);
+  put(settings, "device", "cpu");
+  put(settings, "monitor_period", "1s");
+  if (experiment.job == "resnet-tinyimagenet") {
+    shrink_pictures(settings);
+  } else {
+    shrink_text(settings);
+    experiment.job == "gpt-qa" ? shrink_gpt(settings) : shrink_bloom(settings);
+  }
+  put(experiment.environment, "OMP_NUM_THREADS", "1");
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG"}) experiment.environment.unset(name);
+  Values& resources = experiment.resources;
+  put(resources, "cpus_per_task", "1");
+  // Most of a rank's memory is libtorch's.
+  put(resources, "memory", fmt::format("{}M", std::max(1000, 450 * experiment.gpus_per_node())));
+  put(resources, "time", "00:15:00");
+  resources.unset("reserved_gpus_per_node");
+  put(experiment.gate, "size", "1M");
+  put(experiment.gate, "min_busbw", "0.001");
+  put(experiment.gate, "iterations", "5");
+  put(experiment.gate, "warmup_iterations", "1");
+}
+
+// The files that came with the settings: a ds_config that asks for half types leaves that open.
+void scale_files_to_tiny(ResolvedExperiment& experiment) {
+  const auto file = experiment.files.find(experiment.settings.text("deepspeed"));
+  if (file == experiment.files.end()) return;
+  Json config = parse_json(file->second, file->first);
+  leave_open(config, "fp16");
+  leave_open(config, "bf16");
+  file->second = config.dump(2) + "\n";
+}
+
 }  // namespace
 
 int ResolvedExperiment::reserved_gpus_per_node() const {
@@ -188,7 +285,7 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
     for (const char* name : {"train_file", "validation_file", "data_dir"}) {
       if (experiment.settings.has(name) || !loaded.schema->has(name) || !loaded.schema->at(name).is_set()) continue;
       const Setting& found = loaded.schema->at(name);
-      experiment.settings.set(name, kept_right(found.text()), found.origin());
+      experiment.settings.set(name, make_absolute(found.text()), found.origin());
     }
   } catch (const UsageError& error) {
     experiment.notes = loaded_settings(experiment, jobs).notes;  // throws where data is not all that is wrong

@@ -60,4 +60,9 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
 // The run's settings as `tessera train` reads them on these ranks; files are given as texts, data is not looked at.
 LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
 
+// Every value with its origin, how many steps the run will have where that is known, and the equivalent command.
+std::string show_text(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
+// "updates: 93, 32 in an epoch of 500 rows; ends at epoch 2.93": empty where rows are not known without the data.
+std::string steps_text(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
+
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include "core/clock.h"
@@ -130,6 +131,31 @@ StoredRun read_stored(const fs::path& folder) {
   return run;
 }
 
+bool is_result(const fs::path& path) {
+  static const std::vector<std::string> endings = {".json", ".csv", ".txt", ".html", ".out", ".log", ".sh", ".gz"};
+  const std::string name = path.filename().string();
+  return name == "exit_status" ||
+         std::any_of(endings.begin(), endings.end(), [&](const std::string& end) { return name.ends_with(end); });
+}
+
+bool is_left_out(const std::string& folder) {
+  return folder.starts_with("checkpoint-") || folder == "wandb" || folder == "tokenizer";
+}
+
+void copy_results(const fs::path& from, const fs::path& to) {
+  fs::recursive_directory_iterator place(from);
+  for (; place != fs::recursive_directory_iterator(); ++place) {
+    if (place->is_directory()) {
+      if (is_left_out(place->path().filename().string())) place.disable_recursion_pending();
+      continue;
+    }
+    if (!place->is_regular_file() || !is_result(place->path())) continue;
+    const fs::path target = to / fs::relative(place->path(), from);
+    fs::create_directories(target.parent_path());
+    fs::copy_file(place->path(), target, fs::copy_options::overwrite_existing);
+  }
+}
+
 }  // namespace
 
 std::string current_user() {
@@ -160,7 +186,7 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   return json;
 }
 
-ResolvedExperiment asked_again(const StoredRun& run) {
+ResolvedExperiment read_resolved_experiment(const StoredRun& run) {
   const std::string origin = (run.folder / kAskedFile).string();
   const auto read = [&](const char* key, Values& values) {
     if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
@@ -221,6 +247,16 @@ std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::s
 
 fs::path output_of(const StoredRun& run) {
   return run.folder / kOutputFolder;
+}
+
+void collect(const std::vector<StoredRun>& runs, const fs::path& target) {
+  for (const StoredRun& run : runs) {
+    try {
+      copy_results(run.folder, target / run.experiment / run.folder.filename());
+    } catch (const fs::filesystem_error& error) {
+      throw Error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    }
+  }
 }
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiment/script_parts.h"
+#include "experiment/scripts.h"
 
 namespace tessera {
 

@@ -1,6 +1,6 @@
 // Every script of the catalogue, held against committed ones: tests/data/experiments/PRESET/FAMILY.txt. To write them
 // anew: TESSERA_WRITE_REFERENCES=1 unit_test --gtest_filter=JobScript.*
-#include "experiment/job_script.h"
+#include "experiment/scripts.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,6 @@
 
 #include "core/command_output.h"
 #include "core/file.h"
-#include "experiment/local_script.h"
-#include "experiment/script_parts.h"
 #include "experiment/standing.h"
 #include "jobs/jobs.h"
 #include "support/contains.h"
@@ -139,7 +137,7 @@ TEST_F(RunFolder, IsNeverSharedByTwoWhoTakeOneAtOnce) {
 TEST_F(RunFolder, HoldsEverythingToAskAgain) {
   const ResolvedExperiment experiment = tiny("deepspeed/single_gpu/zero_2");
   make_run_folder(runs_, experiment, kProgram);
-  const ResolvedExperiment again = asked_again(stored().front());
+  const ResolvedExperiment again = read_resolved_experiment(stored().front());
   EXPECT_EQ(again.train_words(), experiment.train_words());
   EXPECT_EQ(again.files, experiment.files);
   EXPECT_EQ(job_script(again, Site(), kProgram, "/x", {}), job_script(experiment, Site(), kProgram, "/x", {}));
