@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "report/page/page.h"
+#include "results/page/page.h"
 
 namespace {
 

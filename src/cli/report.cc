@@ -9,7 +9,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "experiment/table_experiments.h"
-#include "report/runs_page.h"
+#include "results/runs_page.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/page/page.h"
+#include "results/page/page.h"
 
 namespace tessera {
 

@@ -9,11 +9,11 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "report/runs/comparison_text.h"
-#include "report/runs/find_runs.h"
-#include "report/runs/run_gate.h"
-#include "report/runs/run_list.h"
-#include "report/runs/run_summary.h"
+#include "record/find_runs.h"
+#include "results/comparison_text.h"
+#include "results/run_gate.h"
+#include "results/run_list.h"
+#include "results/run_summary.h"
 #include "settings/shared.h"
 
 namespace tessera {

@@ -10,10 +10,10 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "experiment/table_experiments.h"
-#include "report/questions.h"
-#include "report/runs/find_runs.h"
-#include "report/tables/fill_table.h"
-#include "report/tables/table_page.h"
+#include "record/find_runs.h"
+#include "results/questions.h"
+#include "results/tables/fill_table.h"
+#include "results/tables/table_page.h"
 
 namespace tessera {
 namespace {

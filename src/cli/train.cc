@@ -14,6 +14,7 @@
 #include "jobs/jobs.h"
 #include "jobs/run_job.h"
 #include "monitor/sampled_text.h"
+#include "results/runs_page.h"
 
 namespace tessera {
 
@@ -38,7 +39,7 @@ int run_train(const std::vector<std::string>& args) {
   const std::unique_ptr<MemorySampler> sampler = start_sampler_of_rank(run.settings, self, environment);
   const int status = run_rank(options, [&run](World& world) {
     if (world.device().is_cpu()) keep_freed_memory();
-    return run_job(world, run);
+    return run_job(world, run, page_of_run);
   });
   if (sampler) sampler->stop();
   if (sampler && self.rank == 0) print_out(sampled_text(*sampler));

@@ -10,9 +10,9 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "report/run_record.h"
-#include "report/runs/figures.h"
-#include "report/runs/run_status.h"
+#include "record/figures.h"
+#include "record/run_record.h"
+#include "record/run_status.h"
 
 namespace tessera {
 namespace {

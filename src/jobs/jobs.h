@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/console.h"
+#include "listeners/console.h"
 #include "report/plan_report.h"
 #include "settings/load.h"
 #include "state/model_output.h"

@@ -14,8 +14,8 @@
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
 #include "jobs/squad_search.h"
+#include "listeners/log_line.h"
 #include "model/initialise.h"
-#include "report/log_line.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jobs/jobs.h"
-#include "report/run_recorder.h"
+#include "listeners/run_recorder.h"
 #include "settings/load.h"
 #include "tessera/world.h"
 

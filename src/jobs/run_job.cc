@@ -18,9 +18,8 @@
 #include "jobs/out_of_memory.h"
 #include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
+#include "listeners/rank_log.h"
 #include "monitor/job_end.h"
-#include "report/rank_log.h"
-#include "report/run_reports.h"
 #include "settings/resolve.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoints.h"
@@ -103,10 +102,11 @@ class Training {
  public:
   Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
            const std::optional<fs::path>& checkpoint, const std::optional<RunState>& resumed,
-           const std::optional<OutputLock>& lock)
+           const std::optional<OutputLock>& lock, const MakePage& make_page)
       : world_(world),
         job_(job),
         lock_(lock),
+        make_page_(make_page),
         state_(resumed.value_or(RunState())),
         last_moment_(last_moment(run)),
         console_(Console::of_process()),
@@ -133,7 +133,7 @@ class Training {
       const RunEnd end = trainer_.run();
       const std::string why = end == RunEnd::kInterrupted ? interruption() : finish(signals);
       listeners_.on_train_end(trainer_.now(), end, why);
-      reports_.write_page(end);
+      reports_.write_page(make_page_, end);
       if (world_.rank() == 0 && !why.empty()) log_warn("{}", why);
       // A script that requeues stopped runs must not do so for ever.
       const int stopped = is_lost() ? static_cast<int>(ExitStatus::kFailure) : 128 + trainer_.stop_signal();
@@ -148,7 +148,7 @@ class Training {
     } catch (const std::exception& error) {
       const std::string what = message_of(error);
       listeners_.on_train_end(trainer_.now(), RunEnd::kFailed, what);
-      reports_.write_page(RunEnd::kFailed);
+      reports_.write_page(make_page_, RunEnd::kFailed);
       if (is_out_of_memory(error)) throw MemoryError(fmt::format("{}: {}", trainer_.phase(), what));
       throw;
     }
@@ -252,6 +252,7 @@ class Training {
   World& world_;
   OpenJob& job_;
   const std::optional<OutputLock>& lock_;  // rank 0's
+  const MakePage& make_page_;
   RunState state_;
   std::optional<double> last_moment_;  // in steady_seconds()
   Console console_;
@@ -263,7 +264,7 @@ class Training {
 
 }  // namespace
 
-int run_job(World& world, const LoadedTrainSettings& run) {
+int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_page) {
   start(world, run);
   std::optional<OutputLock> lock;  // rank 0's
   if (!run.settings.dry_run) lock_output(world, run, lock);
@@ -279,7 +280,7 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   try {
     if (run.settings.predicts_speed) predict_speed(world, *job);
     if (run.settings.dry_run) return 0;
-    return Training(world, run, *job, steps, checkpoint, resumed, lock).run();
+    return Training(world, run, *job, steps, checkpoint, resumed, lock, make_page).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);

@@ -8,10 +8,10 @@
 
 #include "comm/thread_backend.h"
 #include "core/clock.h"
+#include "listeners/rank_records.h"
+#include "listeners/step_text.h"
 #include "monitor/usage_timer.h"
 #include "parallel/small_model.h"
-#include "report/rank_records.h"
-#include "report/step_text.h"
 #include "train/trainer.h"
 
 namespace tessera {

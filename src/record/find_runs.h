@@ -1,0 +1,35 @@
+// Finds runs below folders and reads their records. (no torch)
+//
+// A folder with a run.json is a run. Not searched: hidden folders, checkpoint-*, wandb, and within a run also its
+// TensorBoard files (runs) and logs. Links are followed; a folder that can be reached twice counts once.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "record/run_record.h"
+
+namespace tessera {
+
+// The files run.json at and below these places, each a folder, a run.json or a log of bandwidths, in the order of the
+// places and then by name. Throws UsageError for a place that does not exist.
+std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>& places);
+// Logs of comm-test or nccl-tests in the same places: named comm_test* or nccl*, and every place that is a *.log.
+std::vector<std::filesystem::path> find_bandwidth_files(const std::vector<std::string>& places);
+
+// kBrief: without the series of ranks, and only the last metrics (brief_record.h), for comparisons of last values and
+// for finding out which runs are worth reading whole. kLine: without settings too, for lists.
+enum class RunDetail { kLine, kBrief, kWhole };
+
+struct FoundRuns {
+  std::vector<RunRecord> runs;        // in the order of find_run_files
+  std::vector<std::string> problems;  // one sentence per record that cannot be read; it is passed over
+};
+FoundRuns read_runs(const std::vector<std::filesystem::path>& files, RunDetail detail);
+FoundRuns find_runs(const std::vector<std::string>& places, RunDetail detail);
+
+// The run's folder as it was found: what a user types to name the run.
+std::string folder_text(const RunRecord& run);
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// `tessera runs show`: one run on a screen. (no torch)
+#pragma once
+
+#include <string>
+
+#include "core/json.h"
+#include "record/run_record.h"
+
+namespace tessera {
+
+// `now`: seconds since 1970, to tell running from killed.
+std::string run_summary_text(const RunRecord& run, double now);
+// Facts, settings, figures by name, ranks and files.
+Json run_summary_json(const RunRecord& run, double now);
+
+}  // namespace tessera
