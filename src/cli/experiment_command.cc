@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "jobs/jobs.h"
+#include "record/find_runs.h"
 
 namespace tessera {
 namespace {
@@ -183,11 +184,19 @@ Site site_of(const ExperimentCommand& command) {
   return read_site(command.site, Environment::of_process());
 }
 
-std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
+RunsFolder read_runs_folder(const std::filesystem::path& runs) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(runs, none)) return {};
+  RunPlaces places = find_run_places({runs.string()});
   std::vector<std::string> problems;
-  std::vector<StoredRun> stored = find_stored_runs(command.runs, problems);
+  RunsFolder folder{std::move(places.records), read_stored_runs(places.experiment_folders, problems)};
   for (const std::string& problem : problems) log_warn("skipped: {}", problem);
-  const std::vector<std::string> names = command.names();
+  return folder;
+}
+
+std::vector<StoredRun> chosen_of(const ExperimentCommand& command, const RunsFolder& folder,
+                                 const std::vector<std::string>& names) {
+  std::vector<StoredRun> stored = folder.stored;
   std::erase_if(stored, [&](const StoredRun& run) {
     return !names.empty() && std::none_of(names.begin(), names.end(), [&](const std::string& word) {
       return names_experiment(word, run.experiment);
@@ -205,6 +214,10 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
                                  join({others.begin(), others.end()}, ", ")));
   }
   return stored;
+}
+
+std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
+  return chosen_of(command, read_runs_folder(command.runs), command.names());
 }
 
 Program this_program() {

@@ -2,17 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/experiment_command.h"
 #include "cli/report.h"
 #include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "experiment/queue.h"
 #include "experiment/run_folder.h"
 #include "experiment/standing.h"
+#include "record/find_runs.h"
+#include "results/tables/experiment_table.h"
 
 namespace tessera {
 namespace {
@@ -49,9 +53,9 @@ std::string reason_of(const RunStanding& state) {
 }
 
 // The newest runs that failed, also those that left no record, which no table can name.
-std::string failures_text(const ExperimentCommand& command) {
+std::string failures_text(const ExperimentCommand& command, const std::vector<StoredRun>& stored) {
   std::string text;
-  for (const RunStanding& state : standings_of(command.runs, newest_of(stored_of(command)))) {
+  for (const RunStanding& state : standings_of(command.runs, newest_of(stored))) {
     if (state.stage == RunStage::kFailed) text += fmt::format("{}: {}\n", state.run.experiment, reason_of(state));
   }
   return text;
@@ -68,16 +72,21 @@ std::vector<UnrecordedRun> unrecorded_of(const ExperimentCommand& command, const
   return runs;
 }
 
-// Where a table finds the runs: the folder, or single runs in it where it has other users' too.
-std::vector<std::string> places_of(const ExperimentCommand& command) {
-  ExperimentCommand every = command;
-  every.words.resize(1);  // a baseline may be of another name
-  const std::vector<StoredRun> chosen = stored_of(every);
-  every.user = "all";
-  if (chosen.size() == stored_of(every).size()) return {command.runs};
-  std::vector<std::string> folders;
-  for (const StoredRun& run : chosen) folders.push_back(run.folder.string());
-  return folders;
+// The records in the runs' folder; where it has other users' runs too, only those of the chosen runs.
+std::vector<std::filesystem::path> records_of(const RunsFolder& folder, const std::vector<StoredRun>& chosen) {
+  if (chosen.size() == folder.stored.size()) return folder.records;
+  std::set<std::filesystem::path> folders;
+  for (const StoredRun& run : chosen) folders.insert(run.folder);
+  std::vector<std::filesystem::path> records;
+  for (const std::filesystem::path& record : folder.records) {
+    for (std::filesystem::path above = record.parent_path(); above != above.parent_path();
+         above = above.parent_path()) {
+      if (!folders.contains(above)) continue;
+      records.push_back(record);
+      break;
+    }
+  }
+  return records;
 }
 
 std::string one_name(const ExperimentCommand& command) {
@@ -127,22 +136,30 @@ int cancel_experiments(const ExperimentCommand& command) {
 }
 
 int table_of_experiments(const ExperimentCommand& command) {
-  std::vector<std::string> words = {one_name(command), "--runs", join(places_of(command), ","), "--format",
-                                    command.format};
-  if (!command.catalogue.empty()) words.insert(words.end(), {"--catalogue", command.catalogue});
-  if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
-  const int status = run_table(words);
-  const std::string failures = failures_text(command);
+  TableRequest request;
+  request.name = one_name(command);
+  request.format = command.format;
+  if (!std::filesystem::is_directory(command.runs)) {
+    throw UsageError(fmt::format("{}: no such folder; --runs names the one above the runs", command.runs));
+  }
+  const RunsFolder folder = read_runs_folder(command.runs);
+  // All of the user's runs: a baseline may be of another name.
+  FoundRuns found = read_runs(records_of(folder, chosen_of(command, folder, {})), RunDetail::kBrief);
+  for (const std::string& problem : found.problems) log_warn("skipped: {}", problem);
+  request.runs = std::move(found.runs);
+  write_output(experiment_table(request, catalogue_of(command)), command.output);
+  const std::string failures = failures_text(command, chosen_of(command, folder, command.names()));
   if (!failures.empty() && command.format == "text" && command.output.empty()) print_out("\nfailed:\n" + failures);
-  return status;
+  return 0;
 }
 
 int report_experiments(const ExperimentCommand& command) {
-  const std::vector<StoredRun> stored = stored_of(command);
+  const RunsFolder folder = read_runs_folder(command.runs);
+  const std::vector<StoredRun> stored = chosen_of(command, folder, command.names());
   if (stored.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
   ReportRequest request{{}, command.output.empty() ? "report.html" : command.output, "Experiments"};
-  if (command.names().empty()) {
-    request.folders = places_of(command);
+  if (command.names().empty() && stored.size() == folder.stored.size()) {
+    request.folders = {command.runs};
   } else {
     for (const StoredRun& run : stored) request.folders.push_back(run.folder.string());
   }
@@ -155,7 +172,7 @@ int collect_experiments(const ExperimentCommand& command) {
   if (stored.empty()) throw UsageError(fmt::format("no run of these experiments is in {}", command.runs));
   const std::filesystem::path target = command.output.empty() ? "collected" : command.output;
   collect(stored, target);
-  write_file_atomically(target / "failed.txt", failures_text(command));
+  write_file_atomically(target / "failed.txt", failures_text(command, stored));
   print_out(fmt::format("{}: {} runs\n", target.string(), stored.size()));
   return write_report(
       {{target.string()}, (target / "report.html").string(), "Experiments", unrecorded_of(command, stored)});

@@ -8,4 +8,7 @@ namespace tessera {
 
 int run_table(const std::vector<std::string>& args);
 
+// To the file; none: to standard output.
+void write_output(const std::string& text, const std::string& file);
+
 }  // namespace tessera

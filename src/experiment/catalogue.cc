@@ -74,7 +74,8 @@ Catalogue::Catalogue(const CatalogueOptions& options)
     std::error_code unknown;
     return fs::equivalent(folder, "experiments", unknown);
   };
-  if (fs::is_directory("experiments", none) && std::none_of(folders_.begin(), folders_.end(), is_own)) {
+  if (options.has_own && fs::is_directory("experiments", none) &&
+      std::none_of(folders_.begin(), folders_.end(), is_own)) {
     folders_.push_back("experiments");
   }
   for (const fs::path& folder : folders_) read_folder(folder, options.preset);
@@ -88,10 +89,7 @@ void Catalogue::read_builtin(const std::string& preset) {
   for (const BuiltinFile& file : builtin_files()) {
     const std::string path(file.path);
     if (path.find('/') != std::string::npos || !path.ends_with(".json")) continue;
-    for (const std::string& name : presets_of(file.content, path)) {
-      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
-    }
-    add(read_catalogue_file(file.content, path, preset));
+    read_text(file.content, path, preset);
   }
 }
 
@@ -121,11 +119,17 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
                base);
       continue;
     }
-    for (const std::string& name : presets_of(text, path.string())) {
-      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
-    }
-    add(read_catalogue_file(text, path.string(), preset));
+    read_text(text, path.string(), preset);
   }
+}
+
+void Catalogue::read_text(std::string_view text, const std::string& origin, const std::string& preset) {
+  for (const std::string& name : presets_of(text, origin)) {
+    if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
+  }
+  add(read_catalogue_file(text, origin, preset));
+  for (TableSpec& table : read_tables(text, origin)) tables_.push_back(std::move(table));
+  for (ModelSize& model : read_models(text, origin)) models_.push_back(std::move(model));
 }
 
 void Catalogue::add(std::vector<ExperimentSpec> specs) {

@@ -225,16 +225,11 @@ fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experim
   return folder;
 }
 
-std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::string>& problems) {
+std::vector<StoredRun> read_stored_runs(const std::vector<fs::path>& folders, std::vector<std::string>& problems) {
   std::vector<StoredRun> found;
-  std::error_code none;
-  if (!fs::is_directory(runs, none)) return found;
-  fs::recursive_directory_iterator place(runs, fs::directory_options::skip_permission_denied);
-  for (; place != fs::recursive_directory_iterator(); place.increment(none)) {
-    if (!place->is_directory(none) || !fs::exists(place->path() / kAskedFile, none)) continue;
-    place.disable_recursion_pending();  // the run's own files
+  for (const fs::path& folder : folders) {
     try {
-      found.push_back(read_stored(place->path()));
+      found.push_back(read_stored(folder));
     } catch (const Error& error) {
       problems.push_back(error.what());
     }

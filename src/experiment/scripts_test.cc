@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "experiment/standing.h"
 #include "jobs/jobs.h"
+#include "record/find_runs.h"
 #include "support/contains.h"
 
 namespace tessera {
@@ -116,7 +117,7 @@ class RunFolder : public testing::Test {
   }
   std::vector<StoredRun> stored() const {
     std::vector<std::string> problems;
-    std::vector<StoredRun> found = find_stored_runs(runs_, problems);
+    std::vector<StoredRun> found = read_stored_runs(find_run_places({runs_.string()}).experiment_folders, problems);
     EXPECT_TRUE(problems.empty());
     return found;
   }

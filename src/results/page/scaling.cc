@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 
-#include "experiment/experiments.h"
 #include "record/figures.h"
 #include "results/page/plot.h"
+#include "results/tables/rows.h"
 
 namespace tessera {
 namespace {

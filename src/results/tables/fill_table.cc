@@ -1,30 +1,84 @@
-#include "results/tables/fill_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "core/text.h"
-#include "results/tables/equal_rows.h"
-#include "results/tables/repeats.h"
-#include "results/tables/setup_text.h"
+#include "record/figures.h"
+#include "results/tables/columns.h"
+#include "results/tables/experiment_table.h"
 
 namespace tessera {
 namespace {
+
+double median_of(const std::vector<double>& sorted) {
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// Texts without numbers, and texts that are all the same.
+std::string common_text(const std::vector<Found>& repeats) {
+  std::vector<std::string> texts;
+  for (const Found& each : repeats) {
+    if (!each.text.empty() && std::find(texts.begin(), texts.end(), each.text) == texts.end()) {
+      texts.push_back(each.text);
+    }
+  }
+  const bool has_values =
+      std::any_of(repeats.begin(), repeats.end(), [](const Found& each) { return each.value.has_value(); });
+  return has_values && texts.size() != 1 ? "" : join(texts, ", ");
+}
+
+// "12.500 (12.100 to 12.900)": the median, the smallest and the largest; the value is the median. Figures that are
+// equal in all repeats are shown once.
+Found found_of_repeats(const std::vector<Found>& repeats, int digits) {
+  if (repeats.size() == 1) return repeats.front();
+  Found found;
+  std::vector<double> values;
+  for (const Found& each : repeats) {
+    if (each.value) values.push_back(*each.value);
+    if (found.remark.empty()) found.remark = each.remark;
+    if (found.reason.empty()) found.reason = each.reason;
+  }
+  found.text = common_text(repeats);
+  if (values.empty()) return found;
+  std::sort(values.begin(), values.end());
+  found.value = median_of(values);
+  const auto rounded = [&](double value) { return fmt::format("{:.{}f}", value, digits); };
+  if (found.text.empty() && rounded(values.front()) != rounded(values.back())) {
+    found.text = fmt::format("{} ({} to {})", rounded(*found.value), rounded(values.front()), rounded(values.back()));
+  }
+  if (values.size() < repeats.size()) {
+    found.remark = fmt::format("of {} of {} repeats: {}", values.size(), repeats.size(), found.reason);
+  }
+  return found;
+}
+
+// The repeat whose runtime is the median; of an even number the faster of the middle two. 0 where none has a runtime.
+std::size_t median_repeat(const std::vector<RunRecord>& repeats) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    if (runtime_seconds(repeats[i])) order.push_back(i);
+  }
+  if (order.empty()) return 0;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return *runtime_seconds(repeats[a]) < *runtime_seconds(repeats[b]);
+  });
+  return order[(order.size() - 1) / 2];
+}
 
 const std::string kRepeatsNote =
     "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
     "compared with the baseline's repeat of median runtime.";
 
-RowRun row_run_of(const RunRecord& run, const Experiment* experiment, const std::string& baseline) {
+RowRun row_run_of(const RunRecord& run, const ExperimentSpec* experiment, const std::string& baseline) {
   return {run, read_run_memory(run), experiment, baseline};
 }
 
 class TableFiller {
  public:
-  TableFiller(const TableDeclaration& declaration, const ChosenRows& chosen)
-      : declaration_(declaration), chosen_(chosen) {
+  TableFiller(const TableSpec& spec, const ChosenRows& chosen)
+      : spec_(spec), columns_(columns_of(spec)), chosen_(chosen) {
     for (const ChosenRow& row : chosen.baselines) {
       if (row.records.empty()) continue;
       baselines_.emplace(row.experiment->name, row_run_of(row.records[median_repeat(row.records)], row.experiment, ""));
@@ -32,50 +86,50 @@ class TableFiller {
   }
 
   Table fill() {
-    table_.name = declaration_.name;
-    table_.title = declaration_.title;
-    table_.columns.push_back({declaration_.first_column, "", true});
-    for (const ColumnDeclaration& column : declaration_.columns) {
-      table_.columns.push_back({column.name, column.unit, column.is_text});
+    table_.name = spec_.name;
+    table_.title = spec_.title;
+    table_.columns.push_back({spec_.first_column, "", true});
+    for (const Column& column : columns_) {
+      table_.columns.push_back({column.label, column.unit, column.is_text});
     }
     for (const ChosenRow& row : chosen_.rows) add_row(row);
-    const std::vector<std::string> unequal = unequal_row_notes(declaration_, chosen_);
+    const std::vector<std::string> unequal = unequal_row_notes(spec_, chosen_);
     remarks_.insert(remarks_.end(), unequal.begin(), unequal.end());
     add_unassigned();
     table_.notes = std::move(remarks_);
     table_.notes.insert(table_.notes.end(), host_lines_.begin(), host_lines_.end());
-    table_.notes.insert(table_.notes.end(), declaration_.notes.begin(), declaration_.notes.end());
+    table_.notes.insert(table_.notes.end(), spec_.notes.begin(), spec_.notes.end());
     const auto is_repeated = [](const ChosenRow& row) { return row.records.size() > 1; };
     if (std::any_of(chosen_.rows.begin(), chosen_.rows.end(), is_repeated)) table_.notes.push_back(kRepeatsNote);
-    return declaration_.is_transposed ? transposed(table_) : table_;
+    return spec_.is_transposed ? transposed(table_) : table_;
   }
 
  private:
   void add_row(const ChosenRow& row) {
     const RunRecord* first = row.records.empty() ? nullptr : &row.records.front();
-    const bool is_setup = declaration_.first_column == "Setup";
+    const bool is_setup = spec_.first_column == "Setup";
     std::vector<TableCell> cells = {text_cell(is_setup ? setup_text(*row.experiment, first) : row.name)};
     if (!row.remark.empty()) remarks_.push_back(fmt::format("{}: {}", row.name, row.remark));
     if (row.records.empty()) {
-      cells.resize(declaration_.columns.size() + 1, missing_cell(row.reason));
+      cells.resize(columns_.size() + 1, missing_cell(row.reason));
       table_.rows.push_back(std::move(cells));
       return;
     }
     if (row.records.size() > 1) remarks_.push_back(fmt::format("{}: {} repeats", row.name, row.records.size()));
-    const std::string baseline_name = baseline_of(declaration_, *row.experiment);
+    const std::string baseline_name = baseline_of(spec_, *row.experiment);
     const auto baseline = baselines_.find(baseline_name);
     std::vector<RowRun> runs;
     for (const RunRecord& run : row.records) runs.push_back(row_run_of(run, row.experiment, baseline_name));
-    for (const ColumnDeclaration& column : declaration_.columns) {
+    for (const Column& column : columns_) {
       std::vector<Found> repeats;
       for (const RowRun& run : runs) {
         repeats.push_back(column.formula(run, baseline == baselines_.end() ? nullptr : &baseline->second));
       }
       const Found found = found_of_repeats(repeats, column.digits);
-      if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.name, found.remark));
+      if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.label, found.remark));
       cells.push_back(cell_of(found, column.digits));
     }
-    if (declaration_.lists_hosts) add_hosts(row, runs.front());
+    if (spec_.lists_hosts) add_hosts(row, runs.front());
     table_.rows.push_back(std::move(cells));
   }
 
@@ -107,7 +161,8 @@ class TableFiller {
                                    join(some, ", "), chosen_.rows.back().name, some.front()));
   }
 
-  const TableDeclaration& declaration_;
+  const TableSpec& spec_;
+  const std::vector<Column> columns_;
   const ChosenRows& chosen_;
   std::map<std::string, RowRun> baselines_;  // by the experiment's name
   Table table_;
@@ -116,8 +171,8 @@ class TableFiller {
 
 }  // namespace
 
-Table fill_table(const TableDeclaration& declaration, const ChosenRows& chosen) {
-  return TableFiller(declaration, chosen).fill();
+Table fill_table(const TableSpec& spec, const ChosenRows& chosen) {
+  return TableFiller(spec, chosen).fill();
 }
 
 }  // namespace tessera
