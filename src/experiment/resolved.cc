@@ -142,47 +142,44 @@ constexpr const char* kTinyScale = "scale tiny";
 constexpr double kRowDivisor = 10;
 constexpr double kLayerDivisor = 3;
 
-void put(Values& values, const std::string& name, const std::string& text) {
-  values.set(name, text, kTinyScale);
-}
-
 // A number that is given, divided; at least `least`.
 void divide(Values& values, const std::string& name, double divisor, long long least) {
   const Given* given = values.find(name);
   const auto number = given == nullptr ? std::nullopt : parse_integer(given->text);
   if (number && *number > 0) {
-    put(values, name, std::to_string(std::max(least, std::llround(static_cast<double>(*number) / divisor))));
+    const long long divided = std::llround(static_cast<double>(*number) / divisor);
+    values.set(name, std::to_string(std::max(least, divided)), kTinyScale);
   }
 }
 
+void put_all(Values& values, const std::vector<std::pair<std::string, std::string>>& all) {
+  for (const auto& [name, text] : all) values.set(name, text, kTinyScale);
+}
+
 void shrink_text(Values& settings) {
-  put(settings, "tokenizer_name", "catalogue:tiny/tokenizer");
-  put(settings, "train_file", "catalogue:tiny/train-v1.1.json");
-  put(settings, "validation_file", "catalogue:tiny/validation-v1.1.json");
+  put_all(settings, {{"tokenizer_name", "catalogue:tiny/tokenizer"},
+                     {"train_file", "catalogue:tiny/train-v1.1.json"},
+                     {"validation_file", "catalogue:tiny/validation-v1.1.json"},
+                     {"max_length", "128"}});
   for (const char* rows : {"max_train_samples", "samples_per_rank"}) divide(settings, rows, kRowDivisor, 1);
   divide(settings, "max_eval_samples", kRowDivisor, 5);
-  put(settings, "max_length", "128");
 }
 
 void shrink_bloom(Values& settings) {
   settings.unset("model_name_or_path");
-  put(settings, "config_name", "catalogue:tiny/bloom.json");
+  put_all(settings, {{"config_name", "catalogue:tiny/bloom.json"}});
 }
 
 void shrink_gpt(Values& settings) {
-  put(settings, "vocab_size", "2048");
-  put(settings, "hidden_size", "128");
-  put(settings, "num_heads", "4");
-  put(settings, "ff_dim", "512");
-  put(settings, "seq_length", "128");
+  put_all(
+      settings,
+      {{"vocab_size", "2048"}, {"hidden_size", "128"}, {"num_heads", "4"}, {"ff_dim", "512"}, {"seq_length", "128"}});
   settings.unset("max_length");
   divide(settings, "num_layers", kLayerDivisor, 1);
 }
 
 void shrink_pictures(Values& settings) {
-  put(settings, "data_dir", "catalogue:tiny/pictures");
-  put(settings, "image_size", "32");
-  put(settings, "dataloader_num_workers", "0");
+  put_all(settings, {{"data_dir", "catalogue:tiny/pictures"}, {"image_size", "32"}, {"dataloader_num_workers", "0"}});
 }
 
 // Half types are slow on CPUs: nobody asks for one then.
@@ -196,26 +193,20 @@ void leave_open(Json& config, const char* section) {
 void scale_to_tiny(ResolvedExperiment& experiment) {
   Values& settings = experiment.settings;
   for (const char* type : {"fp16", "bf16"}) settings.unset(type);
-  put(settings, "device", "cpu");
-  put(settings, "monitor_period", "1s");
+  put_all(settings, {{"device", "cpu"}, {"monitor_period", "1s"}});
   if (experiment.job == "resnet-tinyimagenet") {
     shrink_pictures(settings);
   } else {
     shrink_text(settings);
     experiment.job == "gpt-qa" ? shrink_gpt(settings) : shrink_bloom(settings);
   }
-  put(experiment.environment, "OMP_NUM_THREADS", "1");
+  put_all(experiment.environment, {{"OMP_NUM_THREADS", "1"}});
   for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG"}) experiment.environment.unset(name);
-  Values& resources = experiment.resources;
-  put(resources, "cpus_per_task", "1");
-  // Most of a rank's memory is libtorch's.
-  put(resources, "memory", fmt::format("{}M", std::max(1000, 450 * experiment.gpus_per_node())));
-  put(resources, "time", "00:15:00");
-  resources.unset("reserved_gpus_per_node");
-  put(experiment.gate, "size", "1M");
-  put(experiment.gate, "min_busbw", "0.001");
-  put(experiment.gate, "iterations", "5");
-  put(experiment.gate, "warmup_iterations", "1");
+  const int megabytes = std::max(1000, 450 * experiment.gpus_per_node());  // most of a rank's memory is libtorch's
+  put_all(experiment.resources,
+          {{"cpus_per_task", "1"}, {"memory", fmt::format("{}M", megabytes)}, {"time", "00:15:00"}});
+  experiment.resources.unset("reserved_gpus_per_node");
+  put_all(experiment.gate, {{"size", "1M"}, {"min_busbw", "0.001"}, {"iterations", "5"}, {"warmup_iterations", "1"}});
 }
 
 // The files that came with the settings: a ds_config that asks for half types leaves that open.
@@ -240,21 +231,10 @@ void ResolvedExperiment::check_can_start() const {
 }
 
 std::vector<std::string> ResolvedExperiment::gate_words() const {
-  std::vector<std::string> words = {"comm-test",
-                                    "-b",
-                                    gate.text("size"),
-                                    "-e",
-                                    gate.text("size"),
-                                    "-f",
-                                    "2",
-                                    "-g",
-                                    "1",
-                                    "-c",
-                                    "0",
-                                    "-n",
-                                    gate.text("iterations"),
-                                    "-w",
-                                    gate.text("warmup_iterations")};
+  std::vector<std::string> words =
+      split(fmt::format("comm-test -b {0} -e {0} -f 2 -g 1 -c 0 -n {1} -w {2}", gate.text("size"),
+                        gate.text("iterations"), gate.text("warmup_iterations")),
+            ' ');
   if (!on_gpus()) words.insert(words.end(), {"--device", "cpu"});
   words.insert(words.end(), {"--min-busbw", gate.text("min_busbw")});
   return words;
@@ -294,18 +274,9 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
 }
 
 ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options) {
-  ResolvedExperiment made;
-  made.name = spec.name;
-  made.family = spec.family;
-  made.job = spec.job;
-  made.about = spec.about;
+  ResolvedExperiment made{spec};
   made.preset = options.preset;
   made.scale = options.scale;
-  made.study = spec.study;
-  made.settings = spec.settings;
-  made.environment = spec.environment;
-  made.resources = spec.resources;
-  made.gate = spec.gate;
   DeclaredSettings declared;
   Schema schema("", "");
   for (const JobTraits* job : options.jobs) {

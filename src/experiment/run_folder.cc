@@ -36,19 +36,6 @@ Json values_json(const Values& values) {
   return json;
 }
 
-// Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
-std::string sort_key(const std::string& name) {
-  std::string key;
-  for (std::size_t i = 0; i < name.size();) {
-    std::size_t end = i;
-    while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
-    if (end > i && end - i < 12) key.append(12 - (end - i), '0');
-    key += name.substr(i, std::max<std::size_t>(end - i, 1));
-    i = std::max(end, i + 1);
-  }
-  return key;
-}
-
 [[noreturn]] void refuse_folder(const fs::path& folder, int reason) {
   std::string advice;
   struct stat above {};
@@ -234,8 +221,10 @@ std::vector<StoredRun> read_stored_runs(const std::vector<fs::path>& folders, st
       problems.push_back(error.what());
     }
   }
+  // Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
   std::sort(found.begin(), found.end(), [](const StoredRun& a, const StoredRun& b) {
-    return std::pair(sort_key(a.experiment), a.number) < std::pair(sort_key(b.experiment), b.number);
+    const int order = ::strverscmp(a.experiment.c_str(), b.experiment.c_str());
+    return order != 0 ? order < 0 : a.number < b.number;
   });
   return found;
 }

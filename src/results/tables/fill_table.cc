@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-double median_of(const std::vector<double>& sorted) {
+double median_of_sorted(const std::vector<double>& sorted) {
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
@@ -43,7 +43,7 @@ Found found_of_repeats(const std::vector<Found>& repeats, int digits) {
   found.text = common_text(repeats);
   if (values.empty()) return found;
   std::sort(values.begin(), values.end());
-  found.value = median_of(values);
+  found.value = median_of_sorted(values);
   const auto rounded = [&](double value) { return fmt::format("{:.{}f}", value, digits); };
   if (found.text.empty() && rounded(values.front()) != rounded(values.back())) {
     found.text = fmt::format("{} ({} to {})", rounded(*found.value), rounded(values.front()), rounded(values.back()));
