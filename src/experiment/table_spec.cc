@@ -56,7 +56,8 @@ class TableReader {
     table.name = table.title = full_name(name);
     table.file = origin_;
     table.first_column = "Experiment";
-    for (const auto& [key, value] : with_inherited(name, declared).items()) take(name, key, value, table);
+    const Json whole = with_inherited(name, declared);
+    for (const auto& [key, value] : whole.items()) take(name, key, value, table);
     if (table.columns.empty()) refuse(name, "\"columns\" is missing");
     if (table.folders.empty()) table.folders = {table.name};
     return table;
