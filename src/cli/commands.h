@@ -39,7 +39,7 @@ Command data_command();  // data_commands.cc
 Command tokenize_command();
 Command checkpoint_command();      // checkpoint.cc
 Command plan_command();            // plan.cc
-Command experiment_command();      // experiment.cc
+Command experiment_command();      // experiment_command.cc
 Command import_command();          // import.cc
 Command runs_command();            // runs.cc
 Command table_command();           // table.cc
@@ -49,6 +49,8 @@ Command monitor_command();
 Command comm_test_command();  // comm_test.cc
 Command env_command();        // env.cc
 
+// To the file; none: to standard output.
+void write_output(const std::string& text, const std::string& file);
 // `tessera --version`. The first line names the program and its commit, and is all that scripts compare; then one line
 // each for torch, CUDA and MPI. Loads nothing that is not loaded yet except the MPI library.
 std::string version_text();

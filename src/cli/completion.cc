@@ -9,7 +9,7 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "experiment/script_parts.h"
+#include "experiment/scripts.h"
 
 namespace tessera {
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "cli/commands.h"
@@ -13,6 +15,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "jobs/jobs.h"
+#include "record/find_runs.h"
 
 namespace tessera {
 namespace {
@@ -193,11 +196,19 @@ Site site_of(const ExperimentCommand& command) {
   return read_site(command.site, Environment::of_process());
 }
 
-std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
+RunsFolder read_runs_folder(const std::filesystem::path& runs) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(runs, none)) return {};
+  RunPlaces places = find_run_places({runs.string()});
   std::vector<std::string> problems;
-  std::vector<StoredRun> stored = find_stored_runs(command.runs, problems);
-  for (const std::string& problem : problems) log_warn("passed over: {}", problem);
-  const std::vector<std::string> names = command.names();
+  RunsFolder folder{std::move(places.records), read_stored_runs(places.experiment_folders, problems)};
+  for (const std::string& problem : problems) log_warn("skipped: {}", problem);
+  return folder;
+}
+
+std::vector<StoredRun> chosen_of(const ExperimentCommand& command, const RunsFolder& folder,
+                                 const std::vector<std::string>& names) {
+  std::vector<StoredRun> stored = folder.stored;
   std::erase_if(stored, [&](const StoredRun& run) {
     return !names.empty() && std::none_of(names.begin(), names.end(), [&](const std::string& word) {
       return names_experiment(word, run.experiment);
@@ -217,10 +228,52 @@ std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
   return stored;
 }
 
+std::vector<StoredRun> stored_of(const ExperimentCommand& command) {
+  return chosen_of(command, read_runs_folder(command.runs), command.names());
+}
+
 Program this_program() {
   // A wheel's starter finds torch and MPI before it becomes this program (packaging/wheel/start.cc): scripts call it.
   const auto starter = Environment::of_process().find("TESSERA_STARTER");
   return {starter.value_or(std::filesystem::read_symlink("/proc/self/exe").string()), kVersion, build_commit()};
+}
+
+namespace {
+
+int run_experiment(const std::vector<std::string>& args) {
+  static const std::map<std::string, std::function<int(const ExperimentCommand&)>> verbs = {
+      {"list", list_experiments},
+      {"show", show_experiments},
+      {"run", run_experiments},
+      {"submit", submit_experiments},
+      {"rerun", rerun_experiments},
+      {"status", status_of_experiments},
+      {"cancel", cancel_experiments},
+      {"table", table_of_experiments},
+      {"report", report_experiments},
+      {"collect", collect_experiments},
+      {"site", write_site}};
+  ExperimentCommand command;
+  if (!read_experiment_command(args, command)) return 0;
+  const auto verb = verbs.find(command.verb());
+  if (verb != verbs.end()) return verb->second(command);
+  std::vector<std::string> names;
+  for (const auto& [name, run] : verbs) names.push_back(name);
+  const auto meant = nearest(command.verb(), names);
+  throw UsageError(fmt::format(
+      "tessera experiment: {}{}; verbs: {}",
+      command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
+      meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+}
+
+}  // namespace
+
+Command experiment_command() {
+  return {.name = "experiment",
+          .summary = "the experiments of the catalogue: list, show, run, submit, table, ...",
+          .has_rank = false,
+          .declare = declare_experiment,
+          .run = run_experiment};
 }
 
 }  // namespace tessera

@@ -39,11 +39,21 @@ std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, co
 Program this_program();
 Site site_of(const ExperimentCommand& command);
 
-// The stored runs that the command names, all of them if it names none, of the user it names; sorted. Problems are
-// logged.
+// What one walk through the runs' folder finds.
+struct RunsFolder {
+  std::vector<std::filesystem::path> records;  // run.json files, also of runs that no experiment started
+  std::vector<StoredRun> stored;               // runs of experiments, sorted
+};
+// Problems are logged. Empty where there is no such folder.
+RunsFolder read_runs_folder(const std::filesystem::path& runs);
+
+// Those of these names, all of them if there are none, of the user that the command names; sorted.
+std::vector<StoredRun> chosen_of(const ExperimentCommand& command, const RunsFolder& folder,
+                                 const std::vector<std::string>& names);
+// The same for the command's own names and folder.
 std::vector<StoredRun> stored_of(const ExperimentCommand& command);
 
-// One per verb, in a file of its own.
+// One per verb: in experiment_start.cc up to rerun, and site; the others in experiment_results.cc.
 int list_experiments(const ExperimentCommand& command);
 int show_experiments(const ExperimentCommand& command);
 int run_experiments(const ExperimentCommand& command);

@@ -8,7 +8,7 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
-#include "experiment/table_experiments.h"
+#include "experiment/catalogue.h"
 #include "results/runs_page.h"
 
 namespace tessera {
@@ -38,9 +38,9 @@ Command report_command() {
 
 int write_report(const ReportRequest& request) {
   const std::string title = request.title.empty() ? "Runs in " + join(request.folders, ", ") : request.title;
-  const RunsPage page = make_runs_page(find_run_files(request.folders), title, request.output,
-                                       table_experiments(Catalogue(CatalogueOptions())),
-                                       find_bandwidth_logs(request.folders), request.unrecorded);
+  const RunsPage page =
+      make_runs_page(find_run_files(request.folders), title, request.output, Catalogue(CatalogueOptions()),
+                     find_bandwidth_logs(request.folders), request.unrecorded);
   std::string unrecorded;
   for (const UnrecordedRun& run : request.unrecorded) {
     unrecorded += fmt::format("\nfailed before it left a record: {}: {}", run.name, run.reason);

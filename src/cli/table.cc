@@ -2,17 +2,13 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "experiment/table_experiments.h"
 #include "record/find_runs.h"
-#include "results/questions.h"
-#include "results/tables/fill_table.h"
-#include "results/tables/table_page.h"
+#include "results/tables/experiment_table.h"
 
 namespace tessera {
 namespace {
@@ -58,68 +54,44 @@ std::vector<NamedRun> named_runs(const TableSettings& s) {
   return named;
 }
 
-std::vector<Experiment> known_experiments(const TableSettings& s) {
+Catalogue catalogue_of(const TableSettings& s) {
   CatalogueOptions options;
   if (!s.catalogue.empty()) {
     for (const std::string& folder : split(s.catalogue, ',')) options.folders.emplace_back(folder);
   }
-  return table_experiments(Catalogue(options));
+  return Catalogue(options);
 }
 
-// Cells look into the history, which brief records do not have.
-void read_whole(std::vector<ChosenRow>& rows) {
-  for (ChosenRow& row : rows) {
-    for (RunRecord& run : row.records) run = read_run_record(run.file);
-  }
-}
+}  // namespace
 
-std::vector<RunRecord> records_of(const ChosenRows& chosen) {
-  std::vector<RunRecord> records;
-  for (const ChosenRow& row : chosen.rows) records.insert(records.end(), row.records.begin(), row.records.end());
-  return records;
-}
-
-// Those of the family of experiments that the table's last row is of: fsdp/bloom, fsdp/custom_model, deepspeed, ddp.
-std::vector<RunRecord> family_of(const ChosenRows& chosen, const std::vector<RunRecord>& runs) {
-  std::vector<RunRecord> members;
-  for (const RunRecord& run : runs) {
-    if (run.text("experiment").starts_with(chosen.rows.back().experiment->family + "/")) members.push_back(run);
-  }
-  return members;
-}
-
-std::string rendered(const std::string& format, const Table& table, const std::vector<Answer>& answers) {
-  if (format == "csv") return table_csv(table);
-  if (format == "html") return table_page(table, answers);
-  const std::string below = answers.empty() ? "" : "\n" + answers_text(answers, format == "md");
-  return (format == "md" ? table_markdown(table) : table_text(table)) + below;
-}
-
-int run_table(Schema&, TableSettings& settings) {
-  if (settings.words.empty()) {
-    std::vector<std::string> names;
-    for (const TableDeclaration& table : declared_tables()) names.push_back(table.name);
-    throw UsageError("expected: tessera table NAME --runs DIR; tables: " + join(names, ", "));
-  }
-  if (settings.runs.empty() && settings.words.size() == 1) {
-    find_table(settings.words.front(), known_experiments(settings));  // a wrong name is the worse mistake
-    throw UsageError("give --runs DIR, a folder above the runs, or ROW=DIR for each row");
-  }
-  const std::vector<RunRecord> runs =
-      settings.runs.empty() ? std::vector<RunRecord>() : read_below(split(settings.runs, ','));
-  const std::vector<Experiment> experiments = with_experiments_of(runs, known_experiments(settings));
-  const TableDeclaration declaration = find_table(settings.words.front(), experiments);
-  ChosenRows chosen = choose_rows(declaration, experiments, runs, named_runs(settings), wall_seconds());
-  read_whole(chosen.rows);
-  read_whole(chosen.baselines);
-  const Table table = fill_table(declaration, chosen);
-  const std::string text = rendered(
-      settings.format, table, answer_table_questions(declaration.name, records_of(chosen), family_of(chosen, runs)));
-  if (settings.output.empty()) {
+void write_output(const std::string& text, const std::string& file) {
+  if (file.empty()) {
     print_out(text);
   } else {
-    write_file_atomically(settings.output, text);
+    write_file_atomically(file, text);
   }
+}
+
+namespace {
+
+int run_table(Schema&, TableSettings& settings) {
+  const Catalogue catalogue = catalogue_of(settings);
+  if (settings.words.empty()) {
+    std::vector<std::string> names;
+    for (const TableSpec& table : catalogue.tables()) names.push_back(table.name);
+    throw UsageError("expected: tessera table NAME --runs DIR; tables: " + join(names, ", "));
+  }
+  TableRequest request;
+  request.name = settings.words.front();
+  request.format = settings.format;
+  if (settings.runs.empty() && settings.words.size() == 1) {
+    // A wrong name is the worse mistake.
+    find_table(request.name, catalogue.tables(), experiments_of(catalogue, {}));
+    throw UsageError("give --runs DIR, a folder above the runs, or ROW=DIR for each row");
+  }
+  if (!settings.runs.empty()) request.runs = read_below(split(settings.runs, ','));
+  request.named = named_runs(settings);
+  write_output(experiment_table(request, catalogue), settings.output);
   return 0;
 }
 

@@ -8,8 +8,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "experiment/builtin_files.h"
-#include "experiment/json_comments.h"
+#include "experiment/values.h"
 
 namespace tessera {
 namespace {
@@ -75,7 +74,8 @@ Catalogue::Catalogue(const CatalogueOptions& options)
     std::error_code unknown;
     return fs::equivalent(folder, "experiments", unknown);
   };
-  if (fs::is_directory("experiments", none) && std::none_of(folders_.begin(), folders_.end(), is_own)) {
+  if (options.has_own && fs::is_directory("experiments", none) &&
+      std::none_of(folders_.begin(), folders_.end(), is_own)) {
     folders_.push_back("experiments");
   }
   for (const fs::path& folder : folders_) read_folder(folder, options.preset);
@@ -89,10 +89,7 @@ void Catalogue::read_builtin(const std::string& preset) {
   for (const BuiltinFile& file : builtin_files()) {
     const std::string path(file.path);
     if (path.find('/') != std::string::npos || !path.ends_with(".json")) continue;
-    for (const std::string& name : presets_of(file.content, path)) {
-      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
-    }
-    add(read_catalogue_file(file.content, path, preset));
+    read_text(file.content, path, preset);
   }
 }
 
@@ -107,7 +104,7 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const std::string base = path.filename().string();
     if (text.find("\"tessera_experiments\"") == std::string::npos) {
       if (const std::string mistake = mistake_in(text); !mistake.empty()) {
-        log_warn("{} is passed over: {}", path.string(), mistake);
+        log_warn("{} is skipped: {}", path.string(), mistake);
       }
       continue;
     }
@@ -118,15 +115,21 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
     const bool has_builtin_name = has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
                                                               [&](const auto& f) { return f.path == base; });
     if (has_builtin_name) {
-      log_warn("{} differs from the program's own {} and is passed over: give it another name and family",
-               path.string(), base);
+      log_warn("{} differs from the program's own {} and is skipped: give it another name and family", path.string(),
+               base);
       continue;
     }
-    for (const std::string& name : presets_of(text, path.string())) {
-      if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
-    }
-    add(read_catalogue_file(text, path.string(), preset));
+    read_text(text, path.string(), preset);
   }
+}
+
+void Catalogue::read_text(std::string_view text, const std::string& origin, const std::string& preset) {
+  for (const std::string& name : presets_of(text, origin)) {
+    if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
+  }
+  add(read_catalogue_file(text, origin, preset));
+  for (TableSpec& table : read_tables(text, origin)) tables_.push_back(std::move(table));
+  for (ModelSize& model : read_models(text, origin)) models_.push_back(std::move(model));
 }
 
 void Catalogue::add(std::vector<ExperimentSpec> specs) {

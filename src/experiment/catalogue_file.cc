@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "experiment/json_comments.h"
+#include "experiment/values.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {
@@ -40,6 +40,7 @@ class Reader {
   std::vector<ExperimentSpec> read(Json root) {
     check_version(root);
     const std::string family = take_family(root);
+    for (const char* key : {"tables", "table_notes", "models"}) root.erase(key);  // table_spec.h
     ExperimentSpec top;
     top.name = top.family = family;
     top.file = origin_;

@@ -14,6 +14,8 @@
 //     }
 //   }
 //
+// "tables", "table_notes" and "models" stand beside "experiments": table_spec.h.
+//
 // A level overlays the one around it name by name; null takes a name away. docs/experiments.md has the whole form.
 #pragma once
 
@@ -22,12 +24,25 @@
 #include <string_view>
 #include <vector>
 
-#include "experiment/experiments.h"
 #include "experiment/values.h"
 
 namespace tessera {
 
 inline constexpr int kCatalogueFormat = 1;
+
+// What a scaling study holds constant, and so what its efficiency is.
+enum class StudyKind {
+  kNone,
+  kStrong,        // the same rows: runtime should shrink with GPUs
+  kWeakByData,    // rows per GPU: runtime should stay
+  kWeakByLayers,  // layers per GPU: runtime should stay
+  kThroughput,    // samples/s alone are compared
+};
+
+struct Study {
+  StudyKind kind = StudyKind::kNone;
+  std::string baseline;  // an experiment's full name
+};
 
 struct ExperimentSpec {
   std::string name;    // family/path
@@ -37,6 +52,12 @@ struct ExperimentSpec {
   Values settings, environment, resources, gate;
   Study study;
   int repeat = 0;  // 1, 2, ... of an experiment that is repeated; 0: it is not
+
+  std::string folder() const { return name.substr(0, name.rfind('/')); }
+  // Throw UsageError if they are no numbers.
+  int nodes() const { return resources.count("nodes", 1); }
+  int gpus_per_node() const { return resources.count("gpus_per_node", 1); }
+  int num_gpus() const { return nodes() * gpus_per_node(); }
 };
 
 // Names of "resources" and "gate", in the order in which they are shown.

@@ -101,9 +101,9 @@ TEST(Catalogue, NamesAFileWhoseKeyIsMisspelt) {
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_TRUE(contains(warnings(R"({"tesera_experiments": 1, "family": "own", "experiments": {"a": {}}})"),
-                       "x.json is passed over: it has \"tesera_experiments\"; did you mean \"tessera_experiments\"?"));
+                       "x.json is skipped: it has \"tesera_experiments\"; did you mean \"tessera_experiments\"?"));
   EXPECT_TRUE(contains(warnings(R"({"family": "own", /* no key */ "experiments": {"a": {}}})"),
-                       "x.json is passed over: \"tessera_experiments\": 1 is missing"));
+                       "x.json is skipped: \"tessera_experiments\": 1 is missing"));
   for (const char* other : {R"({"zero_optimization": {"stage": 2}})", "[1]", "{", ""}) EXPECT_EQ(warnings(other), "");
 }
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "experiment/site_discovery.h"
+#include "experiment/site.h"
 
 namespace tessera {
 namespace {

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
 #include "comm/world_settings.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/text.h"
-#include "experiment/tiny_scale.h"
 #include "settings/declared.h"
 
 namespace tessera {
@@ -40,7 +41,7 @@ void overlay_settings(Values& values, const Values& stronger, const Schema& sche
 }
 
 // Runs start in their own folder: a path that leads somewhere from here stays right.
-std::string kept_right(const std::string& path) {
+std::string make_absolute(const std::string& path) {
   std::error_code none;
   if (path.empty() || !std::filesystem::exists(path, none)) return path;
   return std::filesystem::absolute(path).lexically_normal().string();
@@ -50,7 +51,7 @@ void make_paths_absolute(Values& settings) {
   const Values given = settings;
   for (const char* name : {"train_file", "validation_file", "data_dir", "model_name_or_path", "tokenizer_name",
                            "config_name", "deepspeed", "fsdp_config", "env_file"}) {
-    if (const Given* value = given.find(name)) settings.set(name, kept_right(value->text), value->origin);
+    if (const Given* value = given.find(name)) settings.set(name, make_absolute(value->text), value->origin);
   }
 }
 
@@ -131,6 +132,93 @@ TrainRequest request_of(const ResolvedExperiment& experiment, const std::vector<
   return request;
 }
 
+// --scale tiny: any experiment as one that any laptop runs in about a minute, for rehearsals and tests.
+//
+// CPU ranks instead of GPUs and a model of a few million parameters in float32 (half types are slow on CPUs); rows and
+// layers are divided alike, batch and accumulation stay, so that the shape of a table is that of the real one. Data,
+// tokenizer and pictures come from the catalogue's tiny/ folder.
+
+constexpr const char* kTinyScale = "scale tiny";
+constexpr double kRowDivisor = 10;
+constexpr double kLayerDivisor = 3;
+
+// A number that is given, divided; at least `least`.
+void divide(Values& values, const std::string& name, double divisor, long long least) {
+  const Given* given = values.find(name);
+  const auto number = given == nullptr ? std::nullopt : parse_integer(given->text);
+  if (number && *number > 0) {
+    const long long divided = std::llround(static_cast<double>(*number) / divisor);
+    values.set(name, std::to_string(std::max(least, divided)), kTinyScale);
+  }
+}
+
+void put_all(Values& values, const std::vector<std::pair<std::string, std::string>>& all) {
+  for (const auto& [name, text] : all) values.set(name, text, kTinyScale);
+}
+
+void shrink_text(Values& settings) {
+  put_all(settings, {{"tokenizer_name", "catalogue:tiny/tokenizer"},
+                     {"train_file", "catalogue:tiny/train-v1.1.json"},
+                     {"validation_file", "catalogue:tiny/validation-v1.1.json"},
+                     {"max_length", "128"}});
+  for (const char* rows : {"max_train_samples", "samples_per_rank"}) divide(settings, rows, kRowDivisor, 1);
+  divide(settings, "max_eval_samples", kRowDivisor, 5);
+}
+
+void shrink_bloom(Values& settings) {
+  settings.unset("model_name_or_path");
+  put_all(settings, {{"config_name", "catalogue:tiny/bloom.json"}});
+}
+
+void shrink_gpt(Values& settings) {
+  put_all(
+      settings,
+      {{"vocab_size", "2048"}, {"hidden_size", "128"}, {"num_heads", "4"}, {"ff_dim", "512"}, {"seq_length", "128"}});
+  settings.unset("max_length");
+  divide(settings, "num_layers", kLayerDivisor, 1);
+}
+
+void shrink_pictures(Values& settings) {
+  put_all(settings, {{"data_dir", "catalogue:tiny/pictures"}, {"image_size", "32"}, {"dataloader_num_workers", "0"}});
+}
+
+// Half types are slow on CPUs: nobody asks for one then.
+void leave_open(Json& config, const char* section) {
+  if (config.contains(section) && config.at(section).is_object() && config.at(section).contains("enabled")) {
+    config.at(section).at("enabled") = "auto";
+  }
+}
+
+// The settings; what the command line says comes after it.
+void scale_to_tiny(ResolvedExperiment& experiment) {
+  Values& settings = experiment.settings;
+  for (const char* type : {"fp16", "bf16"}) settings.unset(type);
+  put_all(settings, {{"device", "cpu"}, {"monitor_period", "1s"}});
+  if (experiment.job == "resnet-tinyimagenet") {
+    shrink_pictures(settings);
+  } else {
+    shrink_text(settings);
+    experiment.job == "gpt-qa" ? shrink_gpt(settings) : shrink_bloom(settings);
+  }
+  put_all(experiment.environment, {{"OMP_NUM_THREADS", "1"}});
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG"}) experiment.environment.unset(name);
+  const int megabytes = std::max(1000, 450 * experiment.gpus_per_node());  // most of a rank's memory is libtorch's
+  put_all(experiment.resources,
+          {{"cpus_per_task", "1"}, {"memory", fmt::format("{}M", megabytes)}, {"time", "00:15:00"}});
+  experiment.resources.unset("reserved_gpus_per_node");
+  put_all(experiment.gate, {{"size", "1M"}, {"min_busbw", "0.001"}, {"iterations", "5"}, {"warmup_iterations", "1"}});
+}
+
+// The files that came with the settings: a ds_config that asks for half types leaves that open.
+void scale_files_to_tiny(ResolvedExperiment& experiment) {
+  const auto file = experiment.files.find(experiment.settings.text("deepspeed"));
+  if (file == experiment.files.end()) return;
+  Json config = parse_json(file->second, file->first);
+  leave_open(config, "fp16");
+  leave_open(config, "bf16");
+  file->second = config.dump(2) + "\n";
+}
+
 }  // namespace
 
 int ResolvedExperiment::reserved_gpus_per_node() const {
@@ -143,21 +231,10 @@ void ResolvedExperiment::check_can_start() const {
 }
 
 std::vector<std::string> ResolvedExperiment::gate_words() const {
-  std::vector<std::string> words = {"comm-test",
-                                    "-b",
-                                    gate.text("size"),
-                                    "-e",
-                                    gate.text("size"),
-                                    "-f",
-                                    "2",
-                                    "-g",
-                                    "1",
-                                    "-c",
-                                    "0",
-                                    "-n",
-                                    gate.text("iterations"),
-                                    "-w",
-                                    gate.text("warmup_iterations")};
+  std::vector<std::string> words =
+      split(fmt::format("comm-test -b {0} -e {0} -f 2 -g 1 -c 0 -n {1} -w {2}", gate.text("size"),
+                        gate.text("iterations"), gate.text("warmup_iterations")),
+            ' ');
   if (!on_gpus()) words.insert(words.end(), {"--device", "cpu"});
   words.insert(words.end(), {"--min-busbw", gate.text("min_busbw")});
   return words;
@@ -188,7 +265,7 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
     for (const char* name : {"train_file", "validation_file", "data_dir"}) {
       if (experiment.settings.has(name) || !loaded.schema->has(name) || !loaded.schema->at(name).is_set()) continue;
       const Setting& found = loaded.schema->at(name);
-      experiment.settings.set(name, kept_right(found.text()), found.origin());
+      experiment.settings.set(name, make_absolute(found.text()), found.origin());
     }
   } catch (const UsageError& error) {
     experiment.notes = loaded_settings(experiment, jobs).notes;  // throws where data is not all that is wrong
@@ -197,18 +274,9 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
 }
 
 ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogue, const ResolveOptions& options) {
-  ResolvedExperiment made;
-  made.name = spec.name;
-  made.family = spec.family;
-  made.job = spec.job;
-  made.about = spec.about;
+  ResolvedExperiment made{spec};
   made.preset = options.preset;
   made.scale = options.scale;
-  made.study = spec.study;
-  made.settings = spec.settings;
-  made.environment = spec.environment;
-  made.resources = spec.resources;
-  made.gate = spec.gate;
   DeclaredSettings declared;
   Schema schema("", "");
   for (const JobTraits* job : options.jobs) {

@@ -27,18 +27,14 @@ struct ResolveOptions {
   Environment environment;                 // in which the run starts: sbatch hands on that of the shell
 };
 
-struct ResolvedExperiment {
-  std::string name, family, job, about, preset;
+struct ResolvedExperiment : ExperimentSpec {
+  std::string preset = "";
   Scale scale = Scale::kFull;
-  Study study;
-  Values settings, environment, resources, gate;
-  std::map<std::string, std::string> files;  // to lie in the run's folder: path -> content
-  std::vector<std::string> notes;            // one line each: what a user should know before it runs
-  std::string missing;                       // what it needs before it can start, such as data; empty: nothing
+  std::map<std::string, std::string> files = {};  // to lie in the run's folder: path -> content
+  std::vector<std::string> notes = {};            // one line each: what a user should know before it runs
+  std::string missing = "";                       // what it needs before it can start, such as data; empty: nothing
 
-  int nodes() const { return resources.count("nodes", 1); }
-  int gpus_per_node() const { return resources.count("gpus_per_node", 1); }  // ranks, where they run on CPUs
-  int num_ranks() const { return nodes() * gpus_per_node(); }
+  int num_ranks() const { return num_gpus(); }  // also where they run on CPUs
   bool on_gpus() const { return settings.text("device") != "cpu"; }
   bool has_gate() const { return gate.text("enabled") == "true"; }
   int reserved_gpus_per_node() const;  // at least those used
@@ -59,5 +55,10 @@ void look_for_data(ResolvedExperiment& experiment, const std::vector<const JobTr
 
 // The run's settings as `tessera train` reads them on these ranks; files are given as texts, data is not looked at.
 LoadedTrainSettings loaded_settings(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
+
+// Every value with its origin, how many steps the run will have where that is known, and the equivalent command.
+std::string show_text(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
+// "updates: 93, 32 in an epoch of 500 rows; ends at epoch 2.93": empty where rows are not known without the data.
+std::string steps_text(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs);
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include "core/clock.h"
@@ -33,19 +34,6 @@ Json values_json(const Values& values) {
   Json json = Json::object();
   for (const auto& [name, given] : values) json[name] = {{"value", given.text}, {"from", given.origin}};
   return json;
-}
-
-// Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
-std::string sort_key(const std::string& name) {
-  std::string key;
-  for (std::size_t i = 0; i < name.size();) {
-    std::size_t end = i;
-    while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
-    if (end > i && end - i < 12) key.append(12 - (end - i), '0');
-    key += name.substr(i, std::max<std::size_t>(end - i, 1));
-    i = std::max(end, i + 1);
-  }
-  return key;
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder, int reason) {
@@ -130,6 +118,32 @@ StoredRun read_stored(const fs::path& folder) {
   return run;
 }
 
+bool is_result(const fs::path& path) {
+  static const std::vector<std::string> endings = {".json", ".jsonl", ".csv", ".txt", ".html",
+                                                   ".out",  ".log",   ".sh",  ".gz"};
+  const std::string name = path.filename().string();
+  return name == "exit_status" ||
+         std::any_of(endings.begin(), endings.end(), [&](const std::string& end) { return name.ends_with(end); });
+}
+
+bool is_left_out(const std::string& folder) {
+  return folder.starts_with("checkpoint-") || folder == "wandb" || folder == "tokenizer";
+}
+
+void copy_results(const fs::path& from, const fs::path& to) {
+  fs::recursive_directory_iterator place(from);
+  for (; place != fs::recursive_directory_iterator(); ++place) {
+    if (place->is_directory()) {
+      if (is_left_out(place->path().filename().string())) place.disable_recursion_pending();
+      continue;
+    }
+    if (!place->is_regular_file() || !is_result(place->path())) continue;
+    const fs::path target = to / fs::relative(place->path(), from);
+    fs::create_directories(target.parent_path());
+    fs::copy_file(place->path(), target, fs::copy_options::overwrite_existing);
+  }
+}
+
 }  // namespace
 
 std::string current_user() {
@@ -160,7 +174,7 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   return json;
 }
 
-ResolvedExperiment asked_again(const StoredRun& run) {
+ResolvedExperiment read_resolved_experiment(const StoredRun& run) {
   const std::string origin = (run.folder / kAskedFile).string();
   const auto read = [&](const char* key, Values& values) {
     if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
@@ -199,28 +213,35 @@ fs::path make_run_folder(const fs::path& runs, const ResolvedExperiment& experim
   return folder;
 }
 
-std::vector<StoredRun> find_stored_runs(const fs::path& runs, std::vector<std::string>& problems) {
+std::vector<StoredRun> read_stored_runs(const std::vector<fs::path>& folders, std::vector<std::string>& problems) {
   std::vector<StoredRun> found;
-  std::error_code none;
-  if (!fs::is_directory(runs, none)) return found;
-  fs::recursive_directory_iterator place(runs, fs::directory_options::skip_permission_denied);
-  for (; place != fs::recursive_directory_iterator(); place.increment(none)) {
-    if (!place->is_directory(none) || !fs::exists(place->path() / kAskedFile, none)) continue;
-    place.disable_recursion_pending();  // the run's own files
+  for (const fs::path& folder : folders) {
     try {
-      found.push_back(read_stored(place->path()));
+      found.push_back(read_stored(folder));
     } catch (const Error& error) {
       problems.push_back(error.what());
     }
   }
+  // Numbers in names by their size: 2_gpus before 16_gpus, repeat_2 before repeat_10.
   std::sort(found.begin(), found.end(), [](const StoredRun& a, const StoredRun& b) {
-    return std::pair(sort_key(a.experiment), a.number) < std::pair(sort_key(b.experiment), b.number);
+    const int order = ::strverscmp(a.experiment.c_str(), b.experiment.c_str());
+    return order != 0 ? order < 0 : a.number < b.number;
   });
   return found;
 }
 
 fs::path output_of(const StoredRun& run) {
   return run.folder / kOutputFolder;
+}
+
+void collect(const std::vector<StoredRun>& runs, const fs::path& target) {
+  for (const StoredRun& run : runs) {
+    try {
+      copy_results(run.folder, target / run.experiment / run.folder.filename());
+    } catch (const fs::filesystem_error& error) {
+      throw Error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    }
+  }
 }
 
 }  // namespace tessera

@@ -49,11 +49,17 @@ struct StoredRun {
 };
 
 // The experiment as it was asked for then, with its files. Throws UsageError if they are incomplete.
-ResolvedExperiment asked_again(const StoredRun& run);
+ResolvedExperiment read_resolved_experiment(const StoredRun& run);
 
-// All runs below `runs`, sorted by name and number; folders that cannot be read are reported in `problems`.
-std::vector<StoredRun> find_stored_runs(const std::filesystem::path& runs, std::vector<std::string>& problems);
+// Those in these folders (RunPlaces::experiment_folders), sorted by name and number; folders that cannot be read are
+// reported in `problems`.
+std::vector<StoredRun> read_stored_runs(const std::vector<std::filesystem::path>& folders,
+                                        std::vector<std::string>& problems);
 
 std::filesystem::path output_of(const StoredRun& run);  // its run.json lies there
+
+// Copies what can be taken home (records, logs and scripts, without weights) of each run to TARGET/EXPERIMENT/NNN.
+// Files of a run that goes on are copied as they are. Throws Error with path and reason.
+void collect(const std::vector<StoredRun>& runs, const std::filesystem::path& target);
 
 }  // namespace tessera

@@ -1,12 +1,10 @@
-#include "experiment/show_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/text.h"
-#include "experiment/local_script.h"
-#include "experiment/script_parts.h"
+#include "experiment/resolved.h"
+#include "experiment/scripts.h"
 #include "train/step_plan.h"
 
 namespace tessera {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "experiment/site_discovery.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 

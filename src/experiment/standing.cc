@@ -42,6 +42,36 @@ constexpr EndedJob kEndedJobs[] = {
     {"DEADLINE", "deadline", ""},
 };
 
+// What an exit status of a run means.
+struct KnownStatus {
+  int status;
+  const char* words;
+  const char* advice;
+};
+
+constexpr KnownStatus kKnownStatuses[] = {
+    {0, "finished", ""},
+    {static_cast<int>(ExitStatus::kUsage), "refused its settings or files (2)",
+     "the log's last line says what to change"},
+    {static_cast<int>(ExitStatus::kRendezvous), "the ranks did not find each other (42)", ""},
+    {static_cast<int>(ExitStatus::kCollective), "a collective hung (43)", ""},
+    {static_cast<int>(ExitStatus::kNoBandwidth), "bandwidth gate: no figure (44)",
+     "see the gate's log beside the run's"},
+    {static_cast<int>(ExitStatus::kWrongData), "bandwidth gate: wrong data (45)", ""},
+    {static_cast<int>(ExitStatus::kLowBandwidth), "bandwidth gate: below the threshold (46)",
+     "another network interface or other nodes; --gate off trains all the same"},
+    {static_cast<int>(ExitStatus::kOutOfMemory), "out of memory (47)", "the log shows what would fit"},
+    {128 + 9, "ended by signal 9", "often too little host memory: give more --memory"},
+    {138, "stopped before the time limit (138)",
+     "nothing was saved to resume from: give more --time, or --save_strategy on_stop"},
+};
+
+const KnownStatus* find_status(int status) {
+  const auto found = std::find_if(std::begin(kKnownStatuses), std::end(kKnownStatuses),
+                                  [&](const KnownStatus& known) { return known.status == status; });
+  return found == std::end(kKnownStatuses) ? nullptr : found;
+}
+
 std::optional<QueuedJob> read_ended(const StoredRun& run) {
   std::error_code none;
   if (!fs::exists(run.folder / kEndedFile, none)) return std::nullopt;
@@ -123,48 +153,13 @@ RunStanding ended_by_slurm(RunStanding standing, const QueuedJob& job) {
 }  // namespace
 
 std::string status_words(int status) {
-  switch (status) {
-    case 0:
-      return "finished";
-    case static_cast<int>(ExitStatus::kUsage):
-      return "refused its settings or files (2)";
-    case static_cast<int>(ExitStatus::kRendezvous):
-      return "the ranks did not find each other (42)";
-    case static_cast<int>(ExitStatus::kCollective):
-      return "a collective hung (43)";
-    case static_cast<int>(ExitStatus::kNoBandwidth):
-      return "bandwidth gate: no figure (44)";
-    case static_cast<int>(ExitStatus::kWrongData):
-      return "bandwidth gate: wrong data (45)";
-    case static_cast<int>(ExitStatus::kLowBandwidth):
-      return "bandwidth gate: below the threshold (46)";
-    case static_cast<int>(ExitStatus::kOutOfMemory):
-      return "out of memory (47)";
-    case 138:
-      return "stopped before the time limit (138)";
-    default:
-      return status > 128 ? fmt::format("ended by signal {}", status - 128)
-                          : fmt::format("failed with status {}", status);
-  }
+  if (const KnownStatus* known = find_status(status)) return known->words;
+  return status > 128 ? fmt::format("ended by signal {}", status - 128) : fmt::format("failed with status {}", status);
 }
 
 std::string status_advice(int status) {
-  switch (status) {
-    case static_cast<int>(ExitStatus::kUsage):
-      return "the log's last line says what to change";
-    case static_cast<int>(ExitStatus::kNoBandwidth):
-      return "see the gate's log beside the run's";
-    case static_cast<int>(ExitStatus::kLowBandwidth):
-      return "another network interface or other nodes; --gate off trains all the same";
-    case static_cast<int>(ExitStatus::kOutOfMemory):
-      return "the log shows what would fit";
-    case 128 + 9:
-      return "often too little host memory: give more --memory";
-    case 138:
-      return "nothing was saved to resume from: give more --time, or --save_strategy on_stop";
-    default:
-      return "";
-  }
+  const KnownStatus* known = find_status(status);
+  return known == nullptr ? "" : known->advice;
 }
 
 RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {

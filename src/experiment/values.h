@@ -1,10 +1,13 @@
-// Named values in the order in which they were first given, each with where it came from. (no torch)
+// What catalogue and site files are made of: JSON with comments, and named values that remember where they came from.
+// (no torch)
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/json.h"
 
 namespace tessera {
 
@@ -15,6 +18,7 @@ struct Given {
 
 bool is_variable_name(std::string_view name);  // of a shell
 
+// Kept in the order in which they were first given.
 class Values {
  public:
   using Entry = std::pair<std::string, Given>;
@@ -35,5 +39,8 @@ class Values {
  private:
   std::vector<Entry> entries_;
 };
+
+// JSON in which // and /* */ comments are allowed. Throws UsageError with line and column, also if it is not an object.
+Json parse_commented_object(std::string_view text, const std::string& origin);
 
 }  // namespace tessera

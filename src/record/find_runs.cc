@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kExperimentName = "experiment.json";
 constexpr int kMaxDepth = 16;  // of folders: far more than people use, for file systems that show themselves again
 
 class RunSearch {
@@ -26,6 +27,7 @@ class RunSearch {
     std::error_code ignored;
     const bool is_run = fs::is_regular_file(folder / kRecordFile, ignored);
     if (is_run) files_.push_back(folder / kRecordFile);
+    if (fs::is_regular_file(folder / kExperimentName, ignored)) experiment_folders_.push_back(folder);
     std::vector<fs::path> below, logs;
     for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
       std::error_code unknown;
@@ -50,6 +52,7 @@ class RunSearch {
 
   std::vector<fs::path> take() { return std::move(files_); }
   std::vector<fs::path> take_logs() { return std::move(logs_); }
+  std::vector<fs::path> take_experiment_folders() { return std::move(experiment_folders_); }
 
  private:
   static bool is_bandwidth_log(const fs::path& name) {
@@ -73,7 +76,7 @@ class RunSearch {
   }
 
   std::set<std::pair<dev_t, ino_t>> seen_;
-  std::vector<fs::path> files_, logs_;
+  std::vector<fs::path> files_, logs_, experiment_folders_;
 };
 
 RunSearch search_places(const std::vector<std::string>& places) {
@@ -114,6 +117,11 @@ std::vector<fs::path> find_run_files(const std::vector<std::string>& places) {
 
 std::vector<fs::path> find_bandwidth_files(const std::vector<std::string>& places) {
   return search_places(places).take_logs();
+}
+
+RunPlaces find_run_places(const std::vector<std::string>& places) {
+  RunSearch search = search_places(places);
+  return {search.take(), search.take_experiment_folders()};
 }
 
 FoundRuns read_runs(const std::vector<fs::path>& files, RunDetail detail) {

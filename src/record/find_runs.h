@@ -18,6 +18,12 @@ std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>
 // Logs of comm-test or nccl-tests in the same places: named comm_test* or nccl*, and every place that is a *.log.
 std::vector<std::filesystem::path> find_bandwidth_files(const std::vector<std::string>& places);
 
+// The records and, found in the same walk, the folders of experiments' runs: those with an experiment.json.
+struct RunPlaces {
+  std::vector<std::filesystem::path> records, experiment_folders;
+};
+RunPlaces find_run_places(const std::vector<std::string>& places);
+
 struct FoundRuns {
   std::vector<RunRecord> runs;        // in the order of find_run_files
   std::vector<std::string> problems;  // one sentence per record that cannot be read; it is skipped

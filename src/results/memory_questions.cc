@@ -62,18 +62,6 @@ std::string plan_changes(const RunRecord& first, const RunRecord& last) {
   return parts.empty() ? "" : fmt::format("; by the plan, from first to last: {}", join(parts, ", "));
 }
 
-// Parameters of BLOOM's blocks: 12 h^2 + 13 h each.
-struct BloomSize {
-  const char* name;
-  long long width, layers, parameters;
-  long long in_blocks() const { return layers * (12 * width * width + 13 * width); }
-};
-constexpr BloomSize kBloomSizes[] = {{"BLOOM-560M", 1024, 24, 559214592},
-                                     {"BLOOM-1b1", 1536, 24, 1065314304},
-                                     {"BLOOM-1b7", 2048, 24, 1722408960},
-                                     {"BLOOM-3b", 2560, 30, 3002557440},
-                                     {"BLOOM-7b1", 4096, 30, 7069016064}};
-
 }  // namespace
 
 std::vector<Answer> lowest_peak(const Runs& runs) {
@@ -230,18 +218,21 @@ std::vector<Answer> sharding_on_one_gpu(const Runs& runs) {
   return answers;
 }
 
-std::vector<Answer> share_of_blocks(const Runs& runs) {
+std::vector<Answer> share_of_blocks(const Runs& runs, const std::vector<ModelSize>& models) {
   std::vector<Answer> answers;
   for (const Runs& group : grouped_by(runs, {"job", "num_parameters"})) {
     const auto parameters = static_cast<long long>(number_fact(*group.front(), "num_parameters"));
-    for (const BloomSize& size : kBloomSizes) {
-      if (size.parameters != parameters) continue;
-      const double share = 100.0 * static_cast<double>(size.in_blocks()) / static_cast<double>(parameters);
-      answers.push_back({fmt::format("How much of {} is in its blocks?", size.name),
-                         fmt::format("{:.0f} %{}", share, size.width == 1024 ? " (a guide says 80 %)" : ""),
-                         fmt::format("{} blocks of 12 x {}^2 + 13 x {} parameters: {} of {}", size.layers, size.width,
-                                     size.width, grouped(size.in_blocks()), grouped(parameters)),
-                         ""});
+    for (const ModelSize& model : models) {
+      if (model.num_parameters != parameters) continue;
+      const long long width = model.hidden_size;
+      const long long in_blocks = model.num_layers * (12 * width * width + 13 * width);  // BLOOM's blocks
+      const double share = 100.0 * static_cast<double>(in_blocks) / static_cast<double>(parameters);
+      answers.push_back(
+          {fmt::format("How much of {} is in its blocks?", model.name),
+           fmt::format("{:.0f} %{}", share, model.remark.empty() ? "" : fmt::format(" ({})", model.remark)),
+           fmt::format("{} blocks of 12 x {}^2 + 13 x {} parameters: {} of {}", model.num_layers, width, width,
+                       grouped(in_blocks), grouped(parameters)),
+           ""});
     }
   }
   return answers;

@@ -41,7 +41,7 @@ std::vector<Answer> lowest_peak(const Runs& runs);
 std::vector<Answer> memory_under_weak_scaling(const Runs& runs);
 std::vector<Answer> memory_with_more_nodes(const Runs& runs);
 std::vector<Answer> sharding_on_one_gpu(const Runs& runs);
-std::vector<Answer> share_of_blocks(const Runs& runs);
+std::vector<Answer> share_of_blocks(const Runs& runs, const std::vector<ModelSize>& models);
 std::vector<Answer> cost_of_offload(const Runs& runs);
 std::vector<Answer> speed_under_weak_scaling(const Runs& runs);
 std::vector<Answer> effect_of_pinning(const Runs& runs);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiment/table_spec.h"
 #include "record/run_record.h"
 
 namespace tessera {
@@ -18,13 +19,13 @@ struct Answer {
   std::string why_not;     // what is missing
 };
 
-// All questions; those that these runs cannot answer say why.
-std::vector<Answer> answer_questions(const std::vector<RunRecord>& runs);
+// All questions; those that these runs cannot answer say why. `models`: those of the catalogue.
+std::vector<Answer> answer_questions(const std::vector<RunRecord>& runs, const std::vector<ModelSize>& models);
 
-// Those that belong to a table (tables/declaration.h). `rows`: the runs of its rows; `family`: all runs of its family
-// of experiments, for questions that compare tables.
-std::vector<Answer> answer_table_questions(const std::string& table, const std::vector<RunRecord>& rows,
-                                           const std::vector<RunRecord>& family);
+// Those that a table names. `rows`: the runs of its rows; `family`: all runs of its family of experiments, for
+// questions that compare tables. Throws UsageError for a name that there is not.
+std::vector<Answer> answer_table_questions(const TableSpec& table, const std::vector<RunRecord>& rows,
+                                           const std::vector<RunRecord>& family, const std::vector<ModelSize>& models);
 
 // "question\n  answer\n  arithmetic\n", one after the other; for a terminal and, with `markdown`, as a list.
 std::string answers_text(const std::vector<Answer>& answers, bool markdown);

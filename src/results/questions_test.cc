@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "record/find_runs.h"
+#include "support/catalogue_experiments.h"
 #include "support/contains.h"
 
 namespace tessera {
@@ -20,7 +21,7 @@ Answer answer_to(const std::vector<Answer>& answers, const std::string& question
 }
 
 Answer asked(const std::string& folder, const std::string& question) {
-  return answer_to(answer_questions(runs_of_experiment(folder)), question);
+  return answer_to(answer_questions(runs_of_experiment(folder), builtin_catalogue().models()), question);
 }
 
 TEST(Questions, LowestPeakNamesTies) {
@@ -36,7 +37,8 @@ TEST(Questions, LowestPeakNamesTies) {
   for (RunRecord& run : runs) {
     if (run.text("strategy") == "zero3" && !run.ranks.empty()) run.ranks[0].numbers.set("allocated_peak_MB", 20000.0);
   }
-  EXPECT_TRUE(contains(answer_to(answer_questions(runs), "lowest peak").answer, "zero3, with 20000 MiB"));
+  EXPECT_TRUE(contains(answer_to(answer_questions(runs, builtin_catalogue().models()), "lowest peak").answer,
+                       "zero3, with 20000 MiB"));
 }
 
 TEST(Questions, OffloadCosts) {
@@ -109,7 +111,7 @@ TEST(Questions, TrainerAgainstCallback) {
 }
 
 TEST(Questions, SayWhatTheyNeed) {
-  const std::vector<Answer> answers = answer_questions({});
+  const std::vector<Answer> answers = answer_questions({}, builtin_catalogue().models());
   EXPECT_EQ(answers.size(), 11u);
   for (const Answer& answer : answers) {
     EXPECT_TRUE(answer.answer.empty());
@@ -118,13 +120,18 @@ TEST(Questions, SayWhatTheyNeed) {
   EXPECT_TRUE(contains(answers_text(answers, false), "cannot be answered: it needs a run of a BLOOM model\n"));
 }
 
+TableSpec table_named(const std::string& name) {
+  return find_table(name, builtin_catalogue().tables(), catalogue_experiments());
+}
+
 TEST(Questions, OfATable) {
   const std::vector<RunRecord> family = runs_of_experiment("fsdp/bloom");
   const std::vector<Answer> answers =
-      answer_table_questions("fsdp/bloom/multi_node", runs_of_experiment("fsdp/bloom/multi_node"), family);
+      answer_table_questions(table_named("fsdp/bloom/multi_node"), runs_of_experiment("fsdp/bloom/multi_node"), family,
+                             builtin_catalogue().models());
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[1].answer, "across 4 nodes against one node: +0.0 % samples/s");  // needs the multi_gpu table's run
-  EXPECT_TRUE(answer_table_questions("deepspeed/baseline", {}, {}).empty());
+  EXPECT_TRUE(answer_table_questions(table_named("deepspeed/baseline"), {}, {}, {}).empty());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "record/run_record.h"
 #include "results/page/page.h"
 #include "results/questions.h"
-#include "results/tables/fill_table.h"
+#include "results/tables/experiment_table.h"
 
 namespace tessera {
 namespace {
@@ -52,12 +52,12 @@ PageTable page_table(const Table& table) {
 }
 
 // The declared tables, and one for each family that they leave out.
-std::vector<TableDeclaration> tables_for(const std::vector<Experiment>& experiments) {
-  std::vector<TableDeclaration> tables = declared_tables();
+std::vector<TableSpec> tables_for(const Catalogue& catalogue, const std::vector<ExperimentSpec>& experiments) {
+  std::vector<TableSpec> tables = catalogue.tables();
   std::set<std::string> families;
-  for (const Experiment& experiment : experiments) {
-    if (is_in_declared_table(experiment) || !families.insert(experiment.family).second) continue;
-    if (std::optional<TableDeclaration> general = general_table(experiment.family, experiments)) {
+  for (const ExperimentSpec& experiment : experiments) {
+    if (is_in_table(experiment, catalogue.tables()) || !families.insert(experiment.family).second) continue;
+    if (std::optional<TableSpec> general = general_table(experiment.family, experiments)) {
       tables.push_back(*std::move(general));
     }
   }
@@ -65,21 +65,21 @@ std::vector<TableDeclaration> tables_for(const std::vector<Experiment>& experime
 }
 
 // The tables that at least two of the runs fill.
-std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, const std::vector<Experiment>& known, double now) {
-  const std::vector<Experiment> experiments = with_experiments_of(runs, known);
+std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, const Catalogue& catalogue, double now) {
+  const std::vector<ExperimentSpec> experiments = experiments_of(catalogue, runs);
   std::vector<PageTable> tables;
-  for (const TableDeclaration& declaration : tables_for(experiments)) {
-    const ChosenRows chosen = choose_rows(declaration, experiments, runs, {}, now);
+  for (const TableSpec& spec : tables_for(catalogue, experiments)) {
+    const ChosenRows chosen = choose_rows(spec, experiments, runs, {}, now);
     const auto num_filled = std::count_if(chosen.rows.begin(), chosen.rows.end(),
                                           [](const ChosenRow& row) { return !row.records.empty(); });
-    if (num_filled >= 2) tables.push_back(page_table(fill_table(declaration, chosen)));
+    if (num_filled >= 2) tables.push_back(page_table(fill_table(spec, chosen)));
   }
   return tables;
 }
 
-std::vector<PageQuestion> questions_of(const std::vector<RunRecord>& runs) {
+std::vector<PageQuestion> questions_of(const std::vector<RunRecord>& runs, const std::vector<ModelSize>& models) {
   std::vector<PageQuestion> questions;
-  for (const Answer& answer : answer_questions(runs)) {
+  for (const Answer& answer : answer_questions(runs, models)) {
     if (answer.why_not.empty()) questions.push_back({answer.question, answer.answer, split(answer.arithmetic, '\n')});
   }
   return questions;
@@ -150,7 +150,7 @@ void add_logs(PageInput& page) {
 }  // namespace
 
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file, const std::vector<Experiment>& experiments,
+                        const std::filesystem::path& file, const Catalogue& catalogue,
                         std::vector<BandwidthLog> bandwidths, std::vector<UnrecordedRun> unrecorded) {
   const bool are_many = records.size() > kMostRunSections;
   FoundRuns found = read_runs(records, are_many ? RunDetail::kBrief : RunDetail::kWhole);
@@ -164,9 +164,9 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.runs = std::move(found.runs);
   page.unrecorded = std::move(unrecorded);
   page.passed_over = found.problems;
-  page.tables = tables_of(page.runs, experiments, page.now);
-  for (const Experiment& experiment : experiments) page.baselines[experiment.name] = experiment.study.baseline;
-  page.questions = questions_of(page.runs);
+  page.tables = tables_of(page.runs, catalogue, page.now);
+  for (const ExperimentSpec& spec : experiments_of(catalogue, {})) page.baselines[spec.name] = spec.study.baseline;
+  page.questions = questions_of(page.runs, catalogue.models());
   add_logs(page);
   page.bandwidth_logs = std::move(bandwidths);
   const auto num_finished =
@@ -175,7 +175,9 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
 }
 
 std::string page_of_run(const std::filesystem::path& folder, const std::filesystem::path& file) {
-  return make_runs_page({folder / "run.json"}, folder.string(), file, {}).html;  // one run fills no table
+  CatalogueOptions options;
+  options.has_own = false;  // one run fills no table, and a mistake in a user's files is none of its business
+  return make_runs_page({folder / "run.json"}, folder.string(), file, Catalogue(options)).html;
 }
 
 }  // namespace tessera

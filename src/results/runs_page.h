@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiment/experiments.h"
+#include "experiment/catalogue.h"
 #include "record/find_runs.h"
 #include "results/bandwidth_log.h"
 #include "results/page/page.h"
@@ -18,12 +18,12 @@ struct RunsPage {
   std::vector<std::string> problems;  // records that cannot be read: skipped
 };
 
-// Of these run.json files. `file`: where the page will lie; links start there. `experiments`: the rows of tables,
-// besides those that the runs name. `bandwidths`: what comm-test measured near them. `unrecorded`: further runs,
+// Of these run.json files. `file`: where the page will lie; links start there. `catalogue`: its tables
+// are filled. `bandwidths`: what comm-test measured near them. `unrecorded`: further runs,
 // without a record, that the page names. Where there are more runs than have a section of their own, the others are
 // read in brief.
 RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const std::string& title,
-                        const std::filesystem::path& file, const std::vector<Experiment>& experiments,
+                        const std::filesystem::path& file, const Catalogue& catalogue,
                         std::vector<BandwidthLog> bandwidths = {}, std::vector<UnrecordedRun> unrecorded = {});
 
 // The page of the one run in a folder.

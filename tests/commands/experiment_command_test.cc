@@ -55,7 +55,7 @@ TEST_F(ExperimentCommand, KeepsTheStatusOfAFailedRunAndSaysWhatItWas) {
   EXPECT_TRUE(contains(status.output, "refused its settings or files (2)")) << status.output;
   EXPECT_TRUE(contains(experiment("table deepspeed/baseline").output, "refused its settings")) << "below the table";
   const Ended rerun = experiment("rerun --failed");
-  EXPECT_TRUE(contains(rerun.output, "deepspeed/baseline is left alone: it ran here")) << rerun.output;
+  EXPECT_TRUE(contains(rerun.output, "deepspeed/baseline is skipped: it ran here")) << rerun.output;
   EXPECT_TRUE(contains(rerun.output, "nothing is submitted\n")) << rerun.output;
   EXPECT_FALSE(contains(rerun.output, "no run has failed")) << rerun.output;
 }

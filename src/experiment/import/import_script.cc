@@ -11,7 +11,7 @@
 #include "experiment/catalogue.h"
 #include "experiment/import/imported_resources.h"
 #include "experiment/import/imported_settings.h"
-#include "experiment/script_parts.h"
+#include "experiment/scripts.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {

@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 
-#include "experiment/experiments.h"
 #include "record/metrics.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
+#include "results/tables/rows.h"
 
 namespace tessera {
 namespace {

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "record/metrics.h"
+#include "results/tables/rows.h"
 
 namespace tessera {
 namespace {
@@ -24,13 +27,13 @@ Found text_found(std::string text) {
   return found;
 }
 
-const Metric& metric_of(const ColumnDeclaration& column) {
+const Metric& metric_of(const Column& column) {
   const Metric* metric = find_metric(column.metric);
-  if (metric == nullptr) throw Error(fmt::format("column '{}': no metric '{}'", column.name, column.metric));
+  if (metric == nullptr) throw Error(fmt::format("column '{}': no metric '{}'", column.label, column.metric));
   return *metric;
 }
 
-Found metric_value(const ColumnDeclaration& column, const RunRecord& run) {
+Found metric_value(const Column& column, const RunRecord& run) {
   const Metric& metric = metric_of(column);
   const std::optional<double> value = metric.compute(run);
   if (!value) return found_or(std::nullopt, reason_without(metric, run));
@@ -44,7 +47,7 @@ std::string no_baseline_reason(const RowRun& run) {
   return run.baseline.empty() ? "its experiment names no baseline" : "the baseline has no finished run";
 }
 
-Found metric_scale(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline) {
+Found metric_scale(const Column& column, const RowRun& run, const RowRun* baseline) {
   if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
   const Metric& metric = metric_of(column);
   const std::optional<double> now = metric.compute(run.record), before = metric.compute(baseline->record);
@@ -120,13 +123,90 @@ std::string offload_text(const RunRecord& run) {
   return fact_is_true(run, "pin_memory") ? "pinned" : "yes";
 }
 
-std::string number_of(int number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+// By the names that tables use. 'Epoch': of images, in the last epoch.
+const std::vector<std::pair<std::string, Column>>& named_columns() {
+  using enum ColumnRule;
+  // The workshops' headings say 'allocated' for what NVML calls used; the unit names the figure.
+  static const std::string used_MB = "MB used, NVML", used_GB = "GB used, NVML";
+  static const std::vector<std::pair<std::string, Column>> all = {
+      // What was run.
+      {"setup", {.label = "Setup", .rule = kSetup}},
+      {"total_gpus", {"Total GPUs", "ranks"}},
+      {"offload", {.label = "Offload", .rule = kOffload}},
+      {"num_layers", {"Num Layers", "num_layers"}},
+      {"batch_per_gpu", {"Per-GPU Batch", "batch_size"}},
+      {"num_parameters", {"Total Params", "num_parameters"}},
+      {"steps_per_epoch", {"Steps per Epoch", "updates_per_epoch"}},
+      {"total_steps", {"Total Steps", "total_steps"}},
+
+      // How fast it was.
+      {"samples_per_second", {"Samples/s", "samples_per_second", kValue, ""}},  // the trainer's
+      {"callback_samples_per_second", {"Samples/s Callback", "callback_samples_per_second", kValue, ""}},
+      {"samples_scale", {"Samples/s Scale", "samples_per_second", kScale}},
+      {"steps_per_second", {"Steps/s", "steps_per_second", kValue, ""}},
+      {"eval_samples_per_second", {"Evaluation Speed", "eval_samples_per_second"}},
+      {"runtime", {"Runtime", "runtime"}},
+      {"runtime_scale", {"Runtime Scale", "", kRuntimeScale}},
+      {"efficiency", {"Efficiency", "", kEfficiency}},
+      {"study_efficiency", {"Efficiency", "", kStudyEfficiency}},
+      {"throughput", {"Throughput", "images_per_second"}},
+      {"throughput_scale", {"Throughput Scaling", "images_per_second", kScale}},
+
+      // What it learned.
+      {"train_loss", {"Train Loss", "train_loss"}},
+      {"eval_loss_epoch_1", {"Eval Loss Epoch 1", "eval_loss_epoch_1"}},
+      {"eval_loss_epoch_2", {"Eval Loss Epoch 2", "eval_loss_epoch_2"}},
+      {"last_eval_loss", {"Eval Loss", "eval_loss"}},
+      {"epoch_loss", {"Train Loss", "epoch_loss"}},
+      {"epoch_accuracy", {"Train Acc", "epoch_accuracy"}},
+      {"exact_match", {"EM", "exact_match"}},
+      {"f1", {"F1", "f1"}},
+
+      // What it used. 'Device' is NVML's figure over all ranks, 'callback' the allocator's.
+      {"device_memory_mean_MB", {"Memory Allocated mean", "used_mean_MB", kValue, used_MB}},
+      {"device_memory_peak_MB", {"Memory Allocated peak", "used_peak_MB", kValue, used_MB}},
+      {"device_memory_mean_GB", {"Memory", "used_mean_MB", kValue, used_GB, 2}},
+      {"device_memory_peak_GB", {"Memory", "used_peak_MB", kValue, used_GB, 2}},
+      {"callback_memory_GB", {"Memory Callback", "callback_allocated_MB", kValue, "GB allocated", 2}},
+      {"peak_memory_MB", {"Peak Memory", "peak_memory_MB", kValue, "MB"}},
+      {"gpu_percent", {"GPU mean", "gpu_busy_mean_percent"}},
+      {"gpu_percent_peak", {"GPU peak", "gpu_busy_peak_percent"}},
+
+      // Of the memory logs: 'GPU 0' is the first GPU of the head node that the job used; CPU is the head node's
+      // processes, where psrecord's MB are MiB.
+      {"gpu_peak", {"GPU 0 Peak", "gpu_log_peak_MB"}},
+      {"gpu_peak_GiB", {"GPU 0 Peak", "gpu_log_peak_MB", kValue, "GiB", 2}},
+      {"gpu_average", {"GPU 0 Avg", "gpu_log_average_MB"}},
+      {"gpu_average_GiB", {"GPU 0 Avg", "gpu_log_average_MB", kValue, "GiB"}},
+      {"gpu_mode", {"GPU 0 Mode", "gpu_log_mode_MB"}},
+      {"gpu_average_scale", {"Memory Avg Scaling", "gpu_log_average_MB", kScale}},
+      {"cpu_peak", {"CPU Peak", "cpu_log_peak_MB", kValue, "MB"}},
+      {"cpu_average", {"CPU Avg", "cpu_log_average_MB", kValue, "MB"}},
+      {"cpu_mode", {"CPU Mode", "cpu_log_mode_MB", kValue, "MB"}},
+  };
+  return all;
+}
+
+// A column of this name, or else a metric under its own label.
+Column find_column(const std::string& name, const TableSpec& table) {
+  std::vector<std::string> names;
+  for (const auto& [each, column] : named_columns()) {
+    if (each == name) return column;
+    names.push_back(each);
+  }
+  if (const Metric* metric = find_metric(name)) return {metric->label, name};
+  for (const std::string& each : metric_names()) {
+    if (std::find(names.begin(), names.end(), each) == names.end()) names.push_back(each);
+  }
+  const std::optional<std::string> meant = nearest(name, names);
+  throw UsageError(fmt::format("{}: table {}: unknown column '{}'{}; columns: {}", table.file, table.name,
+                               printable(name, 40), meant ? fmt::format(", did you mean '{}'?", *meant) : "",
+                               join(names, ", ")));
 }
 
 }  // namespace
 
-std::string ColumnDeclaration::shown_unit() const {
+std::string Column::shown_unit() const {
   if (unit) return *unit;
   switch (rule) {
     case ColumnRule::kValue:
@@ -142,13 +222,13 @@ std::string ColumnDeclaration::shown_unit() const {
   }
 }
 
-int ColumnDeclaration::shown_digits() const {
+int Column::shown_digits() const {
   if (digits) return *digits;
   if (rule == ColumnRule::kValue) return metric_of(*this).digits;
   return rule == ColumnRule::kEfficiency || rule == ColumnRule::kStudyEfficiency ? 1 : 2;
 }
 
-Found found_in(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline) {
+Found found_in(const Column& column, const RowRun& run, const RowRun* baseline) {
   switch (column.rule) {
     case ColumnRule::kValue:
       return metric_value(column, run.record);
@@ -168,14 +248,14 @@ Found found_in(const ColumnDeclaration& column, const RowRun& run, const RowRun*
   return {};
 }
 
-std::string setup_text(const Experiment& experiment, const RunRecord* run) {
-  int nodes = experiment.nodes, gpus = experiment.num_gpus();
-  if (run != nullptr && num_ranks(*run) > 0) {
-    nodes = std::max(1, num_nodes(*run));
-    gpus = num_ranks(*run);
+std::vector<Column> columns_of(const TableSpec& table) {
+  std::vector<Column> columns;
+  for (const ColumnSpec& spec : table.columns) {
+    Column& column = columns.emplace_back(find_column(spec.name, table));
+    if (spec.label) column.label = *spec.label;
+    if (spec.unit) column.unit = spec.unit;
   }
-  if (gpus % nodes != 0) return fmt::format("{}, {}", number_of(nodes, "node"), number_of(gpus, "GPU"));
-  return fmt::format("{} x {}", number_of(nodes, "node"), number_of(gpus / nodes, "GPU"));
+  return columns;
 }
 
 }  // namespace tessera

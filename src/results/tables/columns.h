@@ -1,10 +1,14 @@
 // How a table's cell is found: a metric of the run, or how it compares with the baseline's. (no torch)
+//
+// A table of experiments/*.json names columns of columns.cc, or any metric of the registry (record/metrics.h).
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "experiment/experiments.h"
+#include "experiment/catalogue_file.h"
+#include "experiment/table_spec.h"
 #include "record/run_record.h"
 
 namespace tessera {
@@ -19,8 +23,8 @@ enum class ColumnRule {
   kOffload,          // "no", "yes", "pinned"
 };
 
-struct ColumnDeclaration {
-  std::string name;         // the heading
+struct Column {
+  std::string label;        // the heading
   std::string metric = "";  // of record/metrics.h; for kValue and kScale
   ColumnRule rule = ColumnRule::kValue;
   std::optional<std::string> unit = {};      // none: the metric's. GB or GiB of a metric in MiB divides by 1024
@@ -34,7 +38,7 @@ struct ColumnDeclaration {
 // A run that fills a row, alone or with its repeats.
 struct RowRun {
   RunRecord record;
-  const Experiment* experiment = nullptr;
+  const ExperimentSpec* experiment = nullptr;
   std::string baseline = "";  // the experiment that the row is compared with; empty: none
 };
 
@@ -47,9 +51,9 @@ struct Found {
 };
 
 // `baseline` is null where the table has none or its run is missing.
-Found found_in(const ColumnDeclaration& column, const RowRun& run, const RowRun* baseline);
+Found found_in(const Column& column, const RowRun& run, const RowRun* baseline);
 
-// "1 node x 2 GPUs": of the run where there is one, since GPUs per node are a setting. `run` may be null.
-std::string setup_text(const Experiment& experiment, const RunRecord* run);
+// A table's columns with the labels and units that it gives them. Throws UsageError for a name that there is not.
+std::vector<Column> columns_of(const TableSpec& table);
 
 }  // namespace tessera

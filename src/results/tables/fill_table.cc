@@ -1,5 +1,3 @@
-#include "results/tables/fill_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,16 +6,13 @@
 #include "core/text.h"
 #include "record/metrics.h"
 #include "record/run_memory.h"
-#include "results/tables/row_runs.h"
+#include "results/tables/columns.h"
+#include "results/tables/experiment_table.h"
 
 namespace tessera {
 namespace {
 
-const std::string kRepeatsNote =
-    "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
-    "compared with the baseline's repeat of median runtime.";
-
-double middle_of(const std::vector<double>& sorted) {
+double median_of_sorted(const std::vector<double>& sorted) {
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
@@ -49,7 +44,7 @@ Found found_of_repeats(const std::vector<Found>& repeats, int digits) {
   found.text = common_text(repeats);
   if (values.empty()) return found;
   std::sort(values.begin(), values.end());
-  found.value = middle_of(values);
+  found.value = median_of_sorted(values);
   const auto rounded = [&](double value) { return fmt::format("{:.{}f}", value, digits); };
   if (found.text.empty() && rounded(values.front()) != rounded(values.back())) {
     found.text = fmt::format("{} ({} to {})", rounded(*found.value), rounded(values.front()), rounded(values.back()));
@@ -73,62 +68,65 @@ std::size_t median_repeat(const std::vector<RunRecord>& repeats) {
   return order[(order.size() - 1) / 2];
 }
 
+const std::string kRepeatsNote =
+    "Repeats of an experiment are one row: the median and, in brackets, the smallest and the largest value. Rows are "
+    "compared with the baseline's repeat of median runtime.";
+
 class TableFiller {
  public:
-  TableFiller(const TableDeclaration& declaration, const ChosenRows& chosen)
-      : declaration_(declaration), chosen_(chosen) {
+  TableFiller(const TableSpec& spec, const ChosenRows& chosen)
+      : spec_(spec), columns_(columns_of(spec)), chosen_(chosen) {
     for (const ChosenRow& row : chosen.baselines) {
       if (row.records.empty()) continue;
-      const RunRecord& run = row.records[median_repeat(row.records)];
-      baselines_.emplace(row.experiment->name, RowRun{run, row.experiment});
+      baselines_.emplace(row.experiment->name, RowRun{row.records[median_repeat(row.records)], row.experiment, ""});
     }
   }
 
   Table fill() {
-    table_.name = declaration_.name;
-    table_.title = declaration_.title;
-    table_.columns.push_back({declaration_.first_column, "", true});
-    for (const ColumnDeclaration& column : declaration_.columns) {
-      table_.columns.push_back({column.name, column.shown_unit(), column.is_text()});
+    table_.name = spec_.name;
+    table_.title = spec_.title;
+    table_.columns.push_back({spec_.first_column, "", true});
+    for (const Column& column : columns_) {
+      table_.columns.push_back({column.label, column.shown_unit(), column.is_text()});
     }
     for (const ChosenRow& row : chosen_.rows) add_row(row);
-    const std::vector<std::string> unequal = unequal_row_notes(declaration_, chosen_);
+    const std::vector<std::string> unequal = unequal_row_notes(spec_, chosen_);
     remarks_.insert(remarks_.end(), unequal.begin(), unequal.end());
     add_unassigned();
     table_.notes = std::move(remarks_);
     table_.notes.insert(table_.notes.end(), host_lines_.begin(), host_lines_.end());
-    table_.notes.insert(table_.notes.end(), declaration_.notes.begin(), declaration_.notes.end());
+    table_.notes.insert(table_.notes.end(), spec_.notes.begin(), spec_.notes.end());
     const auto is_repeated = [](const ChosenRow& row) { return row.records.size() > 1; };
     if (std::any_of(chosen_.rows.begin(), chosen_.rows.end(), is_repeated)) table_.notes.push_back(kRepeatsNote);
-    return declaration_.is_transposed ? transposed(table_) : table_;
+    return spec_.is_transposed ? transposed(table_) : table_;
   }
 
  private:
   void add_row(const ChosenRow& row) {
     const RunRecord* first = row.records.empty() ? nullptr : &row.records.front();
-    const bool is_setup = declaration_.first_column == "Setup";
+    const bool is_setup = spec_.first_column == "Setup";
     std::vector<TableCell> cells = {text_cell(is_setup ? setup_text(*row.experiment, first) : row.name)};
     if (!row.remark.empty()) remarks_.push_back(fmt::format("{}: {}", row.name, row.remark));
     if (row.records.empty()) {
-      cells.resize(declaration_.columns.size() + 1, missing_cell(row.reason));
+      cells.resize(columns_.size() + 1, missing_cell(row.reason));
       table_.rows.push_back(std::move(cells));
       return;
     }
     if (row.records.size() > 1) remarks_.push_back(fmt::format("{}: {} repeats", row.name, row.records.size()));
-    const std::string baseline_name = baseline_of(declaration_, *row.experiment);
+    const std::string baseline_name = baseline_of(spec_, *row.experiment);
     const auto baseline = baselines_.find(baseline_name);
     std::vector<RowRun> runs;
     for (const RunRecord& run : row.records) runs.push_back({run, row.experiment, baseline_name});
-    for (const ColumnDeclaration& column : declaration_.columns) {
+    for (const Column& column : columns_) {
       std::vector<Found> repeats;
       for (const RowRun& run : runs) {
         repeats.push_back(found_in(column, run, baseline == baselines_.end() ? nullptr : &baseline->second));
       }
       const Found found = found_of_repeats(repeats, column.shown_digits());
-      if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.name, found.remark));
+      if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.label, found.remark));
       cells.push_back(cell_of(found, column.shown_digits()));
     }
-    if (declaration_.lists_hosts) add_hosts(row, runs.front());
+    if (spec_.lists_hosts) add_hosts(row, row.records.front());
     table_.rows.push_back(std::move(cells));
   }
 
@@ -138,8 +136,8 @@ class TableFiller {
     return {found.value, found.text, ""};
   }
 
-  void add_hosts(const ChosenRow& row, const RowRun& run) {
-    for (const GpuMemory& gpu : memory_of(run.record).gpus) {
+  void add_hosts(const ChosenRow& row, const RunRecord& run) {
+    for (const GpuMemory& gpu : memory_of(run).gpus) {
       host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name, gpu.log,
                                         gpu.index, gpu.MiB.peak / 1024, gpu.MiB.average / 1024));
     }
@@ -160,7 +158,8 @@ class TableFiller {
                                    join(some, ", "), chosen_.rows.back().name, some.front()));
   }
 
-  const TableDeclaration& declaration_;
+  const TableSpec& spec_;
+  const std::vector<Column> columns_;
   const ChosenRows& chosen_;
   std::map<std::string, RowRun> baselines_;  // by the experiment's name
   Table table_;
@@ -169,8 +168,8 @@ class TableFiller {
 
 }  // namespace
 
-Table fill_table(const TableDeclaration& declaration, const ChosenRows& chosen) {
-  return TableFiller(declaration, chosen).fill();
+Table fill_table(const TableSpec& spec, const ChosenRows& chosen) {
+  return TableFiller(spec, chosen).fill();
 }
 
 }  // namespace tessera

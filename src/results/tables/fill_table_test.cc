@@ -1,13 +1,13 @@
 // Every table's cells, held against numbers worked out by hand from tests/data/runs/experiments.
-#include "results/tables/fill_table.h"
-
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "record/find_runs.h"
 #include "record/run_record.h"
+#include "results/tables/experiment_table.h"
 #include "support/catalogue_experiments.h"
 #include "support/contains.h"
+#include "support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -24,8 +24,8 @@ const std::vector<RunRecord>& recorded_experiments() {
 
 Table filled(const std::string& name, const std::vector<RunRecord>& runs = recorded_experiments(),
              const std::vector<NamedRun>& named = {}) {
-  const TableDeclaration declaration = find_table(name, catalogue_experiments());
-  return fill_table(declaration, choose_rows(declaration, catalogue_experiments(), runs, named, kAfterwards));
+  const TableSpec spec = find_table(name, builtin_catalogue().tables(), catalogue_experiments());
+  return fill_table(spec, choose_rows(spec, catalogue_experiments(), runs, named, kAfterwards));
 }
 
 Texts texts_of(const std::vector<TableCell>& cells) {
@@ -38,6 +38,16 @@ Texts headings_of_table(const Table& table) {
   Texts headings;
   for (const TableColumn& column : table.columns) headings.push_back(column_heading(column));
   return headings;
+}
+
+ExperimentSpec experiment(const std::string& name, int num_gpus, const Study& study = {}) {
+  ExperimentSpec spec;
+  spec.name = name;
+  spec.family = name.substr(0, name.find('/'));
+  spec.study = study;
+  spec.resources.set("nodes", "1", "test");
+  spec.resources.set("gpus_per_node", std::to_string(num_gpus), "test");
+  return spec;
 }
 
 std::string below(const Table& table) {
@@ -298,13 +308,32 @@ TEST(TableRows, DifferencesArePrintedBelow) {
   EXPECT_TRUE(contains(notes, "cpu_offloading/zero_2: the run's host memory was pinned\n"));
 }
 
+TEST(TableNames, AreThoseOfTheCatalogueWhoseExperimentsAreAllInATable) {
+  const std::vector<ExperimentSpec>& all = catalogue_experiments();
+  EXPECT_EQ(all.size(), 7u + 11u + 11u + 26u);  // ddp, fsdp/bloom, fsdp/custom_model, deepspeed
+  const std::vector<TableSpec>& tables = builtin_catalogue().tables();
+  EXPECT_EQ(tables.size(), 18u);
+  for (const TableSpec& table : tables) {
+    for (const std::string& folder : table.folders) EXPECT_FALSE(experiments_in(all, folder).empty()) << folder;
+    EXPECT_TRUE(table.baseline.empty() || find_experiment(all, table.baseline) != nullptr) << table.baseline;
+  }
+  EXPECT_EQ(experiments_in(all, "deepspeed/multi_gpu").size(), 4u);  // not those of 2_gpus_stages_comparison
+  for (const ExperimentSpec& experiment : all) EXPECT_TRUE(is_in_table(experiment, tables)) << experiment.name;
+  const ExperimentSpec* nodes = find_experiment(all, "ddp/multi_node/4_nodes");
+  ASSERT_NE(nodes, nullptr);
+  EXPECT_EQ(nodes->nodes(), 4);
+  EXPECT_EQ(nodes->num_gpus(), 8);
+  EXPECT_EQ(nodes->study.kind, StudyKind::kThroughput);
+  EXPECT_EQ(nodes->study.baseline, "ddp/baseline");
+}
+
 TEST(TableNames, AreFoldersOfExperimentsWithTheirDirectChildren) {
-  const std::vector<Experiment> all = {
-      {"ddp/baseline", 1, 1}, {"ddp/multi_gpu/2_gpus", 1, 2}, {"ddp/multi_gpu/more/4", 1, 4}};
+  const std::vector<ExperimentSpec> all = {experiment("ddp/baseline", 1), experiment("ddp/multi_gpu/2_gpus", 2),
+                                           experiment("ddp/multi_gpu/more/4", 4)};
   EXPECT_EQ(experiments_in(all, "ddp/multi_gpu").size(), 1u);
   EXPECT_EQ(experiments_in(all, "ddp/baseline").size(), 1u);
-  EXPECT_EQ(find_table("ddp/multi_gpu/", all).title, "DDP on several GPUs");
-  EXPECT_THROW(find_table("ddp/multi_gpus", all), UsageError);
+  EXPECT_EQ(find_table("ddp/multi_gpu/", builtin_catalogue().tables(), all).title, "DDP on several GPUs");
+  EXPECT_THROW(find_table("ddp/multi_gpus", builtin_catalogue().tables(), all), UsageError);
 }
 
 // A run on this many ranks that saw 100 rows per rank and epoch.
@@ -325,10 +354,10 @@ RunRecord run_of_family(const std::string& experiment, int ranks, double rows, d
 
 TEST(GeneralTable, HasTheRowsOfAFamilyAndItsStudysEfficiency) {
   const auto table_of = [](StudyKind kind, const std::vector<RunRecord>& runs) {
-    const std::vector<Experiment> all = {{"mine/one", 1, 1, "mine", {kind, "mine/one"}},
-                                         {"mine/wide/four", 1, 4, "mine", {kind, "mine/one"}}};
-    const TableDeclaration declaration = find_table("mine", all);
-    return fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+    const std::vector<ExperimentSpec> all = {experiment("mine/one", 1, {kind, "mine/one"}),
+                                             experiment("mine/wide/four", 4, {kind, "mine/one"})};
+    const TableSpec spec = find_table("mine", builtin_catalogue().tables(), all);
+    return fill_table(spec, choose_rows(spec, all, runs, {}, kAfterwards));
   };
   const Table strong = table_of(StudyKind::kStrong,
                                 {run_of_family("mine/one", 1, 400, 100), run_of_family("mine/wide/four", 4, 400, 40)});
@@ -351,15 +380,42 @@ TEST(GeneralTable, HasTheRowsOfAFamilyAndItsStudysEfficiency) {
   EXPECT_TRUE(contains(below(none), "wide/four, Efficiency: its experiment belongs to no scaling study\n"));
 }
 
+TEST(DeclaredTable, IsThatOfAUsersOwnFile) {
+  const auto tables_of = [](const std::string& columns) {
+    return read_tables(R"({"family": "mine", "table_notes": {"one": "A note."}, "tables": {
+                             "all": {"rows": ["wide"], "baseline": "one", "shows_baseline": true, "columns": [)" +
+                           columns + R"(], "notes": ["one", "Another."]},
+                             "wide": {"like": "all", "title": "Wide"}}})",
+                       "mine.json");
+  };
+  const std::vector<ExperimentSpec> all = {experiment("mine/one", 1), experiment("mine/wide/four", 4)};
+  const std::vector<RunRecord> runs = {run_of_family("mine/one", 1, 400, 100),
+                                       run_of_family("mine/wide/four", 4, 400, 40)};
+  const auto table_of = [&](const std::string& name, const std::string& columns) {
+    const TableSpec spec = find_table(name, tables_of(columns), all);
+    return fill_table(spec, choose_rows(spec, all, runs, {}, kAfterwards));
+  };
+  const std::string columns = R"("runtime_scale", {"column": "runtime", "label": "Time", "unit": "seconds"})";
+  const Table table = table_of("mine/all", columns);
+  EXPECT_EQ(headings_of_table(table), (Texts{"Experiment", "Runtime Scale (x)", "Time (seconds)"}));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(texts_of(table.rows[1]), (Texts{"four", "2.50", "40.00"}));
+  EXPECT_TRUE(contains(below(table), "A note.\nAnother.\n"));
+  EXPECT_EQ(table_of("mine/wide", columns).title, "Wide");
+  EXPECT_TRUE(contains(message_of([&] { table_of("mine/all", R"("runtimes")"); }),
+                       "mine.json: table mine/all: unknown column 'runtimes', did you mean 'runtime'?"));
+  EXPECT_TRUE(contains(message_of([&] { tables_of(R"("runtime"], "colums": [)"); }), "did you mean 'columns'?"));
+}
+
 TEST(GeneralTable, TakesFamiliesThatOnlyRunsName) {
   const std::vector<RunRecord> runs = {run_of_family("mine/b", 2, 100, 10), run_of_family("other/a", 1, 100, 10)};
-  const std::vector<Experiment> all = with_experiments_of(runs, {});
-  const TableDeclaration declaration = find_table("mine", all);
-  const Table table = fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+  const std::vector<ExperimentSpec> all = experiments_of(Catalogue({.has_builtin = false, .has_own = false}), runs);
+  const TableSpec spec = find_table("mine", builtin_catalogue().tables(), all);
+  const Table table = fill_table(spec, choose_rows(spec, all, runs, {}, kAfterwards));
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(texts_of(table.rows[0])[1], "1 node x 2 GPUs");
   EXPECT_TRUE(contains(below(table), "b, Samples/s Scale: its experiment names no baseline\n")) << below(table);
-  EXPECT_THROW(find_table("nobodys", all), UsageError);
+  EXPECT_THROW(find_table("nobodys", builtin_catalogue().tables(), all), UsageError);
 }
 
 TEST(TableRows, RepeatsAreOneRowWithMedianAndSpread) {
@@ -368,9 +424,9 @@ TEST(TableRows, RepeatsAreOneRowWithMedianAndSpread) {
                                  run_of_family("mine/a/repeat_3", 1, 100, 20)};
   runs.push_back(run_of_family("mine/a/repeat_3", 1, 100, 12.5));  // run again: this one counts
   runs.back().started = "2026-11-15T11:00:00Z";
-  const std::vector<Experiment> all = {{"mine/a", 1, 1, "mine", {StudyKind::kStrong, "mine/a"}}};
-  const TableDeclaration declaration = find_table("mine", all);
-  const Table table = fill_table(declaration, choose_rows(declaration, all, runs, {}, kAfterwards));
+  const std::vector<ExperimentSpec> all = {experiment("mine/a", 1, {StudyKind::kStrong, "mine/a"})};
+  const TableSpec spec = find_table("mine", builtin_catalogue().tables(), all);
+  const Table table = fill_table(spec, choose_rows(spec, all, runs, {}, kAfterwards));
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(texts_of(table.rows[0]),
             (Texts{"a", "1 node x 1 GPU", "1", "10.000 (8.000 to 12.500)", "1.00 (0.80 to 1.25)",

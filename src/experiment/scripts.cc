@@ -1,11 +1,11 @@
-#include "experiment/job_script.h"
+#include "experiment/scripts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/text.h"
-#include "experiment/script_parts.h"
 
 namespace tessera {
 namespace {
@@ -187,11 +187,84 @@ class JobScript {
   const ScriptOptions& options_;
 };
 
+std::vector<std::string> launched(const ResolvedExperiment& experiment, const std::string& program,
+                                  const std::vector<std::string>& command) {
+  std::vector<std::string> words = {program};
+  if (experiment.num_ranks() > 1) {
+    words.insert(words.end(), {"launch", "--nproc_per_node", std::to_string(experiment.num_ranks())});
+  }
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+// %x is the job's name, %j its id, as in sbatch's --output.
+std::string local_log(const ResolvedExperiment& experiment) {
+  std::string log = experiment.resources.text("log");
+  const auto replace = [&](const std::string& what, const std::string& by) {
+    if (const std::size_t at = log.find(what); at != std::string::npos) log.replace(at, what.size(), by);
+  };
+  replace("%x", experiment.resources.text("job_name"));
+  replace("%j", "here");
+  return log;
+}
+
+std::string local_gate(const ResolvedExperiment& experiment, const std::string& program) {
+  if (!experiment.has_gate()) return "";
+  return fmt::format(
+      "# The bandwidth gate: no training below {} GB/s.\n{} 2>&1 | tee {}\n"
+      "status=${{PIPESTATUS[0]}}\n[ \"$status\" = 0 ] || finish \"$status\"\n\n",
+      experiment.gate.text("min_busbw"), shell_command(launched(experiment, program, experiment.gate_words())),
+      shell_word((std::filesystem::path(local_log(experiment)).parent_path() / "comm_test.log").string()));
+}
+
 }  // namespace
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_command(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += word.starts_with("--") ? " \\\n  " : " ";
+    text += shell_word(word);
+  }
+  return text;
+}
 
 std::string job_script(const ResolvedExperiment& experiment, const Site& site, const Program& program,
                        const fs::path& folder, const ScriptOptions& options) {
   return JobScript(experiment, site, program, folder, options).text();
+}
+
+std::vector<std::string> local_words(const ResolvedExperiment& experiment, const std::string& program) {
+  std::vector<std::string> train = experiment.train_words();
+  train.insert(train.begin(), "train");
+  return launched(experiment, program, train);
+}
+
+std::string local_script(const ResolvedExperiment& experiment, const Program& program) {
+  return fmt::format(
+      "#!/usr/bin/env bash\n"
+      "# {}, on this host. Written by tessera {}; may be edited and run again.\n"
+      "set -uo pipefail\n"
+      "cd \"$(dirname \"${{BASH_SOURCE[0]}}\")\" || exit\n"
+      "export TESSERA_EXPERIMENT={}\n{}\n"
+      "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n\n{}{} 2>&1 | tee {}\nfinish "
+      "\"${{PIPESTATUS[0]}}\"\n",
+      experiment.name, program.version, shell_word(experiment.name), shell_exports(experiment.environment),
+      local_gate(experiment, program.path), shell_command(local_words(experiment, program.path)),
+      shell_word(local_log(experiment)));
+}
+
+std::string shell_exports(const Values& environment) {
+  std::string text;
+  for (const auto& [name, given] : environment) text += fmt::format("export {}={}\n", name, shell_word(given.text));
+  return text;
 }
 
 }  // namespace tessera

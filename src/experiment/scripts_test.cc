@@ -1,6 +1,6 @@
 // Every script of the catalogue, held against committed ones: tests/data/experiments/PRESET/FAMILY.txt. To write them
 // anew: TESSERA_WRITE_REFERENCES=1 unit_test --gtest_filter=JobScript.*
-#include "experiment/job_script.h"
+#include "experiment/scripts.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,9 @@
 
 #include "core/command_output.h"
 #include "core/file.h"
-#include "experiment/local_script.h"
-#include "experiment/script_parts.h"
 #include "experiment/standing.h"
 #include "jobs/jobs.h"
+#include "record/find_runs.h"
 #include "support/contains.h"
 
 namespace tessera {
@@ -118,7 +117,7 @@ class RunFolder : public testing::Test {
   }
   std::vector<StoredRun> stored() const {
     std::vector<std::string> problems;
-    std::vector<StoredRun> found = find_stored_runs(runs_, problems);
+    std::vector<StoredRun> found = read_stored_runs(find_run_places({runs_.string()}).experiment_folders, problems);
     EXPECT_TRUE(problems.empty());
     return found;
   }
@@ -139,7 +138,7 @@ TEST_F(RunFolder, IsNeverSharedByTwoWhoTakeOneAtOnce) {
 TEST_F(RunFolder, HoldsEverythingToAskAgain) {
   const ResolvedExperiment experiment = tiny("deepspeed/single_gpu/zero_2");
   make_run_folder(runs_, experiment, kProgram);
-  const ResolvedExperiment again = asked_again(stored().front());
+  const ResolvedExperiment again = read_resolved_experiment(stored().front());
   EXPECT_EQ(again.train_words(), experiment.train_words());
   EXPECT_EQ(again.files, experiment.files);
   EXPECT_EQ(job_script(again, Site(), kProgram, "/x", {}), job_script(experiment, Site(), kProgram, "/x", {}));

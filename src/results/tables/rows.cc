@@ -1,4 +1,4 @@
-#include "results/tables/row_runs.h"
+#include "results/tables/rows.h"
 
 #include <fmt/format.h>
 
@@ -61,7 +61,7 @@ void add_newest(Candidates candidates, double now, ChosenRow& row) {
   if (!remark.empty()) row.remark += (row.remark.empty() ? "" : "; ") + remark;
 }
 
-ChosenRow choose_row(const TableDeclaration& table, const Experiment& experiment, const std::vector<RunRecord>& runs,
+ChosenRow choose_row(const TableSpec& table, const ExperimentSpec& experiment, const std::vector<RunRecord>& runs,
                      const std::vector<NamedRun>& named, double now) {
   ChosenRow row{&experiment, row_name(table, experiment), {}, "", ""};
   const std::map<std::string, Candidates> by_name = candidates_of(row, runs, named);
@@ -74,8 +74,8 @@ ChosenRow choose_row(const TableDeclaration& table, const Experiment& experiment
   return row;
 }
 
-void check_named_rows(const TableDeclaration& table, const std::vector<Experiment>& experiments,
-                      const ChosenRows& chosen, const std::vector<NamedRun>& named) {
+void check_named_rows(const TableSpec& table, const std::vector<ExperimentSpec>& experiments, const ChosenRows& chosen,
+                      const std::vector<NamedRun>& named) {
   std::vector<std::string> names;
   for (const ChosenRow& row : chosen.rows) names.push_back(row.name);
   for (const ChosenRow& row : chosen.baselines) {
@@ -104,8 +104,8 @@ std::string merge_text(const RunRecord& run) {
   return merged == "true" ? "on" : merged == "false" ? "off" : merged;
 }
 
-std::string batch_text(const RunRecord& run, BatchRule rule) {
-  if (rule == BatchRule::kGlobal) return fact_text(run, "global_batch");
+std::string batch_text(const RunRecord& run, bool is_global) {
+  if (is_global) return fact_text(run, "global_batch");
   const std::string batch = fact_text(run, "batch_size"), accumulation = fact_text(run, "accumulation");
   return batch.empty() ? "" : fmt::format("{} x {}", batch, accumulation);
 }
@@ -115,12 +115,12 @@ struct EqualTrait {
   std::function<std::string(const RunRecord&)> of;
 };
 
-std::vector<EqualTrait> traits_to_check(BatchRule rule) {
+std::vector<EqualTrait> traits_to_check(bool is_global) {
   return {{"label mode", [](const RunRecord& run) { return fact_or_setting(run, "label_mode"); }},
           {"precision", precision_text},
           {"merge_accumulation", merge_text},
-          {rule == BatchRule::kGlobal ? "global batch" : "batch x accumulation per GPU",
-           [rule](const RunRecord& run) { return batch_text(run, rule); }},
+          {is_global ? "global batch" : "batch x accumulation per GPU",
+           [is_global](const RunRecord& run) { return batch_text(run, is_global); }},
           {"commit", [](const RunRecord& run) { return run.commit; }}};
 }
 
@@ -143,10 +143,10 @@ std::string difference(const EqualTrait& trait, const ChosenRows& chosen) {
 // What a row's name promises and its run does not keep.
 std::vector<std::string> broken_promises(const ChosenRow& row, const RunRecord& run) {
   std::vector<std::string> notes;
-  const Experiment& experiment = *row.experiment;
-  if (num_ranks(run) > 0 && (num_ranks(run) != experiment.num_gpus() || num_nodes(run) != experiment.nodes)) {
+  const ExperimentSpec& experiment = *row.experiment;
+  if (num_ranks(run) > 0 && (num_ranks(run) != experiment.num_gpus() || num_nodes(run) != experiment.nodes())) {
     notes.push_back(fmt::format("{}: the run has {} ranks on {} nodes; the experiment is meant for {} on {}", row.name,
-                                num_ranks(run), num_nodes(run), experiment.num_gpus(), experiment.nodes));
+                                num_ranks(run), num_nodes(run), experiment.num_gpus(), experiment.nodes()));
   }
   if (!experiment.name.starts_with("deepspeed/single_gpu/") &&
       experiment.name.find("/2_gpus_stages_comparison/") == std::string::npos) {
@@ -163,32 +163,91 @@ std::vector<std::string> broken_promises(const ChosenRow& row, const RunRecord& 
   return notes;
 }
 
+std::string number_of(int number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 }  // namespace
 
-std::string row_name(const TableDeclaration& table, const Experiment& experiment) {
+std::vector<ExperimentSpec> experiments_of(const Catalogue& catalogue, const std::vector<RunRecord>& runs) {
+  std::vector<ExperimentSpec> all;
+  for (const ExperimentSpec& spec : catalogue.all()) {
+    const std::string name = spec.repeat > 0 ? without_repeat(spec.name) : spec.name;
+    if (find_experiment(all, name) != nullptr) continue;
+    ExperimentSpec& added = all.emplace_back(spec);
+    added.name = name;
+    added.study.baseline = without_repeat(spec.study.baseline);
+  }
+  for (const RunRecord& run : runs) {
+    const std::string name = without_repeat(run.text("experiment"));
+    if (name.empty() || find_experiment(all, name) != nullptr) continue;
+    ExperimentSpec& added = all.emplace_back();
+    added.name = name;
+    added.family = added.folder();
+    const int nodes = std::max(1, num_nodes(run));
+    added.resources.set("nodes", std::to_string(nodes), name);
+    added.resources.set("gpus_per_node", std::to_string(std::max(1, num_ranks(run) / nodes)), name);
+  }
+  return all;
+}
+
+const ExperimentSpec* find_experiment(const std::vector<ExperimentSpec>& all, const std::string& name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const ExperimentSpec& experiment) { return experiment.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<const ExperimentSpec*> experiments_in(const std::vector<ExperimentSpec>& all, const std::string& folder) {
+  if (const ExperimentSpec* one = find_experiment(all, folder)) return {one};
+  std::vector<const ExperimentSpec*> children;
+  for (const ExperimentSpec& experiment : all) {
+    if (experiment.folder() == folder) children.push_back(&experiment);
+  }
+  return children;
+}
+
+std::string without_repeat(const std::string& name) {
+  const std::size_t slash = name.rfind("/repeat_");
+  if (slash == std::string::npos || slash == 0) return name;
+  const std::string number = name.substr(slash + std::string("/repeat_").size());
+  const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? name.substr(0, slash) : name;
+}
+
+std::string setup_text(const ExperimentSpec& experiment, const RunRecord* run) {
+  int nodes = experiment.nodes(), gpus = experiment.num_gpus();
+  if (run != nullptr && num_ranks(*run) > 0) {
+    nodes = std::max(1, num_nodes(*run));
+    gpus = num_ranks(*run);
+  }
+  if (gpus % nodes != 0) return fmt::format("{}, {}", number_of(nodes, "node"), number_of(gpus, "GPU"));
+  return fmt::format("{} x {}", number_of(nodes, "node"), number_of(gpus / nodes, "GPU"));
+}
+
+std::string row_name(const TableSpec& table, const ExperimentSpec& experiment) {
   if (experiment.name.starts_with(table.name + "/")) return experiment.name.substr(table.name.size() + 1);
   return last_part(experiment.name);
 }
 
-std::string baseline_of(const TableDeclaration& table, const Experiment& experiment) {
+std::string baseline_of(const TableSpec& table, const ExperimentSpec& experiment) {
   return table.baseline.empty() ? experiment.study.baseline : table.baseline;
 }
 
-ChosenRows choose_rows(const TableDeclaration& table, const std::vector<Experiment>& experiments,
+ChosenRows choose_rows(const TableSpec& table, const std::vector<ExperimentSpec>& experiments,
                        const std::vector<RunRecord>& runs, const std::vector<NamedRun>& named, double now) {
   ChosenRows chosen;
-  std::vector<const Experiment*> of_rows;
-  if (const Experiment* shown = table.shows_baseline ? find_experiment(experiments, table.baseline) : nullptr) {
+  std::vector<const ExperimentSpec*> of_rows;
+  if (const ExperimentSpec* shown = table.shows_baseline ? find_experiment(experiments, table.baseline) : nullptr) {
     of_rows.push_back(shown);
   }
   for (const std::string& folder : table.folders) {
-    const std::vector<const Experiment*> children = experiments_in(experiments, folder);
+    const std::vector<const ExperimentSpec*> children = experiments_in(experiments, folder);
     of_rows.insert(of_rows.end(), children.begin(), children.end());
   }
   std::set<std::string> baselines;
-  for (const Experiment* experiment : of_rows) {
+  for (const ExperimentSpec* experiment : of_rows) {
     chosen.rows.push_back(choose_row(table, *experiment, runs, named, now));
-    const Experiment* baseline = find_experiment(experiments, baseline_of(table, *experiment));
+    const ExperimentSpec* baseline = find_experiment(experiments, baseline_of(table, *experiment));
     if (baseline == nullptr || !baselines.insert(baseline->name).second) continue;
     chosen.baselines.push_back(choose_row(table, *baseline, runs, named, now));
   }
@@ -199,9 +258,9 @@ ChosenRows choose_rows(const TableDeclaration& table, const std::vector<Experime
   return chosen;
 }
 
-std::vector<std::string> unequal_row_notes(const TableDeclaration& table, const ChosenRows& chosen) {
+std::vector<std::string> unequal_row_notes(const TableSpec& table, const ChosenRows& chosen) {
   std::vector<std::string> notes;
-  for (const EqualTrait& trait : traits_to_check(table.batch_rule)) {
+  for (const EqualTrait& trait : traits_to_check(table.has_global_batch)) {
     if (const std::string note = difference(trait, chosen); !note.empty()) notes.push_back(note);
   }
   for (const ChosenRow& row : chosen.rows) {
