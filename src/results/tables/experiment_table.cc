@@ -125,7 +125,7 @@ std::optional<TableSpec> general_table(const std::string& name, const std::vecto
   TableSpec table;
   table.name = table.title = folder;
   table.folders = std::move(baselines);
-  table.first_column = "ExperimentSpec";
+  table.first_column = "Experiment";
   for (const char* column : {"setup", "total_gpus", "samples_per_second", "samples_scale", "runtime",
                              "study_efficiency", "train_loss", "peak_memory_MB"}) {
     table.columns.push_back({column, std::nullopt, std::nullopt});
