@@ -21,7 +21,7 @@
 #include "comm/gpu_support.h"
 #include "core/error.h"
 #include "core/freed_memory.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 #include "model/bloom.h"
 #include "model/initialise.h"

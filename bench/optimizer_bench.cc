@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 #include "kernels/parallel.h"
 
@@ -68,7 +68,7 @@ Row adamw_row(const std::string& name, const at::Tensor& grads, std::optional<at
           }};
 }
 
-// As an offloaded update of a run on a GPU has it (split_floats.h).
+// As an offloaded update of a run on a GPU has it (flat_buffers.h).
 Row halves_row(const at::Tensor& grads) {
   OptimizerSlice own{{}, grads, {at::zeros({kNumel}), at::zeros({kNumel})}};
   own.copy = at::randn({kNumel}).to(at::kBFloat16);

@@ -10,7 +10,8 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "report/page/page.h"
+#include "record/record_file.h"
+#include "results/page/page.h"
 
 namespace {
 

@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "settings/ds_config.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_config.h"
 
 namespace {
 

@@ -102,7 +102,7 @@ cat <<END_OF_TEXT
 
     $folder/                the model: a folder that transformers loads
     $folder/summary.txt     the three lines above
-    $folder/run.json        the run: settings with their origins, metrics by step (metrics.csv: as a table)
+    $folder/run.json        the run: settings with their origins, last metrics (metrics.csv: all, as a table)
     $folder/report.html     all three runs on one page, with plots: open it in a browser
 
     To try next:

@@ -13,14 +13,7 @@ Hyphens and underscores in names are the same. A value comes from the command li
 files, else from the environment, else for `tessera train` from `--env_file`, else it is the default; `--print_config`
 shows each with where it came from.
 END_OF_TEXT
-  local command commands jobs
-  mapfile -t commands < <("$tessera" help | sed -n 's/^  \([^ ]*\) .*/\1/p' | grep -vx train)
-  mapfile -t jobs < <("$tessera" train --help | sed -n '/^jobs:/,/^$/s/^  \([^ ]*\) .*/train \1/p')
-  for command in "${commands[@]}" "${jobs[@]}"; do
-    printf '\n## tessera %s\n\n' "$command"
-    # shellcheck disable=SC2086 # a command may be two words
-    "$tessera" $command --help=markdown
-  done
+  "$tessera" __settings
 }
 
 if [ "${2:-}" = --check ]; then

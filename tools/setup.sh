@@ -66,9 +66,9 @@ libxxhash-dev xxhash header xxhash.h
 zlib1g-dev zlib header zlib.h
 END_OF_LIST
       ;;
-    comfort) # the commit in results, faster rebuilds, faster links, arbitrary tokenizer expressions
+    comfort) # the commit in results, faster rebuilds and links, arbitrary tokenizer expressions, accelerate's files
       printf '%s\n' 'git git command git' 'ccache ccache command ccache' 'mold mold command mold' \
-        'libonig-dev oniguruma header oniguruma.h'
+        'libonig-dev oniguruma header oniguruma.h' 'libyaml-cpp-dev yaml-cpp header yaml-cpp/yaml.h'
       ;;
     download) printf '%s\n' 'python3 python command python3' 'python3-pip pip pip python3' ;;
     slurm)

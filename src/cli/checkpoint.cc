@@ -1,4 +1,5 @@
-#include "cli/checkpoint.h"
+// `tessera checkpoint ls|verify|show|prune DIR`: checkpoints on disk.
+#include "state/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -15,7 +16,6 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "state/checkpoint_folder.h"
-#include "state/checkpoint_rotation.h"
 #include "state/output_lock.h"
 #include "weights/checkpoint_reader.h"
 
@@ -37,10 +37,11 @@ struct CheckpointCommandSettings {
 std::vector<fs::path> checkpoints_at(const std::string& place) {
   std::error_code ignored;
   if (!fs::is_directory(place, ignored)) throw UsageError(fmt::format("{}: no such folder", place));
-  if (has_sharded_weights(place) || fs::exists(fs::path(place) / kStateFile, ignored)) return {place};
+  const Checkpoint::Kind kind = Checkpoint::open(place).kind();
+  if (kind == Checkpoint::Kind::kSharded || fs::exists(fs::path(place) / kStateFile, ignored)) return {place};
   std::vector<fs::path> found;
   for (const std::int64_t step : find_checkpoints(place)) found.push_back(fs::path(place) / checkpoint_name(step));
-  if (found.empty() && holds_only_a_model(place)) return {place};
+  if (found.empty() && kind == Checkpoint::Kind::kModel) return {place};
   if (found.empty()) {
     throw UsageError(fmt::format("{}: no checkpoint: expected one, or a folder with checkpoint-STEP folders", place));
   }
@@ -61,21 +62,22 @@ std::string line_of(const fs::path& folder) {
   std::string ranks = "-", fault;
   std::optional<RunState> state;
   try {
-    if (holds_only_a_model(folder)) {
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    if (checkpoint.kind() == Checkpoint::Kind::kModel) {
       fault = kModelAlone;
-    } else if (has_sharded_weights(folder)) {
+    } else if (checkpoint.kind() == Checkpoint::Kind::kSharded) {
       CheckpointReader reader(folder);
       reader.check_sizes();
       ranks = std::to_string(reader.index().num_ranks);
     } else {
-      check_checkpoint(folder);
+      checkpoint.check();
     }
-    if (fault.empty()) state = read_checkpoint_state(folder);
+    if (fault.empty()) state = checkpoint.run_state();
   } catch (const Error& error) {
     fault = error.what();
   }
   return fmt::format("{:<20}  {:>5}  {:>7}  {:>10}  {}\n", folder.filename().string(), ranks,
-                     state ? fmt::format("{:.2f}", state->epoch) : "-", human_bytes(bytes_in(folder)),
+                     state ? fmt::format("{:.2f}", state->progress.epoch) : "-", human_bytes(bytes_in(folder)),
                      fault.empty() ? "complete" : fault);
 }
 
@@ -89,15 +91,16 @@ int list(const std::vector<fs::path>& folders) {
 int verify(const std::vector<fs::path>& folders) {
   int num_damaged = 0;
   for (const fs::path& folder : folders) {
-    if (holds_only_a_model(folder)) {
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    if (checkpoint.kind() == Checkpoint::Kind::kModel) {
       print_out(fmt::format("{}: {}\n", folder.string(), kModelAlone));
       continue;
     }
     try {
-      check_checkpoint(folder);
-      print_out(fmt::format(
-          "{}: {}\n", folder.string(),
-          has_sharded_weights(folder) ? "complete, every byte as it was saved" : "complete; it has no checksums"));
+      checkpoint.check();
+      const bool is_sharded = checkpoint.kind() == Checkpoint::Kind::kSharded;
+      print_out(fmt::format("{}: {}\n", folder.string(),
+                            is_sharded ? "complete, every byte as it was saved" : "complete; it has no checksums"));
     } catch (const Error& error) {
       ++num_damaged;
       print_out(fmt::format("{}: DAMAGED: {}\n", folder.string(), error.what()));
@@ -107,19 +110,22 @@ int verify(const std::vector<fs::path>& folders) {
 }
 
 int show(const fs::path& folder) {
-  if (holds_only_a_model(folder)) {
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  if (checkpoint.kind() == Checkpoint::Kind::kModel) {
     print_out(fmt::format("{}\n{}; `tessera inspect` shows it\n", folder.string(), kModelAlone));
     return 0;
   }
-  const RunState state = read_checkpoint_state(folder);
-  std::string text = fmt::format("{}\nstep        {} of {}, epoch {:.2f}\n", folder.string(), state.step,
-                                 state.total_steps, state.epoch);
-  if (state.best_value) {
-    text += fmt::format("best        {}{}\n", *state.best_value,
-                        state.best_step ? fmt::format(" at step {}", *state.best_step) : "");
+  const auto [progress, shape] = checkpoint.run_state();
+  std::string text = fmt::format("{}\nstep        {} of {}, epoch {:.2f}\n", folder.string(), progress.step,
+                                 shape.total_steps, progress.epoch);
+  if (progress.best_value) {
+    text += fmt::format("best        {}{}\n", *progress.best_value,
+                        progress.best_step ? fmt::format(" at step {}", *progress.best_step) : "");
   }
-  if (!has_sharded_weights(folder)) {
-    print_out(text + "form        a model folder with optimizer.safetensors, without checksums\n");
+  if (checkpoint.kind() != Checkpoint::Kind::kSharded) {
+    const std::string form = checkpoint.program().empty() ? "a model folder with optimizer.safetensors"
+                                                          : "a checkpoint of " + checkpoint.program();
+    print_out(text + fmt::format("form        {}, without checksums\n", form));
     return 0;
   }
   const CheckpointReader reader(folder);
@@ -155,9 +161,10 @@ int prune(const std::string& place, const CheckpointCommandSettings& settings) {
   std::optional<fs::path> best;
   for (const fs::path& folder : all) {
     try {
-      check_checkpoint(folder);
-      const RunState state = read_checkpoint_state(folder);
-      if (staying.empty() && state.best_step) best = fs::path(place) / checkpoint_name(*state.best_step);
+      const Checkpoint checkpoint = Checkpoint::open(folder);
+      checkpoint.check();
+      const RunProgress progress = checkpoint.run_state().progress;
+      if (staying.empty() && progress.best_step) best = fs::path(place) / checkpoint_name(*progress.best_step);
     } catch (const Error& error) {
       log_warn("not touched: {}", error.what());
       continue;
@@ -174,11 +181,7 @@ int prune(const std::string& place, const CheckpointCommandSettings& settings) {
   return 0;
 }
 
-}  // namespace
-
-int run_checkpoint(const std::vector<std::string>& args) {
-  CheckpointCommandSettings settings;
-  Schema schema("tessera checkpoint", "list, check, show and remove checkpoints");
+void declare(Schema& schema, CheckpointCommandSettings& settings) {
   schema.positionals("ls|verify|show|prune DIR: a checkpoint, or the output folder of a run", &settings.words);
   schema.integer("keep", &settings.keep)
       .preset("0")
@@ -186,11 +189,9 @@ int run_checkpoint(const std::vector<std::string>& args) {
       .group("prune")
       .help("how many intact ones stay, the newest; the best stays too, and damaged ones are not touched");
   schema.boolean("dry_run", &settings.dry_run).group("prune").help("only say what would be removed");
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+int run_checkpoint(Schema&, CheckpointCommandSettings& settings) {
   const std::string verb = settings.words.empty() ? "" : settings.words.front();
   if (settings.words.size() != 2 || (verb != "ls" && verb != "verify" && verb != "show" && verb != "prune")) {
     throw UsageError("expected: tessera checkpoint ls|verify|show|prune DIR; `tessera checkpoint --help` shows more");
@@ -206,6 +207,14 @@ int run_checkpoint(const std::vector<std::string>& args) {
   if (verb == "verify") return verify(folders);
   if (folders.size() > 1) throw UsageError(fmt::format("{} has {} checkpoints: name one", place, folders.size()));
   return show(folders.front());
+}
+
+}  // namespace
+
+Command checkpoint_command() {
+  return with_settings<CheckpointCommandSettings>(
+      {.name = "checkpoint", .summary = "list, check, show and remove checkpoints", .has_rank = false}, declare,
+      run_checkpoint);
 }
 
 }  // namespace tessera

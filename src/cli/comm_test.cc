@@ -1,16 +1,15 @@
-#include "cli/comm_test.h"
-
+// `tessera comm-test`: how fast the ranks communicate, with nccl-tests' arguments and columns.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <limits>
 #include <optional>
 
+#include "cli/commands.h"
 #include "comm/bandwidth/bandwidth.h"
 #include "comm/bandwidth/report.h"
 #include "comm/failure.h"
 #include "comm/world_settings.h"
-#include "config/schema.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/output.h"
@@ -256,20 +255,14 @@ int measure(World& world, const CommTestSettings& s, const std::vector<std::int6
   return end_with(world, verdict.status, verdict.message);
 }
 
-}  // namespace
-
-int run_comm_test(const std::vector<std::string>& args) {
-  CommTestSettings settings;
-  Schema schema("tessera comm-test", "measure how fast the ranks communicate, with nccl-tests' arguments and columns");
+void declare_comm_test(Schema& schema, CommTestSettings& settings) {
   declare_measurement(schema, settings);
   declare_idle(schema, settings);
   declare(schema, settings.world);
   schema.positionals("[OPERATION]", &settings.words);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+int run_comm_test(Schema& schema, CommTestSettings& settings) {
   complete(schema, settings);
   const std::vector<std::int64_t> sizes =
       sizes_to_scan(settings.min_bytes, settings.max_bytes, settings.step_bytes, settings.step_factor);
@@ -289,6 +282,16 @@ int run_comm_test(const std::vector<std::string>& args) {
       throw Error("No bandwidth figure: out of memory", ExitStatus::kNoBandwidth);
     }
   });
+}
+
+}  // namespace
+
+Command comm_test_command() {
+  return with_settings<CommTestSettings>(
+      {.name = "comm-test",
+       .summary = "measure and check the collectives, as nccl-tests does",
+       .about = "measure how fast the ranks communicate, with nccl-tests' arguments and columns"},
+      declare_comm_test, run_comm_test);
 }
 
 }  // namespace tessera

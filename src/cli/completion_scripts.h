@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/described_command.h"
+#include "cli/commands.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
-#include "cli/env.h"
-
+// `tessera env`: this machine as Tessera sees it, with advice for each problem found; and `tessera --version`.
+#include <ATen/Version.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <netdb.h>
@@ -11,29 +11,26 @@
 #include <memory>
 #include <thread>
 
-#include "comm/gpu_fitness.h"
+#include "cli/commands.h"
+#include "cli/experiment_command.h"
 #include "comm/gpu_support.h"
 #include "comm/mpi_support.h"
-#include "comm/open_mpi.h"
 #include "comm/rank_env.h"
-#include "config/schema.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "launch/host.h"
-#include "monitor/host_info_advice.h"
-#include "monitor/host_info_print.h"
-#include "monitor/variables.h"
+#include "launch/host_resources.h"
+#include "monitor/machine_facts.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Only these and those of monitor/variables.h are ever shown: others may hold secrets.
+// Only these and those of monitor/machine_facts.h are ever shown: others may hold secrets.
 constexpr const char* kRankVariables[] = {"RANK",
                                           "WORLD_SIZE",
                                           "LOCAL_RANK",
@@ -195,33 +192,66 @@ MachineFacts gather_facts(const Environment& environment, int nproc_per_node) {
   gather_mpi(environment, facts);
   gather_slurm(environment, facts);
   gather_ranks(environment, nproc_per_node, facts);
-  facts.variables = heeded_variables(environment.all());
+  facts.variables = shown_variables(environment.all());
   facts.misspelt_variables = misspelt_variables(environment.all());
   if (const auto address = environment.find("MASTER_ADDR")) facts.master_addr_mistake = resolution_mistake(*address);
   return facts;
 }
 
-}  // namespace
-
-int run_env(const std::vector<std::string>& args) {
+struct EnvSettings {
   bool as_json = false;
   int nproc_per_node = 0;
-  Schema schema("tessera env", "show this machine as Tessera sees it, and advice for each problem found");
-  schema.boolean("json", &as_json).preset("false").help("print one JSON object");
-  schema.integer("nproc_per_node", &nproc_per_node)
+};
+
+void declare(Schema& schema, EnvSettings& s) {
+  schema.boolean("json", &s.as_json).preset("false").help("print one JSON object");
+  schema.integer("nproc_per_node", &s.nproc_per_node)
       .preset("0")
       .range(0, 1'000'000)
       .help("check the machine for this many ranks; 0: as many as the environment says");
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
-  const MachineFacts facts = gather_facts(Environment::of_process(), nproc_per_node);
+}
+
+// The exit status is 0 whatever the advice: it reports, it does not judge.
+int run_env(Schema&, EnvSettings& s) {
+  const MachineFacts facts = gather_facts(Environment::of_process(), s.nproc_per_node);
   const std::vector<Problem> problems = find_problems(facts);
   // Variables may hold any bytes, JSON only UTF-8.
-  print_out(as_json ? json_text(machine_json(facts, problems), 2) + "\n" : machine_text(facts, problems));
+  print_out(s.as_json ? json_text(machine_json(facts, problems), 2) + "\n" : machine_text(facts, problems));
   return 0;
+}
+
+// The headers' version is known when compiling; the library that was loaded names its own among its build settings.
+std::string running_torch_version() {
+  constexpr std::string_view kName = "TORCH_VERSION=";
+  const std::string settings = at::show_config();
+  const std::size_t start = settings.find(kName);
+  if (start == std::string::npos) return "of unknown version";
+  return settings.substr(start + kName.size(), settings.find_first_of(", \n", start) - start - kName.size());
+}
+
+std::string cuda_line() {
+  const std::string flavour = cuda_flavour_text();
+  return flavour.empty() ? "no CUDA flavour" : flavour;
+}
+
+std::string mpi_line() {
+  const std::string found = mpi_library_version();
+  return found.empty() ? "no MPI: `tessera env` says why" : found;
+}
+
+}  // namespace
+
+Command env_command() {
+  return with_settings<EnvSettings>(
+      {.name = "env",
+       .summary = "show what this machine offers, and what is wrong with it",
+       .about = "show this machine as Tessera sees it, and advice for each problem found"},
+      declare, run_env);
+}
+
+std::string version_text() {
+  return fmt::format("{}\ntorch {}, built with {}\n{}\n{}\n", this_program().version_line(), running_torch_version(),
+                     TORCH_VERSION, cuda_line(), mpi_line());
 }
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
-#include "cli/evaluate.h"
-
+// `tessera evaluate`: loss, exact match and F1 of a model folder on a SQuAD file.
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,10 +9,10 @@
 #include <map>
 #include <optional>
 
+#include "cli/commands.h"
 #include "comm/exchange.h"
 #include "comm/rank_env.h"
 #include "comm/world_settings.h"
-#include "config/schema.h"
 #include "core/clock.h"
 #include "core/environment.h"
 #include "core/error.h"
@@ -22,13 +21,12 @@
 #include "core/log_json.h"
 #include "core/output.h"
 #include "core/python_text.h"
-#include "jobs/qa_answers.h"
 #include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
-#include "parallel/spread_options.h"
-#include "report/log_line.h"
+#include "listeners/log_line.h"
+#include "parallel/placement.h"
 #include "settings/shared.h"
-#include "train/log_lines.h"
+#include "train/meters.h"
 #include "train/step_setup.h"
 
 namespace tessera {
@@ -61,6 +59,7 @@ void declare(Schema& schema, EvaluateSettings& s) {
   schema.text("predictions_file", &s.predictions_file)
       .group(output)
       .help("write the answers as the official script reads them: {\"question's id\": \"answer\"}");
+  declare(schema, s.world);
 }
 
 void refuse(const std::string& message) {
@@ -157,7 +156,8 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   std::optional<LogRecord> metrics;
   if (s.train.evaluation.generates) {
     announce_generation(world, engine);
-    answers = qa_answers(world, engine, model, data.prompts, s.train.evaluation.max_new_tokens);
+    answers = answer(world, engine, *model.model, model.tokenizer, data.prompts,
+                     answer_options(world, model.eos_ids, s.train.evaluation.max_new_tokens));
     metrics = answer_metrics(answers, data.prompts);
   }
   if (world.rank() != 0) return;
@@ -165,18 +165,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   write_predictions(s.predictions_file, data.prompts, answers);
 }
 
-}  // namespace
-
-int run_evaluate(const std::vector<std::string>& args) {
-  EvaluateSettings s;
-  Schema schema("tessera evaluate", "loss, exact match and F1 of a model folder on questions with answers");
-  declare(schema, s);
-  declare(schema, s.world);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+int run_evaluate(Schema& schema, EvaluateSettings& s) {
   const Environment environment = Environment::of_process();
   resolve(s, discover_rank(environment).world_size);
   WorldOptions options = options_of(s.world, schema);
@@ -185,6 +174,16 @@ int run_evaluate(const std::vector<std::string>& args) {
     evaluate(world, s, environment);
     return 0;
   });
+}
+
+}  // namespace
+
+Command evaluate_command() {
+  return with_settings<EvaluateSettings>(
+      {.name = "evaluate",
+       .summary = "loss, exact match and F1 of a model folder",
+       .about = "loss, exact match and F1 of a model folder on questions with answers"},
+      declare, run_evaluate);
 }
 
 }  // namespace tessera

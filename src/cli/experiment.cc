@@ -1,15 +1,15 @@
-#include "cli/experiment.h"
-
 #include <fmt/format.h>
 
 #include <functional>
 #include <map>
 
+#include "cli/commands.h"
 #include "cli/experiment_command.h"
 #include "core/error.h"
 #include "core/text.h"
 
 namespace tessera {
+namespace {
 
 int run_experiment(const std::vector<std::string>& args) {
   static const std::map<std::string, std::function<int(const ExperimentCommand&)>> verbs = {
@@ -35,6 +35,16 @@ int run_experiment(const std::vector<std::string>& args) {
       "tessera experiment: {}{}; verbs: {}",
       command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
       meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+}
+
+}  // namespace
+
+Command experiment_command() {
+  return {.name = "experiment",
+          .summary = "the experiments of the catalogue: list, show, run, submit, table, ...",
+          .has_rank = false,
+          .declare = declare_experiment,
+          .run = run_experiment};
 }
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cli/build_commit.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -19,8 +19,14 @@ namespace {
 
 constexpr const char* kOrigin = "command line";
 
-void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::string>& resources, std::string& gate,
-             std::string& min_busbw) {
+struct ExperimentSettings {
+  ExperimentCommand command;
+  std::map<std::string, std::string> resources;
+  std::string gate, min_busbw;
+};
+
+void declare(Schema& schema, ExperimentSettings& settings) {
+  ExperimentCommand& s = settings.command;
   schema.positionals(
       "list|show|run|submit|status|cancel|rerun|collect|table|report|site NAME...: of experiments, folders of them, or "
       "patterns",
@@ -48,10 +54,15 @@ void declare(Schema& schema, ExperimentCommand& s, std::map<std::string, std::st
       .help("the cluster's site file; none: TESSERA_SITE, else ~/.config/tessera/site.json");
   const std::string group = "What a run gets";
   for (const std::string& name : resource_names()) {
-    schema.text(name, &resources[name]).group(group).help("instead of the catalogue's");
+    schema.text(name, &settings.resources[name]).group(group).help("instead of the catalogue's");
   }
-  schema.text("min_busbw", &min_busbw).group(group).help("the gate's threshold in GB/s, instead of the catalogue's");
-  schema.text("gate", &gate).choices({"on", "off"}).group(group).help("measure the bandwidth before a run, or do not");
+  schema.text("min_busbw", &settings.min_busbw)
+      .group(group)
+      .help("the gate's threshold in GB/s, instead of the catalogue's");
+  schema.text("gate", &settings.gate)
+      .choices({"on", "off"})
+      .group(group)
+      .help("measure the bandwidth before a run, or do not");
   const std::string output = "Output";
   schema.text("format", &s.format)
       .preset("text")
@@ -124,23 +135,25 @@ void check_options(const ExperimentCommand& command, const Schema& schema) {
 
 }  // namespace
 
+void declare_experiment(Schema& schema) {
+  declare(schema, schema.keep<ExperimentSettings>());
+}
+
 bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command) {
+  ExperimentSettings read;
   Schema schema("tessera experiment", "the experiments of the catalogue: list, show, run, submit, table, ...");
-  std::map<std::string, std::string> resources;
-  std::string gate, min_busbw;
-  declare(schema, command, resources, gate, min_busbw);
-  if (!schema.read_command_line(take_settings(args, schema, command.settings))) return false;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return false;
-  }
+  declare(schema, read);
+  Values of_training;
+  if (!read_settings(schema, take_settings(args, schema, of_training))) return false;
+  command = read.command;
+  command.settings = std::move(of_training);
   for (const std::string& name : resource_names()) {
-    if (schema.at(name).is_set()) command.resources.set(name, resources.at(name), kOrigin);
+    if (schema.at(name).is_set()) command.resources.set(name, read.resources.at(name), kOrigin);
   }
-  if (schema.at("gate").is_set()) command.gate.set("enabled", gate == "on" ? "true" : "false", kOrigin);
+  if (schema.at("gate").is_set()) command.gate.set("enabled", read.gate == "on" ? "true" : "false", kOrigin);
   command.chooses_variant = schema.at("preset").is_set() || schema.at("scale").is_set();
   check_options(command, schema);
-  if (schema.at("min_busbw").is_set()) command.gate.set("min_busbw", min_busbw, kOrigin);
+  if (schema.at("min_busbw").is_set()) command.gate.set("min_busbw", read.min_busbw, kOrigin);
   return true;
 }
 

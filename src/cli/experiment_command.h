@@ -29,6 +29,7 @@ struct ExperimentCommand {
   std::vector<std::string> names() const { return {words.begin() + (words.empty() ? 0 : 1), words.end()}; }
 };
 
+void declare_experiment(Schema& schema);
 // Returns false when help was asked for and has been printed.
 bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command);
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "cli/commands.h"
 #include "cli/experiment_command.h"
 #include "cli/report.h"
-#include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output.h"
@@ -63,7 +63,7 @@ int table_of_experiments(const ExperimentCommand& command) {
                                     command.format};
   if (!command.catalogue.empty()) words.insert(words.end(), {"--catalogue", command.catalogue});
   if (!command.output.empty()) words.insert(words.end(), {"-o", command.output});
-  const int status = run_table(words);
+  const int status = table_command().run(words);
   const std::string failures = failures_text(command);
   if (!failures.empty() && command.format == "text" && command.output.empty()) print_out("\nfailed:\n" + failures);
   return status;

@@ -2,12 +2,12 @@
 #include <sys/stat.h>
 
 #include "cli/experiment_command.h"
-#include "cli/monitored_command.h"
 #include "core/file.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "experiment/local_script.h"
 #include "experiment/run_folder.h"
+#include "launch/monitored_command.h"
 
 namespace tessera {
 namespace {

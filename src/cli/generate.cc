@@ -1,5 +1,4 @@
-#include "cli/generate.h"
-
+// `tessera generate`: text continued with a model folder.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
@@ -8,19 +7,19 @@
 #include <limits>
 #include <optional>
 
-#include "cli/compute_choice.h"
-#include "config/schema.h"
+#include "cli/commands.h"
+#include "comm/gpu_support.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
 #include "data/tokenizer/tokenizer.h"
-#include "model/config_reader.h"
 #include "model/generation.h"
 #include "model/packing.h"
 #include "settings/shared.h"
-#include "weights/load_language_model.h"
+#include "weights/load_weights.h"
 
 namespace tessera {
 namespace {
@@ -72,7 +71,7 @@ void declare(Schema& schema, GenerateSettings& s) {
   schema.text("dtype", &s.dtype)
       .alias("torch_dtype")
       .preset("float32")
-      .choices(compute_type_names())
+      .choices({"float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
       .group(how)
       .help("type of weights and computation");
   shared::as_json(schema, &s.as_json)
@@ -135,12 +134,12 @@ void warn_of_the_rest(const Json& own, const std::string& origin) {
 void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateSettings& s) {
   const std::string config_origin = (folder.path() / "config.json").string();
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  s.generation.eos_ids = ConfigReader(folder.config(), config_origin).integers("eos_token_id", 0, kMax);
+  s.generation.eos_ids = JsonReader(JsonSource{&folder.config(), config_origin}).integers("eos_token_id", 0, kMax);
   const std::optional<Json> own = folder.generation_config();
   if (!own) return;
   const std::string origin = (folder.path() / "generation_config.json").string();
-  const ConfigReader reader(*own, origin);
-  if (own->contains("eos_token_id")) s.generation.eos_ids = reader.integers("eos_token_id", 0, kMax);
+  if (own->contains("eos_token_id"))
+    s.generation.eos_ids = JsonReader(JsonSource{&*own, origin}).integers("eos_token_id", 0, kMax);
   Json known = Json::object();
   for (const char* name : {"max_new_tokens", "do_sample", "temperature", "top_k", "top_p"}) {
     if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
@@ -179,8 +178,12 @@ TokenIds prompt_of(const GenerateSettings& s, const std::optional<Tokenizer>& to
   }
   const Json list = parse_json(s.prompt_ids, "--prompt_ids");
   if (!list.is_array() || list.empty()) throw UsageError("--prompt_ids: expected a JSON array of token ids, \"[1,2]\"");
-  const Json object = {{"ids", list}};
-  return ConfigReader(object, "--prompt_ids").integers("ids", 0, std::numeric_limits<std::int32_t>::max());
+  TokenIds ids;
+  const JsonSource source{&list, "--prompt_ids"};
+  for (const JsonReader& id : JsonReader(source).items()) {
+    ids.push_back(id.as_integer(0, std::numeric_limits<std::int32_t>::max()));
+  }
+  return ids;
 }
 
 std::string text_of(const Tokenizer& tokenizer, const TokenIds& ids) {
@@ -196,17 +199,27 @@ std::vector<float> logits_after(LanguageModel& model, const TokenIds& prompt) {
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};
 }
 
-}  // namespace
-
-int run_generate(const std::vector<std::string>& args) {
-  GenerateSettings s;
-  Schema schema("tessera generate", "continue a text with a model folder");
-  declare(schema, s);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
+// "cpu", "cuda", or "auto": the GPU if there is one.
+at::Device choose_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const GpuSupport* gpus = gpu_support();
+  if (gpus == nullptr || gpus->num_gpus() == 0) {
+    if (name == "auto" && !gpus_are_unfit()) return at::kCPU;
+    throw UsageError(
+        fmt::format("--device {}: there is no GPU to use here ({}); give --device cpu", name, no_gpu_reason()));
   }
+  gpus->set_device(0);
+  return {at::kCUDA, 0};
+}
+
+// One of the choices of --dtype.
+at::ScalarType type_of_name(const std::string& name) {
+  if (name == "float32" || name == "fp32") return at::kFloat;
+  if (name == "bfloat16" || name == "bf16") return at::kBFloat16;
+  return at::kHalf;
+}
+
+int run_generate(Schema& schema, GenerateSettings& s) {
   check(schema, s);
   s.generation.seed = static_cast<std::uint64_t>(s.seed);
   const ModelFolder folder = ModelFolder::open(find_model_folder(s.model.name_or_path, Environment::of_process()));
@@ -225,6 +238,13 @@ int run_generate(const std::vector<std::string>& args) {
   if (s.with_logits) result["logits"] = logits_after(*model, prompt);
   print_out((s.as_json ? json_text(result) : tokenizer ? text.get<std::string>() : Json(ids).dump()) + "\n");
   return 0;
+}
+
+}  // namespace
+
+Command generate_command() {
+  return with_settings<GenerateSettings>({.name = "generate", .summary = "continue a text with a model folder"},
+                                         declare, run_generate);
 }
 
 }  // namespace tessera

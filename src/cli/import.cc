@@ -1,13 +1,11 @@
-#include "cli/import.h"
-
+// `tessera import`: a user's sbatch script as an experiment of the catalogue.
 #include <fmt/format.h>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "experiment/import/import_report.h"
 #include "experiment/import/import_script.h"
 #include "jobs/jobs.h"
 
@@ -76,17 +74,7 @@ std::string next_step(const Import& imported) {
                      option, imported.name, option);
 }
 
-}  // namespace
-
-int run_import(const std::vector<std::string>& args) {
-  ImportSettings settings;
-  Schema schema("tessera import", "turn an sbatch script with its files into an experiment");
-  declare(schema, settings);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+int run_import(Schema&, ImportSettings& settings) {
   if (settings.words.size() != 1) throw UsageError("expected: tessera import SCRIPT.sbatch|FOLDER [-o FILE.json]");
   const ImportRequest request{.path = settings.words.front(),
                               .output = settings.output,
@@ -106,6 +94,13 @@ int run_import(const std::vector<std::string>& args) {
   write_files(files);
   print_out(next_step(imported));
   return 0;
+}
+
+}  // namespace
+
+Command import_command() {
+  return with_settings<ImportSettings>(
+      {.name = "import", .summary = "turn an sbatch script with its files into an experiment"}, declare, run_import);
 }
 
 }  // namespace tessera

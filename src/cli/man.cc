@@ -1,12 +1,10 @@
-#include "cli/man.h"
-
+// What the program says about itself: `tessera man`, and the tables of docs/settings.md.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "cli/described_command.h"
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/output.h"
 #include "core/text.h"
@@ -127,13 +125,45 @@ std::string man_page(const std::vector<DescribedCommand>& commands) {
   return text + ".SH SEE ALSO\n.BR mpirun (1),\n.BR sbatch (1),\n.BR srun (1)\n";
 }
 
+struct NoSettings {};
+
+void declare(Schema&, NoSettings&) {}
+
+int run_man(Schema&, NoSettings&) {
+  print_out(man_page(described_commands()));
+  return 0;
+}
+
+std::string settings_of(const Command& command) {
+  return fmt::format("\n## tessera {}\n\n{}", command.name, command.schema().docs_table());
+}
+
+// The jobs' settings are the longest and come last.
+int run_settings_page(const std::vector<std::string>&) {
+  std::string text, of_jobs;
+  for (const Command& command : commands()) {
+    if (command.summary.empty()) continue;
+    if (command.jobs.empty()) text += settings_of(command);
+    for (const Command& job : command.jobs) of_jobs += settings_of(job);
+  }
+  print_out(text + of_jobs);
+  return 0;
+}
+
 }  // namespace
 
-int run_man(const std::vector<std::string>& args, const std::vector<Command>& commands) {
-  Schema schema("tessera man", "this program's man page, for: tessera man | man -l -");
-  if (!schema.read_command_line(args)) return 0;
-  print_out(schema.wants_print_config() ? schema.config_text() : man_page(describe(commands)));
-  return 0;
+// Prints roff for section 1, the same for the same program.
+Command man_command() {
+  return with_settings<NoSettings>({.name = "man",
+                                    .summary = "print the man page",
+                                    .about = "this program's man page, for: tessera man | man -l -",
+                                    .has_rank = false},
+                                   declare, run_man);
+}
+
+// Not for users: tools/settings_docs.sh writes docs/settings.md with it.
+Command settings_page_command() {
+  return {.name = "__settings", .run = run_settings_page};
 }
 
 }  // namespace tessera

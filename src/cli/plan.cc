@@ -1,24 +1,23 @@
-#include "cli/plan.h"
-
+// `tessera plan MODEL`: the memory of a training step on each rank, by strategy.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "jobs/planned_models.h"
+#include "parallel/placement.h"
 #include "parallel/sharded_optimizer.h"
-#include "parallel/spread_options.h"
-#include "report/plan_report.h"
-#include "settings/foreign_files.h"
-#include "settings/resolve.h"
+#include "plan/plan_report.h"
+#include "plan/planned_model.h"
+#include "settings/foreign_config.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 
@@ -30,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr const char* kResNet = "resnet50";
 
 struct PlanSettings {
-  std::vector<std::string> words;
+  std::vector<std::string> words, notes;
   std::string config_name, strategies, optim, device;
   int num_ranks = 1, ranks_per_node = 0;
   ForeignFiles files;
@@ -200,25 +199,21 @@ PlannedModel plan_resnet(const PlanSettings& s) {
   return planned_resnet50(model, s.image_size);
 }
 
-}  // namespace
-
-int run_plan(const std::vector<std::string>& args) {
-  PlanSettings s;
-  Schema schema("tessera plan", "the memory of a training step on each rank, by strategy");
+void declare_plan(Schema& schema, PlanSettings& s) {
   schema.positionals("MODEL", &s.words);
   declare_training(schema, s);
   declare_run(schema, s);
   shared::as_json(schema, &s.as_json).help("print one JSON object, in bytes");
-  if (!schema.read_command_line(args)) return 0;
-  std::vector<std::string> notes;
-  read_foreign_files(s.files, schema, notes);
-  resolve_batch(schema, s.total_batch_size, s.batch_size, s.num_micro_steps, s.num_ranks, notes);
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+void read_files(Schema& schema, PlanSettings& s) {
+  read_foreign_files(s.files, schema, s.notes);
+  resolve_batch(schema, s.total_batch_size, s.batch_size, s.num_micro_steps, s.num_ranks, s.notes);
+}
+
+int run_plan(Schema& schema, PlanSettings& s) {
   check(schema, s);
-  for (const std::string& note : notes) log_info("{}", note);
+  for (const std::string& note : s.notes) log_info("{}", note);
   const bool is_text = s.words != std::vector<std::string>{kResNet};
   PlanReport report;
   report.request = request_of(schema, s, is_text);
@@ -231,11 +226,19 @@ int run_plan(const std::vector<std::string>& args) {
   for (const std::string& name : strategies) {
     PlanRequest request = report.request;
     request.options.spread = spread_of(s, name);
-    report.rows.push_back({name, request, plan_request(report.model.units, report.model.make_step, request)});
+    report.rows.push_back({name, request, plan_memory(report.model, request)});
   }
   add_advice(report);
   print_out(s.as_json ? json_text(plan_json(report), 2) + "\n" : plan_text(report));
   return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return with_settings<PlanSettings>(
+      {.name = "plan", .summary = "the memory of a training step on each rank, by strategy"}, declare_plan, run_plan,
+      read_files);
 }
 
 }  // namespace tessera

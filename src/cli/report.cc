@@ -2,30 +2,38 @@
 
 #include <fmt/format.h>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "experiment/table_experiments.h"
-#include "report/runs_page.h"
+#include "results/runs_page.h"
 
 namespace tessera {
+namespace {
 
-int run_report(const std::vector<std::string>& args) {
-  ReportRequest settings;
-  Schema schema("tessera report", "one page about the runs below folders: words, tables and plots in one HTML file");
+void declare(Schema& schema, ReportRequest& settings) {
   schema.positionals("DIR...", &settings.folders);
   schema.text("output", &settings.output).short_name('o').preset("report.html").help("the file to write");
   schema.text("title", &settings.title).help("the page's title; none: the folders");
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+}
+
+int run_report(Schema&, ReportRequest& settings) {
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
   return write_report(settings);
+}
+
+}  // namespace
+
+Command report_command() {
+  return with_settings<ReportRequest>(
+      {.name = "report",
+       .summary = "one page about recorded runs: words, tables and plots in one HTML file",
+       .about = "one page about the runs below folders: words, tables and plots in one HTML file",
+       .has_rank = false},
+      declare, run_report);
 }
 
 int write_report(const ReportRequest& request) {
@@ -39,14 +47,14 @@ int write_report(const ReportRequest& request) {
   }
   if (page.num_runs == 0) {
     std::string message = "no run found: looked for run.json in and below " + join(request.folders, ", ") + unrecorded;
-    for (const std::string& problem : page.problems) message += "\npassed over: " + problem;
+    for (const std::string& problem : page.problems) message += "\nskipped: " + problem;
     throw UsageError(message);
   }
   write_file_atomically(request.output, page.html);
   const std::size_t num_runs = page.num_runs + request.unrecorded.size();
   print_out(fmt::format("{}\n{} {}, {} finished{}; {}{}\n", request.output, num_runs, num_runs == 1 ? "run" : "runs",
                         page.num_finished,
-                        page.problems.empty() ? "" : fmt::format(", {} passed over", page.problems.size()),
+                        page.problems.empty() ? "" : fmt::format(", {} skipped", page.problems.size()),
                         human_bytes(static_cast<std::int64_t>(page.html.size())), unrecorded));
   return 0;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/page/page.h"
+#include "results/page/page.h"
 
 namespace tessera {
 
@@ -16,8 +16,5 @@ struct ReportRequest {
 
 // Writes the page and prints what is on it.
 int write_report(const ReportRequest& request);
-
-// `args` are the words after `report`.
-int run_report(const std::vector<std::string>& args);
 
 }  // namespace tessera

@@ -1,19 +1,17 @@
-#include "cli/runs.h"
-
+// `tessera runs ls|show|compare DIR...`: recorded runs, and what differs between them.
 #include <fmt/format.h>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "report/runs/comparison_text.h"
-#include "report/runs/find_runs.h"
-#include "report/runs/run_gate.h"
-#include "report/runs/run_list.h"
-#include "report/runs/run_summary.h"
+#include "record/find_runs.h"
+#include "results/comparison_text.h"
+#include "results/run_gate.h"
+#include "results/run_summary.h"
 #include "settings/shared.h"
 
 namespace tessera {
@@ -39,11 +37,11 @@ void declare(Schema& schema, RunsSettings& s) {
 }
 
 void warn_of(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) log_warn("passed over: {}", problem);
+  for (const std::string& problem : problems) log_warn("skipped: {}", problem);
 }
 
 int list_runs(const RunsSettings& s, const std::vector<std::string>& places) {
-  const FoundRuns found = find_runs(places, RunDetail::kLine);
+  const FoundRuns found = find_runs(places, RunDetail::kBrief);
   warn_of(found.problems);
   if (s.as_json) {
     print_out(json_text(run_list_json(found.runs, wall_seconds()), 2) + "\n");
@@ -90,17 +88,7 @@ int compare(const RunsSettings& s, const std::vector<std::string>& places) {
   return static_cast<int>(comparison.gate_failures.empty() ? ExitStatus::kOk : ExitStatus::kRegression);
 }
 
-}  // namespace
-
-int run_runs(const std::vector<std::string>& args) {
-  RunsSettings settings;
-  Schema schema("tessera runs", "list, show and compare recorded runs");
-  declare(schema, settings);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+int run_runs(Schema& schema, RunsSettings& settings) {
   const std::string verb = settings.words.empty() ? "" : settings.words.front();
   const auto given = [&](const char* name) { return schema.at(name).is_set(); };
   if (verb != "compare" && (given("metric") || given("max_slowdown") || given("max_memory_growth"))) {
@@ -111,6 +99,13 @@ int run_runs(const std::vector<std::string>& args) {
   if (verb == "show" && !places.empty()) return show_runs(settings, places);
   if (verb == "compare" && !places.empty()) return compare(settings, places);
   throw UsageError("expected: tessera runs ls [DIR...], show DIR or compare DIR...; `tessera runs --help` shows more");
+}
+
+}  // namespace
+
+Command runs_command() {
+  return with_settings<RunsSettings>(
+      {.name = "runs", .summary = "list, show and compare recorded runs", .has_rank = false}, declare, run_runs);
 }
 
 }  // namespace tessera

@@ -1,8 +1,7 @@
-#include "cli/table.h"
-
+// `tessera table NAME --runs DIR`: a table of the experiments, filled from recorded runs.
 #include <fmt/format.h>
 
-#include "config/schema.h"
+#include "cli/commands.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -10,10 +9,10 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "experiment/table_experiments.h"
-#include "report/questions.h"
-#include "report/runs/find_runs.h"
-#include "report/tables/fill_table.h"
-#include "report/tables/table_page.h"
+#include "record/find_runs.h"
+#include "results/questions.h"
+#include "results/tables/fill_table.h"
+#include "results/tables/table_page.h"
 
 namespace tessera {
 namespace {
@@ -36,7 +35,7 @@ void declare(Schema& schema, TableSettings& s) {
 
 std::vector<RunRecord> read_below(const std::vector<std::string>& places) {
   FoundRuns found = find_runs(places, RunDetail::kBrief);
-  for (const std::string& problem : found.problems) log_warn("passed over: {}", problem);
+  for (const std::string& problem : found.problems) log_warn("skipped: {}", problem);
   return std::move(found.runs);
 }
 
@@ -96,17 +95,7 @@ std::string rendered(const std::string& format, const Table& table, const std::v
   return (format == "md" ? table_markdown(table) : table_text(table)) + below;
 }
 
-}  // namespace
-
-int run_table(const std::vector<std::string>& args) {
-  TableSettings settings;
-  Schema schema("tessera table", "a table of the experiments, filled from recorded runs");
-  declare(schema, settings);
-  if (!schema.read_command_line(args)) return 0;
-  if (schema.wants_print_config()) {
-    print_out(schema.config_text());
-    return 0;
-  }
+int run_table(Schema&, TableSettings& settings) {
   if (settings.words.empty()) {
     std::vector<std::string> names;
     for (const TableDeclaration& table : declared_tables()) names.push_back(table.name);
@@ -132,6 +121,14 @@ int run_table(const std::vector<std::string>& args) {
     write_file_atomically(settings.output, text);
   }
   return 0;
+}
+
+}  // namespace
+
+Command table_command() {
+  return with_settings<TableSettings>(
+      {.name = "table", .summary = "a table of the experiments, filled from recorded runs", .has_rank = false}, declare,
+      run_table);
 }
 
 }  // namespace tessera

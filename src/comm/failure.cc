@@ -14,6 +14,18 @@
 #include "core/text.h"
 
 namespace tessera {
+namespace {
+
+// This rank's number from the environment, unchecked: an error is already being reported.
+int rank_for_messages() {
+  const Environment environment = Environment::of_process();
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const auto value = environment.find(name)) return static_cast<int>(parse_integer(*value).value_or(0));
+  }
+  return 0;
+}
+
+}  // namespace
 
 void record_failure(const Failure& failure) noexcept {
   try {
@@ -36,19 +48,6 @@ void record_failure(const Failure& failure) noexcept {
     // Nothing more can be reported: the exit status still says that the rank failed.
   }
 }
-
-namespace {
-
-// This rank's number from the environment, unchecked: an error is already being reported.
-int rank_for_messages() {
-  const Environment environment = Environment::of_process();
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const auto value = environment.find(name)) return static_cast<int>(parse_integer(*value).value_or(0));
-  }
-  return 0;
-}
-
-}  // namespace
 
 int report_failure(const std::exception& error) noexcept {
   const int status = status_of(error);

@@ -251,28 +251,27 @@ std::vector<FlightEntry> FlightRecorder::parse_dump(const std::string& dump) {
   return entries;
 }
 
-std::vector<int> absent_ranks(const FlightEntry& stuck,
-                              const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+std::vector<int> absent_ranks(const FlightEntry& stuck, const Flights& flights) {
   std::vector<int> absent;
   for (int rank : stuck.ranks) {
-    const auto found = entries_of_rank.find(rank);
+    const auto found = flights.find(rank);
     const bool is_absent =
-        found == entries_of_rank.end() ||
+        found == flights.end() ||
         (stuck.sequence > 0 && find_collective(found->second, stuck) == nullptr && !has_passed(found->second, stuck));
     if (is_absent) absent.push_back(rank);
   }
   return absent;
 }
 
-FlightEntry first_held_up(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+FlightEntry first_held_up(const FlightEntry& stuck, const Flights& flights) {
   FlightEntry first = stuck;
   std::set<std::pair<std::string, std::uint64_t>> seen;
   while (first.sequence > 0 && seen.insert({first.group, first.sequence}).second) {
-    const std::vector<int> absent = absent_ranks(first, entries_of_rank);
+    const std::vector<int> absent = absent_ranks(first, flights);
     const FlightEntry* cause = nullptr;
     for (int rank : absent) {
-      const auto found = entries_of_rank.find(rank);
-      if (found == entries_of_rank.end()) continue;
+      const auto found = flights.find(rank);
+      if (found == flights.end()) continue;
       for (const FlightEntry& entry : found->second) {
         if (entry.done || entry.sequence == 0) continue;
         if (cause == nullptr || (entry.group == cause->group && entry.sequence < cause->sequence)) cause = &entry;
@@ -280,39 +279,38 @@ FlightEntry first_held_up(const FlightEntry& stuck, const std::map<int, std::vec
     }
     if (cause == nullptr) return first;
     // An operation that all have entered alike explains nothing: it is slow at most.
-    if (absent_ranks(*cause, entries_of_rank).empty() && odd_ranks(*cause, entries_of_rank).empty()) return first;
+    if (absent_ranks(*cause, flights).empty() && odd_ranks(*cause, flights).empty()) return first;
     first = *cause;
   }
   return first;
 }
 
-std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,
-                                           const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck, const Flights& flights) {
   std::map<std::string, std::size_t> num_ranks;  // by what they entered
   for (int rank : stuck.ranks) {
-    const auto found = entries_of_rank.find(rank);
-    const FlightEntry* entry = found == entries_of_rank.end() ? nullptr : find_collective(found->second, stuck);
+    const auto found = flights.find(rank);
+    const FlightEntry* entry = found == flights.end() ? nullptr : find_collective(found->second, stuck);
     if (entry != nullptr && 2 * ++num_ranks[entry->signature()] > stuck.ranks.size()) return *entry;
   }
   return std::nullopt;
 }
 
-std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+std::vector<int> odd_ranks(const FlightEntry& stuck, const Flights& flights) {
   std::vector<int> odd;
   for (int rank : stuck.ranks) {
-    const auto found = entries_of_rank.find(rank);
-    const FlightEntry* entry = found == entries_of_rank.end() ? nullptr : find_collective(found->second, stuck);
+    const auto found = flights.find(rank);
+    const FlightEntry* entry = found == flights.end() ? nullptr : find_collective(found->second, stuck);
     if (entry != nullptr && entry->signature() != stuck.signature()) odd.push_back(rank);
   }
   return odd;
 }
 
-std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank) {
+std::string diagnose(const FlightEntry& stuck, const Flights& flights) {
   std::string text = fmt::format("{} on group {} ({} ranks)", describe(stuck), stuck.group, stuck.ranks.size());
   std::vector<std::pair<int, std::string>> missing, different, waiting, elsewhere;
   for (int rank : stuck.ranks) {
-    const auto found = entries_of_rank.find(rank);
-    if (found == entries_of_rank.end()) {
+    const auto found = flights.find(rank);
+    if (found == flights.end()) {
       missing.emplace_back(rank, "did not answer: it hangs outside Tessera's threads, is stopped, or is gone");
       continue;
     }

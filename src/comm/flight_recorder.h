@@ -93,22 +93,24 @@ class FlightRecorder {
   std::list<std::pair<std::uint64_t, std::function<bool()>>> polled_;
 };
 
+// What every rank recorded; a rank that sent nothing is absent.
+using Flights = std::map<int, std::vector<FlightEntry>>;
+
 // The ranks of `stuck` that never entered it, by what every rank recorded; a rank that sent nothing counts as one.
-std::vector<int> absent_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+std::vector<int> absent_ranks(const FlightEntry& stuck, const Flights& flights);
 
 // The operation that holds up the others. Ranks leave a collective at different times, so the one whose limit is over
 // may wait for a rank that is itself held up, in an earlier one or in one of another group: follows that to its end.
-FlightEntry first_held_up(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+FlightEntry first_held_up(const FlightEntry& stuck, const Flights& flights);
 
 // What more than half of its ranks entered at that point of their group, if so many agree.
-std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck,
-                                           const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck, const Flights& flights);
 
 // The ranks that entered another collective in its place.
-std::vector<int> odd_ranks(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+std::vector<int> odd_ranks(const FlightEntry& stuck, const Flights& flights);
 
 // Explains why `stuck` never ended, from what every rank recorded (an absent rank sent nothing): which ranks never
 // entered it, which entered another collective, and where each rank is.
-std::string diagnose(const FlightEntry& stuck, const std::map<int, std::vector<FlightEntry>>& entries_of_rank);
+std::string diagnose(const FlightEntry& stuck, const Flights& flights);
 
 }  // namespace tessera

@@ -6,15 +6,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
-#include "comm/gpu_fitness.h"
-#include "comm/own_folder.h"
+#include "comm/mpi_support.h"
+#include "core/error.h"
 #include "core/text.h"
 
 namespace tessera {
 namespace {
 
-struct Loaded {
+struct LoadedGpus {
   const GpuSupport* support = nullptr;
   std::string reason;
   bool gpus_are_unfit = false;
@@ -47,7 +48,7 @@ std::string why_unfit(const GpuSupport& support) {
   return unfit_gpu_text(*cuda_build(), gpus);
 }
 
-Loaded load() {
+LoadedGpus load_gpus() {
   if (!std::filesystem::exists("/dev/nvidiactl"))
     return {nullptr, "this machine has no NVIDIA GPU (or no driver for it)"};
   const auto path = own_folder() / "libtessera_cuda.so";
@@ -71,21 +72,112 @@ Loaded load() {
   return {support, {}};
 }
 
-const Loaded& loaded() {
-  static const Loaded once = load();
+const LoadedGpus& loaded_gpus() {
+  static const LoadedGpus once = load_gpus();
   return once;
+}
+
+constexpr int kOldestOfCuda13 = 75;  // it does not compile for V100 any more
+constexpr int kOldestOfOurs = 70;    // half types in our kernels need it
+
+int architecture_of(const GpuInfo& gpu) {  // "7.0" -> 70
+  const std::vector<std::string> parts = split(gpu.compute_capability, '.');
+  return 10 * std::atoi(parts.front().c_str()) + (parts.size() > 1 ? std::atoi(parts[1].c_str()) : 0);
+}
+
+std::string build_for(const std::string& architectures) {
+  return fmt::format("build Tessera with a torch of CUDA 12.6 and nvcc 12 for {} (docs/install.md, Older GPUs)",
+                     architectures);
+}
+
+std::string key_of(int rank) {
+  return fmt::format("tessera/gpu/{}", rank);
 }
 
 }  // namespace
 
 const GpuSupport* gpu_support() {
-  return loaded().support;
+  return loaded_gpus().support;
 }
 const std::string& no_gpu_reason() {
-  return loaded().reason;
+  return loaded_gpus().reason;
 }
 bool gpus_are_unfit() {
-  return loaded().gpus_are_unfit;
+  return loaded_gpus().gpus_are_unfit;
+}
+
+std::string CudaBuild::architectures_text() const {
+  std::vector<std::string> texts;
+  for (const int architecture : architectures)
+    texts.push_back(fmt::format("{}.{}", architecture / 10, architecture % 10));
+  return join(texts, ", ");
+}
+
+const CudaBuild* cuda_build() {
+#ifdef TESSERA_CUDA_VERSION
+  static const CudaBuild build{TESSERA_CUDA_VERSION, {TESSERA_CUDA_ARCHITECTURES}};
+  static const bool is_there =
+      std::filesystem::exists(own_folder() / "libtessera_cuda.so");  // packages may leave it out
+  return is_there ? &build : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+std::string cuda_flavour_text() {
+  const CudaBuild* build = cuda_build();
+  if (build == nullptr) return {};
+  return fmt::format("CUDA {}, for GPUs of compute capability {} and newer", build->cuda, build->architectures_text());
+}
+
+std::string unfit_gpu_text(const CudaBuild& build, const std::vector<GpuInfo>& gpus) {
+  for (std::size_t index = 0; index < gpus.size(); ++index) {
+    const int architecture = architecture_of(gpus[index]);
+    if (architecture >= build.architectures.front()) continue;
+    const std::string way = architecture < kOldestOfOurs ? "it is too old for Tessera"
+                            : architecture < kOldestOfCuda13
+                                ? "CUDA 13 has no code for it: " + build_for("70, 80, 90")
+                                : fmt::format("build Tessera for it (-DCMAKE_CUDA_ARCHITECTURES={})", architecture);
+    return fmt::format(
+        "GPU {} is a {} of compute capability {}, and this Tessera has code for {} and newer; {}; or leave it out "
+        "(CUDA_VISIBLE_DEVICES)",
+        index, gpus[index].name, gpus[index].compute_capability, build.architectures_text(), way);
+  }
+  return {};
+}
+
+std::string unfit_driver_text(const CudaBuild& build, const std::string& driver,
+                              const std::vector<std::string>& names) {
+  if (std::atoi(driver.c_str()) >= std::atoi(build.cuda.c_str())) return {};  // minor versions work with each other
+  if (std::atoi(driver.c_str()) == 0) {
+    return "there is an NVIDIA driver, but its libcuda is not here: start the container with --nv (Apptainer) or "
+           "--gpus all "
+           "(Docker)";
+  }
+  return fmt::format(
+      "the driver of {} supports CUDA up to {}, and this Tessera is built for CUDA {}; ask for a newer "
+      "driver, or {}",
+      names.empty() ? "this machine" : join(names, ", "), driver, build.cuda, build_for("70, 80, 90"));
+}
+
+void refuse_shared_gpus(c10d::Store& store, int rank, const std::vector<std::string>& hosts, const std::string& gpu) {
+  store.set(key_of(rank), gpu);
+  const std::string& own_host = hosts[static_cast<std::size_t>(rank)];
+  std::map<std::string, std::vector<int>> ranks_of;  // by GPU
+  int num_here = 0;
+  for (int other = 0; other < static_cast<int>(hosts.size()); ++other) {
+    if (hosts[static_cast<std::size_t>(other)] != own_host) continue;
+    const std::vector<std::uint8_t> found = store.get(key_of(other));
+    ranks_of[std::string(found.begin(), found.end())].push_back(other);
+    ++num_here;
+  }
+  for (const auto& [shared, ranks] : ranks_of) {
+    if (ranks.size() == 1) continue;
+    throw UsageError(fmt::format(
+        "ranks {} on host {} would share one GPU ({}): the {} ranks there see {} GPU{}; start one rank per "
+        "GPU, or give --share_gpus",
+        format_ranges(ranks), own_host, shared, num_here, ranks_of.size(), ranks_of.size() == 1 ? "" : "s"));
+  }
 }
 
 }  // namespace tessera

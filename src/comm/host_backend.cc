@@ -148,24 +148,21 @@ void check_tensor(const char* operation, const at::Tensor& tensor) {
   }
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::allreduce(std::vector<at::Tensor>& tensors,
-                                                      const c10d::AllreduceOptions& options) {
+WorkHandle HostBackend::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
   at::Tensor& tensor = only(tensors, OpKind::kAllReduce);
   check_tensor("all_reduce", tensor);
   check_reducible(tensor.scalar_type(), options.reduceOp);
   return start({.kind = OpKind::kAllReduce, .reduce_op = options.reduceOp}, tensor, tensor);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::broadcast(std::vector<at::Tensor>& tensors,
-                                                      const c10d::BroadcastOptions& options) {
+WorkHandle HostBackend::broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) {
   at::Tensor& tensor = only(tensors, OpKind::kBroadcast);
   check_tensor("broadcast", tensor);
   check_peer(OpKind::kBroadcast, options.rootRank);
   return start({.kind = OpKind::kBroadcast, .peer = static_cast<int>(options.rootRank)}, tensor, tensor);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::reduce(std::vector<at::Tensor>& tensors,
-                                                   const c10d::ReduceOptions& options) {
+WorkHandle HostBackend::reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) {
   at::Tensor& tensor = only(tensors, OpKind::kReduce);
   check_tensor("reduce", tensor);
   check_reducible(tensor.scalar_type(), options.reduceOp);
@@ -174,16 +171,15 @@ c10::intrusive_ptr<c10d::Work> HostBackend::reduce(std::vector<at::Tensor>& tens
                tensor, tensor);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
-                                                            const c10d::AllgatherOptions&) {
+WorkHandle HostBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) {
   check_tensor("all_gather", output);
   check_tensor("all_gather", input);
   check_multiple(OpKind::kAllGather, output.numel(), input.numel(), size_, "an output");
   return start({.kind = OpKind::kAllGather}, output, input);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                                                 const c10d::ReduceScatterOptions& options) {
+WorkHandle HostBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                             const c10d::ReduceScatterOptions& options) {
   check_tensor("reduce_scatter", output);
   check_tensor("reduce_scatter", input);
   check_reducible(input.scalar_type(), options.reduceOp);
@@ -191,10 +187,8 @@ c10::intrusive_ptr<c10d::Work> HostBackend::_reduce_scatter_base(at::Tensor& out
   return start({.kind = OpKind::kReduceScatter, .reduce_op = options.reduceOp}, output, input);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
-                                                          std::vector<std::int64_t>& output_splits,
-                                                          std::vector<std::int64_t>& input_splits,
-                                                          const c10d::AllToAllOptions&) {
+WorkHandle HostBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                                      std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions&) {
   check_tensor("all_to_all", output);
   check_tensor("all_to_all", input);
   return start({.kind = OpKind::kAllToAll,
@@ -203,21 +197,21 @@ c10::intrusive_ptr<c10d::Work> HostBackend::alltoall_base(at::Tensor& output, at
                output, input);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::send(std::vector<at::Tensor>& tensors, int destination, int tag) {
+WorkHandle HostBackend::send(std::vector<at::Tensor>& tensors, int destination, int tag) {
   at::Tensor& tensor = only(tensors, OpKind::kSend);
   check_tensor("send", tensor);
   check_peer(OpKind::kSend, destination);
   return start({.kind = OpKind::kSend, .peer = destination, .tag = tag}, tensor, tensor);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::recv(std::vector<at::Tensor>& tensors, int source, int tag) {
+WorkHandle HostBackend::recv(std::vector<at::Tensor>& tensors, int source, int tag) {
   at::Tensor& tensor = only(tensors, OpKind::kRecv);
   check_tensor("recv", tensor);
   check_peer(OpKind::kRecv, source);
   return start({.kind = OpKind::kRecv, .peer = source, .tag = tag}, tensor, tensor);
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::barrier(const c10d::BarrierOptions&) {
+WorkHandle HostBackend::barrier(const c10d::BarrierOptions&) {
   auto work = c10::make_intrusive<HostWork>(rank_);
   submit({.kind = OpKind::kBarrier}, work);
   return work;
@@ -239,8 +233,7 @@ void HostBackend::check_overlap(OpKind kind, const at::Tensor& output, const at:
       name_of(kind)));
 }
 
-c10::intrusive_ptr<c10d::Work> HostBackend::start(HostOperation operation, const at::Tensor& output,
-                                                  const at::Tensor& input) {
+WorkHandle HostBackend::start(HostOperation operation, const at::Tensor& output, const at::Tensor& input) {
   if (input.scalar_type() != output.scalar_type() || input.device() != output.device()) {
     throw Error(fmt::format("{}: input is {} on {}, output is {} on {}; they must have the same type and device",
                             name_of(operation.kind), c10::toString(input.scalar_type()), input.device().str(),

@@ -16,6 +16,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "tessera/world.h"
+
 namespace tessera {
 
 enum class OpKind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kAllToAll, kSend, kRecv, kBarrier };
@@ -78,22 +80,17 @@ class HostBackend : public c10d::Backend {
  public:
   using c10d::Backend::Backend;
 
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
-                                           const c10d::AllreduceOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
-                                           const c10d::BroadcastOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& output, at::Tensor& input,
-                                                 const c10d::AllgatherOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                                      const c10d::ReduceScatterOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& output, at::Tensor& input,
-                                               std::vector<std::int64_t>& output_splits,
-                                               std::vector<std::int64_t>& input_splits,
-                                               const c10d::AllToAllOptions& options) override;
-  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int destination, int tag) override;
-  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int source, int tag) override;
-  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
+  WorkHandle allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkHandle broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  WorkHandle reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+  WorkHandle _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkHandle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                  const c10d::ReduceScatterOptions& options) override;
+  WorkHandle alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                           std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
+  WorkHandle send(std::vector<at::Tensor>& tensors, int destination, int tag) override;
+  WorkHandle recv(std::vector<at::Tensor>& tensors, int source, int tag) override;
+  WorkHandle barrier(const c10d::BarrierOptions& options) override;
 
  protected:
   // Starts the operation after all earlier ones of this backend (send and recv: at once) and ends `work` when it is
@@ -101,7 +98,7 @@ class HostBackend : public c10d::Backend {
   virtual void submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) = 0;
 
  private:
-  c10::intrusive_ptr<c10d::Work> start(HostOperation operation, const at::Tensor& output, const at::Tensor& input);
+  WorkHandle start(HostOperation operation, const at::Tensor& output, const at::Tensor& input);
   void check_overlap(OpKind kind, const at::Tensor& output, const at::Tensor& input) const;
   void check_peer(OpKind kind, std::int64_t peer) const;
 };

@@ -1,10 +1,13 @@
-#include "comm/meeting_point.h"
-
 #include <fmt/format.h>
 
-#include "comm/meeting/secret.h"
+#include <algorithm>
+#include <cstdio>
+
+#include "comm/gpu_support.h"
+#include "comm/meeting/handshake.h"
 #include "comm/mpi_support.h"
 #include "comm/socket.h"
+#include "comm/world_impl.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/json.h"
@@ -41,23 +44,23 @@ class MeetingPointFinder {
 
   // If rank 0 cannot open the place, all ranks fail.
   MeetingPoint of_mpi() {
-    Json word;
+    Json offer;
     if (self_.rank == 0) {
       try {
-        word = word_of_first_rank();
+        offer = offer_of_first_rank();
       } catch (const Error& error) {
-        word = {{"why", error.what()}};
+        offer = {{"why", error.what()}};
       }
     }
-    word = parse_json(required_mpi().broadcast_text(word.dump(), timeout_), "rank 0's word");
-    if (word.contains("why")) throw rendezvous_error("rank 0: " + word.at("why").get<std::string>());
-    const auto key = key_from_hex(word.at("key").get<std::string>());
+    offer = parse_json(required_mpi().broadcast_text(offer.dump(), timeout_), "rank 0's address");
+    if (offer.contains("why")) throw rendezvous_error("rank 0: " + offer.at("why").get<std::string>());
+    const auto key = key_from_hex(offer.at("key").get<std::string>());
     if (!key) throw rendezvous_error("rank 0 has sent no key by MPI");
-    return {{word.at("host"), word.at("port")}, *key};
+    return {{offer.at("host"), offer.at("port")}, *key};
   }
 
  private:
-  Json word_of_first_rank() {
+  Json offer_of_first_rank() {
     const bool port_is_wanted = self_.source != "Slurm" && self_.master_port.has_value();
     const std::string host = self_.master_addr.value_or(is_one_host_ ? "127.0.0.1" : host_name());
     const Key key = random_key();
@@ -69,7 +72,7 @@ class MeetingPointFinder {
     MeetingOptions meeting;
     meeting.interface = interface;
     meeting.port = port;
-    meeting.num_guests = self_.world_size;
+    meeting.num_peers = self_.world_size;
     meeting.key = key;
     meeting.timeout = timeout_;
     place_ = std::make_unique<MeetingPlace>(std::move(meeting));
@@ -82,6 +85,36 @@ class MeetingPointFinder {
   const bool is_one_host_ = self_.local_size == self_.world_size;
 };
 
+// The number of ranks of every node, or 0 if they differ.
+int ranks_per_node(const World& world) {
+  const auto on_node = [&](int node) { return std::ranges::count(world.node_of_rank(), node); };
+  const auto first = on_node(world.node_of_rank().front());
+  const bool alike = std::ranges::all_of(world.node_of_rank(), [&](int node) { return on_node(node) == first; });
+  return alike ? static_cast<int>(first) : 0;
+}
+
+std::string size_line(const World& world) {
+  const char* what = world.device().is_cuda() ? "GPUs" : "ranks";
+  if (const int per_node = ranks_per_node(world)) {
+    return fmt::format("Running on {} nodes x {} {} = {} total {}\n", world.num_nodes(), per_node, what, world.size(),
+                       what);
+  }
+  return fmt::format("Running on {} nodes, {} total {} (not the same number on each)\n", world.num_nodes(),
+                     world.size(), what);
+}
+
+std::string device_line(const World& world) {
+  if (!world.device().is_cuda()) return {};
+  return fmt::format("Device of rank {}: {} ({})\n", world.rank(), gpu_support()->info(world.device().index()).name,
+                     world.device().str());
+}
+
+// One write, so that the lines of several ranks do not mix. A failed write shows when the command prints its own lines.
+void print(const std::string& lines) {
+  std::fputs(lines.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 MeetingPoint find_meeting_point(const RankEnv& self, bool by_mpi, std::chrono::milliseconds timeout,
@@ -89,6 +122,22 @@ MeetingPoint find_meeting_point(const RankEnv& self, bool by_mpi, std::chrono::m
   MeetingPointFinder finder(self, timeout, place);
   if (self.world_size == 1 && !self.launched) return finder.alone();
   return self.launched || !by_mpi ? finder.of_environment(environment) : finder.of_mpi();
+}
+
+void announce_start(const WorldOptions& options, int rank, const Address& head) {
+  if (!options.log_all_ranks) return;
+  print(fmt::format("Initializing process group for rank {}\nMASTER_ADDR: {}\nMASTER_PORT: {}\n", rank, head.host,
+                    head.port));
+}
+
+void announce_world(const WorldOptions& options, const World& world, const Address& head) {
+  if (options.banner && world.rank() == 0) {
+    print(size_line(world));
+    if (head.port != 0)
+      print(fmt::format("Head: {} port {}; backend {}\n", head.host, head.port, world.backend_name()));
+  }
+  if (options.log_all_ranks || (options.banner && world.rank() == 0)) print(device_line(world));
+  if (options.log_all_ranks) print(fmt::format("initialized: rank {} / world size {}\n", world.rank(), world.size()));
 }
 
 }  // namespace tessera

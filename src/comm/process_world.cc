@@ -3,25 +3,24 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "comm/announce.h"
 #include "comm/failure.h"
-#include "comm/gpu_sharing.h"
 #include "comm/gpu_support.h"
-#include "comm/meeting/meeting_store.h"
-#include "comm/meeting/secret.h"
-#include "comm/meeting_point.h"
+#include "comm/meeting/handshake.h"
+#include "comm/meeting/store.h"
 #include "comm/mpi_support.h"
 #include "comm/rank_env.h"
-#include "comm/stopped_peers.h"
 #include "comm/world_impl.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/process_state.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -90,19 +89,19 @@ void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
                                      self.rank, self.world_size, self.source, mpi.rank(), mpi.size()));
 }
 
-Guest introduce(const RankEnv& self, const std::string& backend, const WorldOptions& options) {
-  Guest guest;
-  guest.rank = self.rank;
-  guest.world_size = self.world_size;
-  guest.host = host_name();
-  guest.pid = getpid();
-  guest.version = version_text();
-  guest.settings = options.settings;
-  guest.settings["backend"] = backend;
-  guest.settings["comm_timeout"] = fmt::format("{} ms", options.comm_timeout.count());
-  guest.settings["ranks_per_node"] = std::to_string(options.ranks_per_node);
-  guest.node_rank = self.node_rank.value_or(-1);
-  return guest;
+Peer introduce(const RankEnv& self, const std::string& backend, const WorldOptions& options) {
+  Peer peer;
+  peer.rank = self.rank;
+  peer.world_size = self.world_size;
+  peer.host = host_name();
+  peer.pid = getpid();
+  peer.version = version_text();
+  peer.settings = options.settings;
+  peer.settings["backend"] = backend;
+  peer.settings["comm_timeout"] = fmt::format("{} ms", options.comm_timeout.count());
+  peer.settings["ranks_per_node"] = std::to_string(options.ranks_per_node);
+  peer.node_rank = self.node_rank.value_or(-1);
+  return peer;
 }
 
 // The last words of a rank whose run has failed: for the user, and for the launcher.
@@ -120,10 +119,31 @@ void say_last_words(int rank, const Ending& ending) {
   std::fflush(nullptr);
 }
 
+std::filesystem::path program_of(const std::filesystem::path& process) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(process / "exe", ignored);
+}
+
+// The run has failed: kills the ranks of this host that are stopped (SIGSTOP) and cannot end themselves. mpirun and
+// `srun -K1` do so as well; plain srun would wait for them until the job's time limit.
+void kill_stopped_peers(const std::vector<Peer>& roster) noexcept {
+  try {
+    const std::filesystem::path own_program = program_of("/proc/self");
+    for (const Peer& peer : roster) {
+      if (peer.host != host_name() || peer.pid == getpid() || peer.pid <= 1) continue;
+      // In a container the number may belong to another process: this one runs the same program and is stopped.
+      const std::filesystem::path process = "/proc/" + std::to_string(peer.pid);
+      if (process_state(process) != 'T' || own_program.empty() || program_of(process) != own_program) continue;
+      kill(static_cast<pid_t>(peer.pid), SIGKILL);
+    }
+  } catch (const std::exception&) {  // out of memory: whoever started the ranks ends them
+  }
+}
+
 // Ends this process because the run cannot continue. No destructor may run: they would wait for ranks that never come.
 // A disk or a pipe that hangs does not keep the process either: its last words have a time limit.
 // `peers`: those to take along if they are stopped.
-[[noreturn]] void end_process(int rank, const Ending& ending, const std::vector<Guest>& peers) {
+[[noreturn]] void end_process(int rank, const Ending& ending, const std::vector<Peer>& peers) {
   auto said = std::make_shared<std::promise<void>>();
   std::thread([=, &peers] {
     say_last_words(rank, ending);
@@ -187,7 +207,7 @@ void start_watchdog(World::Impl& self, const WorldOptions& options, bool by_srun
   watch.comm_timeout = options.comm_timeout;
   // mpirun and our launcher end stopped ranks themselves, once they know why the others ended.
   watch.end = [&self, by_srun](const Ending& ending) {
-    end_process(self.rank, ending, by_srun ? self.client->roster() : std::vector<Guest>{});
+    end_process(self.rank, ending, by_srun ? self.client->roster() : std::vector<Peer>{});
   };
   self.watchdog = std::make_unique<Watchdog>(self.client, self.recorder, std::move(watch));
 }
@@ -271,7 +291,7 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
   impl->store =
       c10::make_intrusive<MeetingStore>(impl->client, std::max<milliseconds>(options.start_timeout, kStoreTimeout));
   impl->layout = NodeLayout::of(impl->client->roster(), options.ranks_per_node);
-  for (const Guest& guest : impl->client->roster()) impl->hosts.push_back(guest.host);
+  for (const Peer& peer : impl->client->roster()) impl->hosts.push_back(peer.host);
   start_watchdog(*impl, options, self.by_srun);
   or_tell_all(*impl, [&] {
     if (backend == "mpi") start_mpi(*impl, self, options);

@@ -133,53 +133,6 @@ RankEnv from_family(const Environment& environment, const Family& family) {
   return self;
 }
 
-}  // namespace
-
-RankEnv discover_rank(const Environment& environment) {
-  const Family torchrun = torchrun_family(environment), open_mpi = open_mpi_family(environment),
-               slurm = slurm_family(environment);
-  RankEnv self;
-  if (environment.find("TESSERA_LAUNCHED")) {
-    if (!torchrun.present()) {
-      throw UsageError("TESSERA_LAUNCHED is set, but RANK or WORLD_SIZE is not: unset it, or use `tessera launch`");
-    }
-    self = from_family(environment, torchrun);
-    self.launched = true;
-  } else if (open_mpi.present()) {
-    // Inside an allocation Slurm's variables describe mpirun's daemon, not the rank.
-    check_agree(open_mpi, torchrun);
-    self = from_family(environment, open_mpi);
-  } else if (slurm.present()) {
-    check_agree(slurm, torchrun);
-    check_pmix(environment, slurm);
-    self = from_family(environment, slurm);
-    self.by_srun = true;
-    self.num_nodes = environment.find_count("SLURM_STEP_NUM_NODES");
-    if (!self.num_nodes) self.num_nodes = environment.find_count("SLURM_NNODES");
-    fill_slurm_address(environment, self);
-  } else if (torchrun.present()) {
-    check_pmix(environment, torchrun);
-    self = from_family(environment, torchrun);
-  } else if (torchrun.rank.value || torchrun.world_size.value.value_or(1) > 1) {
-    throw UsageError(
-        fmt::format("{} is set in the environment, but {} is not: set RANK, WORLD_SIZE, LOCAL_RANK, "
-                    "MASTER_ADDR and MASTER_PORT, or start the ranks with `tessera launch`, mpirun or srun",
-                    torchrun.rank.value ? "RANK" : "WORLD_SIZE", torchrun.rank.value ? "WORLD_SIZE" : "RANK"));
-  } else if (environment.find("PMIX_RANK")) {
-    throw UsageError(
-        "PMIX_RANK is set in the environment, but nothing says how many ranks there are: start the ranks "
-        "with `tessera launch`, mpirun or srun --mpi=pmix, or unset it to run one rank alone");
-  } else {
-    self.local_rank = self.node_rank = 0;
-    self.local_size = self.num_nodes = 1;
-    self.source = "none: one rank";
-  }
-  check_ranges(self);
-  return self;
-}
-
-namespace {
-
 // "001-003" -> 001 002 003, keeping the width.
 void expand_range(const std::string& nodelist, const std::string& prefix, const std::string& range,
                   std::vector<std::string>& hosts) {
@@ -229,6 +182,49 @@ void expand_host(const std::string& nodelist, const std::string& prefix, const s
 }
 
 }  // namespace
+
+RankEnv discover_rank(const Environment& environment) {
+  const Family torchrun = torchrun_family(environment), open_mpi = open_mpi_family(environment),
+               slurm = slurm_family(environment);
+  RankEnv self;
+  if (environment.find("TESSERA_LAUNCHED")) {
+    if (!torchrun.present()) {
+      throw UsageError("TESSERA_LAUNCHED is set, but RANK or WORLD_SIZE is not: unset it, or use `tessera launch`");
+    }
+    self = from_family(environment, torchrun);
+    self.launched = true;
+  } else if (open_mpi.present()) {
+    // Inside an allocation Slurm's variables describe mpirun's daemon, not the rank.
+    check_agree(open_mpi, torchrun);
+    self = from_family(environment, open_mpi);
+  } else if (slurm.present()) {
+    check_agree(slurm, torchrun);
+    check_pmix(environment, slurm);
+    self = from_family(environment, slurm);
+    self.by_srun = true;
+    self.num_nodes = environment.find_count("SLURM_STEP_NUM_NODES");
+    if (!self.num_nodes) self.num_nodes = environment.find_count("SLURM_NNODES");
+    fill_slurm_address(environment, self);
+  } else if (torchrun.present()) {
+    check_pmix(environment, torchrun);
+    self = from_family(environment, torchrun);
+  } else if (torchrun.rank.value || torchrun.world_size.value.value_or(1) > 1) {
+    throw UsageError(
+        fmt::format("{} is set in the environment, but {} is not: set RANK, WORLD_SIZE, LOCAL_RANK, "
+                    "MASTER_ADDR and MASTER_PORT, or start the ranks with `tessera launch`, mpirun or srun",
+                    torchrun.rank.value ? "RANK" : "WORLD_SIZE", torchrun.rank.value ? "WORLD_SIZE" : "RANK"));
+  } else if (environment.find("PMIX_RANK")) {
+    throw UsageError(
+        "PMIX_RANK is set in the environment, but nothing says how many ranks there are: start the ranks "
+        "with `tessera launch`, mpirun or srun --mpi=pmix, or unset it to run one rank alone");
+  } else {
+    self.local_rank = self.node_rank = 0;
+    self.local_size = self.num_nodes = 1;
+    self.source = "none: one rank";
+  }
+  check_ranges(self);
+  return self;
+}
 
 std::vector<std::string> expand_nodelist(const std::string& nodelist) {
   std::vector<std::string> hosts;

@@ -151,8 +151,8 @@ int Socket::local_port() const {
 }
 
 std::optional<Socket> Socket::accept(bool* no_room) const {
-  Socket guest(accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (guest.is_open()) return guest;
+  Socket peer(accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (peer.is_open()) return peer;
   if (no_room != nullptr) *no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   return std::nullopt;
 }

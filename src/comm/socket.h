@@ -30,7 +30,7 @@ class Socket {
   // use, naming the port and what to do.
   static Socket listen(const std::string& address, int port);
   int local_port() const;
-  // Nothing if nobody is at the door; never waits. `no_room`: this process or host has no descriptor left for one.
+  // Nothing if nobody connects; never waits. `no_room`: this process or host has no descriptor left for one.
   std::optional<Socket> accept(bool* no_room = nullptr) const;
   std::string peer() const;  // its address, without the port
 

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{100};
 // A look that comes this late was kept back by no busy processor: the process was stopped.
-constexpr milliseconds kPause{1000};
+constexpr milliseconds kLatePause{1000};
 // A finding may be late because the machine is busy, while whoever collects still answers.
 constexpr milliseconds kSilent{2000}, kLate{1500};
 
@@ -57,7 +57,7 @@ void Watchdog::poll() {
 // Called with the mutex held, as all below. A job that was suspended as a whole (scontrol suspend) goes on when it is
 // continued: what this rank could not do while it stood still is not held against anybody.
 void Watchdog::forgive(Clock::duration waited) {
-  if (waited < kPause) return;
+  if (waited < kLatePause) return;
   recorder_->forgive(waited);
   sounded_at_ += waited;
 }

@@ -4,8 +4,8 @@
 // for nobody, so nothing can keep it from judging this rank's operations: the line's own thread does the talking, and
 // another asks the GPU which operations have ended (CUDA may keep that one for as long as a peer is stopped). When an
 // operation is overdue or failed, it raises the alarm; the process that holds the store collects every rank's recorder
-// and finds out who is to blame (inquest.h); all ranks get that finding and end. A rank that gets none in time, because
-// it can reach nobody, ends by itself and says so.
+// and finds out who is to blame (failure_report.h); all ranks get that finding and end. A rank that gets none in time,
+// because it can reach nobody, ends by itself and says so.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "comm/flight_recorder.h"
-#include "comm/watch_line.h"
+#include "comm/meeting/failure_report.h"
 
 namespace tessera {
 

@@ -1,6 +1,7 @@
 // The internals of a World, shared by process_world.cc and thread_world.cc, which create it.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "comm/flight_recorder.h"
+#include "comm/meeting/handshake.h"
 #include "comm/meeting/meeting_client.h"
 #include "comm/meeting/meeting_place.h"
+#include "comm/rank_env.h"
 #include "comm/watchdog.h"
 #include "tessera/world.h"
 
@@ -21,8 +24,8 @@ struct NodeLayout {
   std::vector<int> node_of_rank, local_rank_of_rank;
   int num_nodes = 1;
 
-  // From the node ranks that the guests were given, else from their hosts; `ranks_per_node` > 0 overrides both.
-  static NodeLayout of(const std::vector<Guest>& roster, int ranks_per_node);
+  // From the node ranks that the peers were given, else from their hosts; `ranks_per_node` > 0 overrides both.
+  static NodeLayout of(const std::vector<Peer>& roster, int ranks_per_node);
 };
 
 struct World::Impl {
@@ -67,5 +70,29 @@ struct World::Impl {
 
 // One rank alone: needs no MPI and no other process.
 std::unique_ptr<World> make_single_world(const WorldOptions& options);
+
+// What ranks print when they come up; scripts look for these lines (SPEC: 'Running on N nodes x G GPUs = W total
+// GPUs').
+struct Address {
+  std::string host;
+  int port = 0;  // 0: there is no other rank
+};
+
+// Before the ranks meet: printed by every rank if all are to be reported.
+void announce_start(const WorldOptions& options, int rank, const Address& head);
+// After they have met: rank 0 prints the size of the run and its devices; every rank prints its own line if all are to
+// be reported.
+void announce_world(const WorldOptions& options, const World& world, const Address& head);
+
+// Where the ranks of a run meet without asking anybody, and by which key they know each other.
+struct MeetingPoint {
+  Address address;
+  Key key{};  // of the job
+};
+
+// Opens `place` on rank 0 if no launcher holds it. `by_mpi`: MPI runs and carries address and key, unless a launcher
+// does. Otherwise they come from the environment and the user's file. Throws Error if either is missing.
+MeetingPoint find_meeting_point(const RankEnv& self, bool by_mpi, std::chrono::milliseconds timeout,
+                                const Environment& environment, std::unique_ptr<MeetingPlace>& place);
 
 }  // namespace tessera

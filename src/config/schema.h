@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,17 @@
 #include "core/json.h"
 
 namespace tessera {
+
+// An option as --help has it, for completion and the man page.
+struct DescribedOption {
+  enum class Takes { kNothing, kValue, kText };  // text may be the name of a file; a number or a listed word may not
+
+  std::vector<std::string> names{};      // "--iters", "-n"
+  Takes takes = Takes::kNothing;         // a boolean needs no value
+  std::vector<std::string> values{};     // all that are allowed, if they are words
+  std::vector<std::string> variables{};  // of the environment that set it, too
+  std::string help{};
+};
 
 class Schema {
  public:
@@ -52,6 +64,14 @@ class Schema {
   // such word on is left alone, including options (as torchrun does).
   void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
 
+  // A T that lives as long as the schema: what settings are bound to if only their declarations matter.
+  template <typename T>
+  T& keep() {
+    const auto made = std::make_shared<T>();
+    kept_.push_back(made);
+    return *made;
+  }
+
   // Each throws UsageError on an unknown name (with the nearest right one), a value that its type, range or choices do
   // not allow, a missing value, or two names of one setting with different values (-n 10 --iters 20; RANK and
   // NODE_RANK) unless a higher source has already set it. The message names the setting as it was written, the value,
@@ -70,6 +90,9 @@ class Schema {
   std::vector<std::string> environment_names() const;  // of all settings
 
   std::string help_text() const;
+  std::string usage() const;  // "tessera runs [settings] ls|show|compare DIR...": without what explains the words
+  std::vector<std::string> verbs() const;        // the words that may come first, if they are fixed: ls, show, compare
+  std::vector<DescribedOption> options() const;  // those of --help, in its order
   // One line per setting: name, value, origin, aligned.
   std::string config_text() const;
   std::string docs_table() const;  // Markdown: one table per group, under the group's title
@@ -107,6 +130,7 @@ class Schema {
 
   std::string command_, summary_;
   std::list<Setting> settings_;  // stable addresses, order of declaration
+  std::vector<std::shared_ptr<void>> kept_;
   std::string positional_description_;
   std::vector<std::string>* positionals_ = nullptr;
   bool positionals_take_rest_ = false;

@@ -18,6 +18,10 @@ struct HelpEntry {
   std::string left, right;
 };
 
+const DescribedOption kCommonOptions[] = {
+    {.names = {"-h", "--help"}, .help = "this text"},
+    {.names = {"--print_config"}, .help = "show every setting's value and where it came from"}};
+
 const char* type_name(Setting::Kind kind) {
   switch (kind) {
     case Setting::Kind::kBool:
@@ -129,14 +133,29 @@ std::string Setting::help_right() const {
   return fmt::format("{}{}[{}]", help_, help_.empty() ? "" : " ", join(facts, "; "));
 }
 
-std::string Setting::docs_row() const {
+std::vector<std::string> Setting::option_names() const {
   std::vector<std::string> names = {"--" + name_};
   if (short_name_ != 0) names.push_back(std::string("-") + short_name_);
   for (const std::string& other : aliases_) names.push_back("--" + other);
+  return names;
+}
+
+DescribedOption Setting::described() const {
+  DescribedOption option{.names = option_names(), .values = choices_, .variables = environment_names_, .help = help_};
+  if (kind_ != Kind::kBool) {
+    const bool may_be_file = kind_ == Kind::kText && choices_.empty();
+    option.takes = may_be_file ? DescribedOption::Takes::kText : DescribedOption::Takes::kValue;
+  } else if (preset_ == "true") {
+    option.names.push_back("--no_" + name_);  // the opposite of the default is what somebody would write
+  }
+  return option;
+}
+
+std::string Setting::docs_row() const {
   const std::string shown_preset = secret_ ? "" : preset_;
   const std::string limits = choices_.empty() ? bounds() : code_list(choices_);
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code_list(names), type_name(kind_), code_cell(shown_preset),
-                     limits, code_list(environment_names_), table_cell(help_));
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code_list(option_names()), type_name(kind_),
+                     code_cell(shown_preset), limits, code_list(environment_names_), table_cell(help_));
 }
 
 std::vector<const Setting*> Schema::shown() const {
@@ -156,14 +175,39 @@ std::vector<std::string> Schema::groups() const {
   return titles;
 }
 
+std::string Schema::usage() const {
+  const std::string words = positional_description_.empty() ? "" : " " + positional_description_;
+  return command_ + " [settings]" + words.substr(0, words.find(": "));
+}
+
+std::vector<std::string> Schema::verbs() const {
+  const std::string first = positional_description_.substr(0, positional_description_.find_first_of(" :"));
+  const bool is_fixed = !first.empty() && std::all_of(first.begin(), first.end(),
+                                                      [](char c) { return c == '|' || (c >= 'a' && c <= 'z'); });
+  return is_fixed ? split(first, '|') : std::vector<std::string>();
+}
+
+std::vector<DescribedOption> Schema::options() const {
+  std::vector<DescribedOption> result;
+  for (const std::string& title : groups()) {
+    for (const Setting& setting : settings_) {
+      if (!setting.hidden_ && setting.group_ == title) result.push_back(setting.described());
+    }
+  }
+  result.insert(result.end(), std::begin(kCommonOptions), std::end(kCommonOptions));
+  return result;
+}
+
 std::string Schema::help_text() const {
   std::size_t left_width = 0;
   for (const Setting& setting : settings_) {
     const std::size_t width = setting.hidden_ ? 0 : setting.help_left().size();
     if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
   }
-  const HelpEntry common[] = {{"  -h, --help", "this text"},
-                              {"      --print_config", "show every setting's value and where it came from"}};
+  std::vector<HelpEntry> common;
+  for (const DescribedOption& option : kCommonOptions) {
+    common.push_back({(option.names.size() == 1 ? "      " : "  ") + join(option.names, ", "), option.help});
+  }
   for (const HelpEntry& entry : common) left_width = std::max(left_width, entry.left.size());
 
   const std::string words = positional_description_.empty() ? "" : fmt::format(" {}", positional_description_);

@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+struct DescribedOption;
+
 // By rank: a value yields only to one from a source of the same or a higher rank.
 enum class Source { kDefault, kEnvFile, kEnvironment, kJson, kCommandLine };
 
@@ -76,6 +78,8 @@ class Setting {
   std::string help_left() const;   // "  -n, --iters N"
   std::string help_right() const;  // "measured iterations [1 to 1000000; default 20]"
   std::string docs_row() const;
+  std::vector<std::string> option_names() const;  // "--iters", "-n", "--num_iterations"
+  DescribedOption described() const;
 
   Kind kind_;
   std::string name_, text_, origin_ = "default", help_, group_, preset_;

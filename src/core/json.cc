@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json_mistake.h"
+#include "core/json_tokens.h"
 
 namespace tessera {
 
@@ -47,7 +47,8 @@ class CountingIterator {
 // tokenizer's vocabulary of 250,000 keys would take minutes.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, const std::size_t& num_read) : text_(text), num_read_(num_read) {}
+  Builder(std::string_view text, JsonComments comments, const std::size_t& num_read)
+      : text_(text), comments_(comments), num_read_(num_read) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -75,7 +76,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     // The position counts the characters read, including the end of the text: the last one read is the wrong one.
-    mistake_ = internal::explain_json_mistake(text_, position == 0 ? 0 : position - 1);
+    mistake_ = internal::explain_json_mistake(text_, position == 0 ? 0 : position - 1, comments_);
     return false;
   }
 
@@ -118,6 +119,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   std::string_view text_;
+  JsonComments comments_;
   const std::size_t& num_read_;
   std::vector<Frame> open_;
   Json root_;
@@ -126,7 +128,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& origin) {
+Json parse_json(std::string_view text, const std::string& origin, JsonComments comments) {
   const auto refuse = [&](const internal::JsonMistake& mistake) {
     throw UsageError(fmt::format("{}:{}:{}: {}", origin, mistake.at.line, mistake.at.column, mistake.message));
   };
@@ -135,9 +137,12 @@ Json parse_json(std::string_view text, const std::string& origin) {
     refuse({internal::position_of(text, nul), "expected text, found a NUL byte"});
   }
   std::size_t num_read = 0;
-  Builder builder(text, num_read);
+  Builder builder(text, comments, num_read);
   const CountingIterator begin(text.data(), &num_read), end(text.data() + text.size(), &num_read);
-  if (!Json::sax_parse(begin, end, &builder)) refuse(builder.mistake());
+  const bool ignores_comments = comments == JsonComments::kAllowed;
+  if (!Json::sax_parse(begin, end, &builder, nlohmann::detail::input_format_t::json, true, ignores_comments)) {
+    refuse(builder.mistake());
+  }
   return builder.take();
 }
 

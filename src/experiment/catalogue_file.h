@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiment/experiments.h"
 #include "experiment/values.h"
-#include "report/tables/experiments.h"
 
 namespace tessera {
 

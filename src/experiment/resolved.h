@@ -10,7 +10,7 @@
 #include "core/environment.h"
 #include "experiment/catalogue.h"
 #include "experiment/values.h"
-#include "settings/job_traits.h"
+#include "settings/declared.h"
 #include "settings/load.h"
 
 namespace tessera {

@@ -10,9 +10,8 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "report/run_record.h"
-#include "report/runs/figures.h"
-#include "report/runs/run_status.h"
+#include "record/metrics.h"
+#include "record/record_file.h"
 
 namespace tessera {
 namespace {
@@ -66,7 +65,7 @@ std::optional<RunRecord> record_of(const StoredRun& run) {
   const fs::path file = output_of(run) / "run.json";
   if (!fs::exists(file, none)) return std::nullopt;
   try {
-    return read_run_record(file);
+    return read_run_record(file, RunDetail::kBrief);
   } catch (const std::exception&) {  // broken: `tessera runs show` says more
     return std::nullopt;
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiment/catalogue.h"
-#include "report/tables/experiments.h"
+#include "experiment/experiments.h"
 
 namespace tessera {
 

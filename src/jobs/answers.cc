@@ -1,5 +1,6 @@
 #include "jobs/answers.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -7,14 +8,31 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "comm/exchange.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "data/text/qa_sequence.h"
-#include "jobs/squad_metrics.h"
+#include "jobs/run_plan.h"
 
 namespace tessera {
 namespace {
+
+// The memory that a rank can use in addition to its current tensors. None: unknown.
+std::optional<std::int64_t> memory_left(const World& world) {
+  const std::optional<std::int64_t> memory = memory_of_rank(world);
+  if (!memory || !world.device().is_cuda()) return memory;  // on a host it is already what is left
+  const auto stats = at::accelerator::getDeviceStats(world.device().index());
+  constexpr auto kAll = static_cast<std::size_t>(at::CachingAllocator::StatType::AGGREGATE);
+  return std::max<std::int64_t>(0, *memory - stats.allocated_bytes[kAll].current);
+}
+
+// Whether every rank keeps the whole model between uses, too.
+bool keeps_whole(const Engine& engine) {
+  return !engine.placement().in_shards(engine.groups().num_shards()).parameters.is_split();
+}
 
 std::int64_t whole_bytes(Engine& engine) {
   const auto element_bytes = static_cast<std::int64_t>(c10::elementSize(engine.options().types.compute));
@@ -103,8 +121,21 @@ std::int64_t batch_bytes(const LanguageModel& model, std::int64_t count, std::in
 
 }  // namespace
 
-bool keeps_whole(const Engine& engine) {
-  return !engine.placement().in_shards(engine.groups().num_shards()).parameters.is_split();
+AnswerOptions answer_options(const World& world, std::vector<std::int64_t> eos_ids, std::int64_t max_new_tokens) {
+  AnswerOptions options{.max_new_tokens = max_new_tokens, .eos_ids = std::move(eos_ids)};
+  if (const auto memory = memory_left(world)) {
+    options.memory_bytes = *memory / 2;
+    options.batch_bytes = *memory / 4;
+  }
+  return options;
+}
+
+void announce_generation(World& world, Engine& engine) {
+  if (keeps_whole(engine)) return;
+  const bool is_whole = can_hold_whole(world, engine, answer_options(world, {}, 0).memory_bytes);
+  if (world.rank() != 0) return;
+  log_info("generating answers: {}", is_whole ? "the full model is on every rank"
+                                              : "the full model does not fit, so each token gathers it block by block");
 }
 
 bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes) {
@@ -194,9 +225,14 @@ std::vector<std::string> answer(World& world, Engine& engine, LanguageModel& mod
 
 LogRecord answer_metrics(const std::vector<std::string>& answers, const std::vector<QaPrompt>& prompts) {
   if (prompts.empty()) throw Error("there is no question to answer");
-  SquadMetrics metrics;
-  for (std::size_t i = 0; i < prompts.size(); ++i) metrics.add(answers.at(i), prompts[i].gold_answers);
-  return metrics.record();
+  AnswerScore sums;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const AnswerScore score = score_answer(answers.at(i), prompts[i].gold_answers);
+    sums.exact_match += score.exact_match;
+    sums.f1 += score.f1;
+  }
+  const auto count = static_cast<double>(prompts.size());
+  return {{"exact_match", sums.exact_match / count}, {"f1", sums.f1 / count}};
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log_record.h"
@@ -34,8 +35,12 @@ struct AnswerOptions {
   std::int64_t batch_bytes = std::int64_t{1} << 30;
 };
 
-// Whether every rank keeps the whole model between uses, too.
-bool keeps_whole(const Engine& engine);
+// Those limits by the memory that a rank can use besides its current tensors: half of it for the whole model, half of
+// the rest for a batch.
+AnswerOptions answer_options(const World& world, std::vector<std::int64_t> eos_ids, std::int64_t max_new_tokens);
+
+// Rank 0 logs how a model that is sharded between uses is held while it generates. Collective.
+void announce_generation(World& world, Engine& engine);
 // Whether every rank can hold the whole model while it generates. Collective.
 bool can_hold_whole(World& world, Engine& engine, std::optional<std::int64_t> memory_bytes);
 
@@ -55,6 +60,21 @@ std::vector<TokenIds> answer(World& world, Engine& engine, LanguageModel& model,
 // The same for questions, as text without special tokens.
 std::vector<std::string> answer(World& world, Engine& engine, LanguageModel& model, const Tokenizer& tokenizer,
                                 const std::vector<QaPrompt>& prompts, const AnswerOptions& options);
+
+// Exact match and F1 of an answer, as the official SQuAD script computes them (squad_metrics.cc).
+//
+// Answers are normalised first: lower case, no ASCII punctuation, no articles (a, an, the), one space between words.
+// If one side normalises to nothing, both scores are 1 if the other does too, otherwise 0 (the script of SQuAD 2.0).
+// Bytes that are not UTF-8 are read as U+FFFD.
+std::string normalize_answer(std::string_view answer);
+
+struct AnswerScore {
+  double exact_match = 0;  // 0 or 1
+  double f1 = 0;           // 0 to 1
+};
+
+// Each the best over the gold answers, of which there is at least one (Error otherwise).
+AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers);
 
 // {'exact_match': ..., 'f1': ...}, means over all prompts. Throws Error if there are none.
 LogRecord answer_metrics(const std::vector<std::string>& answers, const std::vector<QaPrompt>& prompts);

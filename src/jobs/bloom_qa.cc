@@ -1,10 +1,9 @@
-#include "jobs/bloom_qa.h"
-
+// bloom-qa: fine-tune BLOOM on SQuAD's questions and answers.
 #include <fmt/format.h>
 
 #include "core/error.h"
 #include "jobs/qa_job.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 
@@ -39,28 +38,25 @@ Json config_from_scratch(const TrainSettings& settings) {
   return config;
 }
 
-}  // namespace
-
-// The batch is that of the workshops' ZeRO runs; what they leave open is transformers' default.
-const JobTraits& bloom_qa_traits() {
-  static const JobTraits traits = [] {
-    JobTraits made = qa_traits();
-    made.name = "bloom-qa";
-    made.summary = "fine-tune BLOOM on questions and answers";
-    made.presets.batch_size = made.presets.eval_batch_size = made.presets.accumulation = "4";
-    made.presets.output_dir = "./bloom-qa-finetuned";
-    made.declare_model = declare_bloom;
-    made.check = check_bloom;
-    return made;
-  }();
-  return traits;
-}
-
 std::unique_ptr<OpenJob> open_bloom_qa(World& world, const LoadedTrainSettings& run,
                                        const std::optional<std::filesystem::path>& checkpoint) {
   QaModel model = open_qa_model(run.settings, run.request.environment,
                                 {.without_tokenizer = [&] { return config_from_scratch(run.settings); }});
   return open_qa_job(world, run, std::move(model), checkpoint);
+}
+
+}  // namespace
+
+// The batch is that of the workshops' ZeRO runs; what they leave open is transformers' default.
+Job bloom_qa() {
+  JobTraits traits = qa_traits();
+  traits.name = "bloom-qa";
+  traits.summary = "fine-tune BLOOM on questions and answers";
+  traits.presets.batch_size = traits.presets.eval_batch_size = traits.presets.accumulation = "4";
+  traits.presets.output_dir = "./bloom-qa-finetuned";
+  traits.declare_model = declare_bloom;
+  traits.check = check_bloom;
+  return {traits, open_bloom_qa};
 }
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
-#include "jobs/gpt_qa.h"
-
+// gpt-qa: train a GPT-like model from scratch on SQuAD's questions and answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 #include "core/error.h"
 #include "jobs/qa_job.h"
 #include "model/gpt_config.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {
@@ -103,31 +102,28 @@ Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
   return json;
 }
 
-}  // namespace
-
-const JobTraits& gpt_qa_traits() {
-  static const JobTraits traits = [] {
-    JobTraits made = qa_traits();
-    made.name = "gpt-qa";
-    made.summary = "train a GPT-like model from scratch on questions and answers";
-    made.presets.batch_size = made.presets.eval_batch_size = "8";
-    made.presets.logging_steps = "10";
-    made.presets.output_dir = "./gpt-qa";
-    made.declare_model = declare_gpt;
-    made.resolve = resolve_gpt;
-    made.num_parameters = num_gpt_parameters;
-    made.check = check_gpt;
-    return made;
-  }();
-  return traits;
-}
-
 std::unique_ptr<OpenJob> open_gpt_qa(World& world, const LoadedTrainSettings& run,
                                      const std::optional<std::filesystem::path>& checkpoint) {
   QaModel model = open_qa_model(
       run.settings, run.request.environment,
       {.with_tokenizer = [&](const Tokenizer& tokenizer) { return gpt_config_of(run.settings.model, tokenizer); }});
   return open_qa_job(world, run, std::move(model), checkpoint);
+}
+
+}  // namespace
+
+Job gpt_qa() {
+  JobTraits traits = qa_traits();
+  traits.name = "gpt-qa";
+  traits.summary = "train a GPT-like model from scratch on questions and answers";
+  traits.presets.batch_size = traits.presets.eval_batch_size = "8";
+  traits.presets.logging_steps = "10";
+  traits.presets.output_dir = "./gpt-qa";
+  traits.declare_model = declare_gpt;
+  traits.resolve = resolve_gpt;
+  traits.num_parameters = num_gpt_parameters;
+  traits.check = check_gpt;
+  return {traits, open_gpt_qa};
 }
 
 }  // namespace tessera

@@ -11,8 +11,11 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
+#include "comm/exchange.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "data/loading/sampler.h"
 #include "jobs/idle_pass.h"
@@ -246,6 +249,73 @@ TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
 LogRecord ImageTask::metrics(const std::vector<double>& sums) const {
   const ImageSums all{sums[0], sums[1], sums[2]};
   return {{"eval_loss", all.mean_loss()}, {"eval_accuracy", all.accuracy()}};
+}
+
+std::string format_epoch_line(const EpochResult& result) {
+  return fmt::format(
+      "Epoch [{}/{}] LR: {:.6f} | Loss (train, val): {:.3f}, {:.3f} | Accuracy (train, val): {:.2f}%, {:.2f}% | "
+      "Throughput: {:.1f} img/s",
+      result.epoch, result.num_epochs, result.learning_rate, result.train_loss, result.val_loss, result.train_accuracy,
+      result.val_accuracy, result.images_per_second);
+}
+
+LogRecord epoch_metrics(const EpochResult& result) {
+  return {{"Loss/train", result.train_loss},
+          {"Loss/val", result.val_loss},
+          {"Accuracy/train", result.train_accuracy},
+          {"Accuracy/val", result.val_accuracy},
+          {"Throughput/images_per_sec", result.images_per_second},
+          {"LR", result.learning_rate}};
+}
+
+EpochReporter::EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
+                             Listeners& listeners)
+    : world_(world),
+      task_(task),
+      local_metrics_(local_metrics),
+      trainer_(trainer),
+      console_(console),
+      listeners_(listeners),
+      begin_(steady_seconds()),
+      first_step_(trainer.progress().step) {}
+
+void EpochReporter::on_epoch(const Update& update) {
+  const ImageSums own = task_.take_training_sums();
+  const std::vector<std::vector<double>> by_rank = gather_numbers(world_, {own.loss, own.num_right, own.num_images});
+  const double now = steady_seconds();
+  ImageSums sums;  // of the ranks that the metrics cover
+  double num_images = 0;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    num_images += by_rank[rank][2];
+    if (local_metrics_ && rank > 0) continue;
+    sums.loss += by_rank[rank][0];
+    sums.num_right += by_rank[rank][1];
+    sums.num_images += by_rank[rank][2];
+  }
+  EpochResult result;
+  result.epoch = update.epoch + 1;
+  result.num_epochs = trainer_.plan().num_epochs();
+  result.learning_rate = trainer_.used_rate();
+  result.train_loss = sums.mean_loss();
+  result.train_accuracy = 100 * sums.accuracy();
+  result.images_per_second = num_images / (now - std::exchange(begin_, now));
+  add_validation(result);
+  if (world_.rank() == 0) console_.print_line(format_epoch_line(result));
+  listeners_.on_epoch_metrics(trainer_.now(), result.epoch, epoch_metrics(result));
+  first_step_ = trainer_.progress().step;
+}
+
+void EpochReporter::add_validation(EpochResult& result) const {
+  result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<LogRecord>& history = trainer_.progress().history;
+  for (auto record = history.rbegin(); record != history.rend(); ++record) {
+    if (record->number("step").value_or(0) <= static_cast<double>(first_step_)) return;
+    const std::optional<double> loss = record->number("eval_loss"), accuracy = record->number("eval_accuracy");
+    if (!loss || !accuracy) continue;
+    result.val_loss = *loss;
+    result.val_accuracy = 100 * *accuracy;
+    return;
+  }
 }
 
 }  // namespace tessera

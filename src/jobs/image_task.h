@@ -1,18 +1,19 @@
-// resnet-tinyimagenet: an image classifier.
-//
-// The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
-// of which a rank gets every num_ranks-th. A remainder between the ranks is dropped, or filled up with the first
-// images; the last batch may be short. Evaluation sees every image once, on one rank.
+// An image classifier: the loss of training batches, its accuracy, and an epoch's line.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/log_record.h"
 #include "data/images/image_dataset.h"
 #include "data/loading/prefetch_loader.h"
+#include "listeners/console.h"
 #include "model/resnet.h"
-#include "parallel/host_link.h"
+#include "parallel/offload.h"
+#include "tessera/world.h"
 #include "train/task.h"
+#include "train/trainer.h"
 
 namespace tessera {
 
@@ -43,6 +44,9 @@ struct ImageSums {
 at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::Tensor& labels_B, UnitRunner& runner,
                       at::Tensor& sums);
 
+// The order of the images is that of torch's DistributedSampler: one permutation for all ranks by data seed and epoch,
+// of which a rank gets every num_ranks-th. A remainder between the ranks is dropped, or filled up with the first
+// images; the last batch may be short. Evaluation sees every image once, on one rank.
 class ImageTask : public TrainTask {
  public:
   // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if a rank would have no batch, if
@@ -100,6 +104,45 @@ class ImageTask : public TrainTask {
   std::optional<DataPosition> after_epoch_;  // where the next one begins; none: not known yet, or the run ends
   std::optional<ImageBatch> loaded_;         // of the next pass, on the device
   at::Tensor sums_;                          // [3] double on the device: loss, correct answers, images; read on demand
+};
+
+// What a run on images prints for each epoch.
+struct EpochResult {
+  std::int64_t epoch = 0;  // 1 is the first
+  std::int64_t num_epochs = 0;
+  double learning_rate = 0;
+  double train_loss = 0, val_loss = 0;
+  double train_accuracy = 0, val_accuracy = 0;  // percent
+  double images_per_second = 0;
+};
+
+// Epoch [3/3] LR: 0.001000 | Loss (train, val): 5.149, 5.664 | Accuracy (train, val): 2.16%, 0.98% | Throughput: 704.9
+// img/s
+std::string format_epoch_line(const EpochResult& result);
+// The same under the names that reports use: Loss/train, Accuracy/val, Throughput/images_per_sec, LR.
+LogRecord epoch_metrics(const EpochResult& result);
+
+// Prints each epoch's line and reports its metrics.
+class EpochReporter {
+ public:
+  // All must outlive it; the first epoch starts now.
+  EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
+                Listeners& listeners);
+
+  void on_epoch(const Update& update);
+
+ private:
+  // From the last evaluation within the epoch; without one there is no number.
+  void add_validation(EpochResult& result) const;
+
+  World& world_;
+  ImageTask& task_;
+  bool local_metrics_;
+  Trainer& trainer_;
+  Console& console_;
+  Listeners& listeners_;
+  double begin_;
+  std::int64_t first_step_;  // updates before this epoch
 };
 
 }  // namespace tessera

@@ -1,18 +1,16 @@
 #include "jobs/jobs.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <limits>
+
 #include "core/error.h"
-#include "jobs/bloom_qa.h"
-#include "jobs/gpt_qa.h"
-#include "jobs/resnet_tinyimagenet.h"
 
 namespace tessera {
 
 const std::vector<Job>& jobs() {
-  static const std::vector<Job> all = {
-      {bloom_qa_traits(), open_bloom_qa},
-      {gpt_qa_traits(), open_gpt_qa},
-      {resnet_tinyimagenet_traits(), open_resnet_tinyimagenet},
-  };
+  static const std::vector<Job> all = {bloom_qa(), gpt_qa(), resnet_tinyimagenet()};
   return all;
 }
 
@@ -27,6 +25,19 @@ std::vector<const JobTraits*> job_traits() {
   std::vector<const JobTraits*> traits;
   for (const Job& job : jobs()) traits.push_back(&job.traits);
   return traits;
+}
+
+PrefetchOptions loader_options(const DataSettings& data, at::Device device, std::int64_t batch_bytes) {
+  const auto of_workers = [&](std::int64_t num_workers, std::int64_t most_ahead) -> PrefetchOptions {
+    const std::int64_t ahead = std::min(num_workers * data.prefetch_factor, most_ahead);
+    return {.num_workers = static_cast<int>(num_workers), .num_ahead = std::max<std::int64_t>(1, ahead)};
+  };
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  if (data.num_workers >= 0) return of_workers(data.num_workers, kNoLimit);
+  if (device.is_cpu()) return of_workers(0, kNoLimit);
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30, kFewestAhead = 2, kMostWorkers = 16;
+  const std::int64_t most_ahead = std::max(kFewestAhead, kMostBytes / std::max<std::int64_t>(1, batch_bytes));
+  return of_workers(std::min({std::int64_t{at::get_num_threads()}, most_ahead, kMostWorkers}), most_ahead);
 }
 
 }  // namespace tessera

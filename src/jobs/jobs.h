@@ -1,7 +1,7 @@
-// The jobs of `tessera train`: each is one file pair of this folder and one line of the table in jobs.cc.
+// The jobs of `tessera train`: each is one file of this folder and one line of the table in jobs.cc.
 //
-// A job has traits, which declare its settings (settings/job_traits.h), and can be opened: it then reads the files that
-// the settings name and provides the parts of a run (run_job.h).
+// A job has traits, which declare its settings (settings/declared.h), and can be opened: it then reads the files that
+// the settings name and provides the parts of a run. run_job() runs any of them.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "report/console.h"
-#include "report/plan_report.h"
+#include "data/loading/prefetch_loader.h"
+#include "listeners/console.h"
+#include "listeners/run_recorder.h"
+#include "listeners/run_reports.h"
+#include "plan/plan_report.h"
 #include "settings/load.h"
 #include "state/model_output.h"
 #include "tessera/world.h"
@@ -43,7 +46,7 @@ class OpenJob {
 };
 
 struct Job {
-  const JobTraits& traits;
+  JobTraits traits;
   // `checkpoint`: the one to resume, if any. Throws UsageError. Collective.
   std::unique_ptr<OpenJob> (*open)(World& world, const LoadedTrainSettings& run,
                                    const std::optional<std::filesystem::path>& checkpoint);
@@ -52,5 +55,26 @@ struct Job {
 const std::vector<Job>& jobs();
 const Job& job_of(std::string_view name);  // one of them
 std::vector<const JobTraits*> job_traits();
+
+// What the table is made of, each in the file of its name.
+Job bloom_qa();
+Job gpt_qa();
+Job resnet_tinyimagenet();
+
+// `tessera train` on each rank: opens, trains and saves a job, with all its listeners. From the settings to the saved
+// model. Returns the exit status: 0, or 128 + the signal that stopped the run. With
+// --dry_run it does everything up to the first step except allocating the run's memory, and rank 0 prints the plan.
+// `make_page`: of the run's page, which rank 0 writes at the end. Collective.
+int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_page);
+
+// What a run is, with every open choice decided: for run.json and for those who compare runs. `first_step`: updates
+// done before this run resumed. Collective where the memory plan is.
+RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
+                  std::int64_t first_step);
+
+// How a job's loaders run. -1 workers: as many as libtorch may use threads, since a GPU leaves them free, at most 16
+// and no more than a gibibyte of batches, or two, keeps busy; none where the threads compute themselves. `batch_bytes`:
+// of the largest batch.
+PrefetchOptions loader_options(const DataSettings& data, at::Device device, std::int64_t batch_bytes);
 
 }  // namespace tessera

@@ -7,16 +7,13 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "jobs/loader_options.h"
-#include "jobs/qa_answers.h"
 #include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
-#include "jobs/squad_search.h"
+#include "listeners/log_line.h"
 #include "model/initialise.h"
-#include "report/log_line.h"
-#include "settings/resolve.h"
+#include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {
@@ -139,7 +136,8 @@ class QaJob : public OpenJob {
   }
 
   std::vector<std::string> answers(Trainer& trainer) const {
-    return qa_answers(world_, trainer.step().engine(), model_, data_.prompts, settings_.evaluation.max_new_tokens);
+    return answer(world_, trainer.step().engine(), *model_.model, model_.tokenizer, data_.prompts,
+                  answer_options(world_, model_.eos_ids, settings_.evaluation.max_new_tokens));
   }
 
   World& world_;

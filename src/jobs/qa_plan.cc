@@ -9,8 +9,8 @@
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
 #include "data/text/qa_sequence.h"
-#include "jobs/planned_models.h"
 #include "jobs/run_plan.h"
+#include "plan/planned_model.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "data/text/token_store.h"
 #include "jobs/qa_files.h"
-#include "report/plan_report.h"
+#include "plan/plan_report.h"
 #include "tessera/world.h"
 
 namespace tessera {

@@ -1,15 +1,30 @@
 #include "jobs/qa_task.h"
 
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "data/loading/text_batches.h"
 #include "data/text/qa_sequence.h"
+#include "jobs/idle_pass.h"
 
 namespace tessera {
 namespace {
+
+PackedBatch on_device(PackedBatch batch, at::Device device) {
+  for (at::Tensor* tensor : {&batch.input_ids, &batch.positions, &batch.targets, &batch.counted, &batch.cu_seqlens}) {
+    if (tensor->defined()) *tensor = tensor->to(device, /*non_blocking=*/true);
+  }
+  return batch;
+}
+
+std::int64_t num_counted_in(const TokenStore& rows, std::int64_t row) {
+  const auto targets = rows.targets(row);
+  return std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget);
+}
 
 SamplerOptions training_order(const QaTaskOptions& options, std::int64_t num_rows, int rank) {
   return {.num_rows = num_rows,
@@ -23,6 +38,55 @@ SamplerOptions training_order(const QaTaskOptions& options, std::int64_t num_row
 }
 
 }  // namespace
+
+std::vector<std::int64_t> QaEvaluation::rows_of(std::int64_t batch) const {
+  std::vector<std::int64_t> rows;
+  const std::int64_t end = std::min(rows_.size(), (batch + 1) * options_.batch_size);
+  for (std::int64_t row = batch * options_.batch_size; row < end; ++row) rows.push_back(row);
+  return rows;
+}
+
+TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
+                                         const std::function<void(std::int64_t, std::int64_t)>& after_batch) const {
+  TrainTask::Totals totals;
+  totals.sums.assign(static_cast<std::size_t>(num_batches()), 0.0);
+  totals.num_batches = (num_batches() + options_.num_ranks - 1) / options_.num_ranks;  // rank 0's, which has the most
+  std::vector<at::Tensor> losses;  // on the device until the end: reading one waits for it
+  for (std::int64_t turn = 0; turn < totals.num_batches; ++turn) {
+    const std::int64_t batch = turn * options_.num_ranks + options_.rank;
+    if (batch < num_batches()) {
+      losses.push_back(
+          model_
+              .loss(on_device(pack_rows(rows_, rows_of(batch), PackOptions::of(options_.device)), options_.device),
+                    runner)
+              .sum);
+    } else {
+      pass_idly(model_, runner, options_.device);
+    }
+    if (after_batch) after_batch(turn + 1, totals.num_batches);
+  }
+  if (losses.empty()) return totals;
+  const at::Tensor host = at::stack(losses).to(at::kCPU, at::kDouble);
+  for (std::size_t turn = 0; turn < losses.size(); ++turn) {
+    const std::size_t batch =
+        turn * static_cast<std::size_t>(options_.num_ranks) + static_cast<std::size_t>(options_.rank);
+    totals.sums[batch] = host.const_data_ptr<double>()[turn];
+  }
+  return totals;
+}
+
+LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
+  std::int64_t num_counted = 0;
+  for (std::int64_t row = 0; row < rows_.size(); ++row) {
+    num_counted += num_counted_in(rows_, row);
+  }
+  if (num_counted == 0) {
+    throw UsageError("no token of the evaluation rows counts for the loss: see --label_mode");
+  }
+  double sum = 0;
+  for (const double of_batch : sums) sum += of_batch;
+  return {{"eval_loss", sum / static_cast<double>(num_counted)}};
+}
 
 void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what) {
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
@@ -53,10 +117,7 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
     throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
                                  training_.size(), options_.num_ranks));
   }
-  for (std::int64_t row = 0; row < training_.size(); ++row) {
-    const auto targets = training_.targets(row);
-    counted_of_row_.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget));
-  }
+  for (std::int64_t row = 0; row < training_.size(); ++row) counted_of_row_.push_back(num_counted_in(training_, row));
   if (num_batches() == 0) {
     throw UsageError(
         fmt::format("{} training rows do not fill a batch of {} rows on each of {} ranks, and --dataloader_drop_last "

@@ -1,27 +1,33 @@
-#include "jobs/resnet_tinyimagenet.h"
-
+// resnet-tinyimagenet: train a ResNet-50 on folders of images.
 #include <fmt/format.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <utility>
 
-#include "comm/exchange.h"
 #include "core/clock.h"
+#include "core/environment.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/log.h"
-#include "jobs/epoch_line.h"
-#include "jobs/image_files.h"
+#include "data/images/image_dataset.h"
 #include "jobs/image_task.h"
-#include "jobs/loader_options.h"
-#include "jobs/planned_models.h"
+#include "jobs/jobs.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
-#include "monitor/tensor_memory.h"
-#include "settings/resolve.h"
+#include "model/resnet.h"
+#include "monitor/process_usage.h"
+#include "plan/planned_model.h"
+#include "settings/load.h"
 #include "settings/shared.h"
+#include "settings/train_settings.h"
 #include "train/step_setup.h"
+#include "weights/load_weights.h"
+#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
@@ -49,6 +55,115 @@ void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
   schema.boolean("local_metrics", &s.train.evaluation.local_metrics)
       .group("Evaluation")
       .help("report rank 0's own metrics, not those of all ranks");
+}
+
+constexpr const char* kHeadWeight = "fc.weight";
+
+CropSettings crop_of(std::int64_t image_size) {
+  CropSettings crop;
+  const CropSettings usual;
+  crop.crop_size = static_cast<int>(image_size);
+  // 256 for 224, and in proportion.
+  crop.resize = static_cast<int>((image_size * usual.resize + usual.crop_size / 2) / usual.crop_size);
+  return crop;
+}
+
+// `count` of the items, evenly spread; 0: all.
+ImageFolder part_of(ImageFolder folder, std::int64_t count) {
+  const std::int64_t size = std::ssize(folder.items);
+  if (count == 0 || count >= size) return folder;
+  std::vector<ImageItem> items;
+  for (std::int64_t i = 0; i < count; ++i) {
+    items.push_back(std::move(folder.items[static_cast<std::size_t>(i * size / count)]));
+  }
+  folder.items = std::move(items);
+  return folder;
+}
+
+fs::path weights_path(const TrainSettings& settings, const std::optional<fs::path>& checkpoint,
+                      const Environment& environment) {
+  if (checkpoint) return *checkpoint;
+  const std::string& name = settings.model.name_or_path;
+  return name.empty() ? fs::path() : find_model_folder(name, environment);
+}
+
+std::int64_t classes_of(const Weights& weights, const fs::path& path, const ImageFolder& data) {
+  const WeightEntry* head = weights.find(kHeadWeight);
+  if (head == nullptr || head->shape.size() != 2) {
+    throw UsageError(fmt::format("{} has no two-dimensional {}: it is not a ResNet-50 with torchvision's names",
+                                 path.string(), kHeadWeight));
+  }
+  const std::int64_t num_classes = head->shape[0], num_in_data = std::ssize(data.classes);
+  if (num_classes < num_in_data) {
+    throw UsageError(fmt::format("{} has {} classes, but {} has only {}: label {} ({}) is outside them",
+                                 data.root.string(), num_in_data, path.string(), num_classes, num_classes,
+                                 data.classes[static_cast<std::size_t>(num_classes)]));
+  }
+  return num_classes;
+}
+
+Json config_of(const ImageSettings& settings, std::int64_t num_classes, const ImageFolder& data) {
+  Json names = Json::object(), numbers = Json::object();
+  for (std::size_t i = 0; i < data.classes.size(); ++i) {
+    names[std::to_string(i)] = data.classes[i];
+    numbers[data.classes[i]] = i;
+  }
+  return {{"architectures", {"ResNet50"}},
+          {"model_type", "torchvision-resnet50"},
+          {"num_labels", num_classes},
+          {"id2label", names},
+          {"label2id", numbers},
+          {"image_size", settings.crop.crop_size},
+          {"resize", settings.crop.resize},
+          {"image_mean", settings.normalization.mean},
+          {"image_std", settings.normalization.deviation}};
+}
+
+ImageSettings image_settings(const TrainSettings& settings, bool augment) {
+  ImageSettings images;
+  images.augment = augment;
+  images.seed = static_cast<std::uint64_t>(settings.loop.seed);
+  images.crop = crop_of(settings.data.image_size);
+  return images;
+}
+
+struct ImageData {
+  std::unique_ptr<ImageDataset> training, evaluation;  // evaluation is null if there is nothing to evaluate on
+};
+
+// Reads validation images if `evaluates`; a plain tree of classes has none. --max_train_samples and --max_eval_samples
+// pick images evenly from the list, so that every class gets its share. Throws UsageError naming the folder or file.
+ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
+  const DataSettings& data = settings.data;
+  const auto open = [&](ImageSplit split, std::int64_t count) {
+    return std::make_unique<ImageDataset>(part_of(read_image_folder(data.data_dir, split), count),
+                                          image_settings(settings, split == ImageSplit::kTrain));
+  };
+  ImageData opened{open(ImageSplit::kTrain, data.max_train_samples), nullptr};
+  if (evaluates && image_folder_form(data.data_dir) != ImageFolderForm::kOneTree) {
+    opened.evaluation = open(ImageSplit::kValidation, data.max_eval_samples);
+  }
+  return opened;
+}
+
+struct ImageModel {
+  std::shared_ptr<ResNet50> model;  // on the CPU, with values
+  Json config;                      // of the folder that will be saved
+};
+
+// Fresh weights that depend on the seed alone, those of --model_name_or_path (a folder, or a file of torchvision's), or
+// the checkpoint's. A model from scratch has as many classes as the data. Throws UsageError if weights do not fit or
+// have fewer classes than the data.
+ImageModel open_image_model(const TrainSettings& settings, const ImageFolder& data,
+                            const std::optional<fs::path>& checkpoint, const Environment& environment) {
+  const fs::path path = weights_path(settings, checkpoint, environment);
+  std::optional<Weights> weights;
+  if (!path.empty()) weights.emplace(Weights::open(path));
+  const std::int64_t num_classes = weights ? classes_of(*weights, path, data) : std::ssize(data.classes);
+  torch::manual_seed(static_cast<std::uint64_t>(settings.loop.seed));
+  auto model = std::make_shared<ResNet50>(num_classes);
+  if (weights) load_weights(*model, *weights);
+  return {std::move(model), config_of(image_settings(settings, false), num_classes, data)};
 }
 
 // The settings with all open choices decided.
@@ -101,72 +216,6 @@ bool evaluates(const TrainSettings& settings, const Schema& schema) {
   }
   return false;
 }
-
-// Prints each epoch's line and reports its metrics.
-class EpochReporter {
- public:
-  // All must outlive it; the first epoch starts now.
-  EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
-                Listeners& listeners)
-      : world_(world),
-        task_(task),
-        local_metrics_(local_metrics),
-        trainer_(trainer),
-        console_(console),
-        listeners_(listeners),
-        begin_(steady_seconds()),
-        first_step_(trainer.state().step) {}
-
-  void on_epoch(const Update& update) {
-    const ImageSums own = task_.take_training_sums();
-    const std::vector<std::vector<double>> by_rank = gather_numbers(world_, {own.loss, own.num_right, own.num_images});
-    const double now = steady_seconds();
-    ImageSums sums;  // of the ranks that the metrics cover
-    double num_images = 0;
-    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-      num_images += by_rank[rank][2];
-      if (local_metrics_ && rank > 0) continue;
-      sums.loss += by_rank[rank][0];
-      sums.num_right += by_rank[rank][1];
-      sums.num_images += by_rank[rank][2];
-    }
-    EpochResult result;
-    result.epoch = update.epoch + 1;
-    result.num_epochs = trainer_.plan().num_epochs();
-    result.learning_rate = trainer_.used_rate();
-    result.train_loss = sums.mean_loss();
-    result.train_accuracy = 100 * sums.accuracy();
-    result.images_per_second = num_images / (now - std::exchange(begin_, now));
-    add_validation(result);
-    if (world_.rank() == 0) console_.print_line(format_epoch_line(result));
-    listeners_.on_epoch_metrics(trainer_.now(), result.epoch, epoch_metrics(result));
-    first_step_ = trainer_.state().step;
-  }
-
- private:
-  // From the last evaluation within the epoch; without one there is no number.
-  void add_validation(EpochResult& result) const {
-    result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
-    const std::vector<LogRecord>& history = trainer_.state().history;
-    for (auto record = history.rbegin(); record != history.rend(); ++record) {
-      if (record->number("step").value_or(0) <= static_cast<double>(first_step_)) return;
-      const std::optional<double> loss = record->number("eval_loss"), accuracy = record->number("eval_accuracy");
-      if (!loss || !accuracy) continue;
-      result.val_loss = *loss;
-      result.val_accuracy = 100 * *accuracy;
-      return;
-    }
-  }
-
-  World& world_;
-  ImageTask& task_;
-  bool local_metrics_;
-  Trainer& trainer_;
-  Console& console_;
-  Listeners& listeners_;
-  double begin_;
-  std::int64_t first_step_;  // updates before this epoch
-};
 
 // A pass is a micro-batch.
 PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::int64_t num_images, const World& world) {
@@ -231,8 +280,8 @@ class ImageJob : public OpenJob {
 
   void after_saving(Trainer&, Console& console, Listeners&) override {
     if (world_.rank() != 0) return;
-    console.print_line(format_execution_time(steady_seconds() - begin_));
-    console.print_line(format_tensor_memory(peak_tensor_bytes(world_.device())));
+    console.print_line(fmt::format("Total execution time = {:.3f} sec", steady_seconds() - begin_));
+    console.print_line(fmt::format("Max memory used by tensors = {} bytes", peak_tensor_bytes(world_.device())));
   }
 
  private:
@@ -246,40 +295,6 @@ class ImageJob : public OpenJob {
   std::optional<EpochReporter> reporter_;
 };
 
-}  // namespace
-
-const JobTraits& resnet_tinyimagenet_traits() {
-  static const JobTraits traits = {
-      .name = "resnet-tinyimagenet",
-      .summary = "train a ResNet-50 on TinyImageNet",
-      .presets = {.batch_size = "512",
-                  .eval_batch_size = "",
-                  .learning_rate = "0.001",
-                  .weight_decay = "1e-4",
-                  .max_grad_norm = "0",
-                  .optim = "sgd",
-                  .momentum = "0.9",
-                  .scheduler = "StepLR",
-                  .save_strategy = "no",
-                  .output_dir = "./resnet-tinyimagenet",
-                  .num_workers = "-1"},
-      .is_amp = true,
-      .decays_all = true,
-      .has_buffers = true,
-      .deals_rows = true,
-      .metrics = {"loss", "accuracy"},
-      .declare_model = declare_resnet,
-      .declare_data = declare_images,
-      .declare_evaluation = declare_image_metrics,
-      .evaluation_setting = "--data_dir",
-      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
-      .check =
-          [](const Schema&, const DeclaredSettings& s, bool needs_data) {
-            if (needs_data) require(s.train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
-          }};
-  return traits;
-}
-
 std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrainSettings& run,
                                                   const std::optional<fs::path>& checkpoint) {
   start_counting_tensors(world.device());
@@ -289,6 +304,39 @@ std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrai
   use_gpu_memory(
       settings, [&] { return plan_of_images(settings, *model.model, data.training->size(), world); }, world);
   return std::make_unique<ImageJob>(world, std::move(settings), std::move(model), std::move(data));
+}
+
+}  // namespace
+
+Job resnet_tinyimagenet() {
+  JobTraits traits = {.name = "resnet-tinyimagenet",
+                      .summary = "train a ResNet-50 on TinyImageNet",
+                      .presets = {.batch_size = "512",
+                                  .eval_batch_size = "",
+                                  .learning_rate = "0.001",
+                                  .weight_decay = "1e-4",
+                                  .max_grad_norm = "0",
+                                  .optim = "sgd",
+                                  .momentum = "0.9",
+                                  .scheduler = "StepLR",
+                                  .save_strategy = "no",
+                                  .output_dir = "./resnet-tinyimagenet",
+                                  .num_workers = "-1"},
+                      .is_amp = true,
+                      .decays_all = true,
+                      .has_buffers = true,
+                      .deals_rows = true,
+                      .metrics = {"loss", "accuracy"},
+                      .declare_model = declare_resnet,
+                      .declare_data = declare_images,
+                      .declare_evaluation = declare_image_metrics,
+                      .evaluation_setting = "--data_dir",
+                      .has_evaluation_data = [](const TrainSettings&) { return true; },  // the folder decides
+                      .check =
+                          [](const Schema&, const DeclaredSettings& s, bool needs_data) {
+                            if (needs_data) require(s.train.data.data_dir, "--data_dir FOLDER (or DATA_DIR)");
+                          }};
+  return {traits, open_resnet_tinyimagenet};
 }
 
 }  // namespace tessera

@@ -1,10 +1,9 @@
-#include "jobs/run_facts.h"
-
 #include <algorithm>
 #include <exception>
 
 #include "core/log.h"
 #include "core/text.h"
+#include "jobs/jobs.h"
 #include "jobs/run_plan.h"
 
 namespace tessera {

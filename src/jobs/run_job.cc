@@ -1,5 +1,3 @@
-#include "jobs/run_job.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -15,20 +13,18 @@
 #include "core/log.h"
 #include "core/output.h"
 #include "jobs/jobs.h"
-#include "jobs/out_of_memory.h"
-#include "jobs/run_facts.h"
 #include "jobs/run_plan.h"
-#include "monitor/job_end.h"
-#include "report/rank_log.h"
-#include "report/run_reports.h"
-#include "settings/resolve.h"
+#include "listeners/rank_log.h"
+#include "monitor/job_processes.h"
+#include "plan/plan_report.h"
+#include "settings/load.h"
+#include "state/checkpoint.h"
 #include "state/checkpoint_folder.h"
-#include "state/checkpoints.h"
+#include "state/checkpoint_keeper.h"
 #include "state/output_lock.h"
 #include "state/resume.h"
-#include "train/numerics.h"
+#include "train/step_setup.h"
 #include "train/stop_signals.h"
-#include "weights/foreign/foreign_checkpoint.h"
 
 namespace tessera {
 namespace {
@@ -64,7 +60,7 @@ void lock_output(World& world, const LoadedTrainSettings& run, std::optional<Out
 
 // For --dry_run: what a run does before its first step, except allocating its memory.
 void check_run(World& world, OpenJob& job, const std::optional<RunState>& resumed, const StepPlan& steps) {
-  if (resumed) check_resumable(*resumed, steps);
+  if (resumed) check_resumable(resumed->progress, steps);
   const std::string text = plan_text(job.memory_plan());
   if (world.rank() != 0) return;
   if (!has_planned_units(job.task().model(), job.settings().wrap)) {
@@ -102,24 +98,24 @@ void check_memory(World& world, OpenJob& job) {
 class Training {
  public:
   Training(World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
-           const std::optional<fs::path>& checkpoint, const std::optional<RunState>& resumed,
-           const std::optional<OutputLock>& lock)
+           const std::optional<Checkpoint>& checkpoint, const std::optional<RunState>& resumed,
+           const std::optional<OutputLock>& lock, const MakePage& make_page)
       : world_(world),
         job_(job),
         lock_(lock),
+        make_page_(make_page),
         state_(resumed.value_or(RunState())),
         last_moment_(last_moment(run)),
         console_(Console::of_process()),
-        reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.step), console_, listeners_),
+        reports_(run, world, history(checkpoint), facts_of(world, run, job, steps, state_.progress.step), console_,
+                 listeners_),
         keeper_(world, job.saved_model(), job.settings().output, listeners_, [this] { lock_->check(); }),
-        trainer_(world, job.task(), job.settings(), steps, first_values(checkpoint), listeners_,
-                 [this](Trainer& at) { keeper_.save(at); }) {
-    trainer_.save_in_background([this] { return keeper_.is_writing(); }, [this] { keeper_.complete(trainer_); });
+        trainer_(world, job.task(), job.settings(), steps, first_values(checkpoint), listeners_, &keeper_) {
     reports_.watch(trainer_.step().engine().clock());
     trainer_.add_summary([this] { return reports_.summary(); });
     if (checkpoint) {
       resume(world, trainer_, job.saved_model(), *checkpoint, state_);
-      keeper_.adopt(*checkpoint, state_);
+      keeper_.adopt(checkpoint->folder(), state_.progress);
       if (world.rank() == 0) announce_resume(*checkpoint);
     }
     job.before_training(trainer_, console_, listeners_);
@@ -133,7 +129,7 @@ class Training {
       const RunEnd end = trainer_.run();
       const std::string why = end == RunEnd::kInterrupted ? interruption() : finish(signals);
       listeners_.on_train_end(trainer_.now(), end, why);
-      reports_.write_page(end);
+      reports_.write_page(make_page_, end);
       if (world_.rank() == 0 && !why.empty()) log_warn("{}", why);
       // A script that requeues stopped runs must not do so for ever.
       const int stopped = is_lost() ? static_cast<int>(ExitStatus::kFailure) : 128 + trainer_.stop_signal();
@@ -148,7 +144,7 @@ class Training {
     } catch (const std::exception& error) {
       const std::string what = message_of(error);
       listeners_.on_train_end(trainer_.now(), RunEnd::kFailed, what);
-      reports_.write_page(RunEnd::kFailed);
+      reports_.write_page(make_page_, RunEnd::kFailed);
       if (is_out_of_memory(error)) throw MemoryError(fmt::format("{}: {}", trainer_.phase(), what));
       throw;
     }
@@ -156,24 +152,23 @@ class Training {
 
  private:
   // None where the checkpoint's replace them: each rank then reads only its own part.
-  ParameterSource first_values(const std::optional<fs::path>& checkpoint) const {
-    if (checkpoint && ranks_read_parts_of(*checkpoint)) return [](const std::string&, const at::Tensor&) {};
+  ParameterSource first_values(const std::optional<Checkpoint>& checkpoint) const {
+    if (checkpoint && checkpoint->is_read_in_parts()) return [](const std::string&, const at::Tensor&) {};
     return job_.first_values();
   }
 
-  void announce_resume(const fs::path& checkpoint) const {
-    const std::string program = foreign_program(checkpoint);
-    log_info("resuming after step {} from {}{}", state_.step, checkpoint.string(),
-             program.empty() ? "" : ", a checkpoint of " + program);
-    if (program.empty()) return;
-    for (const std::string& what : open_foreign_checkpoint(checkpoint).left) log_info("not taken over: {}", what);
+  void announce_resume(const Checkpoint& checkpoint) const {
+    log_info("resuming after step {} from {}{}", state_.progress.step, checkpoint.folder().string(),
+             checkpoint.program().empty() ? "" : ", a checkpoint of " + checkpoint.program());
+    for (const std::string& what : checkpoint.left_out()) log_info("not taken over: {}", what);
   }
 
   // Of the resumed run.
-  RunHistory history(const std::optional<fs::path>& checkpoint) const {
-    RunHistory history{state_.history, std::nullopt};
-    if (checkpoint && is_in_folder(*checkpoint, job_.settings().output.output_dir))
-      history.step_in_folder = state_.step;
+  RunHistory history(const std::optional<Checkpoint>& checkpoint) const {
+    RunHistory history{state_.progress.history, std::nullopt};
+    if (checkpoint && is_in_folder(checkpoint->folder(), job_.settings().output.output_dir)) {
+      history.step_in_folder = state_.progress.step;
+    }
     return history;
   }
 
@@ -192,7 +187,7 @@ class Training {
     try {
       const auto left = job_time_left(run.request.environment);
       if (left && *left > before) return steady_seconds() + *left - before;
-      log_warn("--save_before_timeout is not heeded: {}",
+      log_warn("--save_before_timeout is ignored: {}",
                left ? fmt::format("the job has only {:.0f} s left", *left) : "this is no Slurm job with a time limit");
     } catch (const Error& error) {
       log_warn("--save_before_timeout: the job's time limit is not known: {}", error.what());
@@ -252,6 +247,7 @@ class Training {
   World& world_;
   OpenJob& job_;
   const std::optional<OutputLock>& lock_;  // rank 0's
+  const MakePage& make_page_;
   RunState state_;
   std::optional<double> last_moment_;  // in steady_seconds()
   Console console_;
@@ -263,14 +259,16 @@ class Training {
 
 }  // namespace
 
-int run_job(World& world, const LoadedTrainSettings& run) {
+int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_page) {
   start(world, run);
   std::optional<OutputLock> lock;  // rank 0's
   if (!run.settings.dry_run) lock_output(world, run, lock);
-  const std::optional<fs::path> checkpoint = checkpoint_to_resume(world, run.settings.output);
-  const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, checkpoint);
+  const std::optional<Checkpoint> checkpoint = checkpoint_to_resume(world, run.settings.output);
+  std::optional<fs::path> folder;
   std::optional<RunState> resumed;
-  if (checkpoint) resumed = read_checkpoint_state(*checkpoint);
+  if (checkpoint) folder = checkpoint->folder();
+  const std::unique_ptr<OpenJob> job = job_of(run.settings.job).open(world, run, folder);
+  if (checkpoint) resumed = checkpoint->run_state();
   const StepPlan steps = plan_steps(job->task(), job->settings(), world.size(), resumed);
   if (world.rank() == 0) job->announce(steps);
   if (run.settings.dry_run) check_run(world, *job, resumed, steps);
@@ -279,7 +277,7 @@ int run_job(World& world, const LoadedTrainSettings& run) {
   try {
     if (run.settings.predicts_speed) predict_speed(world, *job);
     if (run.settings.dry_run) return 0;
-    return Training(world, run, *job, steps, checkpoint, resumed, lock).run();
+    return Training(world, run, *job, steps, checkpoint, resumed, lock, make_page).run();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     out_of_memory = message_without_memory(error);

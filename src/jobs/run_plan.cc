@@ -12,9 +12,8 @@
 #include "core/log.h"
 #include "core/quantity.h"
 #include "core/text.h"
-#include "jobs/out_of_memory.h"
 #include "monitor/host_info.h"
-#include "parallel/world_check.h"
+#include "parallel/rank_checks.h"
 #include "train/step_setup.h"
 
 namespace tessera {
@@ -63,18 +62,33 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
   if (settings.gpu_memory && options.on_gpu) {
     report.limit_bytes = std::min(*settings.gpu_memory, report.limit_bytes.value_or(*settings.gpu_memory));
   }
-  report.rows.push_back({settings.spread.strategy, report.request,
-                         plan_request(report.model.units, report.model.make_step, report.request)});
+  report.rows.push_back({settings.spread.strategy, report.request, plan_memory(report.model, report.request)});
   add_advice(report);
   return report;
+}
+
+void check_plan(const World& world, const PlanReport& plan) {
+  const MemoryPlan& row = plan.rows.front().plan;
+  const int num_here = ranks_of_node(world);
+  const double on_host =
+      static_cast<double>(row.host.total() + (world.device().is_cpu() ? row.peak.total() : 0)) * num_here;
+  const std::optional<std::int64_t> most = read_memory_info().most_bytes();
+  if (most && on_host > static_cast<double>(*most)) {
+    throw Error(fmt::format("out of memory before the first step: the {} of this host need{} {}, and it has {}; {}",
+                            num_here == 1 ? "rank" : fmt::format("{} ranks", num_here), num_here == 1 ? "s" : "",
+                            human_bytes(static_cast<std::int64_t>(on_host)), human_bytes(*most), memory_text(plan)),
+                ExitStatus::kOutOfMemory);
+  }
+  const std::optional<std::int64_t> limit = usable_bytes(plan);
+  if (world.rank() != 0 || !limit || plan.rows.front().plan.peak.total() <= *limit) return;
+  log_warn("this run may run out of memory: {}", memory_text(plan));
 }
 
 void use_gpu_memory(TrainSettings& settings, const std::function<PlanReport()>& plan, World& world) {
   if (!settings.gpu_memory || !world.device().is_cuda()) return;
   const PlanReport report = plan();
   const std::int64_t limit = *report.limit_bytes;
-  const auto most =
-      most_units_on_device(report.model.units, report.model.make_step, report.request, limit).value_or(-1);
+  const auto most = most_units_on_device(report.model, report.request, limit).value_or(-1);
   double least = static_cast<double>(most);  // all ranks must choose the same
   for (const std::vector<double>& of_rank : gather_numbers(world, {least})) least = std::min(least, of_rank.front());
   if (least < 0) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "report/plan_report.h"
+#include "plan/plan_report.h"
 #include "settings/train_settings.h"
 #include "tessera/unit.h"
 #include "tessera/world.h"
@@ -22,6 +22,10 @@ std::optional<std::int64_t> memory_of_rank(const World& world);
 // update run as one pass.
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges);
+
+// Rank 0 warns if the plan needs more than a rank can use. Throws Error with the status kOutOfMemory if this host's
+// ranks need more of its memory than it has: the kernel would end one of them by SIGKILL, without saying why.
+void check_plan(const World& world, const PlanReport& plan);
 
 // With --gpu_memory: sets the number of units that stay on the GPU; rank 0 logs it. `plan` is the run's. Throws Error
 // if a step takes more even with everything offloaded. Collective.

@@ -8,7 +8,7 @@
 #include "comm/exchange.h"
 #include "core/clock.h"
 #include "train/listener.h"
-#include "train/plan_steps.h"
+#include "train/step_plan.h"
 #include "train/trainer.h"
 
 namespace tessera {

@@ -1,11 +1,11 @@
-#include "jobs/squad_metrics.h"
-
+// How well an answer matches the gold answers.
 #include <algorithm>
 #include <map>
 
 #include "core/error.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/unicode.h"
+#include "jobs/answers.h"
 
 namespace tessera {
 
@@ -125,19 +125,6 @@ AnswerScore score_answer(std::string_view prediction, const std::vector<std::str
     best.f1 = std::max(best.f1, one.f1);
   }
   return best;
-}
-
-void SquadMetrics::add(std::string_view prediction, const std::vector<std::string>& gold_answers) {
-  const AnswerScore score_of_answer = score_answer(prediction, gold_answers);
-  exact_sum_ += score_of_answer.exact_match;
-  f1_sum_ += score_of_answer.f1;
-  ++num_answers_;
-}
-
-void SquadMetrics::add(const SquadMetrics& other) {
-  exact_sum_ += other.exact_sum_;
-  f1_sum_ += other.f1_sum_;
-  num_answers_ += other.num_answers_;
 }
 
 }  // namespace tessera

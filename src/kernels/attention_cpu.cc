@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "kernels/attention_paths.h"
-#include "kernels/attention_rows.h"
-#include "kernels/attention_sizes.h"
+#include "kernels/cpu_rows.h"
 #include "kernels/parallel.h"
+#include "kernels/sizes.h"
 #include "kernels/vector_math.h"
 
 namespace tessera::kernels {

@@ -1,8 +1,6 @@
 // The ways to compute packed attention; attention.cc checks the arguments and picks one.
 #pragma once
 
-#include <utility>
-
 #include "kernels/attention.h"
 
 namespace tessera::kernels {
@@ -15,11 +13,6 @@ at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at
                               const PackedAttention& how);
 // Whether FlashAttention supports the head size, ALiBi's dimensions included.
 bool flash_serves(const at::Tensor& q, const PackedAttention& how);
-
-// q and k with ALiBi's parts after the first D elements of each head, and zeros up to a multiple of 8: the plain form
-// of what widen_heads.cu does on a GPU.
-std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
-                                                        const PackedAttention& how);
 
 // GPU, half types: attention.cu, for a fused projection, which must be contiguous. fused_serves: of x's device and
 // type, with heads of D.

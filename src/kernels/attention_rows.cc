@@ -1,8 +1,7 @@
-#include "kernels/attention_rows.h"
-
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu_rows.h"
 #include "kernels/vector_math.h"
 
 namespace tessera::kernels {

@@ -5,10 +5,10 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "kernels/bias_gelu_cpu.h"
 #include "kernels/check.h"
-#include "kernels/column_sums.h"
+#include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/row_sums.h"
 
 namespace tessera::kernels {
 namespace {

@@ -1,10 +1,9 @@
-#include "kernels/bias_gelu_cpu.h"
-
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
 
+#include "kernels/cpu_rows.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

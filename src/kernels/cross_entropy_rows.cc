@@ -1,5 +1,3 @@
-#include "kernels/cross_entropy_rows.h"
-
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda_kernels.h"
+#include "kernels/linear_cross_entropy.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

@@ -12,10 +12,9 @@
 #include <cstdlib>
 #include <initializer_list>
 
-#include "kernels/cuda_block.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/cuda_tensors.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 
 namespace tessera::kernels {
 namespace {

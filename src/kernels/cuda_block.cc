@@ -1,8 +1,6 @@
 // A block of a transformer on a GPU, launch after launch: one allocation for what is kept, one for what is not, and
 // between the launches nothing but arithmetic on addresses. A GPU that has little to do waits for the host, and
 // tensors, their views and their dispatch took the host longer than all launches together. Only in libtessera_cuda.so.
-#include "kernels/cuda_block.h"
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
@@ -14,7 +12,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "kernels/cuda_products.h"
 #include "kernels/cuda_tensors.h"
 
 // Shape letters: T tokens, C hidden size, H heads, head size D.

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/attention.h"
-#include "kernels/batch_norm.h"
-#include "kernels/flat_parts.h"
+#include "kernels/flat_buffers.h"
+#include "kernels/image_ops.h"
 #include "kernels/layer_norm.h"
 #include "kernels/optimizers/flat_update.h"
 #include "kernels/transformer_block.h"
@@ -27,18 +27,18 @@ struct CudaKernels {
                              const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,
                              const at::Tensor& mean, const at::Tensor& inverse_deviation);
   void (*layer_norm_backward)(const NormBackward& norm, const NormGradients& results);
-  // batch_norm.h
+  // image_ops.h
   void (*batch_norm_forward)(const BatchNormPass& pass, const BatchNorm& norm);
   void (*batch_norm_backward)(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results);
-  // max_pool.h; places: like out, bytes
+  // places: like out, bytes
   void (*max_pool_forward)(const at::Tensor& x, const at::Tensor& out, const at::Tensor& places);
   void (*max_pool_backward)(const at::Tensor& grad, const at::Tensor& places, const at::Tensor& grad_x);
-  // column_sums.h
+  // row_sums.h
   void (*column_sums)(const at::Tensor& x, const at::Tensor& sums);
-  // cross_entropy_rows.h
+  // linear_cross_entropy.h
   void (*cross_entropy_rows)(const at::Tensor& logits, const at::Tensor& targets, float on_target, float on_every,
                              float gradient_scale, bool to_gradient, const at::Tensor& sum);
-  // add_rows.h: ids [n], sorted; row order[i] of values [n, C] goes to row ids[i]
+  // ids [n], sorted; row order[i] of values [n, C] goes to row ids[i]
   void (*add_rows)(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& order, const at::Tensor& values);
   // attention_paths.h: attention.cu's; {q, k, v} are parts of one tensor, and so are their gradients
   bool (*is_ampere)(at::Device device);  // or newer: can run it, and FlashAttention
@@ -47,7 +47,7 @@ struct CudaKernels {
   void (*attention_backward)(const at::Tensor& grad, const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
                              const at::Tensor& out, const at::Tensor& logsumexp,
                              const std::array<at::Tensor, 3>& grad_qkv);
-  // cuda_block.h
+  // cuda_tensors.h
   at::Tensor (*block_forward)(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how,
                               at::Tensor& kept);
   at::Tensor (*block_backward)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& kept,
@@ -60,9 +60,8 @@ struct CudaKernels {
                                            float factor);
   // optimizers/flat_update.h: on the current stream of params' device
   void (*flat_update)(const at::Tensor& params, FlatUpdate flat, FlatUpdateFunction update, const void* constants);
-  // flat_parts.h: all contiguous and of one type
+  // flat_buffers.h: all contiguous and of one type
   void (*put_parts)(const at::Tensor& flat, const std::vector<FlatPart>& parts);
-  // norm.h
   void (*block_square_sums)(const at::Tensor& values, const at::Tensor& sums);
   at::Tensor (*add_units)(const at::Tensor& sums, const at::Tensor& begins);
 };

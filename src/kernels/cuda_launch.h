@@ -8,9 +8,7 @@
 #include <cstdint>
 
 #include "core/number_type.h"
-#include "kernels/batch_norm_sizes.h"
-#include "kernels/column_sum_sizes.h"
-#include "kernels/max_pool_sizes.h"
+#include "kernels/sizes.h"
 
 namespace tessera::kernels {
 
@@ -44,7 +42,7 @@ struct CudaNormBackward {
 };
 void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm);
 
-// batch_norm.cu: bf16 or fp16, [num_rows, C]; batch_norm_sizes.h has the channels
+// batch_norm.cu: bf16 or fp16, [num_rows, C]; sizes.h has the channels
 struct CudaBatchNorm {
   NumberType type;
   BatchNormThen then;
@@ -67,7 +65,7 @@ struct CudaBatchNorm {
 void batch_norm_forward_cuda(const CudaBatchNorm& norm);
 void batch_norm_backward_cuda(const CudaBatchNorm& norm);
 
-// max_pool.cu: bf16 or fp16, channels-last; max_pool_sizes.h has the channels and the sides
+// max_pool.cu: bf16 or fp16, channels-last; sizes.h has the channels and the sides
 struct CudaMaxPool {
   NumberType type;
   std::int64_t num_images;
@@ -91,7 +89,7 @@ void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* 
 void add_rows_cuda(const CudaRows& rows, const std::int64_t* ids, const std::int64_t* order, const void* values,
                    void* table);
 
-// attention.cu: bf16 or fp16; attention_sizes.h has the head sizes. Addresses and strides are multiples of 16 bytes.
+// attention.cu: bf16 or fp16; sizes.h has the head sizes. Addresses and strides are multiples of 16 bytes.
 struct CudaAttention {
   NumberType type;
   int num_heads, head_size, num_rows, max_length;
@@ -112,7 +110,7 @@ struct CudaAttention {
 void attention_forward_cuda(const CudaAttention& attention);
 void attention_backward_cuda(const CudaAttention& attention);
 
-// widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_flash.cc), then
+// widen_heads.cu: heads of q, k and v copied into wider ones, ALiBi's numbers behind them (attention_gpu.cc), then
 // zeros
 struct WidenHeads {
   const void* from[3];  // q, k, v: [T, H, D], the last dimension dense

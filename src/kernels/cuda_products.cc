@@ -1,5 +1,3 @@
-#include "kernels/cuda_products.h"
-
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -12,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "kernels/cuda_tensors.h"
 
 namespace tessera::kernels {
 namespace {

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/number_type.h"
 #include "kernels/attention.h"
 #include "kernels/cuda_launch.h"
+#include "kernels/transformer_block.h"
 
 namespace tessera::kernels {
 
@@ -67,5 +69,34 @@ inline CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const Pa
   a.logsumexp = floats(logsumexp);
   return a;
 }
+
+// transformer_block.h's passes on a GPU, for cuda_kernels.h. x and grad: [T, C], contiguous.
+// `kept`: what backward needs.
+at::Tensor block_forward(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how,
+                         at::Tensor& kept);
+// The gradient of x. `gradients`: tensors that those of the parameters are written to; undefined matrices are left out.
+at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& kept,
+                          const TransformerBlock& block, const PackedAttention& how, const TransformerBlock& gradients);
+
+// Matrix products in half types by cuBLASLt, with the plan of each shape kept: libtorch describes the matrices and asks
+// for an algorithm at every call, which takes the host as long again as the launch. Only in libtessera_cuda.so.
+//
+// out[m, n] = a[m, k] b[k, n] + bias[n] + plus[m, n], rows contiguous. A transposed factor is stored as [k, m] or
+// [n, k].
+struct CudaProduct {
+  NumberType type;  // bf16 or fp16; sums are float32
+  std::int64_t m, n, k;
+  const void* a;
+  bool a_is_transposed;
+  const void* b;
+  bool b_is_transposed;
+  void* out;
+  const void* bias = nullptr;  // null: none
+  const void* plus = nullptr;  // null: none; may not be out
+};
+
+// On the current device and stream. The same shapes give the same bits, if all addresses are multiples of 16 bytes.
+// Throws Error.
+void multiply(const CudaProduct& product);
 
 }  // namespace tessera::kernels

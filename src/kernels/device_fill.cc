@@ -3,17 +3,20 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include "kernels/locked_memory.h"
+#include "core/log.h"
 #include "kernels/parallel.h"
 
 namespace tessera::kernels {
@@ -81,6 +84,19 @@ void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_n
 
 void free_fill_buffers(at::Device device) {
   if (device.is_cuda()) at::getHostAllocator(device.type())->empty_cache();
+}
+
+at::Tensor locked_or_pageable(std::int64_t numel, at::ScalarType type) {
+  try {
+    return at::empty({numel}, at::dtype(type).pinned_memory(true));
+  } catch (const c10::Error& error) {
+    static std::atomic<bool> is_said = false;
+    if (!is_said.exchange(true)) {
+      log_warn("host memory cannot be page-locked, so copies to and from the GPU are slower: {}",
+               error.what_without_backtrace());
+    }
+    return at::empty({numel}, type);
+  }
 }
 
 }  // namespace tessera::kernels

@@ -19,4 +19,8 @@ void fill_device(const at::Tensor& to, at::ScalarType type, std::int64_t piece_n
 // copy uses any more.
 void free_fill_buffers(at::Device device);
 
+// Page-locked host memory, with which copies to and from a GPU are fast and do not block: [numel], or pageable where
+// the system refuses to lock it: copies are as right then, only slower. Needs a GPU.
+at::Tensor locked_or_pageable(std::int64_t numel, at::ScalarType type);
+
 }  // namespace tessera::kernels

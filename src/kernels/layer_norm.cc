@@ -6,8 +6,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/check.h"
+#include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
-#include "kernels/layer_norm_cpu.h"
 
 namespace tessera::kernels {
 namespace {

@@ -1,5 +1,3 @@
-#include "kernels/layer_norm_cpu.h"
-
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -7,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu_rows.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

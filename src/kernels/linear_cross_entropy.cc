@@ -15,7 +15,6 @@
 #include <memory>
 
 #include "kernels/check.h"
-#include "kernels/cross_entropy_rows.h"
 #include "kernels/gradient_room.h"
 
 namespace tessera::kernels {

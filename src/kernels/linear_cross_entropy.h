@@ -38,4 +38,10 @@ std::int64_t head_chunk_rows(std::int64_t vocab_size, std::int64_t hidden_size, 
                              std::int64_t num_counted);
 std::int64_t head_part_classes(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size);
 
+// Softmax cross-entropy over rows of logits, with the gradient written in place of the logits.
+// logits: [R, V] contiguous; targets: [R] int64, each a class. Adds the rows' losses to `sum` (float32 scalar). With
+// `to_gradient` the logits become gradient_scale * their gradient. Statistics are float32 for every type.
+void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets, double label_smoothing,
+                        double gradient_scale, bool to_gradient, const at::Tensor& sum);
+
 }  // namespace tessera::kernels

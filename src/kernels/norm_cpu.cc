@@ -1,12 +1,11 @@
-#include "kernels/norm_cpu.h"
-
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
 
+#include "kernels/cpu_rows.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/half_numbers.h"
-#include "kernels/norm.h"
 #include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 

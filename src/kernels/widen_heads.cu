@@ -1,5 +1,5 @@
-#include "kernels/attention_sizes.h"
 #include "kernels/cuda_common.cuh"
+#include "kernels/sizes.h"
 
 namespace tessera::kernels {
 namespace {

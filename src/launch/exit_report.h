@@ -1,8 +1,12 @@
 // How ranks ended, which of them failed first, and how to report it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json.h"
@@ -19,7 +23,7 @@ struct RankEnd {
   bool says_consequence = false;  // it reported, or the launcher knows, that another end or a signal came first
   bool says_finding = false;      // its message is about the run, not about itself
   std::string message{};          // its own last words, from its failure file
-  std::string note{};             // what the minder adds: out of memory, could not be started
+  std::string note{};             // what the runner adds: out of memory, could not be started
   std::string log_file{};         // empty: none
 
   bool failed() const { return exit_status != 0; }
@@ -45,5 +49,40 @@ std::vector<std::string> last_lines(const std::string& path, std::int64_t start,
 
 Json to_json(const RankEnd& end);
 RankEnd rank_end_from_json(const Json& json);
+
+// What of mpirun's last output explains why ranks ended: not that it passes on our signals, nor that a process has
+// ended, which our report says better, nor the lines that it draws around that. Empty: nothing.
+std::string explanation_in(std::string_view output);
+
+// How the ranks of one node ended.
+struct SupervisionResult {
+  std::vector<RankEnd> ends{};  // by local rank; a rank that never started counts as told to stop
+  int signal = 0;               // SIGTERM, SIGINT or SIGHUP to the launcher, if that ended the ranks
+  bool interrupted = false;     // such a signal came, perhaps only after a rank had failed: no restart
+  std::string trouble{};        // not the fault of a rank: the ranks could not be started, or mpirun died
+  int trouble_status = 0;
+  pid_t killed_mpirun = 0;  // it had no time to clean up
+};
+
+// The outcome of an attempt: on one node, and over all nodes.
+struct Verdict {
+  int status = 0;                  // the launcher's exit status, if this is the last attempt
+  std::optional<RankEnd> failure;  // the rank to name
+  std::string trouble;             // what went wrong apart from the ranks
+  int signal = 0;                  // the launcher was told to end
+  bool interrupted = false;        // by such a signal, perhaps only after the failure
+  bool restart = false;            // decided by node 0, once for all
+
+  bool is_well() const { return status == 0; }
+};
+
+Verdict judge(const SupervisionResult& result);
+
+// Of all nodes' verdicts, the one that explains the others: a rank that failed by itself, else trouble, else a signal,
+// else whatever failed first.
+Verdict merge(const std::vector<Verdict>& verdicts);
+
+Json to_json(const Verdict& verdict);
+Verdict verdict_from_json(const Json& json);
 
 }  // namespace tessera

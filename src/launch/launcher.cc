@@ -1,5 +1,3 @@
-#include "launch/launcher.h"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -9,20 +7,18 @@
 #include <future>
 #include <memory>
 
+#include "comm/meeting/handshake.h"
 #include "comm/meeting/meeting_place.h"
-#include "comm/meeting/secret.h"
 #include "comm/socket.h"
 #include "core/error.h"
 #include "core/host.h"
-#include "launch/agreement.h"
-#include "launch/crew.h"
-#include "launch/leftovers.h"
+#include "launch/exit_report.h"
+#include "launch/host_resources.h"
 #include "launch/nodes.h"
-#include "launch/order.h"
-#include "launch/pinning.h"
+#include "launch/output.h"
+#include "launch/rank_supervisor.h"
 #include "launch/run_folder.h"
-#include "launch/say.h"
-#include "launch/verdict.h"
+#include "launch/settings.h"
 
 namespace tessera {
 namespace {
@@ -30,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTailLines = 8;
-// The crew, which knows how a rank ended, ends the others first; the meeting place speaks where it cannot.
-constexpr std::chrono::milliseconds kCrewFirst{1500};
+// The supervisor, which knows how a rank ended, ends the others first; the meeting place speaks where it cannot.
+constexpr std::chrono::milliseconds kSupervisorFirst{1500};
 
 // What the launchers of a job, or the launcher and its ranks, share. On one node nobody else need know it; the
 // launchers of several find it in the environment or in the user's file.
@@ -43,7 +39,7 @@ Key secret_of_run(const LaunchPlan& plan, const Environment& environment) {
 // For the launcher and everything it starts. TMPDIR is absolute, since they work in their own folders, and existing, or
 // mpirun could not start.
 Environment for_children(Environment environment) {
-  environment.unset(kSecretVariable);  // it reaches the ranks by their minders, and nobody else
+  environment.unset(kSecretVariable);  // it reaches the ranks by their runners, and nobody else
   const auto given = environment.find("TMPDIR");
   if (!given) return environment;
   std::error_code error;
@@ -81,7 +77,7 @@ class Launcher {
   void meet_other_nodes();
   Verdict attempt(int number);
   std::unique_ptr<MeetingPlace> open_meeting(const Key& secret) const;
-  CrewResult run_crew(Agreement* agreement, const Key& secret);
+  SupervisionResult supervise_ranks(Agreement* agreement, const Key& secret);
   void report(const Verdict& verdict) const;
   void report_log(const RankEnd& end) const;
 
@@ -191,7 +187,7 @@ Verdict Launcher::attempt(int number) {
     if (!port) return agreement->lost_verdict();
     order_.master_port = *port;
   }
-  const CrewResult result = run_crew(agreement.get(), secret);
+  const SupervisionResult result = supervise_ranks(agreement.get(), secret);
   if (result.killed_mpirun > 0) remove_session(result.killed_mpirun, temporary_folder(environment_));
   Verdict verdict = judge(result);
   if (agreement) return agreement->settle(verdict, plan_.max_restarts);
@@ -203,7 +199,7 @@ std::unique_ptr<MeetingPlace> Launcher::open_meeting(const Key& secret) const {
   MeetingOptions meeting;
   if (plan_.num_nodes > 1) meeting.interface = interface_of(plan_.head_host, /*one_host=*/false);
   meeting.port = plan_.num_nodes > 1 ? 0 : plan_.head_port;
-  meeting.num_guests = order_.world_size();
+  meeting.num_peers = order_.world_size();
   meeting.key = job_key(secret, plan_.run_id);
   meeting.timeout = plan_.start_timeout;
   meeting.holder = "the launcher";
@@ -211,11 +207,11 @@ std::unique_ptr<MeetingPlace> Launcher::open_meeting(const Key& secret) const {
     const std::string host = circle_ ? circle_->host(node) : host_name();
     meeting.hosts.insert(meeting.hosts.end(), static_cast<std::size_t>(plan_.num_local_ranks), host);
   }
-  meeting.loss_grace = kCrewFirst;
+  meeting.loss_grace = kSupervisorFirst;
   return std::make_unique<MeetingPlace>(std::move(meeting));
 }
 
-CrewResult Launcher::run_crew(Agreement* agreement, const Key& secret) {
+SupervisionResult Launcher::supervise_ranks(Agreement* agreement, const Key& secret) {
   for (int local_rank = 0; local_rank < plan_.num_local_ranks; ++local_rank) {
     std::error_code ignored;
     fs::remove(failure_path(order_, local_rank), ignored);
@@ -226,19 +222,19 @@ CrewResult Launcher::run_crew(Agreement* agreement, const Key& secret) {
   write_order(order_);
   StartRequest request;
   request.starter = plan_.starter;
-  request.minder = minder_command(self_);
+  request.runner = runner_command(self_);
   request.run_folder = folder_.path();
   request.num_ranks = plan_.num_local_ranks;
   request.more_ranks_than_cpus = plan_.num_local_ranks > static_cast<int>(host_.cpus.size());
   request.environment = environment_;
   request.signal_mask = inbox_.former_mask();
-  Crew::Options options{
+  RankSupervisor::Options options{
       .start_timeout = plan_.start_timeout, .stop_timeout = plan_.stop_timeout, .secret = to_hex(secret)};
   if (agreement != nullptr) {
     options.must_stop = [=] { return agreement->must_stop(); };
     options.on_failure = [=] { agreement->announce_failure(); };
   }
-  return Crew(order_, request, inbox_, options).run();
+  return RankSupervisor(order_, request, inbox_, options).run();
 }
 
 // The last lines that a user sees, so the failed rank comes last, followed only by its log.

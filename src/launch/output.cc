@@ -58,7 +58,7 @@ RankOutput::RankOutput(Choice choice, std::array<Fd, 2> console)
     log_ = Fd(open(choice_.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!log_) throw Error("cannot write the log " + choice_.log_file + ": " + std::strerror(errno));
   }
-  // Output goes through the minder only if it must: a rank that writes directly to a terminal sees a terminal.
+  // Output goes through the runner only if it must: a rank that writes directly to a terminal sees a terminal.
   const bool between = choice_.show && (log_ || !choice_.prefix.empty());
   for (std::size_t stream = 0; between && stream < 2; ++stream) {
     Pipe pipe;
@@ -124,6 +124,11 @@ bool RankOutput::pump(std::size_t stream) {
 void RankOutput::show(std::size_t stream, std::string_view bytes) {
   if (!choice_.prefix.empty()) return prefixers_[stream].add(bytes);
   if (console_[stream] && !write_all(console_[stream].get(), bytes)) console_[stream].reset();
+}
+
+void say_line(const std::string& line) {
+  const std::string text = line + "\n";
+  (void)!write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
-// Where the lines of one rank go: directly to the launcher's output, into a log file, or through the minder to both.
+// Where the lines of one rank go: directly to the launcher's output, into a log file, or through the runner to both.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <array>
 #include <functional>
@@ -27,7 +29,7 @@ class LinePrefixer {
   Emit emit_;
 };
 
-// Made before the rank is forked. In the rank: attach(). In the minder: close_rank_ends(), then pump() whenever one of
+// Made before the rank is forked. In the rank: attach(). In the runner: close_rank_ends(), then pump() whenever one of
 // watched_fds() can be read, and drain() when the rank has ended.
 class RankOutput {
  public:
@@ -55,5 +57,14 @@ class RankOutput {
   std::vector<LinePrefixer> prefixers_;
   Fd log_;
 };
+
+// The launcher's own lines, on standard error, one write each: "tessera launch: ...".
+
+void say_line(const std::string& line);  // as it is, without the launcher's name
+
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say_line("tessera launch: " + fmt::format(format, std::forward<Args>(args)...));
+}
 
 }  // namespace tessera

@@ -1,12 +1,18 @@
 // A launcher's private folder: its socket, the ranks' orders and last words. Removed when the launcher exits; if it was
-// killed, by a minder, or by the next launcher (leftovers.h), which sees by a lock that nobody uses it any more.
+// killed, by a runner, or by the next launcher (remove_leftovers), which sees by a lock that nobody uses it any more.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/environment.h"
 #include "core/file_descriptor.h"
+#include "core/json.h"
 
 namespace tessera {
 
@@ -28,5 +34,59 @@ class RunFolder {
   std::string path_;
   Fd lock_;  // the kernel frees it with this process, however that ends
 };
+
+// The order that a launcher gives to the runners of its node: what to run, as which ranks, in what environment.
+//
+// It is written as order.json into the launcher's private run folder, where the runners read it; the folder also
+// holds the launcher's socket and the ranks' failure files.
+struct RankOrder {
+  std::string folder;                // the run folder
+  std::vector<std::string> command;  // the first word is a path that can be executed
+  int node_rank = 0, num_nodes = 1;
+  int num_local_ranks = 1;  // the same on every node
+  std::string master_addr;
+  int master_port = 0;
+  std::string run_id;
+  int restart_count = 0, max_restarts = 0;
+  std::map<std::string, std::string> environment;  // for every rank, in addition to what rank_environment() sets
+  std::vector<std::vector<int>> cpus;              // by local rank; empty: not pinned
+  std::string log_dir;                             // empty: no log files
+  bool tee = false;
+
+  int world_size() const { return num_nodes * num_local_ranks; }
+  int rank(int local_rank) const { return node_rank * num_local_ranks + local_rank; }
+};
+
+// What is set for one rank: torchrun's variables and ours.
+std::map<std::string, std::string> rank_environment(const RankOrder& order, int local_rank);
+
+std::string socket_path(const std::string& folder);
+std::string failure_path(const RankOrder& order, int local_rank);
+std::string log_path(const RankOrder& order, int local_rank);  // empty without log_dir
+
+void write_order(const RankOrder& order);
+RankOrder read_order(const std::string& folder);
+
+// What killed runs left on this host, removed when the next one starts.
+//
+//   TMPDIR/tessera-launch-*              a launcher's folder
+//   TMPDIR/ompi.HOST.USER/pid.N          the session of an mpirun
+//   /dev/shm/vader_segment.HOST.USER.*   memory that MPI's ranks share
+//   /dev/shm/tessera-N-*                 the same of our own, for the moment between its making and its mapping
+//
+// Only this user's, and only if nobody uses it: the launcher's lock is free, there is no process N, no process has the
+// memory mapped.
+struct LeftoverPlaces {
+  std::filesystem::path temporary = "/tmp";  // TMPDIR
+  std::filesystem::path shared_memory = "/dev/shm";
+  std::filesystem::path processes = "/proc";
+  // Younger sessions and memory stay: a run that is starting may not have mapped what it has just made.
+  std::chrono::seconds least_age = std::chrono::minutes(1);
+};
+
+// Never throws: a run does not depend on it.
+void remove_leftovers(const LeftoverPlaces& places) noexcept;
+// What our own mpirun left when it was killed.
+void remove_session(pid_t mpirun, const std::filesystem::path& temporary) noexcept;
 
 }  // namespace tessera

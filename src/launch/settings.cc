@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "launch/torchrun_habits.h"
 
 namespace tessera {
 namespace {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/schema.h"
 #include "core/environment.h"
-#include "launch/host.h"
+#include "launch/host_resources.h"
 
 namespace tessera {
 
@@ -47,5 +48,28 @@ struct LaunchPlan {
 // UsageError.
 LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, const Environment& environment,
                      const std::string& self, const std::vector<std::string>& subcommands);
+
+// torchrun's other flags: existing scripts keep working, or learn what to write instead.
+void declare_habits(Schema& schema, LaunchSettings& settings);
+
+// Throws UsageError that says how to do it here.
+void refuse_what_is_done_otherwise(const LaunchSettings& settings);
+// Lines about flags that were given and change nothing.
+std::vector<std::string> remarks_on(const LaunchSettings& settings);
+
+// The remark if --nproc_per_node is not given: torchrun would start one rank. Empty if so do we.
+std::string remark_on_count(const LaunchPlan& plan, const HostFacts& host);
+
+// For torchrun's `--tee 3`, whose value was read as the program: the same arguments with --tee=true (false for 0)
+// instead, to be read again; otherwise nothing. `settings` is what was read from `arguments`.
+std::optional<std::vector<std::string>> with_plain_tee(const std::vector<std::string>& arguments,
+                                                       const LaunchSettings& settings);
+
+// `tessera launch` from a finished plan to its exit status: attempts, restarts, agreement between nodes, the report.
+//
+// `self` is this executable, which can also serve as runner. Returns the exit status: 0 if all ranks exited with 0,
+// else that of the rank that failed first (128 + signal if it was killed). Throws Error if nothing could be started.
+int run_launcher(const LaunchPlan& plan, const HostFacts& host, const Environment& environment,
+                 const std::string& self);
 
 }  // namespace tessera

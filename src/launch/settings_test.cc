@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "launch/torchrun_habits.h"
 #include "support/contains.h"
 
 namespace tessera {

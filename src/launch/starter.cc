@@ -11,9 +11,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "comm/open_mpi.h"
+#include "comm/mpi_support.h"
 #include "core/error.h"
-#include "launch/host.h"
+#include "launch/host_resources.h"
 
 namespace tessera {
 namespace {
@@ -50,14 +50,14 @@ class Spawner {
     envp_.push_back(nullptr);
   }
 
-  // `output` is mpirun's; -1, for a minder: the launcher's own.
+  // `output` is mpirun's; -1, for a runner: the launcher's own.
   pid_t spawn(int output) {
     const pid_t launcher = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw Error("cannot start " + arguments_[0] + ": " + std::strerror(errno));
     if (pid > 0) return pid;
     setpgid(0, 0);  // Ctrl-C reaches only the launcher, which passes it on
-    // mpirun must be signalled when the launcher is gone; a minder sees the end of its line.
+    // mpirun must be signalled when the launcher is gone; a runner sees the end of its line.
     if (output >= 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != launcher) _exit(128 + SIGTERM);
     const int null = open("/dev/null", O_RDONLY);
@@ -91,7 +91,7 @@ Started start_by_fork(const StartRequest& request) {
   const Environment environment = without_outer_job(request.environment, false);
   Started started;
   for (int local_rank = 0; local_rank < request.num_ranks; ++local_rank) {
-    std::vector<std::string> words = request.minder;
+    std::vector<std::string> words = request.runner;
     words.insert(words.end(), {request.run_folder, std::to_string(local_rank)});
     Spawner spawner(words, environment, request.signal_mask);
     started.pids.push_back(spawner.spawn(-1));
@@ -129,14 +129,14 @@ std::map<std::string, std::string> variables_to_restore(const Environment& envir
   return hidden;
 }
 
-std::vector<std::string> minder_command(const std::string& self) {
+std::vector<std::string> runner_command(const std::string& self) {
   const std::string beside = (std::filesystem::path(self).parent_path() / "tessera-minder").string();
   if (access(beside.c_str(), X_OK) == 0) return {beside};
   return {self, "__minder"};
 }
 
 std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root) {
-  std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // the minders do the pinning
+  std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // the runners do the pinning
   if (is_root) words.push_back("--allow-run-as-root");
   const auto parameter = [&](const char* name, const char* value) {
     words.insert(words.end(), {"--mca", name, value});
@@ -146,12 +146,12 @@ std::vector<std::string> mpirun_arguments(const std::string& mpirun, const Start
   // Waiting ranks yield their core to those that have work.
   if (request.more_ranks_than_cpus) parameter("mpi_yield_when_idle", "1");
   words.insert(words.end(), {"-np", std::to_string(request.num_ranks)});
-  words.insert(words.end(), request.minder.begin(), request.minder.end());
+  words.insert(words.end(), request.runner.begin(), request.runner.end());
   words.push_back(request.run_folder);
   return words;
 }
 
-Started start_minders(const StartRequest& request) {
+Started start_runners(const StartRequest& request) {
   return request.starter == Starter::kFork ? start_by_fork(request) : start_by_mpirun(request);
 }
 

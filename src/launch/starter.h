@@ -1,4 +1,4 @@
-// Two ways to start the minders of this node: by fork, or through mpirun, so that their ranks can use MPI.
+// Two ways to start the runners of this node: by fork, or through mpirun, so that their ranks can use MPI.
 #pragma once
 
 #include <sys/types.h>
@@ -19,13 +19,13 @@ namespace tessera {
 // through srun. A user's own settings (OMPI_MCA_btl, ...) stay.
 Environment without_outer_job(const Environment& environment, bool slurm_too);
 
-// The words that start a minder, without its arguments: the program tessera-minder beside `self`, which starts in
+// The words that start a runner, without its arguments: the program tessera-minder beside `self`, which starts in
 // milliseconds and needs no libtorch; if it is missing, `self` does the same.
-std::vector<std::string> minder_command(const std::string& self);
+std::vector<std::string> runner_command(const std::string& self);
 
 struct StartRequest {
   Starter starter = Starter::kFork;
-  std::vector<std::string> minder;  // minder_command()
+  std::vector<std::string> runner;  // runner_command()
   std::string run_folder;
   int num_ranks = 1;
   bool more_ranks_than_cpus = false;
@@ -35,15 +35,15 @@ struct StartRequest {
 
 std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root);
 
-// What has been started. A minder's own output goes to the launcher's; mpirun's output comes through `mpirun_text`.
+// What has been started. A runner's own output goes to the launcher's; mpirun's output comes through `mpirun_text`.
 struct Started {
-  std::vector<pid_t> pids;  // the minders by local rank, or mpirun alone
+  std::vector<pid_t> pids;  // the runners by local rank, or mpirun alone
   Fd mpirun_text;
 };
 
 // Throws Error if there is no mpirun, or the system refuses another process.
-Started start_minders(const StartRequest& request);
-// What mpirun's environment lacks but its ranks should have: the Slurm variables that start_minders hid from mpirun.
+Started start_runners(const StartRequest& request);
+// What mpirun's environment lacks but its ranks should have: the Slurm variables that start_runners hid from mpirun.
 std::map<std::string, std::string> variables_to_restore(const Environment& environment, Starter starter);
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launch/order.h"
+#include "launch/run_folder.h"
 
 namespace tessera {
 namespace {
@@ -15,7 +15,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 
 TEST(Starter, TellsMpirunWhatIsNeededAndNoMore) {
   StartRequest request;
-  request.minder = {"/opt/tessera", "__minder"};
+  request.runner = {"/opt/tessera", "__minder"};
   request.run_folder = "/tmp/run";
   request.num_ranks = 4;
   request.more_ranks_than_cpus = true;
@@ -56,7 +56,7 @@ TEST(Starter, KeepsAUsersOrteSettingsOutsideOfMpirun) {
 }
 
 TEST(Starter, FallsBackToTheExecutableItself) {
-  EXPECT_EQ(minder_command("/nowhere/tessera"), (std::vector<std::string>{"/nowhere/tessera", "__minder"}));
+  EXPECT_EQ(runner_command("/nowhere/tessera"), (std::vector<std::string>{"/nowhere/tessera", "__minder"}));
 }
 
 TEST(RankOrder, NumbersRanksNodeByNode) {

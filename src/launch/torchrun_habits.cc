@@ -1,5 +1,3 @@
-#include "launch/torchrun_habits.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/settings.h"
 
 namespace tessera {
 namespace {

@@ -4,8 +4,7 @@
 
 #include "core/error.h"
 #include "library/optimizer_impl.h"
-#include "state/optimizer_file.h"
-#include "state/weights_file.h"
+#include "state/unit_file.h"
 #include "weights/load_weights.h"
 
 namespace tessera {

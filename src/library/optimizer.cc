@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "library/optimizer_impl.h"
 #include "library/shard_impl.h"
-#include "parallel/gradient_fault.h"
+#include "parallel/unit_error.h"
 
 namespace tessera {
 namespace {

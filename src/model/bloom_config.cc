@@ -2,16 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "core/json_reader.h"
 #include "core/text.h"
-#include "model/config_reader.h"
 #include "model/limits.h"
 
 namespace tessera {
 
 BloomConfig BloomConfig::from_json(const Json& config, const std::string& origin) {
-  const ConfigReader reader(config, origin);
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
   if (const std::string type = reader.text({"model_type"}); type != "bloom") {
-    reader.refuse("model_type", fmt::format("is '{}': expected 'bloom'", printable(type)));
+    reader.at("model_type").refuse_value("\"bloom\"");
   }
   BloomConfig c;
   c.vocab_size = reader.integer({"vocab_size"}, 1, kMaxVocabSize, c.vocab_size);
@@ -19,11 +20,13 @@ BloomConfig BloomConfig::from_json(const Json& config, const std::string& origin
   c.num_layers = reader.integer({"n_layer", "num_hidden_layers"}, 1, kMaxLayers, c.num_layers);
   c.num_heads = reader.integer({"n_head", "num_attention_heads"}, 1, kMaxHiddenSize, c.num_heads);
   if (c.hidden_size % c.num_heads != 0) {
-    reader.refuse("hidden_size", fmt::format("is {}: not a multiple of the {} heads", c.hidden_size, c.num_heads));
+    reader.refuse_member("hidden_size",
+                         fmt::format("{} is not a multiple of the {} heads", c.hidden_size, c.num_heads));
   }
   if (const std::int64_t inner = reader.integer({"n_inner"}, 1, 4 * kMaxHiddenSize, 4 * c.hidden_size);
       inner != 4 * c.hidden_size) {
-    reader.refuse("n_inner", fmt::format("is {}: BLOOM's is 4 x hidden_size = {}", inner, 4 * c.hidden_size));
+    reader.refuse_member("n_inner",
+                         fmt::format("expected BLOOM's 4 x hidden_size = {}, found {}", 4 * c.hidden_size, inner));
   }
   c.layer_norm_epsilon = reader.real({"layer_norm_epsilon"}, 0, 1, c.layer_norm_epsilon);
   c.initializer_range = reader.real({"initializer_range"}, 0, 1e3, c.initializer_range);
@@ -33,9 +36,9 @@ BloomConfig BloomConfig::from_json(const Json& config, const std::string& origin
   c.tie_word_embeddings = reader.boolean({"tie_word_embeddings"}, c.tie_word_embeddings);
   const std::int64_t split = reader.integer({"pretraining_tp"}, 1, kMaxHiddenSize, 1);
   if (reader.boolean({"slow_but_exact"}, false) && split > 1) {
-    reader.refuse(
+    reader.refuse_member(
         "slow_but_exact",
-        fmt::format("is true with \"pretraining_tp\" {}: Tessera does not split layers to reproduce the rounding "
+        fmt::format("true with \"pretraining_tp\" {}: Tessera does not split layers to reproduce the rounding "
                     "of the original training; set it to false",
                     split));
   }

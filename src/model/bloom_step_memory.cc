@@ -1,5 +1,5 @@
 // The memory use of model/bloom.cc.
-#include "kernels/column_sum_sizes.h"
+#include "kernels/sizes.h"
 #include "model/bloom_config.h"
 #include "model/text_step_memory.h"
 

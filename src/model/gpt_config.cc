@@ -2,16 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "core/json_reader.h"
 #include "core/text.h"
-#include "model/config_reader.h"
 #include "model/limits.h"
 
 namespace tessera {
 
 GptConfig GptConfig::from_json(const Json& config, const std::string& origin) {
-  const ConfigReader reader(config, origin);
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
   if (const std::string type = reader.text({"model_type"}); type != "tessera-gpt") {
-    reader.refuse("model_type", fmt::format("is '{}': expected 'tessera-gpt'", printable(type)));
+    reader.at("model_type").refuse_value("\"tessera-gpt\"");
   }
   GptConfig c;
   c.vocab_size = reader.integer({"vocab_size"}, 1, kMaxVocabSize);
@@ -21,11 +22,12 @@ GptConfig GptConfig::from_json(const Json& config, const std::string& origin) {
   c.ff_dim = reader.integer({"ff_dim"}, 1, 16 * kMaxHiddenSize);
   c.seq_length = reader.integer({"seq_length"}, 1, kMaxSeqLength, c.seq_length);
   if (c.hidden_size % c.num_heads != 0) {
-    reader.refuse("hidden_size", fmt::format("is {}: not a multiple of the {} heads", c.hidden_size, c.num_heads));
+    reader.refuse_member("hidden_size",
+                         fmt::format("{} is not a multiple of the {} heads", c.hidden_size, c.num_heads));
   }
   const std::string positions = reader.text({"positions"}, "none");
   if (positions != "none" && positions != "learned") {
-    reader.refuse("positions", fmt::format("is '{}': expected 'none' or 'learned'", printable(positions)));
+    reader.at("positions").refuse_value("\"none\" or \"learned\"");
   }
   c.learned_positions = positions == "learned";
   c.dropout = reader.real({"dropout"}, 0, kMaxDropout, c.dropout);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/json_reader.h"
 #include "core/text.h"
 #include "model/bloom.h"
-#include "model/config_reader.h"
 #include "model/gpt.h"
 #include "model/language_model.h"
 #include "model/text_step_memory.h"
@@ -34,14 +34,15 @@ constexpr std::array kFamilies = {
 };
 
 const Family& family_of(const Json& config, const std::string& origin) {
-  const ConfigReader reader(config, origin);
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
   const std::string type = reader.text({"model_type"});
   std::vector<std::string> names;
   for (const Family& family : kFamilies) {
     if (type == family.model_type) return family;
     names.emplace_back(family.model_type);
   }
-  reader.refuse("model_type", fmt::format("is '{}': Tessera knows {}", printable(type), join(names, " and ")));
+  reader.at("model_type").refuse_value(join(names, " or "));
 }
 
 }  // namespace

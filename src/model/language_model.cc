@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "kernels/attention.h"
-#include "kernels/attention_sizes.h"
+#include "kernels/sizes.h"
 #include "model/tied_table.h"
 
 namespace tessera {
@@ -32,7 +32,7 @@ std::int64_t LanguageModel::attention_bytes(std::int64_t num_tokens) const {
   const std::int64_t D = shape_.head_dim();
   std::int64_t numel = 4 * shape_.hidden_size;
   // FlashAttention needs a head size that is a multiple of 8, and ALiBi three more elements per head
-  // (kernels/attention_flash.cc): then widened copies of all four are kept, and the result beside them.
+  // (kernels/attention_gpu.cc): then widened copies of all four are kept, and the result beside them.
   const std::int64_t padded = (D + (slopes() ? kernels::kAlibiParts : 0) + 7) / 8 * 8;
   if (!device().is_cpu() && dtype() != at::kFloat && padded != D && !fuses_attention())
     numel = 4 * shape_.num_heads * padded + shape_.hidden_size;

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/batch_norm.h"
-#include "kernels/max_pool.h"
+#include "kernels/image_ops.h"
 
 // B batch, C channels, H and W height and width.
 namespace tessera {

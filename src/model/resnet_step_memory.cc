@@ -211,7 +211,7 @@ class ResNet50StepMemory : public StepMemory {
     tape.give(2 * bytes);
     norm_backward(channels, bytes, 2 * bytes, tape);
   }
-  // kernels/batch_norm.h and max_pool.h: the pooling then keeps its places alone, the norm what it normalised.
+  // kernels/image_ops.h: the pooling then keeps its places alone, the norm what it normalised.
   bool is_fused() const { return shape_.on_gpu && shape_.element_bytes != kFloatBytes; }
 
   std::int64_t num_classes_;

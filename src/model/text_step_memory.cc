@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/attention_sizes.h"
 #include "kernels/linear_cross_entropy.h"
+#include "kernels/sizes.h"
 
 namespace tessera {
 namespace {

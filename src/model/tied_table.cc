@@ -3,7 +3,7 @@
 #include <ATen/ops/embedding.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "kernels/add_rows.h"
+#include "kernels/row_sums.h"
 
 namespace tessera {
 namespace {

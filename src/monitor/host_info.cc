@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "core/text.h"
-#include "monitor/host_info_text.h"
 
 namespace tessera {
 namespace {
@@ -183,8 +182,9 @@ std::optional<std::int64_t> MemoryInfo::most_bytes() const {
 }
 
 CpuInfo read_cpu_info(const fs::path& root) {
-  const CpuModel model = parse_cpuinfo(read_text(root / "proc/cpuinfo"));
-  return {model.name, model.num_processors, read_quota(root)};
+  CpuInfo cpu = parse_cpuinfo(read_text(root / "proc/cpuinfo"));
+  cpu.quota = read_quota(root);
+  return cpu;
 }
 
 MemoryInfo read_memory_info(const fs::path& root) {

@@ -1,11 +1,10 @@
-#include "monitor/host_info_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "core/text.h"
+#include "monitor/host_info.h"
 
 namespace tessera {
 namespace {
@@ -55,20 +54,20 @@ std::optional<std::string> parse_os_name(std::string_view os_release) {
   return name;
 }
 
-CpuModel parse_cpuinfo(std::string_view cpuinfo) {
-  CpuModel model;
+CpuInfo parse_cpuinfo(std::string_view cpuinfo) {
+  CpuInfo cpu;
   std::string implementer, part;
   for (const std::string& line : split(cpuinfo, '\n')) {
     const auto [key, value] = cut(line, ":");
-    if (key == "processor") ++model.num_processors;
-    if (!model.name && !value.empty() && (key == "model name" || key == "Model" || key == "cpu model")) {
-      model.name = std::string(value);
+    if (key == "processor") ++cpu.num_processors;
+    if (!cpu.model && !value.empty() && (key == "model name" || key == "Model" || key == "cpu model")) {
+      cpu.model = std::string(value);
     }
     if (key == "CPU implementer" && implementer.empty()) implementer = std::string(value);
     if (key == "CPU part" && part.empty()) part = std::string(value);
   }
-  if (!model.name && !implementer.empty()) model.name = arm_name(implementer, part);
-  return model;
+  if (!cpu.model && !implementer.empty()) cpu.model = arm_name(implementer, part);
+  return cpu;
 }
 
 std::optional<std::int64_t> parse_meminfo(std::string_view meminfo, std::string_view name) {

@@ -1,6 +1,6 @@
-#include "monitor/host_info_text.h"
-
 #include <gtest/gtest.h>
+
+#include "monitor/host_info.h"
 
 namespace tessera {
 namespace {
@@ -17,14 +17,14 @@ TEST(OsRelease, GivesThePrettyName) {
 }
 
 TEST(CpuInfoText, NamesTheModelAndCountsProcessors) {
-  const CpuModel intel = parse_cpuinfo(
+  const CpuInfo intel = parse_cpuinfo(
       "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6148\n\nprocessor\t: 1\nmodel name\t: Intel(R) Xeon(R)\n");
-  EXPECT_EQ(intel.name, "Intel(R) Xeon(R) Gold 6148");
+  EXPECT_EQ(intel.model, "Intel(R) Xeon(R) Gold 6148");
   EXPECT_EQ(intel.num_processors, 2);
-  const CpuModel arm = parse_cpuinfo("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n");
-  EXPECT_EQ(arm.name, "ARM Neoverse-V1");
-  EXPECT_EQ(parse_cpuinfo("CPU implementer: 0x99\nCPU part: 0x001\n").name, "ARM, implementer 0x99, part 0x001");
-  EXPECT_EQ(parse_cpuinfo("nonsense").name, std::nullopt);
+  const CpuInfo arm = parse_cpuinfo("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n");
+  EXPECT_EQ(arm.model, "ARM Neoverse-V1");
+  EXPECT_EQ(parse_cpuinfo("CPU implementer: 0x99\nCPU part: 0x001\n").model, "ARM, implementer 0x99, part 0x001");
+  EXPECT_EQ(parse_cpuinfo("nonsense").model, std::nullopt);
   EXPECT_EQ(parse_cpuinfo("").num_processors, 0);
 }
 

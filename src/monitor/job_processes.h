@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,5 +66,14 @@ class JobProcesses {
   bool is_first_ = true;
   unsigned long long cpu_ticks_ = 0;
 };
+
+// How long the Slurm job that this process is part of may still run.
+
+// In seconds; none outside a job, or where it has no limit. Newer Slurms say when it ends in SLURM_JOB_END_TIME; else
+// squeue is asked. Throws Error if its answer is not understood.
+std::optional<double> job_time_left(const Environment& environment);
+
+// '1-02:03:04', '2:03', 'UNLIMITED', as squeue's %L prints them. Throws Error for anything else.
+std::optional<double> slurm_time_left(const std::string& text);
 
 }  // namespace tessera

@@ -8,8 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
+#include "monitor/memory_logs.h"
 
 namespace tessera {
 namespace {

@@ -6,8 +6,7 @@
 #include <fstream>
 
 #include "core/file.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
+#include "monitor/memory_logs.h"
 #include "support/test_folder.h"
 
 namespace tessera {
@@ -33,7 +32,7 @@ std::string gpu_rows(int index, std::initializer_list<double> used_MiB) {
 }
 
 std::string cpu_rows(std::initializer_list<double> real_MB) {
-  std::string text = cpu_memory_log_header();
+  std::string text = std::string(kCpuMemoryLogHeader) + "\n";
   for (const double real : real_MB) text += cpu_memory_log_row({0, 0, real, 0});
   return text;
 }
@@ -52,7 +51,8 @@ TEST(MemoryStatistics, CountRoundedValues) {
 TEST_F(MemoryAnalysisText, AJobIsPrintedAsTheWorkshopsPrintIt) {
   const double high = 26532, low = 11596;
   put("gpu_memory/7/gpu_memory_log.csv",
-      gpu_memory_log_header() + gpu_rows(0, {low, low, low, 11629, high, high, high, high, high, high, high, high}));
+      std::string(kGpuMemoryLogHeader) + "\n" +
+          gpu_rows(0, {low, low, low, 11629, high, high, high, high, high, high, high, high}));
   put("cpu_memory/7/cpu_memory_log.txt", cpu_rows({500, 2144.9, 2145.2, 2177.4, 2176.6, 3892.3}));
   EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "\nGPU Memory Usage\n"
@@ -64,11 +64,14 @@ TEST_F(MemoryAnalysisText, AJobIsPrintedAsTheWorkshopsPrintIt) {
 }
 
 TEST_F(MemoryAnalysisText, SeveralHostsAndGpusAreInOrder) {
-  put("gpu_memory/7/gpu_memory_log_b.csv", gpu_memory_log_header() + gpu_rows(1, {2, 4}) + gpu_rows(0, {1}));
-  put("gpu_memory/7/gpu_memory_log_a.csv", gpu_memory_log_header() + gpu_rows(10, {7}) + gpu_rows(9, {8}));
+  put("gpu_memory/7/gpu_memory_log_b.csv",
+      std::string(kGpuMemoryLogHeader) + "\n" + gpu_rows(1, {2, 4}) + gpu_rows(0, {1}));
+  put("gpu_memory/7/gpu_memory_log_a.csv",
+      std::string(kGpuMemoryLogHeader) + "\n" + gpu_rows(10, {7}) + gpu_rows(9, {8}));
   put("cpu_memory/7/cpu_memory_log_b.txt", cpu_rows({1}));
   put("cpu_memory/7/cpu_memory_log_a.txt", cpu_rows({2}));
-  put("cpu_memory/7/cgroup_memory_log_a.txt", cgroup_memory_log_header() + cgroup_memory_log_row({0, 3}));
+  put("cpu_memory/7/cgroup_memory_log_a.txt",
+      std::string(kCgroupMemoryLogHeader) + "\n" + cgroup_memory_log_row({0, 3}));
   EXPECT_EQ(memory_text(analyze_memory_of_job(folder_.path(), "7")),
             "\nGPU Memory Usage\n"
             "[gpu_memory_log_a - GPU 9] Peak = 8 MiB, Avg = 8.00 MiB, Mode = 8 MiB\n"
@@ -99,7 +102,7 @@ TEST_F(MemoryAnalysisText, MissingLogsAreNamed) {
 
 TEST_F(MemoryAnalysisText, ABrokenFileDoesNotHideTheOthers) {
   put("gpu_memory/7/a.csv", "not a log\n");
-  put("gpu_memory/7/b.csv", gpu_memory_log_header() + gpu_rows(0, {5}) + "half a line\n");
+  put("gpu_memory/7/b.csv", std::string(kGpuMemoryLogHeader) + "\n" + gpu_rows(0, {5}) + "half a line\n");
   const std::string text = memory_text(analyze_memory_of_job(folder_.path(), "7", MemoryKinds::kGpu));
   EXPECT_TRUE(text.starts_with("\nGPU Memory Usage\n[b - GPU 0] Peak = 5 MiB")) << text;
   EXPECT_NE(text.find("\n[!] Failed to read " + (folder_ / "gpu_memory/7/a.csv").string() + ": not a GPU"),

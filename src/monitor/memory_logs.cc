@@ -4,15 +4,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
+#include <map>
+#include <optional>
 #include <system_error>
 
+#include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Without line ends (\n or \r\n) and empty lines. A last line without its end is left out: its writer was killed while
+// it wrote, or still writes, and a number may be cut.
+std::vector<std::string> whole_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string_view::npos) return lines;
+  for (std::string& line : split(text.substr(0, end), '\n')) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!trim(line).empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
 
 std::vector<fs::path> files_like(const fs::path& folder, const std::string& begin, const std::string& end) {
   std::vector<fs::path> files;
@@ -24,6 +43,128 @@ std::vector<fs::path> files_like(const fs::path& folder, const std::string& begi
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+constexpr const char* kCsvHeader = "elapsed_time,nproc,cpu,mem_real,mem_virtual";
+
+// With --include-io more columns follow.
+bool is_plain_header(const std::string& line) {
+  return line.starts_with('#') && line.find("Real (MB)") != std::string::npos;
+}
+bool is_csv_header(const std::string& line) {
+  return line.starts_with(kCsvHeader);
+}
+bool is_cgroup_header(const std::string& line) {
+  return line.starts_with('#') && line.find("Used (MB)") != std::string::npos;
+}
+
+// The numbers of a row, or nothing if a cell is none.
+std::optional<std::vector<double>> numbers_of(const std::string& line, char separator) {
+  std::vector<double> numbers;
+  for (const std::string& cell : split(line, separator)) {
+    if (separator == ' ' && cell.empty()) continue;
+    const auto number = parse_real(trim(cell));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::optional<CpuMemorySample> parse_cpu_row(const std::string& line, bool is_csv) {
+  const auto numbers = numbers_of(line, is_csv ? ',' : ' ');
+  const std::size_t num_wanted = is_csv ? 5 : 4;
+  if (!numbers || (numbers->size() != num_wanted && numbers->size() != num_wanted + 4)) return std::nullopt;
+  const std::size_t cpu = num_wanted - 3;  // csv has the number of processes before it
+  if ((*numbers)[cpu + 1] < 0 || (*numbers)[cpu + 2] < 0) return std::nullopt;
+  return CpuMemorySample{numbers->front(), (*numbers)[cpu], (*numbers)[cpu + 1], (*numbers)[cpu + 2]};
+}
+
+[[noreturn]] void refuse_log(const std::string& origin, const char* what, const char* header, const std::string& by,
+                             std::string_view text, const std::vector<std::string>& lines) {
+  throw UsageError(fmt::format("{}: not a {} memory log: expected '{}' as its first line, as {} writes it, found '{}'",
+                               origin, what, trim(header), by, printable(lines.empty() ? text : lines.front(), 80)));
+}
+
+using Columns = std::map<std::string, std::size_t>;  // place of each name, without its unit
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (const std::string& cell : split(line, ',')) cells.emplace_back(trim(cell));
+  return cells;
+}
+
+// Nothing if the line is no header with the columns that matter.
+std::optional<Columns> columns_of(const std::string& line) {
+  Columns columns;
+  const std::vector<std::string> cells = cells_of(line);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    columns.emplace(std::string(trim(std::string_view(cells[i]).substr(0, cells[i].find('[')))), i);
+  }
+  if (!columns.contains("index") || !columns.contains("memory.used")) return std::nullopt;
+  return columns;
+}
+
+// "2025/01/31 12:00:00.123"
+std::optional<double> parse_timestamp(const std::string& text) {
+  std::tm time{};
+  int milliseconds = 0, end = 0;
+  const int found = std::sscanf(text.c_str(), "%4d/%2d/%2d %2d:%2d:%2d.%3d%n", &time.tm_year, &time.tm_mon,
+                                &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &milliseconds, &end);
+  if (found != 7 || end != static_cast<int>(text.size())) return std::nullopt;
+  time.tm_year -= 1900;
+  time.tm_mon -= 1;
+  return static_cast<double>(timegm(&time)) + milliseconds / 1000.0;
+}
+
+// "26532" or "26532 MiB"; none for [N/A], [Not Supported], [Unknown Error] and the like.
+struct MemoryCell {
+  bool is_readable = false;
+  std::optional<double> value_MiB;
+};
+
+MemoryCell parse_memory(std::string_view cell) {
+  if (cell.starts_with('[') && cell.ends_with(']')) return {true, std::nullopt};
+  if (cell.ends_with("MiB")) cell = trim(cell.substr(0, cell.size() - 3));
+  const auto value = parse_real(cell);
+  return {value && *value >= 0, value};
+}
+
+std::optional<GpuMemorySample> parse_row(const std::string& line, const Columns& columns) {
+  const std::vector<std::string> cells = cells_of(line);
+  if (cells.size() != columns.size()) return std::nullopt;
+  const auto cell = [&](const char* name) -> const std::string* {
+    const auto found = columns.find(name);
+    return found == columns.end() ? nullptr : &cells[found->second];
+  };
+  GpuMemorySample sample;
+  const auto index = parse_integer(*cell("index"));
+  const MemoryCell used = parse_memory(*cell("memory.used"));
+  if (!index || *index < 0 || *index > 9999 || !used.is_readable) return std::nullopt;
+  sample.index = static_cast<int>(*index);
+  sample.used_MiB = used.value_MiB;
+  if (const std::string* total = cell("memory.total")) {
+    const MemoryCell read = parse_memory(*total);
+    if (!read.is_readable) return std::nullopt;
+    sample.total_MiB = read.value_MiB;
+  }
+  if (const std::string* name = cell("name")) sample.name = *name;
+  if (const std::string* timestamp = cell("timestamp")) {
+    const auto seconds = parse_timestamp(*timestamp);
+    if (!seconds) return std::nullopt;
+    sample.seconds = *seconds;
+  }
+  return sample;
+}
+
+// Of the file's first line: a header, or with --format=csv,noheader a row of the five columns in their order.
+std::optional<Columns> first_columns(const std::string& line) {
+  if (const auto columns = columns_of(line)) return columns;
+  const std::optional<Columns> usual = columns_of(kGpuMemoryLogHeader);
+  return parse_row(line, *usual) ? usual : std::nullopt;
+}
+
+std::string memory_cell(const std::optional<double>& value_MiB) {
+  return value_MiB ? fmt::format("{:.0f}", *value_MiB) : "[N/A]";
 }
 
 }  // namespace
@@ -73,6 +214,104 @@ std::string host_in_log_names(const Environment& environment) {
   }
   const auto world = environment.find("OMPI_COMM_WORLD_SIZE"), local = environment.find("OMPI_COMM_WORLD_LOCAL_SIZE");
   return world && local && *world != *local ? host_name() : "";
+}
+
+std::string cpu_memory_log_row(const CpuMemorySample& s) {
+  return fmt::format("{:12.3f} {:12.3f} {:12.3f} {:12.3f}\n", s.elapsed_seconds, s.cpu_percent, s.real_MB,
+                     s.virtual_MB);
+}
+
+std::string cgroup_memory_log_row(const CgroupMemorySample& s) {
+  return fmt::format("{:12.3f} {:12.3f}\n", s.elapsed_seconds, s.used_MB);
+}
+
+bool is_cpu_memory_log(std::string_view text) {
+  const std::vector<std::string> lines = whole_lines(text);
+  return !lines.empty() && (is_plain_header(lines.front()) || is_csv_header(lines.front()));
+}
+
+bool is_cgroup_memory_log(std::string_view text) {
+  const std::vector<std::string> lines = whole_lines(text);
+  return !lines.empty() && is_cgroup_header(lines.front());
+}
+
+CpuMemoryLog parse_cpu_memory_log(std::string_view text, const std::string& origin) {
+  CpuMemoryLog log;
+  const std::vector<std::string> lines = whole_lines(text);
+  if (trim(text).empty()) return log;  // its writer was ended before the header
+  if (!is_cpu_memory_log(text)) refuse_log(origin, "CPU", kCpuMemoryLogHeader, "psrecord --log", text, lines);
+  bool is_csv = false;
+  for (const std::string& line : lines) {
+    if (is_plain_header(line) || is_csv_header(line)) {
+      is_csv = is_csv_header(line);
+    } else if (const auto sample = parse_cpu_row(line, is_csv)) {
+      log.samples.push_back(*sample);
+    } else {
+      ++log.num_unreadable;
+    }
+  }
+  return log;
+}
+
+CpuMemoryLog read_cpu_memory_log(const std::filesystem::path& path) {
+  return parse_cpu_memory_log(read_file(path), path.string());
+}
+
+CgroupMemoryLog parse_cgroup_memory_log(std::string_view text, const std::string& origin) {
+  CgroupMemoryLog log;
+  const std::vector<std::string> lines = whole_lines(text);
+  if (trim(text).empty()) return log;
+  if (!is_cgroup_memory_log(text)) refuse_log(origin, "cgroup", kCgroupMemoryLogHeader, "tessera", text, lines);
+  for (const std::string& line : lines) {
+    const auto numbers = numbers_of(line, ' ');
+    if (numbers && numbers->size() == 2 && numbers->back() >= 0) {
+      log.samples.push_back({numbers->front(), numbers->back()});
+    } else if (!is_cgroup_header(line)) {
+      ++log.num_unreadable;
+    }
+  }
+  return log;
+}
+
+CgroupMemoryLog read_cgroup_memory_log(const std::filesystem::path& path) {
+  return parse_cgroup_memory_log(read_file(path), path.string());
+}
+
+std::string gpu_memory_log_row(std::chrono::system_clock::time_point time, const GpuMemorySample& sample) {
+  const auto since_1970 = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_1970);
+  return fmt::format("{:%Y/%m/%d %H:%M:%S}.{:03d}, {}, {}, {}, {}\n", fmt::localtime(seconds.count()),
+                     (since_1970 - seconds).count(), sample.index, sample.name, memory_cell(sample.used_MiB),
+                     memory_cell(sample.total_MiB));
+}
+
+bool is_gpu_memory_log(std::string_view text) {
+  const std::vector<std::string> lines = whole_lines(text);
+  return !lines.empty() && first_columns(lines.front());
+}
+
+GpuMemoryLog parse_gpu_memory_log(std::string_view text, const std::string& origin) {
+  GpuMemoryLog log;
+  const std::vector<std::string> lines = whole_lines(text);
+  if (trim(text).empty()) return log;  // its writer was ended before the header
+  std::optional<Columns> columns = lines.empty() ? std::nullopt : first_columns(lines.front());
+  if (!columns) {
+    refuse_log(origin, "GPU", kGpuMemoryLogHeader, "nvidia-smi --query-gpu=... --format=csv", text, lines);
+  }
+  for (const std::string& line : lines) {
+    if (const auto header = columns_of(line)) {
+      columns = header;
+    } else if (auto sample = parse_row(line, *columns)) {
+      log.samples.push_back(std::move(*sample));
+    } else {
+      ++log.num_unreadable;
+    }
+  }
+  return log;
+}
+
+GpuMemoryLog read_gpu_memory_log(const std::filesystem::path& path) {
+  return parse_gpu_memory_log(read_file(path), path.string());
 }
 
 }  // namespace tessera

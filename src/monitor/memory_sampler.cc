@@ -1,5 +1,6 @@
 #include "monitor/memory_sampler.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -10,9 +11,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/quantity.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
 #include "monitor/host_info.h"
+#include "monitor/memory_analysis.h"
+#include "monitor/memory_logs.h"
 
 namespace tessera {
 namespace {
@@ -65,13 +66,13 @@ MemorySampler::MemorySampler(MemorySamplerOptions options)
   const MemoryLogs paths = memory_logs_of_host(options_.folder, options_.job, options_.host);
   const auto open = [&](const std::filesystem::path& path, const std::string& header) {
     auto file = std::make_unique<AppendFile>(path, AppendFile::Mode::kReplace);
-    append(*file, header);
+    append(*file, header + "\n");
     return file;
   };
-  cpu_file_ = open(paths.cpu.front(), cpu_memory_log_header());
-  if (!gpus_.empty()) gpu_file_ = open(paths.gpu.front(), gpu_memory_log_header());
+  cpu_file_ = open(paths.cpu.front(), kCpuMemoryLogHeader);
+  if (!gpus_.empty()) gpu_file_ = open(paths.gpu.front(), kGpuMemoryLogHeader);
   if (read_cgroup_used_bytes(options_.slurm_job, options_.root)) {
-    cgroup_file_ = open(paths.cgroup.front(), cgroup_memory_log_header());
+    cgroup_file_ = open(paths.cgroup.front(), kCgroupMemoryLogHeader);
   }
 }
 
@@ -160,6 +161,24 @@ MemoryLogs MemorySampler::logs() const {
 
 double MemorySampler::seconds() const {
   return std::chrono::duration<double>((thread_.joinable() ? Clock::now() : end_) - begin_).count();
+}
+
+std::string places_text(const MemorySampler& sampler) {
+  const MemorySamplerOptions& options = sampler.options();
+  std::string text =
+      fmt::format("job {}: memory logs in {}", options.job, cpu_memory_folder(options.folder, options.job).string());
+  if (sampler.has_gpus()) text += " and " + gpu_memory_folder(options.folder, options.job).string();
+  return text;
+}
+
+std::string sampled_text(const MemorySampler& sampler) {
+  const MemorySamplerOptions& options = sampler.options();
+  const MemoryAnalysis analysis =
+      analyze_memory_of_job(options.folder, options.job, sampler.has_gpus() ? MemoryKinds::kAll : MemoryKinds::kCpu);
+  return fmt::format(
+      "Analyzing logs for job ID: {} under {}\n{}\nSampling took {:.3f} s of CPU time in {:.1f} s ({:.2f} %)\n",
+      options.job, options.folder.string(), memory_text(analysis), sampler.cpu_seconds(), sampler.seconds(),
+      100 * sampler.cpu_seconds() / std::max(sampler.seconds(), 1e-9));
 }
 
 }  // namespace tessera

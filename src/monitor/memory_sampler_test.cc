@@ -11,9 +11,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
 #include "monitor/memory_analysis.h"
+#include "monitor/memory_logs.h"
 #include "support/test_folder.h"
 
 namespace tessera {

@@ -1,14 +1,75 @@
 #include "monitor/process_usage.h"
 
+#include <ATen/ops/empty.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <memory>
 
 namespace tessera {
+namespace {
+
+struct Account {
+  std::atomic<std::int64_t> live{0}, peak{0};
+
+  void add(std::int64_t bytes) {
+    const std::int64_t now = live += bytes;
+    for (std::int64_t before = peak; before < now && !peak.compare_exchange_weak(before, now);) {
+    }
+  }
+  void reset_peak() { peak = live.load(); }
+};
+
+Account all_threads;
+
+// Never freed: what a thread allocated may be freed after the thread ends.
+Account& account_of_thread() {
+  thread_local Account* const own = new Account;
+  return *own;
+}
+
+// The size and the allocating thread are stored before the data, one cache line ahead so that the data stays aligned.
+struct Header {
+  std::int64_t size;
+  Account* account;
+};
+constexpr std::size_t kAhead = 64;
+
+void release(void* data) {
+  if (data == nullptr) return;
+  char* block = static_cast<char*>(data) - kAhead;
+  Header header{};
+  std::memcpy(&header, block, sizeof header);
+  all_threads.live -= header.size;
+  header.account->live -= header.size;
+  c10::free_cpu(block);
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    char* block = static_cast<char*>(c10::alloc_cpu(size + kAhead));
+    const Header header{static_cast<std::int64_t>(size), &account_of_thread()};
+    std::memcpy(block, &header, sizeof header);
+    all_threads.add(header.size);
+    header.account->add(header.size);
+    return {block + kAhead, block + kAhead, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t size) const override { std::memcpy(to, from, size); }
+};
+
+}  // namespace
 
 ProcessUsage read_process_usage() {
   ProcessUsage usage;
@@ -26,6 +87,51 @@ ProcessUsage read_process_usage() {
     usage.cpu_seconds = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
   }
   return usage;
+}
+
+void start_counting_cpu_memory() {
+  static CountingAllocator allocator;
+  static const bool once = [] {
+    c10::SetCPUAllocator(&allocator, 1);
+    return true;
+  }();
+  (void)once;
+}
+
+std::int64_t live_cpu_bytes() {
+  return all_threads.live;
+}
+
+std::int64_t peak_cpu_bytes() {
+  return all_threads.peak;
+}
+
+void reset_peak_cpu_bytes() {
+  all_threads.reset_peak();
+}
+
+std::int64_t live_cpu_bytes_of_thread() {
+  return account_of_thread().live;
+}
+
+std::int64_t peak_cpu_bytes_of_thread() {
+  return account_of_thread().peak;
+}
+
+void reset_peak_cpu_bytes_of_thread() {
+  account_of_thread().reset_peak();
+}
+
+void start_counting_tensors(c10::Device device) {
+  if (device.is_cpu()) return start_counting_cpu_memory();
+  at::empty({1}, at::device(device));  // the allocator knows a device only after its first tensor
+  c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+}
+
+std::int64_t peak_tensor_bytes(c10::Device device) {
+  if (device.is_cpu()) return peak_cpu_bytes();
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
 }
 
 }  // namespace tessera

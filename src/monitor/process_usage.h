@@ -1,6 +1,8 @@
 // What this process uses of the host.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 
 namespace tessera {
@@ -12,5 +14,29 @@ struct ProcessUsage {
 };
 
 ProcessUsage read_process_usage();
+
+// Counts the bytes of live CPU tensors exactly. The process's resident memory cannot tell: freed pages stay resident.
+
+// From the first call on, all CPU tensors of the process are counted.
+void start_counting_cpu_memory();
+std::int64_t live_cpu_bytes();
+std::int64_t peak_cpu_bytes();  // since the start or the last reset
+void reset_peak_cpu_bytes();    // to what is alive now
+
+// The same for what the calling thread allocated, whichever thread frees it: for one rank, if ranks are threads.
+std::int64_t live_cpu_bytes_of_thread();
+std::int64_t peak_cpu_bytes_of_thread();
+void reset_peak_cpu_bytes_of_thread();
+
+// The peak number of bytes that a process's tensors used.
+//
+// On a GPU: what torch's caching allocator reports as allocated (torch.cuda.max_memory_allocated), that is tensors and
+// cuDNN's workspaces, but no cache. On a CPU: the bytes of all live tensors, counted as they are allocated, without
+// what oneDNN, MPI and the program itself use.
+
+// From the first call on, tensors of that device are counted; on a CPU, earlier ones are not. Safe from any thread.
+void start_counting_tensors(c10::Device device);
+// Since the first call.
+std::int64_t peak_tensor_bytes(c10::Device device);
 
 }  // namespace tessera

@@ -4,7 +4,9 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
@@ -61,11 +63,12 @@ UsageReader usage_reader(const World& world) {
   return world.device().is_cuda() ? gpu_reader(world.device().index()) : cpu_reader();
 }
 
-void UtilisationMeter::Sum::add(const std::optional<double>& value) {
+void UsageTotal::add(const std::optional<double>& value) {
   if (!value) return;
   count += 1;
   sum += *value;
   square += *value * *value;
+  peak = std::max(peak, *value);
 }
 
 void UtilisationMeter::begin() {
@@ -87,7 +90,7 @@ void UtilisationMeter::sample() {
 
 std::vector<double> UtilisationMeter::sums() const {
   std::vector<double> numbers;
-  for (const Sum& each : {allocated_, reserved_, used_, busy_}) {
+  for (const UsageTotal& each : {allocated_, reserved_, used_, busy_}) {
     numbers.insert(numbers.end(), {each.count, each.sum, each.square});
   }
   numbers.push_back(peak_);
@@ -95,7 +98,7 @@ std::vector<double> UtilisationMeter::sums() const {
 }
 
 LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& sums_of_ranks, bool is_gpu) {
-  Sum sums[kNumSums];
+  UsageTotal sums[kNumSums];
   double peak = 0;
   for (const std::vector<double>& of_rank : sums_of_ranks) {
     for (std::size_t i = 0; i < kNumSums; ++i) {
@@ -107,7 +110,7 @@ LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& s
   }
   const auto& [allocated, reserved, used, busy] = sums;
   LogRecord record;
-  const auto set_mean = [&](const char* key, const Sum& sum, double unit) {
+  const auto set_mean = [&](const char* key, const UsageTotal& sum, double unit) {
     if (sum.count > 0) record.set(key, sum.sum / sum.count / unit);
   };
   set_mean(is_gpu ? "avg_mem_alloc_MB" : "avg_cpu_mem_MB", allocated, kBytesPerMb);
@@ -125,6 +128,62 @@ LogRecord UtilisationMeter::summary_of(const std::vector<std::vector<double>>& s
 
 LogRecord UtilisationMeter::summary(World& world) const {
   return summary_of(gather_numbers(world, sums()), is_gpu_);
+}
+
+UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most_readings)
+    : read_(std::move(read)), most_(most_readings) {
+  kept_.period_seconds = period_seconds;
+  thread_ = std::thread([this] { run(); });
+}
+
+void UsageTimer::run() {
+  auto next = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(kept_.period_seconds));
+    if (changed_.wait_until(lock, next, [this] { return ends_; })) return;
+    lock.unlock();
+    const Usage usage = read_();
+    lock.lock();
+    add(usage);
+    cpu_seconds_ = thread_cpu_seconds();
+  }
+}
+
+void UsageTimer::add(const Usage& usage) {
+  kept_.allocated.add(usage.allocated_bytes);
+  kept_.reserved.add(usage.reserved_bytes);
+  kept_.used.add(usage.used_bytes);
+  kept_.busy.add(usage.busy_percent);
+  kept_.peak_bytes = std::max(kept_.peak_bytes, usage.peak_bytes);
+  kept_.readings.push_back(usage);
+  if (kept_.readings.size() < most_) return;
+  std::vector<Usage> half;
+  for (std::size_t i = 1; i < kept_.readings.size(); i += 2) half.push_back(kept_.readings[i]);
+  kept_.readings = std::move(half);
+  kept_.period_seconds *= 2;
+}
+
+void UsageTimer::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (!thread_.joinable()) return;
+  thread_.join();
+  add(read_());
+}
+
+UsageReadings UsageTimer::readings() const {
+  const std::lock_guard lock(mutex_);
+  return kept_;
+}
+
+double UsageTimer::cpu_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return cpu_seconds_;
 }
 
 }  // namespace tessera

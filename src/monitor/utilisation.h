@@ -7,11 +7,15 @@
 // Nothing here waits for a GPU. One thread.
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/log_record.h"
@@ -26,6 +30,12 @@ struct Usage {
   std::optional<double> used_bytes;       // of the whole device, by NVML
   std::optional<double> busy_percent;     // of the GPU; on a CPU: 100 for one busy core
   double peak_bytes = 0;                  // the largest allocated_bytes so far, also between readings
+};
+
+// Of the readings that have a value.
+struct UsageTotal {
+  double count = 0, sum = 0, square = 0, peak = 0;
+  void add(const std::optional<double>& value);
 };
 
 using UsageReader = std::function<Usage()>;
@@ -52,17 +62,48 @@ class UtilisationMeter {
   static LogRecord summary_of(const std::vector<std::vector<double>>& sums_of_ranks, bool is_gpu);
 
  private:
-  struct Sum {
-    double count = 0, sum = 0, square = 0;
-    void add(const std::optional<double>& value);
-  };
-
   UsageReader read_;
   bool is_gpu_;
-  Sum allocated_, reserved_, used_, busy_;
+  UsageTotal allocated_, reserved_, used_, busy_;
   double peak_ = 0;
   std::optional<Usage> last_;
   double begun_ = 0, spent_ = 0;  // seconds
+};
+
+// Reads what a rank uses at a fixed period, on a thread of its own, whatever the run is doing.
+//
+// A long run keeps as many readings as a short one: when there are too many, every second one is dropped and the period
+// doubles.
+struct UsageReadings {
+  double period_seconds = 0;
+  std::vector<Usage> readings;                 // the first one period after the start; of a long run, some
+  UsageTotal allocated, reserved, used, busy;  // of all
+  double peak_bytes = 0;                       // Usage::peak_bytes
+};
+
+class UsageTimer {
+ public:
+  explicit UsageTimer(UsageReader read, double period_seconds = 0.5, std::size_t most_readings = 500);
+  ~UsageTimer() { stop(); }
+  UsageTimer(const UsageTimer&) = delete;
+  UsageTimer& operator=(const UsageTimer&) = delete;
+
+  void stop();                     // the thread ends, after a last reading
+  UsageReadings readings() const;  // so far
+  double cpu_seconds() const;      // that the thread has used
+
+ private:
+  void run();
+  void add(const Usage& usage);
+
+  UsageReader read_;
+  std::size_t most_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  UsageReadings kept_;
+  double cpu_seconds_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 }  // namespace tessera

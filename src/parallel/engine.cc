@@ -10,9 +10,8 @@
 #include "kernels/device_fill.h"
 #include "kernels/gradient_room.h"
 #include "parallel/engine_hooks.h"
-#include "parallel/model_check.h"
-#include "parallel/unit_division.h"
-#include "parallel/world_check.h"
+#include "parallel/model_parts.h"
+#include "parallel/rank_checks.h"
 
 namespace tessera {
 namespace {
@@ -50,7 +49,6 @@ struct Engine::Progress {
   std::size_t num_missing = 0;  // parameters whose gradient has not arrived in this backward
   int num_runs = 0;             // since the last backward; recomputations within it are not counted
   int num_uses = 0;             // runs that backward has not passed yet; runs without gradients are not counted
-  bool is_ready = false;        // every gradient has arrived
   std::vector<bool> has_come;   // by slot, in this backward
   bool has_given = false;       // some by nodes: more may come until backward has passed the unit
 };
@@ -79,7 +77,8 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
       groups_(groups_of(world, placement_)),
       all_(world.size() > 1 ? &world.all() : nullptr),
       rank_(world.rank()),
-      buffers_(world, model, device_) {
+      buffers_(world, model, device_),
+      schedule_(options.spread, placement_, groups_.replicas != nullptr, units.size() + 1, *this) {
   of_model_.insert(&model);
   for (const auto& module : model.modules(/*include_self=*/false)) of_model_.insert(module.get());
   std::unordered_set<const torch::nn::Module*> listed;
@@ -140,16 +139,17 @@ void Engine::watch(std::size_t index, const std::vector<UnitParameter>& paramete
     watched_.push_back(parameter);
     ++progress.num_trained;
   }
+  if (progress.num_trained == 0) schedule_.set_untrained(index);
 }
 
 Engine::Pass::Pass(Engine& engine)
     : engine_(engine), timed_(engine.clock_.enter(StepPart::kForward)), num_exceptions_(std::uncaught_exceptions()) {
   // Evaluations see the newest values, except while a graph waits for its backward (which needs the values of its
   // forward) and between micro-steps (which all use one set of values).
-  const bool evaluates =
-      !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ && engine_.last_micro_step_;
+  const bool evaluates = !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ &&
+                         engine_.schedule_.is_last_micro_step();
   if (evaluates && engine_.placement().delayed_update) engine_.finish_updates();
-  engine_.gather(engine_.root());
+  engine_.schedule_.begin_pass();
   if (c10::GradMode::is_enabled()) {
     engine_.has_forward_ = true;
     if (std::exchange(engine_.buffers_are_due_, false)) engine_.sync_buffers();
@@ -183,27 +183,19 @@ at::Tensor Engine::run(const Unit& unit, const at::Tensor& input, const Body& bo
 at::Tensor Engine::run_unit(std::size_t index, const at::Tensor& input, const Body& body) {
   at::RecordFunction traced(at::RecordScope::USER_SCOPE);
   if (traced.isActive()) traced.before(units_[index].name());
-  gather(index);
-  if (options_.spread.forward_prefetch && !in_backward_) prefetch(static_cast<std::ptrdiff_t>(index) + 1);
+  in_backward_ ? schedule_.recompute(index) : schedule_.begin_forward(index);
   Progress& progress = progress_[index];
   if (has_forward_) ++progress.num_runs;  // also without gradients: backward may recompute it
-  if (!c10::GradMode::is_enabled()) {
-    const at::Tensor output = body(input);
-    release_after_forward(index);
-    return output;
+  at::Tensor output;
+  if (c10::GradMode::is_enabled()) {
+    ++progress.num_uses;
+    const at::Tensor entered = on_gradient_of(input, [this, index] { on_input_gradient(index); });
+    output = on_gradient_of(body(entered), [this, index] { on_output_gradient(index); });
+  } else {
+    output = body(input);
   }
-  ++progress.num_uses;
-  const at::Tensor entered = on_gradient_of(input, [this, index] { on_input_gradient(index); });
-  const at::Tensor output = on_gradient_of(body(entered), [this, index] { on_output_gradient(index); });
-  release_after_forward(index);
+  if (!in_backward_) schedule_.end_forward(index, has_forward_);
   return output;
-}
-
-// The last unit stays: backward starts with it. So does a unit that backward recomputes.
-void Engine::release_after_forward(std::size_t index) {
-  const bool stays = in_backward_ || index + 1 == root() || !placement().released_after_forward;
-  if (stays) return;
-  has_forward_ ? units_[index].release_until_backward() : units_[index].release();
 }
 
 void Engine::begin_gather(std::size_t index) {
@@ -213,13 +205,29 @@ void Engine::begin_gather(std::size_t index) {
   guarded("gather", index, [&] { unit.begin_gather(); });
 }
 
-void Engine::gather(std::size_t index) {
-  begin_gather(index);
+void Engine::wait_gather(std::size_t index) {
   guarded("gather", index, [&] { units_[index].wait_gather(); });
 }
 
-void Engine::prefetch(std::ptrdiff_t index) {
-  if (index >= 0 && index < static_cast<std::ptrdiff_t>(root())) begin_gather(static_cast<std::size_t>(index));
+void Engine::release(std::size_t index) {
+  guarded("gather", index, [&] { units_[index].release(); });
+}
+
+void Engine::release_until_backward(std::size_t index) {
+  guarded("gather", index, [&] { units_[index].release_until_backward(); });
+}
+
+void Engine::begin_reduce(std::size_t index, bool last_micro_step) {
+  guarded("reduction", index, [&] { units_[index].begin_reduce(last_micro_step); });
+}
+
+void Engine::continue_reduce(std::size_t index) {
+  guarded("reduction", index, [&] { units_[index].continue_reduce(); });
+}
+
+void Engine::wait_reduce(std::size_t index) {
+  guarded("reduction", index, [&] { units_[index].wait_reduce(); });
+  if (listener_ && schedule_.is_last_micro_step()) listener_(index);
 }
 
 void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
@@ -227,18 +235,15 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
     throw Error("backward() needs a forward pass since the last backward(): each graph is used once");
   }
   const auto timed = clock_.enter(StepPart::kBackward);
-  if (last_micro_step_) wait_for_reductions_until(next_turn_);  // of the previous backward
-  if (last_micro_step_ && units_.back().has_gradient()) {
+  if (schedule_.is_last_micro_step()) schedule_.finish_reductions();  // of the previous backward
+  if (schedule_.is_last_micro_step() && units_.back().has_gradient()) {
     throw Error("backward() before the previous gradient was used: call update() first, or pass last_micro_step=false");
   }
-  gather(root());  // an evaluation since then has released it
+  schedule_.begin_backward(last_micro_step);
   has_forward_ = false;
   backward_at_ = root();
-  last_micro_step_ = last_micro_step;
-  next_turn_ = num_waited_ = 0;
   for (Progress& progress : progress_) {
     progress.num_missing = progress.num_trained;
-    progress.is_ready = progress.num_trained == 0;
     progress.has_come.assign(progress.has_come.size(), false);
     progress.has_given = false;
   }
@@ -253,19 +258,14 @@ void Engine::backward(const at::Tensor& loss, bool last_micro_step) {
     }
   });
   in_backward_ = false;
-  // Units that were not used, or used twice; then the root, whose gradients come from everywhere.
-  while (next_turn_ <= root()) begin_reduce();
+  schedule_.end_backward();
   for (Progress& progress : progress_) progress.num_uses = progress.num_runs = 0;
   buffers_are_due_ = last_micro_step;
-  for (std::size_t i = 0; i < root(); ++i) guarded("gather", i, [&] { units_[i].release(); });
-  // The next micro-step starts with the root, whose values do not change before the update.
-  if (last_micro_step) guarded("gather", root(), [&] { units_.back().release(); });
 }
 
 void Engine::on_output_gradient(std::size_t index) {
   backward_at_ = index;
-  gather(index);
-  if (options_.spread.backward_prefetch == BackwardPrefetch::kPre) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
+  schedule_.begin_unit_backward(index);
 }
 
 void Engine::on_input_gradient(std::size_t index) {
@@ -276,12 +276,11 @@ void Engine::on_input_gradient(std::size_t index) {
   // would change the order of collectives on this rank only.
   const bool all_were_given = progress.has_given && progress.num_missing == 0;
   if (placement().parameters.is_split() || all_were_given) on_last_gradient(index);
-  units_[index].release();
-  if (options_.spread.backward_prefetch == BackwardPrefetch::kPost) prefetch(static_cast<std::ptrdiff_t>(index) - 1);
+  schedule_.end_unit_backward(index);
 }
 
 void Engine::refuse_late_gradient(std::size_t index, std::size_t slot) const {
-  if (turn_of(index) >= next_turn_) return;
+  if (!schedule_.has_begun_reduction(index)) return;
   throw Error(
       fmt::format("a gradient of {} arrived after its unit's gradient was complete: use the parameter only inside "
                   "its unit's body, and in one backward pass",
@@ -319,30 +318,7 @@ void Engine::on_given_gradients(std::size_t index, const std::vector<kernels::Gi
 
 // A unit that runs more than once may get further gradients: it is reduced after backward has returned.
 void Engine::on_last_gradient(std::size_t index) {
-  if (index == root() || progress_[index].num_runs > 1) return;
-  progress_[index].is_ready = true;
-  while (next_turn_ < root() && progress_[unit_of_turn(next_turn_)].is_ready) begin_reduce();
-}
-
-// One reduction is in flight while the next gradient is computed; with more, a rank that runs ahead would hold every
-// unit's gradient. So a reduction has one unit's backward to complete, or two if it continues across nodes.
-void Engine::begin_reduce() {
-  const std::size_t turn = next_turn_++, index = unit_of_turn(turn);
-  const bool goes_on = groups_.replicas != nullptr;
-  if (turn > 0) wait_for_reductions_until(goes_on ? turn - 1 : turn);
-  guarded("reduction", index, [&] { units_[index].begin_reduce(last_micro_step_); });
-  if (turn == 0 || !goes_on) return;
-  const std::size_t before = unit_of_turn(turn - 1);
-  guarded("reduction", before, [&] { units_[before].continue_reduce(); });
-}
-
-// In the order in which the reductions began, so that all ranks continue across nodes in the same order.
-void Engine::wait_for_reductions_until(std::size_t turn) {
-  for (; num_waited_ < turn; ++num_waited_) {
-    const std::size_t index = unit_of_turn(num_waited_);
-    guarded("reduction", index, [&] { units_[index].wait_reduce(); });
-    if (listener_ && last_micro_step_) listener_(index);
-  }
+  if (index != root() && progress_[index].num_runs <= 1) schedule_.gradient_is_complete(index);
 }
 
 void Engine::sync_buffers() {
@@ -367,11 +343,11 @@ void Engine::finish_updates() {
 
 void Engine::wait_for_gradients() {
   guarded("update", root(), [] {});  // repeats an earlier error, if any
-  if (!last_micro_step_) {
+  if (!schedule_.is_last_micro_step()) {
     throw Error("no gradient is complete: the last backward() announced another micro-step");
   }
   release_all();  // a pass since backward may have gathered values that the update replaces
-  wait_for_reductions_until(next_turn_);
+  schedule_.finish_reductions();
   if (listener_) return;  // it has received them
   for (const FlatUnit& unit : units_) {
     if (!unit.has_gradient()) {

@@ -25,9 +25,10 @@
 #include <vector>
 
 #include "parallel/flat_unit.h"
-#include "parallel/module_buffers.h"
+#include "parallel/model_parts.h"
 #include "parallel/step_clock.h"
 #include "parallel/unit_error.h"
+#include "parallel/unit_schedule.h"
 #include "tessera/unit.h"
 #include "tessera/world.h"
 
@@ -47,7 +48,7 @@ struct EngineOptions {
   bool host_memory_is_separate = false;
 };
 
-class Engine : public UnitRunner {
+class Engine : public UnitRunner, private UnitVerbs {
  public:
   // Collective. Throws Error naming the first difference if the ranks' models or options differ.
   Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& units, const EngineOptions& options);
@@ -96,9 +97,7 @@ class Engine : public UnitRunner {
   Group* all() const { return all_; }  // every rank; null if there is only one
   at::Device device() const { return device_; }
   StepClock& clock() { return clock_; }
-
-  // Reductions are counted by their turn: last unit to first, then the root.
-  std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
+  const UnitSchedule& schedule() const { return schedule_; }
 
   // A hash of the gathers begun so far: equal on all ranks that ran the same units in the same order.
   std::uint64_t gather_order() const { return gather_order_; }
@@ -110,15 +109,20 @@ class Engine : public UnitRunner {
   struct Progress;  // of a unit within one forward and backward
   class Collector;  // of the gradients that nodes of a unit give
 
-  std::size_t root() const { return units_.size() - 1; }
+  std::size_t root() const { return schedule_.root(); }
   void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters, const Placement& placement);
   void watch(std::size_t index, const std::vector<UnitParameter>& parameters);
   at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
-  void begin_gather(std::size_t index);
-  void gather(std::size_t index);  // starts it and waits
-  void prefetch(std::ptrdiff_t index);
-  void release_after_forward(std::size_t index);
   void release_all();
+
+  // What the schedule asks for.
+  void begin_gather(std::size_t index) override;
+  void wait_gather(std::size_t index) override;
+  void release(std::size_t index) override;
+  void release_until_backward(std::size_t index) override;
+  void begin_reduce(std::size_t index, bool last_micro_step) override;
+  void continue_reduce(std::size_t index) override;
+  void wait_reduce(std::size_t index) override;
 
   // Called by hooks in backward.
   void on_output_gradient(std::size_t index);
@@ -129,10 +133,6 @@ class Engine : public UnitRunner {
   bool note_arrival(std::size_t index, std::size_t slot);
   void on_last_gradient(std::size_t index);
 
-  std::size_t turn_of(std::size_t index) const { return unit_of_turn(index); }  // the same arithmetic
-  void begin_reduce();                                                          // of the unit whose turn it is
-  void wait_for_reductions_until(std::size_t turn);
-
   EngineOptions options_;
   at::Device device_;
   StepClock clock_;
@@ -142,6 +142,7 @@ class Engine : public UnitRunner {
   int rank_;
   std::unique_ptr<HostLink> link_;  // null if nothing is offloaded
   ModuleBuffers buffers_;
+  UnitSchedule schedule_;
   std::vector<FlatUnit> units_;
   std::vector<Progress> progress_;
   std::unordered_map<const torch::nn::Module*, std::size_t> index_of_;
@@ -150,8 +151,7 @@ class Engine : public UnitRunner {
   std::vector<std::unique_ptr<Collector>> collectors_;     // by unit
   std::function<void(std::size_t)> listener_;
 
-  std::size_t next_turn_ = 0, num_waited_ = 0;  // turns begun, and turns waited for
-  bool last_micro_step_ = true, in_backward_ = false;
+  bool in_backward_ = false;
   bool buffers_are_due_ = true;  // no pass with gradients since the last update
   int num_passes_ = 0;           // alive now
   bool has_forward_ = false;     // with gradients, whose backward has not run

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/unit_context.h"
 #include "parallel/unit_gradient.h"
+#include "parallel/unit_layout.h"
 #include "parallel/unit_values.h"
 
 namespace tessera {
@@ -99,5 +99,16 @@ class FlatUnit {
   std::unique_ptr<UnitValues> values_;
   std::unique_ptr<UnitGradient> gradient_;
 };
+
+// For saving and loading unit by unit, between steps, when no gradient is pending. All ranks make the calls for the
+// same units in the same order.
+
+// `part` is this rank's updated() part of a flat float32 state of the unit (the master, a moment), after finish_update.
+// Returns the whole state, [padded_numel]: on `device`, where collectives work; or `part` itself if every rank has it
+// whole. Collective over the shard group if the unit is split.
+at::Tensor gather_whole(const FlatUnit& unit, const UnitGroups& groups, const at::Tensor& part, at::Device device);
+
+// The reverse: copies this rank's part of `whole`, which is the same on every rank, into `part`.
+void take_part(const FlatUnit& unit, const at::Tensor& part, const at::Tensor& whole);
 
 }  // namespace tessera

@@ -1,11 +1,16 @@
-// Where each kind of model state lives between uses: a strategy is one row of this table. (no torch)
+// Where each kind of model state lives between uses: a strategy is one row of this table. With it, the names and help
+// of SpreadOptions (tessera/spread.h), declared once for all commands. (no torch)
+//
+// A new option is a member there, a line in the option table of placement.cc, and the code that reads it.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "config/schema.h"
 #include "tessera/spread.h"
 
 namespace tessera {
@@ -36,6 +41,7 @@ struct Placement {
 
   // The ranks that gradients are reduced over first; with kNode they are then reduced across nodes.
   Over reduced_over() const;
+  bool reduces_in(bool last_micro_step) const { return last_micro_step || gradients.is_split(); }
   bool keeps_second_copy() const { return backward_gathers_from != parameters.over; }
   bool needs_equal_nodes() const { return reduced_over() == Over::kNode || keeps_second_copy(); }
 
@@ -60,5 +66,12 @@ SpreadOptions resolve_strategy(SpreadOptions options, int num_ranks);
 
 std::vector<std::string> strategy_names(StrategyFamily family);
 std::vector<std::string> strategies_that_split_parameters();
+
+// Adds the options to a command's settings, with the struct's defaults. `names`: only these; empty: all.
+void declare(Schema& schema, SpreadOptions& options, const std::string& group,
+             const std::vector<std::string>& names = {});
+
+// Each option's name and value, for comparing ranks.
+std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options);
 
 }  // namespace tessera

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {
@@ -118,16 +118,10 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
   return result;
 }
 
-// In the background, in the order in which the next forward needs the units: the root first. Its gradient comes last,
-// and until it is there the worker begins at the other end. Delayed updates are needed by the next backward instead:
-// the last unit's first, the root's at the end.
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
-  const std::size_t num_units = engine_.units().size();
-  const auto unit_at = [&](std::size_t place) {
-    if (engine_.placement().delayed_update) return engine_.unit_of_turn(place);
-    return worker_ ? (place + num_units - 1) % num_units : place;
-  };
-  for (std::size_t i = 0; i < num_units; ++i) begin_update(unit_at(i), learning_rate, gradient_scale);
+  for (std::size_t i = 0; i < engine_.units().size(); ++i) {
+    begin_update(engine_.schedule().unit_of_update(i, worker_ != nullptr), learning_rate, gradient_scale);
+  }
 }
 
 void ShardedOptimizer::begin_update(std::size_t index, double learning_rate, double gradient_scale) {

@@ -14,9 +14,8 @@
 
 #include "kernels/optimizers/optimizer.h"
 #include "parallel/engine.h"
-#include "parallel/gradient_fault.h"
-#include "parallel/host_link.h"
-#include "parallel/host_worker.h"
+#include "parallel/offload.h"
+#include "parallel/unit_error.h"
 
 namespace tessera {
 

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "comm/host_backend.h"
-#include "kernels/flat_parts.h"
-#include "kernels/norm.h"
+#include "kernels/flat_buffers.h"
 
 namespace tessera {
 
@@ -21,8 +20,7 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
       lent_(parameters_.size()) {
   for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();  // left from before
   if (!context_->placement.optimizer.is_on_host()) return;
-  const UnitTypes& types = context_->types;
-  on_host_ = context_->link->host_empty(context_->updated().numel(), types.accumulates ? at::kFloat : types.reduce);
+  on_host_ = context_->link->host_empty(context_->updated().numel(), context_->types.of_gradient());
 }
 
 // A gradient may be computed in its place, if it is the first and comes in the type that is collected. A small one
@@ -30,7 +28,7 @@ UnitGradient::UnitGradient(std::shared_ptr<const UnitContext> context, std::vect
 at::Tensor UnitGradient::room(std::size_t slot) {
   const FlatSlot& own = context_->layout.slots()[slot];
   if (has_gradient_[slot] || is_waiting_[slot] || lent_[slot] != nullptr) return {};
-  if (flat_type() != parameters_[slot].scalar_type()) return {};
+  if (context_->types.of_flat_gradient(context_->placement) != parameters_[slot].scalar_type()) return {};
   if (!flat_.defined() && context_->layout.is_small_part(own.numel)) return {};
   if (!flat_.defined()) make_flat();
   const at::AutoDispatchBelowADInplaceOrView below;  // no gradient of a gradient: less host time
@@ -39,14 +37,9 @@ at::Tensor UnitGradient::room(std::size_t slot) {
   return room;
 }
 
-// The reduce type, or float32 if micro-steps are added up before the reduction.
-at::ScalarType UnitGradient::flat_type() const {
-  const bool adds_here = context_->types.accumulates && !context_->placement.gradients.is_split();
-  return adds_here ? at::kFloat : context_->types.reduce;
-}
-
 void UnitGradient::make_flat() {
-  flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(flat_type()));
+  flat_ = at::empty({context_->layout.padded_numel()},
+                    context_->on_device(context_->types.of_flat_gradient(context_->placement)));
   targets_.assign(parameters_.size(), at::Tensor());
   lent_.assign(parameters_.size(), nullptr);
   zero_gaps(flat_);
@@ -137,7 +130,7 @@ void UnitGradient::begin_reduce(bool last_micro_step) {
   at::NoGradGuard no_gradients;
   if (!flat_.defined()) make_flat();
   move_waiting();
-  if (!context_->placement.gradients.is_split() && !last_micro_step) return;
+  if (!context_->placement.reduces_in(last_micro_step)) return;
   wait_reduce();  // of the previous micro-step
   if (std::exchange(is_first_, last_micro_step)) {
     own_sum_.reset();

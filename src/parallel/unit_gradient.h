@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/gradient_room.h"
-#include "parallel/unit_context.h"
+#include "parallel/unit_layout.h"
 
 namespace tessera {
 
@@ -46,7 +46,6 @@ class UnitGradient {
   void forget();
 
  private:
-  at::ScalarType flat_type() const;
   bool arrives_in_place(std::size_t slot, const at::Tensor& gradient);
   void make_flat();
   void move_into_flat(std::size_t slot);

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/split_floats.h"
-#include "parallel/unit_context.h"
+#include "kernels/flat_buffers.h"
+#include "parallel/unit_layout.h"
 #include "tessera/unit.h"
 
 namespace tessera {

@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "parallel/placement.h"
 #include "settings/load.h"
-#include "settings/resolve.h"
 
 namespace tessera {
 

@@ -1,12 +1,10 @@
-#include "settings/ds_config.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "settings/number_words.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 
@@ -22,7 +20,7 @@ class DsConfigReader {
 
   // Called before the keys are walked: an unknown optimizer would have unknown parameters.
   void check_types() const {
-    const auto is_text = [this](const char* key) { return file_.find(key) != nullptr && file_.find(key)->is_string(); };
+    const auto is_text = [this](const char* key) { return file_.find(key) && file_.find(key)->is_string(); };
     if (is_text(kOptimizerType)) optimizer_type();
     if (is_text(kSchedulerType)) scheduler_type();
   }
@@ -34,37 +32,30 @@ class DsConfigReader {
     read_optimizer();
     read_scheduler();
     add_loss_scale_defaults();
-    if (const Json* type = file_.find("communication_data_type")) {
-      give("reduce_dtype", number_word("communication_data_type", *type), "communication_data_type");
+    if (const auto type = file_.find("communication_data_type")) {
+      give("reduce_dtype", number_type_of(*type), "communication_data_type");
     }
   }
 
  private:
   void give(const std::string& setting, const std::string& text, const std::string& key) {
-    config_.values.push_back({setting, text, key, file_.place_of_value(key)});
+    config_.values.push_back({setting, text, key, file_.place_of(key)});
   }
 
   // What DeepSpeed does if the file says nothing.
   void give_default(const std::string& setting, const std::string& text, const std::string& key) {
-    if (file_.find(key) != nullptr) return;
-    config_.values.push_back({setting, text, key + ", DeepSpeed's default", file_.origin(), true});
-  }
-
-  std::string number_word(const std::string& key, const Json& value) const {
-    const std::string word = value.get<std::string>();
-    const auto known = number_type_word(word);
-    if (!known) file_.refuse_value(key, fmt::format("expected fp32, fp16 or bf16, found \"{}\"", printable(word, 40)));
-    return *known;
+    if (file_.find(key)) return;
+    config_.values.push_back({setting, text, key + ", DeepSpeed's default", file_.root().source().origin, true});
   }
 
   // A word from a list, in upper or lower case, as DeepSpeed compares it; `other` is the advice if it is none of them.
   template <std::size_t N>
   std::string word_of(const std::string& key, const std::array<const char*, N>& words, const std::string& other) const {
-    const std::string word = file_.find(key)->get<std::string>();
+    const std::string word = file_.find(key)->json().get<std::string>();
     for (const char* allowed : words) {
       if (lower_case(word) == lower_case(allowed)) return allowed;
     }
-    file_.refuse_value(key, fmt::format("expected {}, found \"{}\"{}", join({words.begin(), words.end()}, ", "),
+    file_.find(key)->refuse(fmt::format("expected {}, found \"{}\"{}", join({words.begin(), words.end()}, ", "),
                                         printable(word, 40), other));
   }
 
@@ -76,15 +67,15 @@ class DsConfigReader {
 
   void read_stage() {
     // DeepSpeed's first form, which its introduction still shows: true is stage 1.
-    if (const Json* zero = file_.find("zero_optimization"); zero != nullptr && zero->is_boolean()) {
-      stage_ = zero->get<bool>() ? 1 : 0;
+    if (const auto zero = file_.find("zero_optimization"); zero && zero->json().is_boolean()) {
+      stage_ = zero->json().get<bool>() ? 1 : 0;
       give("strategy", stage_ == 1 ? "zero1" : "zero0", "zero_optimization");
       return;
     }
-    const Json* stage = file_.find("zero_optimization.stage");
-    const std::string text = stage == nullptr ? "0" : text_of(*stage);
+    const auto stage = file_.find("zero_optimization.stage");
+    const std::string text = !stage ? "0" : text_of(*stage);
     if (text.size() != 1 || text[0] < '0' || text[0] > '3') {
-      file_.refuse_value("zero_optimization.stage", fmt::format("expected 0, 1, 2 or 3, found {}", text));
+      file_.find("zero_optimization.stage")->refuse(fmt::format("expected 0, 1, 2 or 3, found {}", text));
     }
     stage_ = text[0] - '0';
     if (!read_second_copy()) give("strategy", "zero" + text, "zero_optimization.stage");
@@ -93,9 +84,9 @@ class DsConfigReader {
   // ZeRO++: a second copy of the parameters within each node. In DeepSpeed 1 means none.
   bool read_second_copy() {
     const std::string key = "zero_optimization.zero_hpz_partition_size";
-    const Json* size = file_.find(key);
-    if (size == nullptr || size->get<double>() <= 1) return false;
-    if (stage_ != 3) file_.refuse_value(key, fmt::format("needs stage 3, found stage {}", stage_));
+    const auto size = file_.find(key);
+    if (!size || size->json().get<double>() <= 1) return false;
+    if (stage_ != 3) file_.find(key)->refuse(fmt::format("needs stage 3, found stage {}", stage_));
     give("strategy", "zero3_hpz", key);
     give("hpz_partition_size", text_of(*size), key);
     return true;
@@ -106,49 +97,49 @@ class DsConfigReader {
     const bool optimizer = read_device("offload_optimizer");
     const bool param = read_device("offload_param");
     if (optimizer && stage_ == 0) {
-      file_.refuse_value(zero + "offload_optimizer", "needs stage 1, 2 or 3, found stage 0");
+      file_.find(zero + "offload_optimizer")->refuse("needs stage 1, 2 or 3, found stage 0");
     }
     if (param && stage_ < 3) {
-      file_.refuse_value(zero + "offload_param", fmt::format("needs stage 3, found stage {}", stage_));
+      file_.find(zero + "offload_param")->refuse(fmt::format("needs stage 3, found stage {}", stage_));
     }
   }
 
   // Whether that part is offloaded; its pin_memory counts only then.
   bool read_device(const std::string& part) {
     const std::string section = "zero_optimization." + part;
-    if (file_.find(section) == nullptr) return false;
+    if (!file_.find(section)) return false;
     const std::string key = section + ".device";
-    const bool is_given = file_.find(key) != nullptr;
+    const bool is_given = file_.find(key).has_value();
     const bool is_on = is_given && word_of(key, std::array{"none", "cpu"}, advice_on_device(key)) == "cpu";
     give(part, is_on ? "true" : "false", is_given ? key : section);
-    const Json* pin = file_.find(section + ".pin_memory");
-    if (is_on && pin != nullptr) give("pin_memory", text_of(*pin), section + ".pin_memory");
+    const auto pin = file_.find(section + ".pin_memory");
+    if (is_on && pin) give("pin_memory", text_of(*pin), section + ".pin_memory");
     return is_on;
   }
 
   std::string advice_on_device(const std::string& key) const {
-    return file_.find(key)->get<std::string>() == "nvme" ? ": Tessera does not offload to disks; use cpu" : "";
+    return file_.find(key)->json().get<std::string>() == "nvme" ? ": Tessera does not offload to disks; use cpu" : "";
   }
 
   // In DeepSpeed 0 means none; any other size means that the next block is gathered ahead.
   void read_prefetch() {
     const std::string key = "zero_optimization.stage3_prefetch_bucket_size";
-    const Json* size = file_.find(key);
-    if (size == nullptr || stage_ < 3) return;
-    if (*size == "auto") return;  // keeps the default: on
-    const bool is_on = size->get<double>() > 0;
+    const auto size = file_.find(key);
+    if (!size || stage_ < 3) return;
+    if (size->json() == "auto") return;  // keeps the default: on
+    const bool is_on = size->json().get<double>() > 0;
     give("forward_prefetch", is_on ? "true" : "false", key);
     if (!is_on) give("backward_prefetch", "none", key);
   }
 
   void read_optimizer() {
-    if (file_.find("optimizer") == nullptr) return;
+    if (!file_.find("optimizer")) return;
     const std::string key = kOptimizerType;
-    if (file_.find(key) == nullptr) file_.refuse_key("optimizer", "needs a type: Adam, AdamW, SGD or Lion");
+    if (!file_.find(key)) file_.find("optimizer")->refuse_key("needs a type: Adam, AdamW, SGD or Lion");
     const std::string type = optimizer_type();
     // DeepSpeed's Adam decays as AdamW does, unless told otherwise.
-    const Json* adam_w_mode = file_.find("optimizer.params.adam_w_mode");
-    const bool is_plain = type == "Adam" && adam_w_mode != nullptr && text_of(*adam_w_mode) != "true";
+    const auto adam_w_mode = file_.find("optimizer.params.adam_w_mode");
+    const bool is_plain = type == "Adam" && adam_w_mode && text_of(*adam_w_mode) != "true";
     give("optim",
          type == "SGD"    ? "sgd"
          : type == "Lion" ? "lion_32bit"
@@ -161,29 +152,29 @@ class DsConfigReader {
 
   void read_betas() {
     const std::string key = "optimizer.params.betas";
-    const Json* betas = file_.find(key);
-    if (betas == nullptr || *betas == "auto") return;
-    if (!betas->is_array() || betas->size() != 2 || !(*betas)[0].is_number() || !(*betas)[1].is_number()) {
-      file_.refuse_value(key, "expected two numbers, [0.9, 0.999], or \"auto\"");
-    }
-    give("adam_beta1", text_of((*betas)[0]), key);
-    give("adam_beta2", text_of((*betas)[1]), key);
+    const auto betas = file_.find(key);
+    if (!betas || betas->json() == "auto") return;
+    const bool is_pair =
+        betas->is_array() && betas->size() == 2 && betas->json()[0].is_number() && betas->json()[1].is_number();
+    if (!is_pair) betas->refuse("expected two numbers, [0.9, 0.999], or \"auto\"");
+    give("adam_beta1", text_of(betas->json()[0]), key);
+    give("adam_beta2", text_of(betas->json()[1]), key);
   }
 
   void read_scheduler() {
-    if (file_.find("scheduler") == nullptr) return;
+    if (!file_.find("scheduler")) return;
     const std::string key = kSchedulerType;
-    if (file_.find(key) == nullptr) file_.refuse_key("scheduler", "needs a type: WarmupLR or WarmupDecayLR");
+    if (!file_.find(key)) file_.find("scheduler")->refuse_key("needs a type: WarmupLR or WarmupDecayLR");
     const std::string type = scheduler_type();
     give("lr_scheduler_type", type, key);
     give_default("warmup_steps", "1000", "scheduler.params.warmup_num_steps");
     const std::string total = "scheduler.params.total_num_steps";
-    const Json* steps = file_.find(total);
-    if (type == "WarmupLR" && steps != nullptr) file_.refuse_key(total, "WarmupLR has no end; use WarmupDecayLR");
-    if (type == "WarmupDecayLR" && steps == nullptr) {
-      file_.refuse_key("scheduler", "WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
+    const auto steps = file_.find(total);
+    if (type == "WarmupLR" && steps) file_.find(total)->refuse_key("WarmupLR has no end; use WarmupDecayLR");
+    if (type == "WarmupDecayLR" && !steps) {
+      file_.find("scheduler")->refuse_key("WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
     }
-    if (steps != nullptr && *steps != "auto") give("lr_total_steps", text_of(*steps), total);
+    if (steps && steps->json() != "auto") give("lr_total_steps", text_of(*steps), total);
   }
 
   void add_loss_scale_defaults() {

@@ -1,5 +1,5 @@
 // What happens to each key of a ds_config.json. Rows with kReader are completed in ds_config.cc.
-#include "settings/ds_config.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 

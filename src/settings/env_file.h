@@ -1,9 +1,9 @@
 // Files of `export NAME=value` lines, as users source them before a run. Read, never executed.
 //
-// Understood: `export` or not, several assignments per line, single and double quotes, backslashes, comments after a
-// value, $NAME, ${NAME} and ${NAME:-word} from earlier lines and the environment, ~ at the start of a value, and a line
-// continued after a backslash. A value that only a shell can compute ($(hostname), `date`) is kept as unknown; it is
-// refused only if a setting needs that name.
+// Understood: `export` or not, several assignments per line, quotes that close on the same line, backslashes, comments,
+// $NAME, ${NAME} and ${NAME:-word} from earlier lines and the environment, $((...)), ~ at the start of a value, and a
+// line continued after a backslash. A value that only a shell can compute ($(hostname), `date`) is kept as unknown; it
+// is refused only if a setting needs that name.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ namespace tessera {
 struct EnvFileEntry {
   std::string name, value;
   std::size_t line = 0;
-  std::string unknown;  // why the value cannot be known: "$(...) would have to be executed"; empty: it is known
+  std::string unknown;  // why the value cannot be known: "$(date) would have to be executed"; empty: it is known
 };
 
 // In file order. `origin` is what messages call the file. Throws UsageError with the line of anything that is neither

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_mistake.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -78,76 +78,62 @@ const char* form_name(Form form) {
   return "a value";
 }
 
-std::string shown(const Json& value) {
-  return printable(json_text(value), 60);
-}
-
 class Walk {
  public:
-  Walk(const ForeignFile& file, const std::vector<KeyRule>& rules) : file_(file), rules_(rules) {
-    config_.origin = file.origin();
-  }
+  explicit Walk(const std::vector<KeyRule>& rules) : rules_(rules) {}
 
-  ForeignConfig run() {
-    visit_section("", file_.root());
+  ForeignConfig run(const JsonReader& root) {
+    config_.origin = root.source().origin;
+    visit_section("", root);
     return std::move(config_);
   }
 
  private:
-  void visit_section(const std::string& section, const Json& object) {
-    for (const auto& [key, value] : object.items()) {
+  void visit_section(const std::string& section, const JsonReader& object) {
+    for (const auto& [key, value] : object.members()) {
       const KeyRule* rule = find(section, key);
-      if (rule == nullptr) refuse_unknown(section, key);
+      if (rule == nullptr) refuse_unknown(section, key, value);
       if (!value.is_null()) visit(*rule, joined(section, key), value);
     }
   }
 
-  void visit(const KeyRule& rule, const std::string& path, const Json& value) {
-    if (value == "auto" && rule.form != Form::kText && rule.form != Form::kAny) {
+  void visit(const KeyRule& rule, const std::string& path, const JsonReader& value) {
+    if (value.json() == "auto" && rule.form != Form::kText && rule.form != Form::kAny) {
       if (rule.takes_auto) return;  // the setting keeps what the other sources give it
-      file_.refuse_value(path, fmt::format("expected {}; \"auto\" has no meaning here", form_name(rule.form)));
+      value.refuse(fmt::format("expected {}; \"auto\" has no meaning here", form_name(rule.form)));
     }
-    if (!has_form(value, rule.form)) {
-      const char* or_auto = rule.takes_auto ? " or \"auto\"" : "";
-      file_.refuse_value(path, fmt::format("expected {}{}, found {}", form_name(rule.form), or_auto, shown(value)));
+    if (!has_form(value.json(), rule.form)) {
+      value.refuse_value(std::string(form_name(rule.form)) + (rule.takes_auto ? " or \"auto\"" : ""));
     }
     switch (rule.fate) {
       case Fate::kSetting:
-        config_.values.push_back({rule.what, text_of(value), path, file_.place_of_value(path)});
+        config_.values.push_back({rule.what, text_of(value.json()), path, value.place()});
         break;
       case Fate::kNoEffect:
         config_.without_effect.push_back(fmt::format("{} ({})", path, rule.what));
         break;
       case Fate::kOnly:
-        if (text_of(value) != text_of(Json::parse(rule.neutral))) {
-          file_.refuse_value(path, fmt::format("{} is not possible here: {}", shown(value), rule.what));
+        if (text_of(value.json()) != text_of(Json::parse(rule.neutral))) {
+          value.refuse(fmt::format("{} is not possible here: {}", shown(value.json()), rule.what));
         }
         break;
       case Fate::kOff:
-        check_off(rule, path, value);
-        break;
+        if (value.is_object() ? is_switched_off(value) : bool_of(value.json()) == false) break;
+        value.refuse_key(fmt::format("not supported by Tessera: {}", rule.what));
       case Fate::kReader:
         if (value.is_object() && rule.form != Form::kAny) visit_section(path, value);
         break;
     }
   }
 
-  void check_off(const KeyRule& rule, const std::string& path, const Json& value) const {
-    if (value.is_object() ? is_switched_off(path, value) : bool_of(value) == false) return;
-    file_.refuse_key(path, fmt::format("not supported by Tessera: {}", rule.what));
-  }
-
   // "auto" stands for what the trainer's arguments say, and no argument switches such a section on.
-  bool is_switched_off(const std::string& path, const Json& section) const {
-    if (section.empty()) return true;
-    if (!section.contains("enabled")) return false;
-    const Json& enabled = section.at("enabled");
-    if (enabled.is_null() || enabled == "auto") return true;
-    const std::optional<bool> is_on = bool_of(enabled);
-    if (!is_on) {
-      file_.refuse_value(joined(path, "enabled"),
-                         fmt::format("expected {}, found {}", form_name(Form::kBool), shown(enabled)));
-    }
+  static bool is_switched_off(const JsonReader& section) {
+    if (section.json().empty()) return true;
+    if (!section.json().contains("enabled")) return false;
+    const JsonReader enabled = section.at("enabled");
+    if (enabled.is_null() || enabled.json() == "auto") return true;
+    const std::optional<bool> is_on = bool_of(enabled.json());
+    if (!is_on) enabled.refuse_value(form_name(Form::kBool));
     return !*is_on;
   }
 
@@ -157,7 +143,7 @@ class Walk {
     return found == rules_.end() ? nullptr : &*found;
   }
 
-  [[noreturn]] void refuse_unknown(const std::string& section, const std::string& key) const {
+  [[noreturn]] void refuse_unknown(const std::string& section, const std::string& key, const JsonReader& value) const {
     std::vector<std::string> here, elsewhere;
     for (const KeyRule& rule : rules_) {
       if (section == rule.section) here.emplace_back(rule.key);
@@ -170,74 +156,64 @@ class Walk {
       const std::string& place = elsewhere.front();
       advice = fmt::format("; it belongs {}", place.empty() ? "at the top level" : "in " + place);
     }
-    file_.refuse_key(joined(section, key), "unknown key" + advice);
+    value.refuse_key("unknown key" + advice);
   }
 
-  const ForeignFile& file_;
   const std::vector<KeyRule>& rules_;
   ForeignConfig config_;
 };
 
+// As transformers accepts them: a path, or the JSON itself.
+std::pair<std::string, std::string> origin_and_text(const char* option, const std::string& value) {
+  if (trim(value).starts_with('{')) return {option, value};
+  return {value, read_file(value)};
+}
+
+void apply_known(ForeignConfig config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes) {
+  // Of what a command does not know, this alone changes what it shows: the memory.
+  for (const ForeignValue& value : config.values) {
+    if (schema.has("wrap") || value.setting != "wrap" || (value.text != "none" && value.text != "size")) continue;
+    notes.push_back(fmt::format("{}: {} is not taken over: what is shown is for the model's own blocks (--wrap blocks)",
+                                value.place, value.key));
+  }
+  std::erase_if(config.values, [&](const ForeignValue& value) { return !schema.has(value.setting); });
+  apply(config, on_difference, schema, notes);
+}
+
 }  // namespace
 
 ForeignFile::ForeignFile(std::string origin, std::string text, const std::string& prefix)
-    : origin_(std::move(origin)), text_(std::move(text)) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
-  root_ = parse_json(text_, origin_);
-  if (!root_.is_object()) throw UsageError(fmt::format("{}: expected a JSON object of settings", origin_));
-  if (!prefix.empty()) take_off(prefix);
-}
-
-void ForeignFile::take_off(const std::string& prefix) {
-  Json plain = Json::object();
-  for (const auto& [key, value] : root_.items()) {
-    const bool has_prefix = key.starts_with(prefix);
-    const std::string name = has_prefix ? key.substr(prefix.size()) : key;
-    if (plain.contains(name))
-      refuse_key(key, fmt::format("is the same as {}, which is already given", printable(name)));
-    plain[name] = value;
-    if (has_prefix) written_[name] = key;
+    : text_(std::move(text)), root_(parse_json(text_, origin)), source_{&root_, std::move(origin), text_} {
+  if (!root_.is_object()) throw UsageError(fmt::format("{}: expected a JSON object of settings", source_.origin));
+  if (prefix.empty()) return;
+  Json plain = Json::object();  // in the order of the text, by which readers find places in it
+  for (const auto& [key, value] : root().members()) {
+    const std::string name = key.starts_with(prefix) ? key.substr(prefix.size()) : key;
+    if (plain.contains(name)) {
+      value.refuse_key(fmt::format("is the same as {}, which is already given", printable(name)));
+    }
+    plain[name] = value.json();
   }
   root_ = std::move(plain);
 }
 
-JsonPath ForeignFile::path_in_text(std::string_view path) const {
-  JsonPath steps;
-  for (std::string& step : split(path, '.')) steps.emplace_back(std::move(step));
-  if (const auto found = written_.find(std::get<std::string>(steps.front())); found != written_.end()) {
-    steps.front() = found->second;
-  }
-  return steps;
-}
-
-const Json* ForeignFile::find(std::string_view path) const {
-  const Json* value = &root_;
+std::optional<JsonReader> ForeignFile::find(std::string_view path) const {
+  std::optional<JsonReader> value = root();
   for (const std::string& key : split(path, '.')) {
-    if (!value->is_object()) return nullptr;
-    const auto found = value->find(key);
-    if (found == value->end()) return nullptr;
-    value = &*found;
+    if (!value || !value->is_object()) return std::nullopt;
+    value = value->find(key);
   }
-  return value->is_null() ? nullptr : value;
+  return value;
 }
 
-std::string ForeignFile::place_of_value(std::string_view path) const {
-  const internal::TextPosition at = internal::position_of(text_, offset_of(text_, path_in_text(path)));
-  return fmt::format("{}:{}:{}", origin_, at.line, at.column);
-}
-
-void ForeignFile::refuse_value(std::string_view path, const std::string& mistake) const {
-  throw UsageError(fmt::format("{}: {}: {}", place_of_value(path), printable(path), mistake));
-}
-
-void ForeignFile::refuse_key(std::string_view path, const std::string& mistake) const {
-  const internal::TextPosition at = internal::position_of(text_, key_offset_of(text_, path_in_text(path)));
-  throw UsageError(fmt::format("{}:{}:{}: {}: {}", origin_, at.line, at.column, printable(path), mistake));
+std::string ForeignFile::place_of(std::string_view path) const {
+  if (const auto value = find(path)) return value->place();
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? root().place() : place_of(path.substr(0, dot));
 }
 
 ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules) {
-  return Walk(file, rules).run();
+  return Walk(rules).run(file.root());
 }
 
 std::string text_of(const Json& value) {
@@ -252,6 +228,15 @@ std::string text_of(const Json& value) {
     return fmt::format("{}", static_cast<std::int64_t>(value.get<double>()));
   }
   return json_text(value);
+}
+
+std::string number_type_of(const JsonReader& value) {
+  std::string word = lower_case(value.as_text());
+  if (word.starts_with("torch.")) word.erase(0, 6);
+  if (word == "fp32" || word == "float32" || word == "float") return "fp32";
+  if (word == "fp16" || word == "float16" || word == "half") return "fp16";
+  if (word == "bf16" || word == "bfloat16" || word == "bfp16") return "bf16";
+  value.refuse_value("fp32, fp16 or bf16");
 }
 
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes) {
@@ -286,6 +271,31 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
   if (!config.without_effect.empty()) {
     notes.push_back(
         fmt::format("{}: accepted, but without effect here: {}", config.origin, join(config.without_effect, ", ")));
+  }
+}
+
+void declare(Schema& schema, ForeignFiles& files, const std::string& group) {
+  schema.text("deepspeed", &files.deepspeed)
+      .group(group)
+      .help("DeepSpeed's ds_config.json: how the run is distributed, and more");
+  schema.text("fsdp", &files.fsdp)
+      .group(group)
+      .help("\"full_shard auto_wrap offload\": a strategy and its options; offload covers parameters and optimizer");
+  schema.text("fsdp_config", &files.fsdp_config).group(group).help("JSON file with the details of --fsdp");
+}
+
+void read_foreign_files(const ForeignFiles& files, Schema& schema, std::vector<std::string>& notes) {
+  if (!files.deepspeed.empty() && (!files.fsdp.empty() || !files.fsdp_config.empty())) {
+    throw UsageError("--deepspeed and --fsdp exclude each other; give one");
+  }
+  if (!files.deepspeed.empty()) {
+    const auto [origin, text] = origin_and_text("--deepspeed", files.deepspeed);
+    apply_known(read_ds_config(origin, text), OnDifference::kRefuse, schema, notes);
+  }
+  apply_known(read_fsdp_words(files.fsdp), OnDifference::kRefuse, schema, notes);
+  if (!files.fsdp_config.empty()) {
+    const auto [origin, text] = origin_and_text("--fsdp_config", files.fsdp_config);
+    apply_known(read_fsdp_config(origin, text), OnDifference::kYield, schema, notes);
   }
 }
 

@@ -5,17 +5,16 @@
 //   apply(config, schema, ...);                               // values become settings, as JSON files give them
 //
 // A rule says what a key is and what happens to it. Where rules are not enough (two keys that make one setting), the
-// format's own reader completes them: ds_config.h, fsdp_config.h.
+// format's own reader completes them: ds_config.cc, fsdp_config.cc. (no torch)
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/schema.h"
-#include "core/json.h"
-#include "core/json_place.h"
+#include "core/json_reader.h"
 
 namespace tessera {
 
@@ -37,28 +36,24 @@ struct KeyRule {
   const char* neutral = "";
 };
 
+// Another program's JSON file. Top-level keys may start with `prefix`, which is removed.
 class ForeignFile {
  public:
-  // `origin` is what messages call the file. Top-level keys may start with `prefix`, which is removed. Throws
-  // UsageError if the text is not a JSON object.
+  // `origin` is what messages call the file. Throws UsageError if the text is not a JSON object.
   ForeignFile(std::string origin, std::string text, const std::string& prefix = "");
+  ForeignFile(const ForeignFile&) = delete;
+  ForeignFile& operator=(const ForeignFile&) = delete;
 
-  const std::string& origin() const { return origin_; }
-  const Json& root() const { return root_; }
-  // The value at "optimizer.params.lr"; null if the value or any part of its path is absent or null.
-  const Json* find(std::string_view path) const;
-  // "ds.json:3:14: optimizer.params.lr: <mistake>"
-  [[noreturn]] void refuse_value(std::string_view path, const std::string& mistake) const;
-  [[noreturn]] void refuse_key(std::string_view path, const std::string& mistake) const;
-  std::string place_of_value(std::string_view path) const;  // "ds.json:3:14"
+  JsonReader root() const { return JsonReader(source_); }
+  // The value at "optimizer.params.lr"; nothing if the value or any part of its path is absent or null.
+  std::optional<JsonReader> find(std::string_view path) const;
+  // "ds.json:3:14", or the place of the innermost value on the way to it that exists.
+  std::string place_of(std::string_view path) const;
 
  private:
-  void take_off(const std::string& prefix);
-  JsonPath path_in_text(std::string_view path) const;
-
-  std::string origin_, text_;
+  std::string text_;
   Json root_;
-  std::map<std::string, std::string> written_;  // top-level keys that had a prefix, as written in the file
+  JsonSource source_;
 };
 
 struct ForeignValue {
@@ -80,11 +75,41 @@ ForeignConfig walk(const ForeignFile& file, const std::vector<KeyRule>& rules);
 
 // The JSON value as a user would write it on the command line.
 std::string text_of(const Json& value);
+inline std::string text_of(const JsonReader& value) {
+  return text_of(value.json());
+}
+
+// "fp32", "fp16" or "bf16" for "float32", "torch.float16", "BFLOAT16", "half" and the like; others are refused.
+std::string number_type_of(const JsonReader& value);
 
 // What happens to a file's value if the command line says something else.
 enum class OnDifference { kRefuse, kYield };  // kYield: a note says so
 
 // Gives the settings their values. If two files, or two keys of one file, differ, the refusal names both.
 void apply(const ForeignConfig& config, OnDifference on_difference, Schema& schema, std::vector<std::string>& notes);
+
+// DeepSpeed's ds_config.json. Every key on DeepSpeed's configuration page is known: it maps to a setting, has no effect
+// here, or is refused with what to do instead. "auto", which Hugging Face's integration fills in, leaves a setting to
+// the other sources. DeepSpeed's own defaults for absent keys (the loss scale's numbers) come with is_default. `origin`
+// is what messages call the text, usually its path. Throws UsageError.
+ForeignConfig read_ds_config(const std::string& origin, const std::string& text);
+const std::vector<KeyRule>& ds_config_rules();
+
+// PyTorch's FSDP as users of the Hugging Face Trainer ask for it: the words of --fsdp, "full_shard auto_wrap offload",
+// and the file of --fsdp_config, whose keys may have the prefix "fsdp_". Both throw UsageError.
+ForeignConfig read_fsdp_words(const std::string& words);
+ForeignConfig read_fsdp_config(const std::string& origin, const std::string& text);
+const std::vector<KeyRule>& fsdp_config_rules();
+
+// --deepspeed, --fsdp and --fsdp_config.
+struct ForeignFiles {
+  std::string deepspeed, fsdp, fsdp_config;
+};
+
+void declare(Schema& schema, ForeignFiles& files, const std::string& group);
+
+// Gives the schema the values that it has settings for; notes say what was overruled and what has no effect. Call after
+// the other sources are read. Throws UsageError.
+void read_foreign_files(const ForeignFiles& files, Schema& schema, std::vector<std::string>& notes);
 
 }  // namespace tessera

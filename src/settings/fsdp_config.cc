@@ -1,5 +1,3 @@
-#include "settings/fsdp_config.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/placement.h"
-#include "settings/number_words.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 
@@ -54,21 +52,21 @@ class FsdpConfigReader {
     read_prefetch();
     read_offload();
     read_mixed_precision();
-    const Json* sync = file_.find("sync_module_states");
-    const Json* loads_on_one = file_.find("cpu_ram_efficient_loading");
-    if (sync != nullptr && text_of(*sync) == "false" && loads_on_one != nullptr && text_of(*loads_on_one) == "true") {
-      file_.refuse_value("cpu_ram_efficient_loading",
-                         "needs sync_module_states: true, or ranks would start with different values");
+    const auto sync = file_.find("sync_module_states");
+    const auto loads_on_one = file_.find("cpu_ram_efficient_loading");
+    if (sync && text_of(*sync) == "false" && loads_on_one && text_of(*loads_on_one) == "true") {
+      file_.find("cpu_ram_efficient_loading")
+          ->refuse("needs sync_module_states: true, or ranks would start with different values");
     }
   }
 
  private:
   void give(const std::string& setting, const std::string& text, const std::string& key) {
-    config_.values.push_back({setting, text, key, file_.place_of_value(key)});
+    config_.values.push_back({setting, text, key, file_.place_of(key)});
   }
 
   void read_sharding() {
-    if (const Json* value = file_.find("sharding_strategy")) {
+    if (const auto value = file_.find("sharding_strategy")) {
       // accelerate also counts them from 1.
       const std::vector<std::string> by_number = {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
                                                   "hybrid_shard_zero2"};
@@ -76,97 +74,95 @@ class FsdpConfigReader {
       if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
         word = by_number[static_cast<std::size_t>(word[0] - '1')];
       if (!is_strategy(word)) {
-        file_.refuse_value("sharding_strategy", fmt::format("expected one of {}, found {}", join(strategies(), ", "),
-                                                            printable(value->dump(-1, ' ', true), 40)));
+        file_.find("sharding_strategy")
+            ->refuse(fmt::format("expected one of {}, found {}", join(strategies(), ", "), shown(value->json())));
       }
       give("strategy", word, "sharding_strategy");
     }
-    if (const Json* value = file_.find("reshard_after_forward")) {
+    if (const auto value = file_.find("reshard_after_forward")) {
       std::string word = lower_case(text_of(*value));
       if (word == "true") word = "full_shard";
       if (word == "false") word = "shard_grad_op";
-      if (!is_strategy(word)) file_.refuse_value("reshard_after_forward", "expected true or false");
+      if (!is_strategy(word)) file_.find("reshard_after_forward")->refuse("expected true or false");
       give("strategy", word, "reshard_after_forward");
     }
   }
 
   void read_wrap() {
     const std::string key = "transformer_layer_cls_to_wrap";
-    const Json* classes = file_.find(key);
-    const Json* size = file_.find("min_num_params");
-    const bool by_size = size != nullptr && size->get<double>() > 0;
-    if (classes != nullptr) {
-      give("wrap_classes", join(class_names(key, *classes), ","), key);
-      if (by_size) file_.refuse_value("min_num_params", "excludes transformer_layer_cls_to_wrap; leave one out");
+    const auto classes = file_.find(key);
+    const auto size = file_.find("min_num_params");
+    const bool by_size = size && size->json().get<double>() > 0;
+    if (classes) {
+      give("wrap_classes", join(class_names(*classes), ","), key);
+      if (by_size) file_.find("min_num_params")->refuse("excludes transformer_layer_cls_to_wrap; leave one out");
       give("wrap", "class", key);
     }
     if (by_size) give("wrap", "size", "min_num_params");
-    if (const Json* policy = file_.find("auto_wrap_policy")) {
-      const std::string word = lower_case(policy->get<std::string>());
+    if (const auto policy = file_.find("auto_wrap_policy")) {
+      const std::string word = lower_case(policy->json().get<std::string>());
       if (word == "no_wrap") {
         give("wrap", "none", "auto_wrap_policy");
       } else if (word == "size_based_wrap" && !by_size) {
-        file_.refuse_value("auto_wrap_policy", "SIZE_BASED_WRAP needs min_num_params");
+        file_.find("auto_wrap_policy")->refuse("SIZE_BASED_WRAP needs min_num_params");
       } else if (word != "transformer_based_wrap" && word != "size_based_wrap") {
-        file_.refuse_value("auto_wrap_policy", "expected TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP or NO_WRAP");
+        file_.find("auto_wrap_policy")->refuse("expected TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP or NO_WRAP");
       }
     }
   }
 
-  std::vector<std::string> class_names(const std::string& key, const Json& classes) const {
+  static std::vector<std::string> class_names(const JsonReader& classes) {
     std::vector<std::string> names;
     if (classes.is_string()) {
-      names = split(classes.get<std::string>(), ',');
+      names = split(classes.as_text(), ',');
     } else if (classes.is_array()) {
-      for (const Json& name : classes) {
-        if (!name.is_string()) file_.refuse_value(key, "expected class names");
-        names.push_back(name.get<std::string>());
-      }
+      names = classes.as_texts();
     }
     for (std::string& name : names) name = std::string(trim(name));
     std::erase(names, "");
-    if (names.empty()) file_.refuse_value(key, "expected a class name or an array of them");
+    if (names.empty()) classes.refuse("expected a class name or an array of them");
     return names;
   }
 
   void read_prefetch() {
-    const Json* value = file_.find("backward_prefetch");
-    if (value == nullptr) return;
-    const std::string word = lower_case(value->get<std::string>());
+    const auto value = file_.find("backward_prefetch");
+    if (!value) return;
+    const std::string word = lower_case(value->json().get<std::string>());
     const bool is_none = word == "no_prefetch" || word == "none";
     if (!is_none && word != "backward_pre" && word != "backward_post") {
-      file_.refuse_value("backward_prefetch", fmt::format("expected backward_pre, backward_post or no_prefetch, found "
-                                                          "\"{}\"",
-                                                          printable(word, 40)));
+      file_.find("backward_prefetch")
+          ->refuse(fmt::format("expected backward_pre, backward_post or no_prefetch, found "
+                               "\"{}\"",
+                               printable(word, 40)));
     }
     give("backward_prefetch", is_none ? "none" : word, "backward_prefetch");
   }
 
   void read_offload() {
     for (const char* key : {"offload_to_cpu", "offload_params", "cpu_offload"}) {
-      const Json* value = file_.find(key);
-      if (value == nullptr) continue;
+      const auto value = file_.find(key);
+      if (!value) continue;
       for (const char* setting : {"offload_param", "offload_optimizer"}) give(setting, text_of(*value), key);
     }
   }
 
   void read_mixed_precision() {
-    const Json* enabled = file_.find("mixed_precision.enabled");
-    const Json* type = file_.find("mixed_precision.param_dtype");
-    const bool is_off = enabled != nullptr && text_of(*enabled) == "false";
-    if (type != nullptr && !is_off) {
+    const auto enabled = file_.find("mixed_precision.enabled");
+    const auto type = file_.find("mixed_precision.param_dtype");
+    const bool is_off = enabled && text_of(*enabled) == "false";
+    if (type && !is_off) {
       const std::string key = "mixed_precision.param_dtype";
-      const std::string word = number_word(key);
+      const std::string word = number_type_of(*type);
       if (word != "fp32") {
         give(word, "true", key);
         // The other type yields to the file, too, unless the command line asks for it: that is refused.
-        config_.values.push_back({word == "fp16" ? "bf16" : "fp16", "false", key, file_.place_of_value(key), true});
+        config_.values.push_back({word == "fp16" ? "bf16" : "fp16", "false", key, file_.place_of(key), true});
       }
       if (word == "fp32") {
         for (const char* half : {"fp16", "bf16"}) give(half, "false", key);
       }
-    } else if (enabled != nullptr && !is_off) {
-      file_.refuse_key("mixed_precision", "needs param_dtype: fp16 or bf16");
+    } else if (enabled && !is_off) {
+      file_.find("mixed_precision")->refuse_key("needs param_dtype: fp16 or bf16");
     }
     if (is_off) {
       for (const char* half : {"fp16", "bf16"}) give(half, "false", "mixed_precision.enabled");
@@ -174,15 +170,8 @@ class FsdpConfigReader {
     }
     for (const char* name : {"reduce_dtype", "buffer_dtype"}) {
       const std::string key = std::string("mixed_precision.") + name;
-      if (file_.find(key) != nullptr) give(name, number_word(key), key);
+      if (file_.find(key)) give(name, number_type_of(*file_.find(key)), key);
     }
-  }
-
-  std::string number_word(const std::string& key) const {
-    const std::string word = file_.find(key)->get<std::string>();
-    const auto known = number_type_word(word);
-    if (!known) file_.refuse_value(key, fmt::format("expected fp32, fp16 or bf16, found \"{}\"", printable(word, 40)));
-    return *known;
   }
 
   const ForeignFile& file_;

@@ -1,11 +1,10 @@
-#include "settings/hugging_face.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "settings/declared.h"
 
 namespace tessera {
 

@@ -8,11 +8,7 @@
 #include "core/error.h"
 #include "core/output.h"
 #include "core/text.h"
-#include "settings/declared.h"
 #include "settings/env_file.h"
-#include "settings/foreign_files.h"
-#include "settings/hugging_face.h"
-#include "settings/resolve.h"
 
 namespace tessera {
 

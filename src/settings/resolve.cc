@@ -1,5 +1,3 @@
-#include "settings/resolve.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "parallel/placement.h"
+#include "settings/load.h"
 
 namespace tessera {
 

@@ -13,8 +13,7 @@
 #include "core/number_type.h"
 #include "kernels/optimizers/optimizer.h"
 #include "parallel/loss_scale.h"
-#include "settings/flow_options.h"
-#include "settings/schedule_options.h"
+#include "settings/run_schedule.h"
 #include "tessera/spread.h"
 
 namespace tessera {
@@ -49,7 +48,7 @@ struct DataSettings {
   bool shuffle = true;
   bool drop_last = false;          // an epoch's last batch, if it is not full
   bool sampler_drop_last = false;  // images: those that do not divide evenly between the ranks; else some repeat
-  int num_workers = 0;             // -1: jobs/loader_options.h decides
+  int num_workers = 0;             // -1: loader_options() in jobs/jobs.h decides
   int prefetch_factor = 0;         // batches prepared ahead per worker
 };
 

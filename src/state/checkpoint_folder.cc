@@ -11,19 +11,17 @@
 
 #include "core/error.h"
 #include "core/host.h"
-#include "core/json.h"
 #include "core/log.h"
 #include "core/output_file.h"
-#include "state/checkpoint_rotation.h"
-#include "state/foreign_state.h"
+#include "core/text.h"
+#include "state/checkpoint.h"
 #include "state/model_output.h"
-#include "state/run_state_file.h"
-#include "weights/checkpoint_reader.h"
 
 namespace tessera {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 fs::path on_its_way_out(const fs::path& checkpoint) {
   return checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
@@ -32,7 +30,7 @@ fs::path on_its_way_out(const fs::path& checkpoint) {
 // When the process that wrote it started.
 double writer_of(const fs::path& checkpoint) {
   try {
-    return read_checkpoint_state(checkpoint).started;
+    return Checkpoint::open(checkpoint).run_state().shape.started;
   } catch (const Error&) {
     return INFINITY;  // looked at first, and named
   }
@@ -48,6 +46,8 @@ bool appears(const fs::path& path) {
   }
   return false;
 }
+
+constexpr std::string_view kPrefix = "checkpoint-";
 
 }  // namespace
 
@@ -74,62 +74,6 @@ std::vector<fs::path> checkpoints_in(const fs::path& output_dir) {
   std::vector<fs::path> folders;
   for (const auto& [writer, step] : found) folders.push_back(output_dir / checkpoint_name(step));
   return folders;
-}
-
-bool has_sharded_weights(const fs::path& checkpoint) {
-  return CheckpointReader::is_checkpoint(checkpoint);
-}
-
-bool ranks_read_parts_of(const fs::path& checkpoint) {
-  return has_sharded_weights(checkpoint) || !foreign_program(checkpoint).empty();
-}
-
-bool holds_only_a_model(const fs::path& folder) {
-  std::error_code ignored;
-  const auto has = [&](const char* file) { return fs::exists(folder / file, ignored); };
-  const bool has_model = has(kWeightsFile) || has("model.safetensors.index.json");
-  if (!has_model || has(kIndexFile) || has(kOptimizerFile) || has(kStateFile)) return false;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {  // a checkpoint that lost its index is damaged
-    if (entry.path().filename().string().starts_with("state-")) return false;
-  }
-  return foreign_program(folder).empty();
-}
-
-void check_checkpoint(const fs::path& checkpoint, int rank, int num_ranks) {
-  if (has_sharded_weights(checkpoint)) {
-    CheckpointReader reader(checkpoint);
-    reader.check_sizes();
-    reader.verify(rank, num_ranks);
-    return;
-  }
-  std::error_code ignored;
-  const auto has = [&](const char* file) { return fs::exists(checkpoint / file, ignored); };
-  if (has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile)) return;
-  const std::string program = foreign_program(checkpoint);
-  if (!program.empty()) {
-    throw UsageError(fmt::format("{} is a checkpoint of {}: name it to resume from it", checkpoint.string(), program));
-  }
-  if (!fs::is_directory(checkpoint, ignored)) {
-    throw UsageError(fmt::format("{}: there is no such folder; expected a checkpoint", checkpoint.string()));
-  }
-  if (const std::vector<std::int64_t> inside = find_checkpoints(checkpoint); !inside.empty()) {
-    throw UsageError(fmt::format("{} is no checkpoint, but has some: name one of them, like {}", checkpoint.string(),
-                                 (checkpoint / checkpoint_name(inside.back())).string()));
-  }
-  if (holds_only_a_model(checkpoint)) {
-    throw UsageError(
-        fmt::format("{} holds the model alone, without the state that a run resumes from (--save_only_model): start "
-                    "from it by --model_name_or_path",
-                    checkpoint.string()));
-  }
-  throw UsageError(fmt::format("{} is not a complete checkpoint: it has no {}", checkpoint.string(), kIndexFile));
-}
-
-RunState read_checkpoint_state(const fs::path& checkpoint) {
-  if (!foreign_program(checkpoint).empty()) return foreign_run_state(checkpoint);
-  const fs::path file = checkpoint / kStateFile;
-  if (!has_sharded_weights(checkpoint)) return read_run_state(file);
-  return run_state_of(parse_json(CheckpointReader(checkpoint).text_of(kStateFile), file.string()), file.string());
 }
 
 fs::path put_aside(const fs::path& checkpoint) {
@@ -160,6 +104,49 @@ void check_is_shared(const fs::path& file) {
 bool is_in_folder(const fs::path& checkpoint, const fs::path& output_dir) {
   std::error_code ignored;
   return fs::equivalent(fs::absolute(checkpoint).lexically_normal().parent_path(), output_dir, ignored);
+}
+
+std::string checkpoint_name(std::int64_t step) {
+  return std::string(kPrefix) + std::to_string(step);
+}
+
+std::optional<std::int64_t> checkpoint_step(const std::string& folder_name) {
+  if (!folder_name.starts_with(kPrefix)) return std::nullopt;
+  const std::optional<long long> step = parse_integer(std::string_view(folder_name).substr(kPrefix.size()));
+  // One name per step: checkpoint-007 and checkpoint-+7 are not ours to delete.
+  if (!step || *step < 0 || checkpoint_name(*step) != folder_name) return std::nullopt;
+  return *step;
+}
+
+std::vector<std::int64_t> find_checkpoints(const std::filesystem::path& output_dir) {
+  std::vector<std::int64_t> steps;
+  std::error_code error;
+  if (!std::filesystem::exists(output_dir, error)) return steps;
+  std::filesystem::directory_iterator folders(output_dir, error);
+  if (error) throw Error("cannot look for checkpoints in " + output_dir.string() + ": " + error.message());
+  for (const auto& entry : folders) {
+    const std::optional<std::int64_t> step = checkpoint_step(entry.path().filename().string());
+    if (step && entry.is_directory(error)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<std::int64_t> checkpoints_to_delete(std::vector<std::int64_t> steps, std::optional<std::int64_t> best_step,
+                                                std::int64_t save_total_limit) {
+  if (save_total_limit <= 0) return {};
+  std::sort(steps.begin(), steps.end());
+  std::size_t limit = static_cast<std::size_t>(save_total_limit);
+  if (steps.size() <= limit) return {};
+  const auto best = best_step ? std::find(steps.begin(), steps.end(), *best_step) : steps.end();
+  if (best != steps.end() && *best != steps.back()) {
+    // The best moves to the place before the newest, as if it were the second newest.
+    std::rotate(best, best + 1, steps.end() - 1);
+    limit = std::max<std::size_t>(limit, 2);
+  }
+  if (steps.size() <= limit) return {};
+  steps.resize(steps.size() - limit);
+  return steps;
 }
 
 }  // namespace tessera

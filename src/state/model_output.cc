@@ -6,7 +6,7 @@
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "state/weights_file.h"
+#include "state/unit_file.h"
 #include "weights/model_folder.h"
 
 namespace tessera {

@@ -10,31 +10,31 @@ namespace {
 
 RunState some_state() {
   RunState state;
-  state.step = 64;
-  state.epoch = 2.0;
-  state.total_steps = 93;
-  state.num_train_epochs = 3;
-  state.logging_steps = 10;
-  state.eval_steps = 0.1;
-  state.train_batch_size = 4;
-  state.num_tokens_seen = 123456;
-  state.history = {{{"loss", 1.25}, {"epoch", 0.32}, {"step", std::int64_t{10}}},
-                   {{"loss", INFINITY}, {"epoch", 0.64}, {"step", std::int64_t{20}}}};
-  state.best_value = 0.75;
-  state.best_step = 32;
-  state.best_checkpoint = "out/checkpoint-32";
-  state.early_stopping_patience = 3;
-  state.early_stopping_threshold = 0.5;
-  state.evaluations_without_gain = 1;
-  state.num_advanced = 60;
-  state.total_loss = 80.5;
-  state.num_losses = 62;
-  state.row_order = "shuffled by data_seed 7";
-  state.checkpoints = {32, 64};
-  state.num_rows = 500;
-  state.rows_of_update = 16;
-  state.position = DataPosition{2, 48};
-  state.started = 1700000000.5;
+  state.progress.step = 64;
+  state.progress.epoch = 2.0;
+  state.shape.total_steps = 93;
+  state.shape.num_train_epochs = 3;
+  state.shape.logging_steps = 10;
+  state.shape.eval_steps = 0.1;
+  state.shape.train_batch_size = 4;
+  state.progress.num_tokens_seen = 123456;
+  state.progress.history = {{{"loss", 1.25}, {"epoch", 0.32}, {"step", std::int64_t{10}}},
+                            {{"loss", INFINITY}, {"epoch", 0.64}, {"step", std::int64_t{20}}}};
+  state.progress.best_value = 0.75;
+  state.progress.best_step = 32;
+  state.progress.best_checkpoint = "out/checkpoint-32";
+  state.shape.early_stopping_patience = 3;
+  state.shape.early_stopping_threshold = 0.5;
+  state.progress.evaluations_without_gain = 1;
+  state.progress.num_advanced = 60;
+  state.progress.total_loss = 80.5;
+  state.progress.num_losses = 62;
+  state.shape.row_order = "shuffled by data_seed 7";
+  state.progress.checkpoints = {32, 64};
+  state.shape.num_rows = 500;
+  state.shape.rows_of_update = 16;
+  state.progress.position = DataPosition{2, 48};
+  state.shape.started = 1700000000.5;
   return state;
 }
 
@@ -45,20 +45,20 @@ TEST_F(RunStateFile, EverythingComesBack) {
   write_run_state(file, some_state());
   const RunState read = read_run_state(file);
   EXPECT_EQ(to_json(read), to_json(some_state()));
-  EXPECT_EQ(read.step, 64);
-  EXPECT_EQ(read.num_advanced, 60);
-  EXPECT_EQ(read.total_loss, 80.5);
-  EXPECT_EQ(read.num_losses, 62);
-  EXPECT_EQ(read.row_order, "shuffled by data_seed 7");
-  EXPECT_EQ(read.checkpoints, (std::vector<std::int64_t>{32, 64}));
-  EXPECT_EQ(read.num_rows, 500);
-  EXPECT_EQ(read.rows_of_update, 16);
-  EXPECT_EQ(read.position, (DataPosition{2, 48}));
-  EXPECT_EQ(read.started, 1700000000.5);
-  EXPECT_EQ(read.evaluations_without_gain, 1);
-  EXPECT_EQ(read.history, some_state().history);
-  EXPECT_EQ(read.best_step, 32);
-  EXPECT_EQ(read.eval_steps, 0.1);
+  EXPECT_EQ(read.progress.step, 64);
+  EXPECT_EQ(read.progress.num_advanced, 60);
+  EXPECT_EQ(read.progress.total_loss, 80.5);
+  EXPECT_EQ(read.progress.num_losses, 62);
+  EXPECT_EQ(read.shape.row_order, "shuffled by data_seed 7");
+  EXPECT_EQ(read.progress.checkpoints, (std::vector<std::int64_t>{32, 64}));
+  EXPECT_EQ(read.shape.num_rows, 500);
+  EXPECT_EQ(read.shape.rows_of_update, 16);
+  EXPECT_EQ(read.progress.position, (DataPosition{2, 48}));
+  EXPECT_EQ(read.shape.started, 1700000000.5);
+  EXPECT_EQ(read.progress.evaluations_without_gain, 1);
+  EXPECT_EQ(read.progress.history, some_state().progress.history);
+  EXPECT_EQ(read.progress.best_step, 32);
+  EXPECT_EQ(read.shape.eval_steps, 0.1);
 }
 
 TEST_F(RunStateFile, KeysAreThoseOfTransformersInTheirOrder) {
@@ -74,14 +74,14 @@ TEST_F(RunStateFile, KeysAreThoseOfTransformersInTheirOrder) {
 
 TEST_F(RunStateFile, OneThatTransformersWroteIsRead) {
   const RunState read = run_state_of(train_reference("trainer_state.json", "state"), "theirs");
-  EXPECT_EQ(read.step, 20);
-  EXPECT_EQ(read.total_steps, 60);
-  EXPECT_EQ(read.num_train_epochs, 6);
-  EXPECT_EQ(read.best_value, 3.0);
-  EXPECT_EQ(read.early_stopping_patience, 2);
-  EXPECT_EQ(read.history.size(), 4u);
-  EXPECT_EQ(read.history[0].number("step"), 10);
-  EXPECT_EQ(read.num_advanced, 20);  // the file has no other count
+  EXPECT_EQ(read.progress.step, 20);
+  EXPECT_EQ(read.shape.total_steps, 60);
+  EXPECT_EQ(read.shape.num_train_epochs, 6);
+  EXPECT_EQ(read.progress.best_value, 3.0);
+  EXPECT_EQ(read.shape.early_stopping_patience, 2);
+  EXPECT_EQ(read.progress.history.size(), 4u);
+  EXPECT_EQ(read.progress.history[0].number("step"), 10);
+  EXPECT_EQ(read.progress.num_advanced, 20);  // the file has no other count
 }
 
 TEST_F(RunStateFile, MistakesNameTheFileAndTheKey) {

@@ -7,9 +7,8 @@
 
 #include "core/log_json.h"
 #include "core/python_text.h"
-#include "state/checkpoint_rotation.h"
+#include "state/checkpoint_folder.h"
 #include "support/train_references.h"
-#include "train/best_model.h"
 #include "train/flow.h"
 #include "train/meters.h"
 #include "train/schedule.h"

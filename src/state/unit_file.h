@@ -1,17 +1,21 @@
-// Writes flat states of all units (the parameters, the optimizer's moments) to a file and reads them, unit by unit.
+// The files that rank 0 writes and reads for all ranks, unit by unit: a model's weights, and an optimizer's states.
 //
-// Collective, between steps. Only rank 0 has a writer or a reader; if it fails, every rank throws its error.
+// Collective, between steps. Only rank 0 touches the file; if that fails, every rank throws the same error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "parallel/sharded_optimizer.h"
+#include "parallel/train_step.h"
 #include "state/state_file.h"
 #include "tessera/world.h"
 
@@ -60,5 +64,38 @@ void write_units(const SpreadModel& spread, const std::vector<FlatState>& states
 // The reader has checked that everything is present.
 void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
                 const std::optional<StateReader>& reader);
+
+struct NamedBuffer {
+  StateTensor description;
+  at::Tensor tensor;
+};
+// The model's buffers, each once; larger elements first, so that each tensor of a file is aligned to its element size.
+std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model);
+
+// The weight file: parameters, and rank 0's buffers: make them the same on all ranks first. The file appears complete.
+void write_weights_file(const SpreadModel& spread, const std::filesystem::path& file);
+
+// Every rank gets the file's values. Throws UsageError naming all tensors that do not fit, before changing any.
+void read_weights_file(const SpreadModel& spread, const std::filesystem::path& file);
+
+// What an optimizer's state is besides tensors, by name: its number of updates and the state of the loss scale.
+std::map<std::string, double> progress_numbers(const TrainStep& step);
+
+// The states and, in the metadata, those numbers.
+void write_optimizer_file(const SpreadModel& spread, const TrainStep& step, const std::filesystem::path& file);
+
+struct OptimizerProgress {
+  std::int64_t num_updates = 0;
+  LossScaler::State scale;  // the step's own if the file's run had another type and no scale
+};
+
+// The reverse; `number` gives a named number if it is stored. Throws UsageError naming `origin` without a number of
+// updates.
+OptimizerProgress progress_of(const TrainStep& step, const std::string& origin,
+                              const std::function<std::optional<double>(const std::string&)>& number);
+
+// Reads the states into the optimizer and returns the rest, the same on every rank.
+OptimizerProgress read_optimizer_file(const SpreadModel& spread, const TrainStep& step,
+                                      const std::filesystem::path& file);
 
 }  // namespace tessera

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace tessera {
+
 namespace {
 
 std::string refusal(const FlowOptions& options) {
@@ -41,5 +44,62 @@ TEST(Flow, AResumedRunDoesNotLogTheStepThatItResumesFrom) {
   EXPECT_FALSE(flow.after_epoch(20, 2.0).log);
 }
 
+TEST(BestModel, NamesAndDirections) {
+  EXPECT_EQ(BestModel("f1").metric(), "eval_f1");
+  EXPECT_TRUE(BestModel("f1").greater_is_better());
+  EXPECT_EQ(BestModel("eval_loss").metric(), "eval_loss");
+  EXPECT_FALSE(BestModel("eval_loss").greater_is_better());
+  EXPECT_FALSE(BestModel("f1", false).greater_is_better());
+}
+
+TEST(BestModel, IsNeverOneThatIsNoNumber) {
+  BestModel best("loss");
+  EXPECT_FALSE(best.add(NAN, 10));
+  EXPECT_EQ(best.best_step(), std::nullopt);
+  EXPECT_TRUE(best.add(3, 20));
+  EXPECT_FALSE(best.add(3, 30));
+  EXPECT_FALSE(best.add(NAN, 40));
+  EXPECT_TRUE(best.add(2.5, 50));
+  EXPECT_EQ(best.best_value(), 2.5);
+  EXPECT_EQ(best.best_step(), 50);
+}
+
+TEST(BestModel, AMissingMetricIsNamedWithThoseThatThereAre) {
+  const BestModel best("f1");
+  EXPECT_EQ(best.value_in({{"eval_f1", 0.5}}), 0.5);
+  try {
+    best.value_in({{"eval_loss", 1.0}, {"eval_runtime", 2.0}});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "metric_for_best_model is eval_f1, which the evaluation does not give: choose one of eval_loss, eval_runtime");
+  }
+}
+
+TEST(BestModel, GoesOnAfterAResume) {
+  BestModel best("loss");
+  best.restore(2.0, 30);
+  EXPECT_FALSE(best.add(2.5, 40));
+  EXPECT_EQ(best.best_step(), 30);
+}
+
+TEST(EarlyStopping, CountsOnAfterAResume) {
+  BestModel best("loss");
+  best.restore(2.0, 30);
+  EarlyStopping stopping(3);
+  stopping.restore(1);
+  EXPECT_FALSE(stopping.should_stop(2.1, best));
+  EXPECT_EQ(stopping.num_without_gain(), 2);
+  EXPECT_TRUE(stopping.should_stop(2.1, best));
+}
+
+TEST(EarlyStopping, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(EarlyStopping(0), UsageError);
+  EXPECT_THROW(EarlyStopping(1, -0.5), UsageError);
+  EXPECT_THROW(EarlyStopping(1, NAN), UsageError);
+}
+
 }  // namespace
+
 }  // namespace tessera

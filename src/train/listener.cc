@@ -8,17 +8,9 @@
 namespace tessera {
 
 std::string run_end_name(RunEnd end) {
-  switch (end) {
-    case RunEnd::kFinished:
-      return "finished";
-    case RunEnd::kStoppedEarly:
-      return "stopped_early";
-    case RunEnd::kInterrupted:
-      return "interrupted";
-    case RunEnd::kFailed:
-      return "failed";
-  }
-  return "failed";
+  // In the order of the enumeration.
+  static constexpr const char* kNames[] = {"finished", "stopped_early", "interrupted", "failed"};
+  return kNames[static_cast<std::size_t>(end)];
 }
 
 void Listeners::add(std::unique_ptr<TrainListener> listener) {

@@ -1,6 +1,22 @@
 #include "train/meters.h"
 
+#include <string>
+
+#include "core/python_text.h"
+
 namespace tessera {
+
+namespace {
+
+// Like transformers, leaves out the rates if no time has passed.
+void add_speed(LogRecord& record, const std::string& split, double seconds, double num_samples, double num_steps) {
+  record.set(split + "_runtime", python_round(seconds, 4));
+  if (seconds == 0) return;
+  record.set(split + "_samples_per_second", python_round(num_samples / seconds, 3));
+  record.set(split + "_steps_per_second", python_round(num_steps / seconds, 3));
+}
+
+}  // namespace
 
 void LossMeter::add(double update_loss) {
   since_log_ += update_loss;
@@ -43,6 +59,32 @@ LogRecord SpeedMeter::summary() const {
   const double mean = static_cast<double>(num_steps_) / seconds_;
   return {{"train/steps_per_second_mean", mean},
           {"train/samples_per_second_mean", mean * static_cast<double>(samples_per_step_)}};
+}
+
+LogRecord train_log(double mean_loss, std::optional<double> grad_norm, double learning_rate, double epoch) {
+  LogRecord record;
+  record.set("loss", python_round(mean_loss, 4));
+  if (grad_norm) record.set("grad_norm", *grad_norm);
+  record.set("learning_rate", learning_rate);
+  record.set("epoch", epoch);
+  return record;
+}
+
+LogRecord evaluation_log(const LogRecord& metrics, double seconds, std::int64_t num_samples, std::int64_t num_steps,
+                         std::optional<double> epoch) {
+  LogRecord record;
+  for (const auto& [key, value] : metrics.entries()) record.set(key.starts_with("eval_") ? key : "eval_" + key, value);
+  add_speed(record, "eval", seconds, static_cast<double>(num_samples), static_cast<double>(num_steps));
+  if (epoch) record.set("epoch", *epoch);
+  return record;
+}
+
+LogRecord train_summary(double seconds, double num_samples, std::int64_t num_steps, double train_loss, double epoch) {
+  LogRecord record;
+  add_speed(record, "train", seconds, num_samples, static_cast<double>(num_steps));
+  record.set("train_loss", train_loss);
+  record.set("epoch", epoch);
+  return record;
 }
 
 }  // namespace tessera

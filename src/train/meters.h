@@ -1,4 +1,5 @@
-// The means that a run logs: losses since the last log and over the run, and speed as the speed callback defines it.
+// What a run logs: means of losses since the last log and over the run, speed as the speed callback defines it, and the
+// records made of them.
 #pragma once
 
 #include <cstdint>
@@ -46,5 +47,12 @@ class SpeedMeter {
   std::int64_t num_steps_ = 0;  // of all intervals
   double seconds_ = 0;
 };
+
+// The records of a trainer. Times and rates are rounded as transformers rounds them.
+LogRecord train_log(double mean_loss, std::optional<double> grad_norm, double learning_rate, double epoch);
+// Without an epoch if nothing is being trained.
+LogRecord evaluation_log(const LogRecord& metrics, double seconds, std::int64_t num_samples, std::int64_t num_steps,
+                         std::optional<double> epoch = {});
+LogRecord train_summary(double seconds, double num_samples, std::int64_t num_steps, double train_loss, double epoch);
 
 }  // namespace tessera

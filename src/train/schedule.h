@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "settings/schedule_options.h"
+#include "settings/run_schedule.h"
 
 namespace tessera {
 

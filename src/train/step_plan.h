@@ -9,17 +9,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "settings/train_settings.h"
+#include "train/run_state.h"
+#include "train/schedule.h"
 
 namespace tessera {
 
-// Which rows come next: those of an epoch's order after the first `num_taken`, by all ranks together.
-struct DataPosition {
-  std::int64_t epoch = 0, num_taken = 0;
-
-  friend bool operator==(const DataPosition&, const DataPosition&) = default;
-};
+class TrainTask;
 
 struct ResumedPlan {
   std::int64_t step = 0;  // updates done
@@ -76,5 +74,17 @@ class StepPlan {
   std::int64_t num_done_ = 0, updates_left_ = 0, next_epoch_ = 0;
   bool is_regrouped_ = false;
 };
+
+// From a run's task, its settings and where it resumes. Throws UsageError if they do not fit the schedule.
+StepPlan plan_steps(const TrainTask& task, const TrainSettings& settings, int num_ranks,
+                    const std::optional<RunState>& resumed = std::nullopt);
+// What decides about the order of the rows, in words.
+std::string row_order(const TrainSettings& settings);
+ScheduleOptions schedule_options(const StepPlan& plan, const TrainSettings& settings);
+
+// Throws UsageError if the run is shorter than what it has already done.
+void check_resumable(const RunProgress& progress, const StepPlan& plan);
+// Where the row is not known, the steps tell it: with other numbers, other rows come next.
+void warn_of_differences(const RunState& before, const RunShape& now);
 
 }  // namespace tessera

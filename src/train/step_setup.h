@@ -1,6 +1,9 @@
-// Converts a run's TrainSettings into what TrainStep takes.
+// Converts a run's TrainSettings into what TrainStep takes, and into the process's numerics.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <string>
 #include <vector>
 
 #include "parallel/train_step.h"
@@ -18,5 +21,9 @@ TrainStepOptions step_options(const TrainSettings& settings, const torch::nn::Mo
 std::vector<Unit> units_to_spread(const UnitModel& model, const WrapSettings& wrap);
 
 OptimizerChoice optimizer_choice(const OptimizerSettings& settings);
+
+// TF32 and determinism, of the whole process. Call it before the first operation on the device. Returns notes for the
+// user: on a CPU neither has an effect.
+std::vector<std::string> set_numerics(const TrainSettings& settings, at::Device device);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <string>
 
-#include "parallel/host_link.h"
+#include "parallel/offload.h"
 #include "tessera/world.h"
 
 namespace tessera {

@@ -14,7 +14,6 @@
 #include "core/text.h"
 #include "model/dropout.h"
 #include "settings/load.h"
-#include "train/log_lines.h"
 #include "train/step_setup.h"
 
 namespace tessera {
@@ -30,12 +29,12 @@ TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource fir
 }  // namespace
 
 Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
-                 ParameterSource first_values, Listeners& listeners, SaveCheckpoint save_checkpoint)
+                 ParameterSource first_values, Listeners& listeners, Checkpointer* checkpointer)
     : world_(world),
       task_(task),
       settings_(settings),
       listeners_(listeners),
-      save_checkpoint_(std::move(save_checkpoint)),
+      checkpointer_(checkpointer),
       plan_(plan),
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
@@ -49,73 +48,64 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
   }
   if (evaluation.early_stopping_patience > 0) {
     patience_.emplace(evaluation.early_stopping_patience, evaluation.early_stopping_threshold);
-    state_.early_stopping_patience = evaluation.early_stopping_patience;
-    state_.early_stopping_threshold = evaluation.early_stopping_threshold;
+    shape_.early_stopping_patience = evaluation.early_stopping_patience;
+    shape_.early_stopping_threshold = evaluation.early_stopping_threshold;
   }
-  state_.total_steps = plan_.total_steps();
-  state_.num_train_epochs = plan_.num_epochs();
-  state_.train_batch_size = settings_.loop.batch_size;
-  state_.num_rows = task_.num_rows();
-  state_.rows_of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
-  state_.row_order = row_order(settings_);
-  state_.started = wall_seconds();
-  state_.logging_steps = settings_.flow.logging_steps;
-  state_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
-  state_.save_steps = settings_.flow.save_steps;
+  shape_.total_steps = plan_.total_steps();
+  shape_.num_train_epochs = plan_.num_epochs();
+  shape_.train_batch_size = settings_.loop.batch_size;
+  shape_.num_rows = task_.num_rows();
+  shape_.rows_of_update = settings_.loop.batch_size * settings_.loop.accumulation * world_.size();
+  shape_.row_order = row_order(settings_);
+  shape_.is_regrouped = plan_.is_regrouped();
+  shape_.started = wall_seconds();
+  shape_.logging_steps = settings_.flow.logging_steps;
+  shape_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
+  shape_.save_steps = settings_.flow.save_steps;
 }
 
 Trainer::~Trainer() = default;
 
-void Trainer::restore(const RunState& state, const std::optional<LossScaler::State>& scale) {
-  check_resumable(state, plan_);
-  if (world_.rank() == 0) warn_of_differences(state, state_);
-  const RunState fresh = std::exchange(state_, state);
-  state_.total_steps = fresh.total_steps;
-  state_.num_train_epochs = fresh.num_train_epochs;
-  state_.train_batch_size = fresh.train_batch_size;
-  state_.num_rows = fresh.num_rows;
-  state_.is_regrouped = plan_.is_regrouped();
-  state_.rows_of_update = fresh.rows_of_update;
-  state_.row_order = fresh.row_order;
+void Trainer::restore(const RunState& saved, const std::optional<LossScaler::State>& scale) {
+  check_resumable(saved.progress, plan_);
+  if (world_.rank() == 0) warn_of_differences(saved, shape_);
+  progress_ = saved.progress;
   // Another program's checkpoint may only say how many steps it has made.
-  if (!state_.position && state_.epoch == 0 && state_.step > 0) state_.epoch = plan_.update(state_.step).epoch_after;
+  if (!progress_.position && progress_.epoch == 0 && progress_.step > 0) {
+    progress_.epoch = plan_.update(progress_.step).epoch_after;
+  }
   // A run is later than the run it resumes, even if the clocks of two hosts disagree.
-  state_.started = std::max(fresh.started, std::nextafter(state.started, INFINITY));
-  state_.logging_steps = fresh.logging_steps;
-  state_.eval_steps = fresh.eval_steps;
-  state_.save_steps = fresh.save_steps;
-  state_.early_stopping_patience = fresh.early_stopping_patience;
-  state_.early_stopping_threshold = fresh.early_stopping_threshold;
-  flow_ = Flow(settings_.flow, plan_.total_steps(), state_.step);
-  losses_ = LossMeter(state_.total_loss, state_.num_losses);
-  step_.optimizer().set_num_updates(state_.num_advanced);
+  shape_.started = std::max(shape_.started, std::nextafter(saved.shape.started, INFINITY));
+  flow_ = Flow(settings_.flow, plan_.total_steps(), progress_.step);
+  losses_ = LossMeter(progress_.total_loss, progress_.num_losses);
+  step_.optimizer().set_num_updates(progress_.num_advanced);
   if (step_.scaler() != nullptr && scale) step_.scaler()->set_state(*scale);
-  if (best_) best_->restore(state_.best_value, state_.best_step);
-  if (patience_) patience_->restore(state_.evaluations_without_gain);
+  if (best_) best_->restore(progress_.best_value, progress_.best_step);
+  if (patience_) patience_->restore(progress_.evaluations_without_gain);
 }
 
 RunMoment Trainer::now() const {
-  return {state_.step, plan_.total_steps(), state_.epoch, wall_seconds()};
+  return {progress_.step, plan_.total_steps(), progress_.epoch, wall_seconds()};
 }
 
 RunEnd Trainer::run() {
   task_.model().train();
   listeners_.on_train_begin(now());
   const double begin = steady_seconds();
-  first_step_ = state_.step;
-  first_epoch_ = state_.epoch;
-  speed_.resume_at(state_.step, begin);
+  first_step_ = progress_.step;
+  first_epoch_ = progress_.epoch;
+  speed_.resume_at(progress_.step, begin);
   if (settings_.evaluation.on_start && task_.num_eval_rows() > 0) evaluate();
   if (own_signal_) stop_vote_.emplace(world_);
   StepClock& clock = step_.engine().clock();
   clock.begin();
-  while (state_.step < plan_.total_steps() && !should_stop_) {
-    const Update update = plan_.update(state_.step + 1);
+  while (progress_.step < plan_.total_steps() && !should_stop_) {
+    const Update update = plan_.update(progress_.step + 1);
     phase_ = fmt::format("step {}", update.step);
     run_update(update);
-    state_.step = update.step;
-    state_.epoch = update.epoch_after;
-    state_.position = update.position_after;
+    progress_.step = update.step;
+    progress_.epoch = update.epoch_after;
+    progress_.position = update.position_after;
     clock.end_step();  // what follows is the next step's: a log line can then show this one
     if (between_updates(update)) break;
   }
@@ -127,9 +117,9 @@ RunEnd Trainer::run() {
 bool Trainer::between_updates(const Update& update) {
   const auto timed = step_.engine().clock().enter_sealed(StepPart::kOther);
   listeners_.on_step_end(now());
-  act(flow_.after_step(state_.step));
+  act(flow_.after_step(progress_.step));
   if (update.ends_epoch || update.ends_run || should_stop_) {
-    act(flow_.after_epoch(state_.step, state_.epoch));
+    act(flow_.after_epoch(progress_.step, progress_.epoch));
     if (after_epoch_) after_epoch_(update);
   }
   return must_stop();
@@ -139,24 +129,25 @@ RunEnd Trainer::finish(double begin) {
   phase_ = "the end of training";
   step_.engine().finish_updates();
   read_losses();
-  if (has_fixed_scale() && state_.step > 0 && state_.num_advanced == 0) {
+  if (has_fixed_scale() && progress_.step > 0 && progress_.num_advanced == 0) {
     throw Error(
         fmt::format("no update was made: in every step the gradients overflowed float16 at a loss scale of {}; give a "
                     "smaller --loss_scale, or none",
                     step_.loss_scale()));
   }
-  if (stop_signal_ != 0 && state_.step < plan_.total_steps()) {
+  if (stop_signal_ != 0 && progress_.step < plan_.total_steps()) {
     if (settings_.flow.saving != Interval::kNo && !is_saved()) save();
-    complete_save();
+    if (checkpointer_ != nullptr) checkpointer_->finish();
     tell_summary();
     return RunEnd::kInterrupted;
   }
-  complete_save();
+  if (checkpointer_ != nullptr) checkpointer_->finish();
   // Of what this run did: a resumed one has not trained on the rows before its checkpoint.
-  const double num_samples = first_step_ == 0 ? plan_.train_samples(task_.num_rows(), state_.rows_of_update)
-                                              : (state_.epoch - first_epoch_) * static_cast<double>(task_.num_rows());
-  log(train_summary(steady_seconds() - begin, num_samples, state_.step - first_step_, losses_.run_mean(),
-                    state_.epoch));
+  const double num_samples = first_step_ == 0
+                                 ? plan_.train_samples(task_.num_rows(), shape_.rows_of_update)
+                                 : (progress_.epoch - first_epoch_) * static_cast<double>(task_.num_rows());
+  log(train_summary(steady_seconds() - begin, num_samples, progress_.step - first_step_, losses_.run_mean(),
+                    progress_.epoch));
   tell_summary();
   if (settings_.evaluation.at_end && task_.num_eval_rows() > 0) evaluate();
   return should_stop_ ? RunEnd::kStoppedEarly : RunEnd::kFinished;
@@ -164,34 +155,16 @@ RunEnd Trainer::finish(double begin) {
 
 bool Trainer::must_stop() {
   if (!stop_vote_) return false;
-  const StepVote vote = stop_vote_->after_step({own_signal_(), is_writing_ && is_writing_()});
+  const bool is_writing = checkpointer_ != nullptr && checkpointer_->is_writing();
+  const StepVote vote = stop_vote_->after_step({own_signal_(), is_writing});
   stop_signal_ = vote.signal;
-  // The first answer after a save is to the question before it.
-  if (has_open_save_ && ++num_votes_since_save_ >= 2 && !vote.is_writing) complete_save();
+  if (checkpointer_ != nullptr) checkpointer_->poll(vote.is_writing);
   return stop_signal_ != 0;
-}
-
-void Trainer::complete_save() {
-  has_open_save_ = false;
-  if (complete_save_ && !try_save([&] { complete_save_(); })) saved_step_.reset();
-}
-
-// Only what the disk refuses is passed over: not ranks that are gone, nor a folder that another run has taken.
-bool Trainer::try_save(const std::function<void()>& save) {
-  try {
-    save();
-    return true;
-  } catch (const Error& error) {
-    if (settings_.output.save_errors == SaveErrors::kStop || error.status() != ExitStatus::kFailure) throw;
-    if (world_.rank() == 0) log_warn("{}; training goes on (--save_errors warn)", error.what());
-    ++num_failed_saves_;
-    return false;
-  }
 }
 
 // StepLR counts epochs.
 std::int64_t Trainer::num_advanced_before(const Update& update) const {
-  return settings_.schedule.kind == "StepLR" ? update.epoch : state_.num_advanced;
+  return settings_.schedule.kind == "StepLR" ? update.epoch : progress_.num_advanced;
 }
 
 std::uint64_t Trainer::seed_of(std::int64_t step, std::int64_t pass) const {
@@ -234,11 +207,11 @@ void Trainer::run_update(const Update& update) {
   }
   const StepOutcome outcome = finish_update(arguments, update);
   if (outcome.skipped) check_skipped(update, outcome, sum);
-  if (!outcome.skipped) ++state_.num_advanced;
+  if (!outcome.skipped) ++progress_.num_advanced;
   last_norm_ = outcome.gradient_norm;
   used_rate_ = rate;
   const std::int64_t num_advanced =
-      settings_.schedule.kind == "StepLR" ? update.epoch + (update.ends_epoch ? 1 : 0) : state_.num_advanced;
+      settings_.schedule.kind == "StepLR" ? update.epoch + (update.ends_epoch ? 1 : 0) : progress_.num_advanced;
   last_rate_ = schedule_.at(num_advanced);
   unread_losses_.push_back(sum);
   unread_counts_.push_back(static_cast<double>(shape.num_counted));
@@ -295,8 +268,8 @@ void Trainer::check_skipped(const Update& update, const StepOutcome& outcome, co
 void Trainer::log(const LogRecord& record) {
   listeners_.on_log(now(), record);
   LogRecord kept = record;
-  kept.set("step", state_.step);
-  state_.history.push_back(std::move(kept));
+  kept.set("step", progress_.step);
+  progress_.history.push_back(std::move(kept));
 }
 
 }  // namespace tessera

@@ -16,13 +16,13 @@
 #include "parallel/train_step.h"
 #include "settings/train_settings.h"
 #include "tessera/world.h"
-#include "train/best_model.h"
+#include "train/checkpointer.h"
 #include "train/flow.h"
 #include "train/listener.h"
 #include "train/meters.h"
-#include "train/plan_steps.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
+#include "train/step_plan.h"
 #include "train/stop_signals.h"
 #include "train/task.h"
 
@@ -31,12 +31,10 @@ namespace tessera {
 // The settings' merge_accumulation is on or off: the creator of the task has resolved auto.
 class Trainer {
  public:
-  // Writes what a resume from this point needs. Collective.
-  using SaveCheckpoint = std::function<void(Trainer&)>;
-
   // All arguments but the plan must outlive it. `first_values`: the parameters' first values, asked for unit by unit.
+  // Without a checkpointer nothing is saved.
   Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
-          ParameterSource first_values, Listeners& listeners, SaveCheckpoint save_checkpoint = {});
+          ParameterSource first_values, Listeners& listeners, Checkpointer* checkpointer = nullptr);
   ~Trainer();
 
   // What every evaluation shows besides the task's own metrics: {'eval_f1': ...}. Collective.
@@ -48,12 +46,6 @@ class Trainer {
   void add_summary(std::function<LogRecord()> summary) { more_summary_ = std::move(summary); }
   // Returns the signal that asks this rank to stop, or 0: checked after each step (stop_signals.h).
   void stop_by(std::function<int()> signal) { own_signal_ = std::move(signal); }
-  // For checkpoints that are written in the background: whether this rank is still writing, and what completes them
-  // once no rank is. `complete` is collective; it is also called before the next checkpoint and at the end.
-  void save_in_background(std::function<bool()> is_writing, std::function<void()> complete) {
-    is_writing_ = std::move(is_writing);
-    complete_save_ = std::move(complete);
-  }
   // Call it before run(): continues from a checkpoint whose weights and moments the caller has restored, and for which
   // the plan was made. Throws like check_resumable.
   void restore(const RunState& state, const std::optional<LossScaler::State>& scale);
@@ -63,7 +55,7 @@ class Trainer {
   RunEnd run();
   int stop_signal() const { return stop_signal_; }  // of kInterrupted
   // Whether this run's last checkpoint is of the current step.
-  bool is_saved() const { return saved_step_ == state_.step; }
+  bool is_saved() const { return checkpointer_ != nullptr && checkpointer_->saved_step() == progress_.step; }
   // The current phase, for the message of a failed run: "step 3", "the evaluation after step 4".
   const std::string& phase() const { return phase_; }
   // Metrics of the whole evaluation set, the same on every rank; also reports them to the listeners. Collective.
@@ -72,7 +64,7 @@ class Trainer {
   TrainStep& step() { return step_; }
   const StepPlan& plan() const { return plan_; }
   double used_rate() const { return used_rate_; }  // of the last update
-  RunState& state() { return state_; }
+  const RunProgress& progress() const { return progress_; }
   RunMoment now() const;
 
  private:
@@ -82,9 +74,6 @@ class Trainer {
   StepOutcome finish_update(const StepArguments& arguments, const Update& update);
   bool has_fixed_scale() const;
   bool must_stop();
-  void complete_save();
-  // Whether it succeeded; an error is thrown on, or told and passed over, as the settings say.
-  bool try_save(const std::function<void()>& save);
   void act(const Actions& actions);
   void save();
   void tell_summary();
@@ -100,15 +89,10 @@ class Trainer {
   TrainTask& task_;
   TrainSettings settings_;
   Listeners& listeners_;
-  SaveCheckpoint save_checkpoint_;
-  std::int64_t num_failed_saves_ = 0;
+  Checkpointer* checkpointer_;
   std::function<LogRecord()> more_metrics_, more_summary_;
   std::function<int()> own_signal_;
   std::function<void(const Update&)> after_epoch_;
-  std::function<bool()> is_writing_;
-  std::function<void()> complete_save_;
-  int num_votes_since_save_ = 0;
-  bool has_open_save_ = false;  // begun and not completed
 
   StepPlan plan_;
   Schedule schedule_;
@@ -118,7 +102,8 @@ class Trainer {
   SpeedMeter speed_;
   std::optional<BestModel> best_;
   std::optional<EarlyStopping> patience_;
-  RunState state_;
+  RunProgress progress_;
+  RunShape shape_;
 
   // For the updates since the last log: this rank's sums, on the device, and their divisors. They are read, and summed
   // over the ranks, only when they are logged.
@@ -130,7 +115,6 @@ class Trainer {
   bool should_stop_ = false;
   std::optional<StopVote> stop_vote_;
   int stop_signal_ = 0;
-  std::optional<std::int64_t> saved_step_;
   std::string phase_;
 };
 

@@ -8,7 +8,7 @@
 #include "comm/exchange.h"
 #include "core/clock.h"
 #include "model/evaluating.h"
-#include "train/log_lines.h"
+#include "train/meters.h"
 #include "train/trainer.h"
 
 namespace tessera {
@@ -21,8 +21,8 @@ void Trainer::read_losses() {
   for (std::size_t i = 0; i < sums.size(); ++i) losses_.add(sums[i] / unread_counts_[i]);
   unread_losses_.clear();
   unread_counts_.clear();
-  state_.total_loss = losses_.total();
-  state_.num_losses = losses_.num_updates();
+  progress_.total_loss = losses_.total();
+  progress_.num_losses = losses_.num_updates();
 }
 
 void Trainer::act(const Actions& actions) {
@@ -35,27 +35,23 @@ void Trainer::act(const Actions& actions) {
 }
 
 void Trainer::save() {
-  if (has_open_save_) complete_save();
-  if (!save_checkpoint_) return;
-  phase_ = fmt::format("the checkpoint of step {}", state_.step);
+  if (checkpointer_ == nullptr) return;
+  phase_ = fmt::format("the checkpoint of step {}", progress_.step);
   read_losses();
   step_.engine().finish_updates();
-  if (!try_save([&] { save_checkpoint_(*this); })) return;
-  saved_step_ = state_.step;
-  has_open_save_ = true;
-  num_votes_since_save_ = 0;
+  checkpointer_->save({now(), step_, progress_, shape_});
 }
 
 void Trainer::log_losses() {
   read_losses();
   if (const std::optional<double> mean = losses_.take_mean())
-    log(train_log(*mean, last_norm_, last_rate_, state_.epoch));
-  const LogRecord speed = speed_.at_log(state_.step, steady_seconds());
+    log(train_log(*mean, last_norm_, last_rate_, progress_.epoch));
+  const LogRecord speed = speed_.at_log(progress_.step, steady_seconds());
   if (!speed.empty()) listeners_.on_metrics(now(), speed);
 }
 
 LogRecord Trainer::evaluate() {
-  phase_ = fmt::format("the evaluation after step {}", state_.step);
+  phase_ = fmt::format("the evaluation after step {}", progress_.step);
   const at::NoGradGuard no_gradients;
   const Evaluating evaluating(task_.model());
   step_.engine().sync_buffers();
@@ -74,7 +70,7 @@ LogRecord Trainer::evaluate() {
   }
   listeners_.on_evaluation_end(now());
   const LogRecord record =
-      evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, state_.epoch);
+      evaluation_log(metrics, steady_seconds() - begin, task_.num_eval_rows(), totals.num_batches, progress_.epoch);
   log(record);
   return record;
 }
@@ -84,16 +80,18 @@ void Trainer::evaluate_and_judge(bool& is_best) {
   if (!best_) return;
   const double value = best_->value_in(record);
   if (patience_ && patience_->should_stop(value, *best_)) should_stop_ = true;
-  is_best = best_->add(value, state_.step);
-  state_.best_value = best_->best_value();
-  state_.best_step = best_->best_step();
-  if (patience_) state_.evaluations_without_gain = patience_->num_without_gain();
+  is_best = best_->add(value, progress_.step);
+  progress_.best_value = best_->best_value();
+  progress_.best_step = best_->best_step();
+  if (patience_) progress_.evaluations_without_gain = patience_->num_without_gain();
 }
 
 void Trainer::tell_summary() {
   LogRecord summary = speed_.summary();
-  if (num_failed_saves_ > 0) summary.set("failed_saves", num_failed_saves_);
-  if (step_.scaler() != nullptr) summary.set("skipped_steps", state_.step - state_.num_advanced);
+  if (checkpointer_ != nullptr && checkpointer_->num_failures() > 0) {
+    summary.set("failed_saves", checkpointer_->num_failures());
+  }
+  if (step_.scaler() != nullptr) summary.set("skipped_steps", progress_.step - progress_.num_advanced);
   if (more_summary_) {
     const LogRecord more = more_summary_();
     for (const auto& [key, value] : more.entries()) summary.set(key, value);

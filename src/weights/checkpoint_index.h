@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "weights/weight_type.h"
+#include "weights/weight_entry.h"
 
 namespace tessera {
 
@@ -26,9 +26,16 @@ inline constexpr const char* kLossScale = "loss_scale";
 inline constexpr const char* kNumCleanSteps = "num_clean_steps";
 inline constexpr const char* kHysteresis = "hysteresis";
 
+// A range of a file with its CRC-32: torch.save's archives have one per record.
+struct StoredRecord {
+  std::int64_t offset = 0, bytes = 0;
+  std::uint32_t checksum = 0;
+};
+
 struct StoredFile {
   std::int64_t bytes = 0;
-  std::vector<std::string> checksums;  // of its blocks; none in a checkpoint of another program
+  std::vector<std::string> checksums;   // of its blocks; none in a checkpoint of another program
+  std::vector<StoredRecord> records{};  // of such a checkpoint
 };
 
 struct StoredPart {

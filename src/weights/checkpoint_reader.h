@@ -1,18 +1,39 @@
 // Reads a checkpoint that all ranks wrote: any ranges of its tensors, by all threads of the process, and every byte is
-// checked. One of another program has no checksums; its sizes are checked.
+// checked. Of another program's, verify() checks the records that have checksums, and sizes are checked. (no torch)
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "weights/checked_file.h"
+#include "core/file_descriptor.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {
+
+// A file whose blocks have checksums. Several threads may read at once.
+class CheckedFile {
+ public:
+  // Throws UsageError if the file is missing or has another size.
+  CheckedFile(const std::filesystem::path& path, const StoredFile& expected);
+
+  bool has_checksums() const { return !expected_.checksums.empty(); }
+  // Gives a block's bytes to `take` in pieces, in their order, then throws UsageError naming file and block if they are
+  // damaged. A whole block is read, since only that can be checked.
+  void read_block(std::int64_t block, const std::function<void(std::int64_t offset, std::string_view)>& take) const;
+  // Any bytes, unchecked: for files without checksums.
+  void read_bytes(std::int64_t offset, std::int64_t count, char* to) const;
+
+ private:
+  std::filesystem::path path_;
+  StoredFile expected_;
+  Fd descriptor_;
+};
 
 // Elements [begin, end) of a tensor, which the index has, in the tensor's type.
 struct TensorRange {
@@ -40,7 +61,7 @@ class CheckpointReader {
 
   // Every file is there and has its size. Throws UsageError naming the first that has not.
   void check_sizes();
-  // Reads every num_ranks-th block of all files: ranks share the work.
+  // Reads every num_ranks-th block or record of all files that has a checksum: ranks share the work.
   void verify(int rank, int num_ranks);
 
  private:

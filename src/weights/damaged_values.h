@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "weights/weight_type.h"
+#include "weights/weight_entry.h"
 #include "weights/weights.h"
 
 namespace tessera {

@@ -13,9 +13,10 @@
 #include "core/text.h"
 #include "kernels/device_fill.h"
 #include "kernels/parallel.h"
+#include "model/language_model.h"
 #include "weights/damaged_values.h"
-#include "weights/parallel_copy.h"
-#include "weights/weight_tensors.h"
+#include "weights/mapped_file.h"
+#include "weights/weights.h"
 
 namespace tessera {
 
@@ -204,6 +205,21 @@ int num_threads_of(const LoadOptions& options) {
   return options.num_threads > 0 ? options.num_threads : at::get_num_threads();
 }
 
+// Uninitialised. If libtorch runs out of memory, the error says how large the config's model is.
+std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::TensorOptions& options) {
+  const std::string origin = (folder.path() / "config.json").string();
+  try {
+    return make_language_model(folder.config(), origin, options);
+  } catch (const c10::Error& error) {
+    double numel = 0;
+    const auto sizes_alone = make_language_model(folder.config(), origin, at::device(at::kMeta));
+    for (const at::Tensor& parameter : sizes_alone->parameters()) numel += static_cast<double>(parameter.numel());
+    throw Error(fmt::format("{}: a model of {:.0f} parameters, {:.1f} GiB, does not fit into memory: {}", origin, numel,
+                            numel * static_cast<double>(options.dtype().itemsize()) / (1 << 30),
+                            error.what_without_backtrace()));
+  }
+}
+
 }  // namespace
 
 LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
@@ -244,6 +260,20 @@ void WeightSource::fill(const std::string& name, const at::Tensor& values) const
     convert(target, weights_, damage);
   }
   damage.finish();
+}
+
+void check_is_language_model(const ModelFolder& folder) {
+  make_language_model(folder.config(), (folder.path() / "config.json").string(), at::device(at::kMeta));
+}
+
+std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options) {
+  auto model = make_model(folder, options);
+  LoadOptions load;
+  load.base_model_prefix = model->base_prefix();
+  load.ties = model->tied_names();
+  load_weights(*model, Weights::open(folder.path()), load);
+  model->eval();
+  return model;
 }
 
 }  // namespace tessera

@@ -1,17 +1,22 @@
 // Loads the weights of a file into a model, by name.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "weights/model_folder.h"
 #include "weights/weights.h"
 
 namespace tessera {
+
+class LanguageModel;
 
 struct LoadOptions {
   // "transformer": names match with and without it, as in transformers: a file of the base model fills the model with
@@ -59,5 +64,12 @@ class WeightSource {
   };
   std::unordered_map<std::string, Source> source_of_;
 };
+
+// Throws UsageError where the folder's config.json is of no text model that Tessera knows.
+void check_is_language_model(const ModelFolder& folder);
+
+// A text model from its folder: config.json, then the weights. In eval mode, in the device and type of `options`.
+// Throws UsageError naming the file and the tensor or field, Error where there is not the memory for it.
+std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options);
 
 }  // namespace tessera

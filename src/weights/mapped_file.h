@@ -1,9 +1,12 @@
-// A file in memory without reading it: pages are loaded when touched.
+// A file in memory without reading it: pages are loaded when touched; and copies of its parts by several threads.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
 
@@ -36,5 +39,23 @@ class MappedFile {
   std::size_t num_bytes_ = 0;
   bool is_file_ = true;
 };
+
+// Sees the bytes in parts, each just before it is copied, so that they come from memory once. Parts begin at multiples
+// of 8 bytes from the start of the copy.
+using Look = std::function<void(const char* bytes, std::int64_t num_bytes)>;
+
+struct CopyJob {
+  const MappedFile* file;
+  std::int64_t offset_bytes, num_bytes;
+  char* to;
+  Look look{};  // called by several threads
+};
+
+// By the calling thread.
+void copy_from_file(const CopyJob& job);
+
+// Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
+// stays at a few MiB per thread.
+void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads);
 
 }  // namespace tessera

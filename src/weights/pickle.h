@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/weight_type.h"
+#include "weights/weight_entry.h"
 
 namespace tessera {
 

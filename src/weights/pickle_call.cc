@@ -1,5 +1,3 @@
-#include "weights/pickle_call.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "weights/pickle_machine.h"
 
 namespace tessera::internal {
 

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/pickle_call.h"
 
 namespace tessera::internal {
 
@@ -34,37 +33,11 @@ bool is_utf8(std::string_view text) {
 }  // namespace
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kMark:
-      return "a mark";
-    case Kind::kNone:
-      return "None";
-    case Kind::kBool:
-      return "a boolean";
-    case Kind::kInt:
-      return "a whole number";
-    case Kind::kFloat:
-      return "a fraction";
-    case Kind::kText:
-      return "a string";
-    case Kind::kBytes:
-      return "bytes";
-    case Kind::kGlobal:
-      return "a name";
-    case Kind::kTuple:
-      return "a tuple";
-    case Kind::kList:
-      return "a list";
-    case Kind::kDict:
-      return "a dict";
-    case Kind::kStorage:
-      return "a storage";
-    case Kind::kTensor:
-      return "a tensor";
-    case Kind::kObject:
-      return "an object";
-  }
-  return "unknown";
+  // In the order of the enumeration.
+  static constexpr const char* kNames[] = {"a mark",   "None",      "a boolean", "a whole number", "a fraction",
+                                           "a string", "bytes",     "a name",    "a tuple",        "a list",
+                                           "a dict",   "a storage", "a tensor",  "an object"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string dotted_name(std::string_view global) {

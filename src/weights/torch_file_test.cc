@@ -7,8 +7,7 @@
 #include "support/test_folder.h"
 #include "support/weight_files.h"
 #include "weights/pickle.h"
-#include "weights/zip_directory.h"
-#include "weights/zip_writer.h"
+#include "weights/zip.h"
 
 namespace tessera {
 namespace {

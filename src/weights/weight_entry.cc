@@ -4,8 +4,87 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/text.h"
 
 namespace tessera {
+
+namespace {
+
+struct Row {
+  WeightType type;
+  std::int64_t bytes;
+  bool floating;
+  std::string_view safetensors, storage, torch;
+};
+
+// In the order of the enumeration. Empty storage name: torch pickles that type without its own storage class.
+constexpr std::array<Row, 15> kRows = {{
+    {WeightType::kBool, 1, false, "BOOL", "BoolStorage", "bool"},
+    {WeightType::kU8, 1, false, "U8", "ByteStorage", "uint8"},
+    {WeightType::kI8, 1, false, "I8", "CharStorage", "int8"},
+    {WeightType::kI16, 2, false, "I16", "ShortStorage", "int16"},
+    {WeightType::kU16, 2, false, "U16", "", "uint16"},
+    {WeightType::kI32, 4, false, "I32", "IntStorage", "int32"},
+    {WeightType::kU32, 4, false, "U32", "", "uint32"},
+    {WeightType::kI64, 8, false, "I64", "LongStorage", "int64"},
+    {WeightType::kU64, 8, false, "U64", "", "uint64"},
+    {WeightType::kF8E4M3, 1, true, "F8_E4M3", "", "float8_e4m3fn"},
+    {WeightType::kF8E5M2, 1, true, "F8_E5M2", "", "float8_e5m2"},
+    {WeightType::kF16, 2, true, "F16", "HalfStorage", "float16"},
+    {WeightType::kBF16, 2, true, "BF16", "BFloat16Storage", "bfloat16"},
+    {WeightType::kF32, 4, true, "F32", "FloatStorage", "float32"},
+    {WeightType::kF64, 8, true, "F64", "DoubleStorage", "float64"},
+}};
+
+const Row& row(WeightType type) {
+  return kRows[static_cast<std::size_t>(type)];
+}
+
+}  // namespace
+
+std::int64_t bytes_of(WeightType type) {
+  return row(type).bytes;
+}
+
+bool is_floating(WeightType type) {
+  return row(type).floating;
+}
+
+std::string_view safetensors_name(WeightType type) {
+  return row(type).safetensors;
+}
+
+std::optional<WeightType> type_of_safetensors_name(std::string_view name) {
+  for (const Row& each : kRows) {
+    if (each.safetensors == name) return each.type;
+  }
+  return std::nullopt;
+}
+
+std::string safetensors_names() {
+  std::vector<std::string> names;
+  for (const Row& each : kRows) names.emplace_back(each.safetensors);
+  return join(names, ", ");
+}
+
+std::optional<std::string_view> storage_name(WeightType type) {
+  if (row(type).storage.empty()) return std::nullopt;
+  return row(type).storage;
+}
+
+std::optional<WeightType> type_of_storage_name(std::string_view name) {
+  for (const Row& each : kRows) {
+    if (!each.storage.empty() && each.storage == name) return each.type;
+  }
+  return std::nullopt;
+}
+
+std::string_view torch_name(WeightType type) {
+  return row(type).torch;
+}
 
 bool WeightEntry::is_contiguous() const {
   std::int64_t expected = 1;

@@ -3,6 +3,8 @@
 // model.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -61,5 +63,14 @@ class Weights {
   std::unordered_map<std::string_view, std::size_t> by_name_;  // keys are the entries' own names
   std::map<std::string, std::string> metadata_;
 };
+
+at::ScalarType scalar_type(WeightType type);
+WeightType weight_type(at::ScalarType type);  // throws Error for types that no weight file holds (complex, quantised)
+
+// A view of the mapped file: nothing is read until its elements are. It keeps its file mapped, even beyond the Weights.
+// For reading only; writes stay in this process. (A copy if the file's data is not aligned.)
+at::Tensor tensor_of(const Weights& weights, const WeightEntry& entry);
+// Throws UsageError with the nearest name if there is no such tensor.
+at::Tensor tensor_of(const Weights& weights, std::string_view name);
 
 }  // namespace tessera

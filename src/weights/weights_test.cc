@@ -11,7 +11,6 @@
 #include "core/json.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"
-#include "weights/weight_tensors.h"
 
 namespace tessera {
 namespace {

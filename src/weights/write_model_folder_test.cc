@@ -9,7 +9,7 @@
 #include "support/test_folder.h"
 #include "support/weight_files.h"
 #include "weights/model_folder.h"
-#include "weights/weight_tensors.h"
+#include "weights/weights.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,7 @@
 #include "commands/train_command.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "state/checkpoint_rotation.h"
+#include "state/checkpoint_folder.h"
 #include "state/output_lock.h"
 #include "weights/weights.h"
 
@@ -110,7 +110,7 @@ TEST_F(CheckpointCommand, ADamagedOneIsNamedAndPassedOverOrRefused) {
   EXPECT_TRUE(contains(named.output, out("out") + "/checkpoint-4 is complete")) << named.output;
   const Ended latest = gpt("out", words + "--resume_from_checkpoint latest");
   ASSERT_EQ(latest.status, 0) << latest.output;
-  EXPECT_TRUE(contains(latest.output, "passed over: ")) << latest.output;
+  EXPECT_TRUE(contains(latest.output, "skipped: ")) << latest.output;
   EXPECT_TRUE(contains(latest.output, "resuming after step 4 from")) << latest.output;
 }
 
@@ -187,7 +187,7 @@ TEST_F(CheckpointCommand, KilledAtRandomMomentsARunEndsWithTheSameModel) {
                                                    command, seconds, binary(), out("out"))
                                      : fmt::format("timeout -s KILL {} {}", seconds, command));
     if (ended.status != 0) ++num_killed;
-    EXPECT_FALSE(contains(ended.output, "passed over")) << "a broken checkpoint:\n" << ended.output;
+    EXPECT_FALSE(contains(ended.output, "skipped: ")) << "a broken checkpoint:\n" << ended.output;
     EXPECT_FALSE(contains(ended.output, "in use by another run")) << ended.output;
   }
   ASSERT_EQ(ended.status, 0) << ended.output;

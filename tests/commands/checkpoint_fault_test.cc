@@ -127,7 +127,7 @@ TEST_F(CheckpointFault, ATimeLimitThatIsNearSavesAndStops) {
   const Ended late = run_shell(fmt::format("SLURM_JOB_END_TIME={} {} {}", static_cast<long>(wall_seconds()) + 50,
                                            binary(), gpt_words("late", "--max_steps 1 --save_before_timeout 100s")));
   EXPECT_EQ(late.status, 0) << late.output;
-  EXPECT_TRUE(contains(late.output, "not heeded: the job has only ")) << late.output;
+  EXPECT_TRUE(contains(late.output, "ignored: the job has only ")) << late.output;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "comm/bandwidth/math.h"
+#include "comm/bandwidth/operations.h"
 #include "core/text.h"
 #include "monitor/host_info.h"
 #include "support/program.h"

@@ -39,7 +39,7 @@ TEST_F(ExperimentCommand, RunsOneOfEachFamilyAndFillsTheirTables) {
     EXPECT_EQ(facts.at("ranks"), 2);
     EXPECT_EQ(facts.at("merge_accumulation"), false);
   }
-  const double loss = record("deepspeed/multi_gpu/2_gpus").at("metrics").back().at("train_loss").get<double>();
+  const double loss = record("deepspeed/multi_gpu/2_gpus").at("last_values").at("train_loss").get<double>();
   const Ended table = experiment("table deepspeed/multi_gpu");
   EXPECT_TRUE(contains(table.output, fmt::format("{:.4f}", loss))) << table.output;
   EXPECT_EQ(experiment("report -o page.html").status, 0);

@@ -8,8 +8,6 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/json.h"
-#include "monitor/cpu_memory_log.h"
-#include "monitor/gpu_memory_log.h"
 #include "monitor/memory_logs.h"
 #include "support/program.h"
 #include "support/test_folder.h"

@@ -4,7 +4,6 @@
 
 #include "commands/train_command.h"
 #include "core/file.h"
-#include "monitor/cpu_memory_log.h"
 #include "monitor/memory_logs.h"
 
 namespace tessera {

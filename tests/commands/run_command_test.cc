@@ -185,7 +185,7 @@ TEST_F(RunCommand, TheLauncherPassesASignalOnAndEndsWithIt) {
   const Ended again = run_tessera(
       gpt_words("out",
                 fmt::format("--num_train_epochs 3000 --resume_from_checkpoint true --save_strategy no --max_steps {}",
-                            record("out").at("metrics").back().at("step").get<int>() + 2)),
+                            record("out").at("last_values").at("step").get<int>() + 2)),
       2);
   EXPECT_EQ(again.status, 0) << again.output;
 }

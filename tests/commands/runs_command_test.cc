@@ -25,7 +25,7 @@ Ended in_runs(const std::string& arguments) {
 TEST(RunsCommand, LsListsRunsAndNamesABrokenOne) {
   const Ended ended = in_runs("runs ls other");
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_TRUE(contains(ended.output, " warn  passed over: other/broken/run.json:2:17: ")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, " warn  skipped: other/broken/run.json:2:17: ")) << ended.output;
   EXPECT_FALSE(contains(ended.output, "rank 0")) << ended.output;  // it is none
   EXPECT_TRUE(contains(ended.output, "other/killed    gpt-qa    ddp             2  killed     10/100")) << ended.output;
   EXPECT_TRUE(contains(ended.output, "1000 MiB allocated")) << ended.output;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "report/log_line.h"
+#include "listeners/log_line.h"
 #include "support/program.h"
 #include "support/test_folder.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/gpu_support.h"
-#include "kernels/batch_norm.h"
+#include "kernels/image_ops.h"
 #include "kernels/kernel_checks.h"
 
 namespace tessera::kernels {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gpu/flavour.h"
-#include "state/host_chunks.h"
+#include "state/state_file.h"
 
 namespace tessera {
 namespace {

@@ -9,20 +9,18 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
-#include "kernels/add_rows.h"
 #include "kernels/attention.h"
 #include "kernels/attention_paths.h"
 #include "kernels/bias_gelu.h"
-#include "kernels/column_sums.h"
-#include "kernels/cross_entropy_rows.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/device_fill.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/gradient_room.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
-#include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/row_sums.h"
 
 namespace tessera::kernels {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/gpu_support.h"
+#include "kernels/image_ops.h"
 #include "kernels/kernel_checks.h"
-#include "kernels/max_pool.h"
 
 namespace tessera::kernels {
 namespace {

@@ -8,8 +8,8 @@
 #include "model/checkpointing.h"
 #include "model/language_model.h"
 #include "model/packing.h"
-#include "parallel/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
+#include "plan/memory_plan.h"
 
 namespace tessera {
 namespace {

@@ -4,9 +4,17 @@
 #include <cmath>
 
 #include "kernels/kernel_checks.h"
+#include "kernels/sizes.h"
 
 namespace tessera::kernels {
 namespace {
+
+// The position of each token in its sequence: [T] float32.
+at::Tensor positions(const at::Tensor& cu_seqlens, std::int64_t T) {
+  const auto token = at::arange(T, cu_seqlens.options());
+  const auto sequence = at::searchsorted(cu_seqlens, token, /*out_int32=*/false, /*right=*/true).sub_(1);
+  return (token - cu_seqlens.index_select(0, sequence)).to(at::kFloat);
+}
 
 at::Tensor offsets_of(const std::vector<std::int64_t>& lengths) {
   auto offsets = at::zeros({static_cast<std::int64_t>(lengths.size()) + 1}, at::kInt);
@@ -39,6 +47,22 @@ at::Tensor slopes_of(std::int64_t num_heads) {  // ALiBi's: 2^(-8 h / H)
 }
 
 }  // namespace
+
+std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
+                                                        const PackedAttention& how) {
+  const std::int64_t D = q.size(2), head = (D + kAlibiParts + 7) / 8 * 8;
+  // The scores are divided by sqrt(D): a power of two near it in q, and the rest in k, make up for that.
+  const double root = std::sqrt(static_cast<double>(D)), in_q = std::exp2(std::round(std::log2(root)));
+  const auto wide_q = at::constant_pad_nd(q, {0, head - D}), wide_k = at::constant_pad_nd(k, {0, head - D});
+  wide_q.narrow(2, D, kAlibiParts).fill_(in_q);
+  auto rest = positions(how.cu_seqlens, q.size(0)).unsqueeze(1) * (*how.alibi_slopes * (root / in_q)).unsqueeze(0);
+  for (std::int64_t part = 0; part < kAlibiParts; ++part) {
+    const auto held = rest.to(k.scalar_type());
+    wide_k.select(2, D + part).copy_(held);
+    rest = rest - held.to(at::kFloat);
+  }
+  return {wide_q, wide_k};
+}
 
 const std::vector<AttentionCase>& attention_cases() {
   static const std::vector<AttentionCase> cases = {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -24,6 +25,11 @@ double tolerance(at::ScalarType type);
 // Random normal numbers, rounded to the type, on the device.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Device device, std::uint64_t seed,
                          double deviation = 1.0);
+
+// q and k with ALiBi's parts after the first D elements of each head, and zeros up to a multiple of 8: the plain form
+// of what widen_heads.cu does on a GPU (attention_gpu.cc says why).
+std::pair<at::Tensor, at::Tensor> with_alibi_dimensions(const at::Tensor& q, const at::Tensor& k,
+                                                        const PackedAttention& how);
 
 struct AttentionCase {
   std::string name;

@@ -4,10 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/flat_parts.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/optimizers/optimizer_slice.h"
-#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {

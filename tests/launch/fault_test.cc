@@ -10,64 +10,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Outcome {
-  int status = 0;
-  std::string text;
-  double seconds = 0;  // since the rank failed, if it says when
-  bool is_gone = false;
-};
-
-Outcome run_with_fault(const std::string& fault, int num_ranks = 3) {
-  LaunchRun run({"--starter", "mpirun", "--nproc_per_node", std::to_string(num_ranks), FAULT_RANK, fault});
-  Outcome outcome;
-  outcome.status = run.wait(60s);
-  if (std::filesystem::exists(run.folder() / "died")) {
-    outcome.seconds = static_cast<double>(now_ms() - read_ms(run.folder() / "died")) / 1000;
-  }
-  outcome.text = run.out() + run.err();
-  outcome.is_gone = run.is_gone(100ms);
-  return outcome;
-}
-
-void expect_named(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
-  EXPECT_EQ(outcome.status, status) << outcome.text;
-  for (const std::string& part : parts)
-    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n--- in:\n" << outcome.text;
-  EXPECT_TRUE(outcome.is_gone);
+FaultOutcome run_with_fault(const std::string& fault, int num_ranks = 3) {
+  return run_to_fault(num_ranks, {FAULT_RANK, fault});
 }
 
 TEST(Fault, AKilledRankTakesTheOthersDown) {
-  const Outcome outcome = run_with_fault("kill");
+  const FaultOutcome outcome = run_with_fault("kill");
   expect_named(outcome, 137, {"tessera launch: rank 1 on host ", "killed by SIGKILL"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ACrashIsNamedByItsSignal) {
-  const Outcome outcome = run_with_fault("segfault");
+  const FaultOutcome outcome = run_with_fault("segfault");
   expect_named(outcome, 139, {"rank 1 on host ", "killed by SIGSEGV"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, AnExceptionIsToldByItsOwnWords) {
-  const Outcome outcome = run_with_fault("throw");
+  const FaultOutcome outcome = run_with_fault("throw");
   expect_named(outcome, 1, {"tessera launch: rank 1 on host ", "the disk is full"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatCallsExitTakesTheOthersDownToo) {
-  const Outcome outcome = run_with_fault("exit");
+  const FaultOutcome outcome = run_with_fault("exit");
   expect_named(outcome, 3, {"tessera launch: rank 1 on host ", "exit status 3"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatReturnsAnErrorAloneEndsTheRun) {
-  const Outcome outcome = run_with_fault("return");
+  const FaultOutcome outcome = run_with_fault("return");
   expect_named(outcome, 7, {"tessera launch: rank 1 on host ", "the program returned 7 while other ranks continue"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatNeverEntersACollectiveIsNamedWithWhereItStands) {
-  const Outcome outcome = run_with_fault("hang");
+  const FaultOutcome outcome = run_with_fault("hang");
   expect_named(
       outcome, 43,
       {"a collective took longer than 2s (--comm_timeout)",
@@ -77,7 +55,7 @@ TEST(Fault, ARankThatNeverEntersACollectiveIsNamedWithWhereItStands) {
 }
 
 TEST(Fault, ARankThatLeftInPeaceIsNamedAsSuch) {
-  const Outcome outcome = run_with_fault("leave");
+  const FaultOutcome outcome = run_with_fault("leave");
   expect_named(outcome, 43,
                {"tessera launch: rank 1 on ",
                 " entered another collective: ", "entered another one instead:\n  rank 1: #", "leave_world"});
@@ -85,14 +63,14 @@ TEST(Fault, ARankThatLeftInPeaceIsNamedAsSuch) {
 }
 
 TEST(Fault, AStoppedRankThatCannotAnswerIsNamedToo) {
-  const Outcome outcome = run_with_fault("stop");
+  const FaultOutcome outcome = run_with_fault("stop");
   expect_named(outcome, 43, {"rank 1: did not answer"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);
 }
 
 TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
   for (const int num_ranks : {2, 4}) {
-    const Outcome outcome = run_with_fault("size", num_ranks);
+    const FaultOutcome outcome = run_with_fault("size", num_ranks);
     expect_named(outcome, 43,
                  {"(4096 bytes, Float sum)", "(4194304 bytes, Float sum)", "entered another one instead:"});
     // Of two, whoever raises the alarm compares the other with itself, and it may be the culprit.
@@ -102,7 +80,7 @@ TEST(Fault, ARankThatSendsAnotherSizeIsNamedWithIt) {
 }
 
 TEST(Fault, ARankThatCallsAnotherOperationIsNamedWithIt) {
-  const Outcome outcome = run_with_fault("operation");
+  const FaultOutcome outcome = run_with_fault("operation");
   expect_named(outcome, 43,
                {"all_reduce of 'block.3'", "entered another one instead:\n  rank 1: #", "broadcast of 'block.3'"});
   EXPECT_LT(outcome.seconds, kSoon / 1s);

@@ -178,6 +178,28 @@ LaunchRun::LaunchRun(const Words& launch_arguments, const Variables& variables, 
           }(),
           variables) {}
 
+FaultOutcome run_to_fault(int num_ranks, const Words& program) {
+  Words arguments = {"--starter", "mpirun", "--nproc_per_node", std::to_string(num_ranks)};
+  arguments.insert(arguments.end(), program.begin(), program.end());
+  LaunchRun run(arguments);
+  FaultOutcome outcome;
+  outcome.status = run.wait(std::chrono::seconds(60));
+  if (fs::exists(run.folder() / "died")) {
+    outcome.seconds = static_cast<double>(now_ms() - read_ms(run.folder() / "died")) / 1000;
+  }
+  outcome.text = run.out() + run.err();
+  outcome.is_gone = run.is_gone(milliseconds(100));
+  return outcome;
+}
+
+void expect_named(const FaultOutcome& outcome, int status, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.status, status) << outcome.text;
+  for (const std::string& part : parts) {
+    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n--- in:\n" << outcome.text;
+  }
+  EXPECT_TRUE(outcome.is_gone);
+}
+
 Words shell(Words flags, const std::string& line) {
   flags.insert(flags.end(), {"sh", "-c", line});
   return flags;

@@ -67,6 +67,17 @@ class LaunchRun : public StartedRun {
   explicit LaunchRun(const Words& launch_arguments, const Variables& variables = {}, const Words& prefix = {});
 };
 
+// How a run of MPI ranks ended, one of which was told to fail.
+struct FaultOutcome {
+  int status = 0;
+  std::string text;
+  double seconds = -1;  // since the rank failed; -1: it did not say when
+  bool is_gone = false;
+};
+FaultOutcome run_to_fault(int num_ranks, const Words& program);
+// It ended with this status, said all of these parts and left no process.
+void expect_named(const FaultOutcome& outcome, int status, const std::vector<std::string>& parts);
+
 // Words for a rank that runs one line of shell.
 Words shell(Words flags, const std::string& line);
 // A shell command by which a rank leaves its last words to the launcher. `time_ms`: 0 is when it ends.

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "library/models.h"
-#include "monitor/cpu_tensors.h"
-#include "parallel/flat_layout.h"
+#include "monitor/process_usage.h"
+#include "parallel/unit_layout.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 #include "support/test_folder.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "support/contains.h"
 #include "support/small_language_model.h"
 

@@ -5,7 +5,7 @@
 #include "model/generation.h"
 #include "model/model_checks.h"
 #include "model/packing.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 #include "support/test_folder.h"
 #include "support/weight_files.h"
 #include "weights/load_weights.h"
-#include "weights/weight_tensors.h"
-#include "weights/write_weights.h"
+#include "weights/weights.h"
+#include "weights/write_model_folder.h"
 
 namespace tessera {
 namespace {

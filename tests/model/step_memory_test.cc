@@ -11,7 +11,7 @@
 
 #include "model/checkpointing.h"
 #include "model/resnet.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "support/processor.h"
 #include "support/small_language_model.h"
 

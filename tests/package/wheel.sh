@@ -132,7 +132,7 @@ stubs() {
   mkdir -p "$folder"
   for name in "${@:2}"; do "$cxx" -shared -nostdlib -o "$folder/$name" -Wl,-soname,"$name" -x c /dev/null; done
 }
-stubs "$work/conda" libfmt.so.{9,10,11} libz.so.1 libjpeg.so.{8,62} libonig.so.5 libxxhash.so.0 libsodium.so.23 libgomp.so.1 libmpi.so.40
+stubs "$work/conda" libfmt.so.{9,10,11} libz.so.1 libjpeg.so.{8,62} libonig.so.5 libxxhash.so.0 libyaml-cpp.so.0.{7,8} libsodium.so.23 libgomp.so.1 libmpi.so.40
 works "small libraries of conda first" LD_LIBRARY_PATH="$work/conda" -- "${train[@]}"
 stubs "$work/other_torch" libtorch_cpu.so libc10.so libtorch.so
 works "another torch's libraries first" LD_LIBRARY_PATH="$work/other_torch" -- "${train[@]}"

@@ -7,10 +7,10 @@
 #include <future>
 
 #include "core/error.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "parallel/jobs.h"
 #include "parallel/small_model.h"
-#include "parallel/unit_bytes.h"
+#include "parallel/unit_layout.h"
 
 namespace tessera {
 namespace {

@@ -12,12 +12,12 @@
 #include "model/initialise.h"
 #include "model/language_model.h"
 #include "model/packing.h"
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "parallel/engine_hooks.h"
-#include "parallel/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
+#include "plan/memory_plan.h"
 #include "support/processor.h"
 
 namespace tessera {

@@ -1,5 +1,7 @@
 // Checkpoints by all ranks: written under each strategy at 1 to 4 ranks, read under every other one; damaged in every
 // way that a disk knows.
+#include "state/sharded_state.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,11 +10,10 @@
 #include <random>
 
 #include "core/file.h"
+#include "parallel/flat_unit.h"
+#include "parallel/rank_checks.h"
 #include "parallel/small_model.h"
-#include "parallel/whole_state.h"
-#include "parallel/world_check.h"
-#include "state/read_state.h"
-#include "state/state_snapshot.h"
+#include "state/sharded_state.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 #include "support/small_run.h"
@@ -87,7 +88,7 @@ class SpreadStep {
         FlatUnit& unit = step_.engine().units()[i];
         unit.finish_update();
         const at::Tensor whole = gather_whole(unit, step_.engine().groups(), state.part(i).joined(), at::kCPU);
-        for (const FlatSlot& slot : unit.layout().slots()) all.push_back(slot_of(whole, slot).clone());
+        for (const FlatSlot& slot : unit.layout().slots()) all.push_back(view_of(whole, slot).clone());
       }
     }
     return all;

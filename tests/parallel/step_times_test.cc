@@ -6,12 +6,12 @@
 #include <thread>
 #include <utility>
 
-#include "comm/thread_backend.h"
+#include "comm/thread_world.h"
 #include "core/clock.h"
-#include "monitor/usage_timer.h"
+#include "listeners/rank_records.h"
+#include "monitor/utilisation.h"
+#include "listeners/end_summary.h"
 #include "parallel/small_model.h"
-#include "report/rank_records.h"
-#include "report/step_text.h"
 #include "train/trainer.h"
 
 namespace tessera {

@@ -9,39 +9,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Outcome {
-  int status = 0;
-  std::string text;
-  double seconds = -1;  // since the rank failed
-  bool is_gone = false;
-};
-
 // Nodes of two ranks; strategies other than hybrid ignore that.
-Outcome run_with_fault(const std::string& fault, const std::string& strategy, int num_ranks = 4) {
-  LaunchRun run(
-      {"--starter", "mpirun", "--nproc_per_node", std::to_string(num_ranks), ENGINE_FAULT_RANK, fault, strategy, "2"});
-  Outcome outcome;
-  outcome.status = run.wait(60s);
-  if (std::filesystem::exists(run.folder() / "died")) {
-    outcome.seconds = static_cast<double>(now_ms() - read_ms(run.folder() / "died")) / 1000;
-  }
-  outcome.text = run.out() + run.err();
-  outcome.is_gone = run.is_gone(100ms);
-  return outcome;
+FaultOutcome run_with_engine_fault(const std::string& fault, const std::string& strategy, int num_ranks = 4) {
+  return run_to_fault(num_ranks, {ENGINE_FAULT_RANK, fault, strategy, "2"});
 }
 
 // Shorter than a collective's time limit (5 s): none has to run out.
 constexpr double kSeconds = 4;
 
-void expect_named(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
-  EXPECT_EQ(outcome.status, status) << outcome.text;
-  for (const std::string& part : parts) {
-    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n--- in:\n" << outcome.text;
-  }
-  EXPECT_TRUE(outcome.is_gone);
-}
-
-void expect_ended_by_rank_1(const Outcome& outcome, const std::string& where) {
+void expect_ended_by_rank_1(const FaultOutcome& outcome, const std::string& where) {
   expect_named(outcome, 1, {"tessera launch: rank 1 on host ", "rank 1, " + where + ": "});
   EXPECT_GE(outcome.seconds, 0);
   EXPECT_LT(outcome.seconds, kSeconds);
@@ -50,33 +26,33 @@ void expect_ended_by_rank_1(const Outcome& outcome, const std::string& where) {
 class EngineFault : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EngineFault, AnExceptionInForwardNamesRankAndUnit) {
-  const Outcome outcome = run_with_fault("forward", GetParam());
+  const FaultOutcome outcome = run_with_engine_fault("forward", GetParam());
   expect_ended_by_rank_1(outcome, "forward of unit block_1");
   EXPECT_TRUE(contains(outcome.text, "the roof is leaking"));
 }
 
 TEST_P(EngineFault, AnExceptionInBackwardNamesRankAndUnit) {
-  const Outcome outcome = run_with_fault("backward", GetParam());
+  const FaultOutcome outcome = run_with_engine_fault("backward", GetParam());
   expect_ended_by_rank_1(outcome, "backward of unit block_1");
   EXPECT_TRUE(contains(outcome.text, "the roof is leaking"));
 }
 
 TEST_P(EngineFault, AnExceptionInAHookOfAGradientNamesRankAndUnit) {
-  expect_ended_by_rank_1(run_with_fault("hook", GetParam()), "backward of unit block_1");
+  expect_ended_by_rank_1(run_with_engine_fault("hook", GetParam()), "backward of unit block_1");
 }
 
 TEST_P(EngineFault, AnExceptionInTheOptimizerNamesRankAndUnit) {
-  expect_ended_by_rank_1(run_with_fault("optimizer", GetParam()), "update of unit block_1");
+  expect_ended_by_rank_1(run_with_engine_fault("optimizer", GetParam()), "update of unit block_1");
 }
 
 // The worker's thread throws; whoever needs the unit next gets the error.
 TEST_P(EngineFault, AnExceptionInAnUpdateInTheBackgroundNamesRankAndUnit) {
-  expect_ended_by_rank_1(run_with_fault("background", GetParam()), "update of unit block_1");
+  expect_ended_by_rank_1(run_with_engine_fault("background", GetParam()), "update of unit block_1");
 }
 
 // Nobody fails: every rank skips the same step, says whose gradient it was, and continues.
 TEST_P(EngineFault, ANanOnOneRankIsSkippedByAllAndNamed) {
-  const Outcome outcome = run_with_fault("nan", GetParam());
+  const FaultOutcome outcome = run_with_engine_fault("nan", GetParam());
   expect_named(outcome, 0, {});
   for (int rank = 0; rank < 4; ++rank) {
     const std::string who = "rank " + std::to_string(rank);
@@ -92,19 +68,19 @@ INSTANTIATE_TEST_SUITE_P(Rows, EngineFault, ::testing::Values("ddp", "zero2", "f
                          [](const auto& tested) { return tested.param; });
 
 TEST(OneRankOfAnEngine, OutOfMemoryInAGatherNamesRankAndUnit) {
-  const Outcome outcome = run_with_fault("memory", "full_shard", 2);
+  const FaultOutcome outcome = run_with_engine_fault("memory", "full_shard", 2);
   expect_ended_by_rank_1(outcome, "gather of unit block_0");
   EXPECT_TRUE(contains(outcome.text, "you tried to allocate 67108864 bytes")) << outcome.text;
 }
 
 TEST(OneRankOfAnEngine, AnotherModelIsNamedWithTheFirstDifference) {
-  expect_named(run_with_fault("model", "full_shard"), 42,
+  expect_named(run_with_engine_fault("model", "full_shard"), 42,
                {"tessera launch: rank 1 on host ", "rank 1 does not hold rank 0's model",
                 "parameter 8 is block_2.in of shape [130, 33], Float on cpu, trained, in unit 2 there, and embedding"});
 }
 
 TEST(OneRankOfAnEngine, AnotherStrategyIsNamed) {
-  expect_named(run_with_fault("strategy", "full_shard"), 42,
+  expect_named(run_with_engine_fault("strategy", "full_shard"), 42,
                {"tessera launch: rank 1 on host ", "option strategy is full_shard there, and zero2 here"});
 }
 

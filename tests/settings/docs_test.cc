@@ -6,8 +6,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "settings/ds_config.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_config.h"
 #include "settings/test_load.h"
 
 namespace tessera {

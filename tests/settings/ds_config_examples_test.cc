@@ -2,7 +2,7 @@
 // and transformers' pages show.
 #include <filesystem>
 
-#include "settings/ds_config.h"
+#include "settings/foreign_config.h"
 #include "settings/test_load.h"
 
 namespace tessera {

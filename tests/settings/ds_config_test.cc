@@ -1,7 +1,6 @@
-#include "settings/ds_config.h"
-
 #include <fmt/format.h>
 
+#include "settings/foreign_config.h"
 #include "settings/test_load.h"
 
 namespace tessera {

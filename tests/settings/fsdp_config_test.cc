@@ -1,5 +1,4 @@
-#include "settings/fsdp_config.h"
-
+#include "settings/foreign_config.h"
 #include "settings/test_load.h"
 
 namespace tessera {

@@ -1,5 +1,3 @@
-#include "settings/hugging_face.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "settings/declared.h"
 #include "settings/test_load.h"
 
 namespace tessera {

@@ -155,7 +155,7 @@ void go_on(const DrawnRun& drawn, const Place& place, TrialResult& result) {
   StartedRun run(words, place.variables());
   if (!wait_until_gone(run, kWhole)) result.problems.push_back("the run that goes on hangs");
   if (run.status() != 0) result.problems.push_back("the run that goes on fails");
-  if (contains(run.out() + run.err(), "passed over")) result.problems.push_back("left a broken checkpoint");
+  if (contains(run.out() + run.err(), "skipped: ")) result.problems.push_back("left a broken checkpoint");
   place.keep(run, "resumed");
 }
 

@@ -11,7 +11,7 @@
 
 #include "comm/meeting/handshake.h"
 #include "comm/meeting/meeting_place.h"
-#include "comm/meeting/meeting_store.h"
+#include "comm/meeting/store.h"
 #include "core/error.h"
 
 namespace tessera::meeting_test {
@@ -23,13 +23,13 @@ inline const Key kJobKey = random_key();
 
 inline MeetingOptions meeting_of(int num_ranks, std::chrono::milliseconds timeout = 10s) {
   MeetingOptions options;
-  options.num_guests = num_ranks;
+  options.num_peers = num_ranks;
   options.key = kJobKey;
   options.timeout = timeout;
   return options;
 }
 
-inline Guest guest(int rank, int world_size) {
+inline Peer peer(int rank, int world_size) {
   return {.rank = rank,
           .world_size = world_size,
           .host = "host" + std::to_string(rank),
@@ -37,7 +37,7 @@ inline Guest guest(int rank, int world_size) {
           .version = "v1"};
 }
 
-inline JoinOptions join_of(int port, const Guest& self, std::chrono::milliseconds timeout = 10s) {
+inline JoinOptions join_of(int port, const Peer& self, std::chrono::milliseconds timeout = 10s) {
   JoinOptions options;
   options.host = "127.0.0.1";
   options.port = port;
@@ -62,16 +62,16 @@ struct Met {
   std::vector<std::string> errors;
 };
 
-// Each guest joins in its own thread.
-inline Met meet(const MeetingPlace& place, const std::vector<Guest>& guests) {
+// Each peer joins in its own thread.
+inline Met meet(const MeetingPlace& place, const std::vector<Peer>& peers) {
   Met met;
-  met.clients.resize(guests.size());
-  met.errors.resize(guests.size());
+  met.clients.resize(peers.size());
+  met.errors.resize(peers.size());
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < guests.size(); ++i) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
     threads.emplace_back([&, i] {
       met.errors[i] =
-          error_of([&] { met.clients[i] = std::make_shared<MeetingClient>(join_of(place.port(), guests[i])); });
+          error_of([&] { met.clients[i] = std::make_shared<MeetingClient>(join_of(place.port(), peers[i])); });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -79,9 +79,9 @@ inline Met meet(const MeetingPlace& place, const std::vector<Guest>& guests) {
 }
 
 inline Met meet(const MeetingPlace& place, int num_ranks) {
-  std::vector<Guest> guests;
-  for (int rank = 0; rank < num_ranks; ++rank) guests.push_back(guest(rank, num_ranks));
-  Met met = meet(place, guests);
+  std::vector<Peer> peers;
+  for (int rank = 0; rank < num_ranks; ++rank) peers.push_back(peer(rank, num_ranks));
+  Met met = meet(place, peers);
   for (const std::string& error : met.errors) EXPECT_EQ(error, "");
   return met;
 }

@@ -9,13 +9,13 @@
 #include <cmath>
 #include <limits>
 
-#include "monitor/cpu_tensors.h"
+#include "monitor/process_usage.h"
 #include "support/shell_module.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"
 #include "weights/model_folder.h"
-#include "weights/weight_tensors.h"
-#include "weights/write_weights.h"
+#include "weights/weights.h"
+#include "weights/write_model_folder.h"
 
 namespace tessera {
 namespace {

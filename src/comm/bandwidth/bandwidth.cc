@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/bandwidth/pattern.h"
+#include "comm/bandwidth/operations.h"
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
 #include "core/log.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/bandwidth/math.h"
+#include "comm/bandwidth/operations.h"
 #include "tessera/world.h"
 
 namespace tessera {

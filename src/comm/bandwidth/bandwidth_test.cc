@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "comm/bandwidth/pattern.h"
+#include "comm/bandwidth/operations.h"
 #include "comm/bandwidth/report.h"
 #include "core/text.h"
 

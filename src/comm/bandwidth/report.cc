@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/error.h"
@@ -10,33 +11,37 @@
 namespace tessera {
 namespace {
 
-struct TypeName {
+template <typename Value>
+struct Named {
   const char* name;
-  at::ScalarType type;
+  Value value;
 };
+using TypeName = Named<at::ScalarType>;
+using ReductionName = Named<ReduceOp::RedOpType>;
 constexpr std::array kTypes = {TypeName{"float", at::kFloat},       TypeName{"half", at::kHalf},
                                TypeName{"bfloat16", at::kBFloat16}, TypeName{"int32", at::kInt},
                                TypeName{"int64", at::kLong},        TypeName{"uint8", at::kByte}};
-
-struct ReductionName {
-  const char* name;
-  ReduceOp::RedOpType reduction;
-};
 constexpr std::array kReductions = {ReductionName{"sum", ReduceOp::SUM}, ReductionName{"avg", ReduceOp::AVG},
                                     ReductionName{"max", ReduceOp::MAX}, ReductionName{"min", ReduceOp::MIN}};
 
-std::string name_of_type(at::ScalarType type) {
-  for (const TypeName& each : kTypes) {
-    if (each.type == type) return each.name;
-  }
-  return "?";
+template <typename Table, typename Value>
+std::string name_in(const Table& table, Value value) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.value == value; });
+  return found == table.end() ? "?" : found->name;
 }
 
-std::string name_of_reduction(ReduceOp::RedOpType reduction) {
-  for (const ReductionName& each : kReductions) {
-    if (each.reduction == reduction) return each.name;
-  }
-  return "?";
+template <typename Table>
+std::vector<std::string> names_in(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& each : table) names.emplace_back(each.name);
+  return names;
+}
+
+template <typename Table>
+auto value_in(const Table& table, const char* what, const std::string& name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return name == each.name; });
+  if (found != table.end()) return found->value;
+  throw UsageError(fmt::format("no {} '{}': expected one of {}", what, name, join(names_in(table), ", ")));
 }
 
 // Longer times get fewer decimals, so that the column keeps its width.
@@ -92,8 +97,8 @@ std::string report_header(const ReportHeader& header, const BandwidthOptions& op
 
 std::string report_row(const BandwidthRow& row, const BandwidthOptions& options) {
   const TestOperationTraits& traits = traits_of(options.operation);
-  return fmt::format(kColumns, row.shape.bytes, row.shape.count, name_of_type(options.type),
-                     traits.reduces ? name_of_reduction(options.reduce_op) : "none",
+  return fmt::format(kColumns, row.shape.bytes, row.shape.count, name_in(kTypes, options.type),
+                     traits.reduces ? name_in(kReductions, options.reduce_op) : "none",
                      traits.has_root ? options.root : -1) +
          cells(row.out_of_place) + cells(row.in_place) + "\n";
 }
@@ -106,29 +111,19 @@ std::string report_footer(const BandwidthTotals& totals, bool checked) {
 }
 
 std::vector<std::string> type_names() {
-  std::vector<std::string> names;
-  for (const TypeName& each : kTypes) names.emplace_back(each.name);
-  return names;
+  return names_in(kTypes);
 }
 
 at::ScalarType type_named(const std::string& name) {
-  for (const TypeName& each : kTypes) {
-    if (name == each.name) return each.type;
-  }
-  throw UsageError(fmt::format("no datatype '{}': expected one of {}", name, join(type_names(), ", ")));
+  return value_in(kTypes, "datatype", name);
 }
 
 std::vector<std::string> reduction_names() {
-  std::vector<std::string> names;
-  for (const ReductionName& each : kReductions) names.emplace_back(each.name);
-  return names;
+  return names_in(kReductions);
 }
 
 ReduceOp::RedOpType reduction_named(const std::string& name) {
-  for (const ReductionName& each : kReductions) {
-    if (name == each.name) return each.reduction;
-  }
-  throw UsageError(fmt::format("no reduction '{}': expected one of {}", name, join(reduction_names(), ", ")));
+  return value_in(kReductions, "reduction", name);
 }
 
 }  // namespace tessera

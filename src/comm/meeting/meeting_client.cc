@@ -45,7 +45,7 @@ std::string refused_secret(const JoinOptions& options) {
       endpoint(options), options.who, options.self.rank, options.self.host, options.who);
 }
 
-// A port is open, and nobody says a word.
+// A port is open, and nobody says anything.
 std::string silent_holder(const JoinOptions& options, milliseconds waited) {
   return fmt::format("{} on {} has not answered for {}: it is stopped, or {}", options.holder,
                      options.host == "127.0.0.1" ? options.self.host : options.host,
@@ -115,7 +115,7 @@ void MeetingClient::join(const JoinOptions& options) {
   const Deadline deadline = SteadyClock::now() + options.timeout;
   line_.emplace(open_line(options, deadline));
   const std::string self = json_text(to_json(options.self));
-  line_->send(PacketWriter(Word::kJoin)
+  line_->send(PacketWriter(MessageType::kJoin)
                   .text(self)
                   .number(static_cast<std::uint64_t>(std::max<std::int64_t>(1, options.timeout.count())))
                   .bytes());
@@ -133,7 +133,7 @@ void MeetingClient::join(const JoinOptions& options) {
   }
   try {
     if (failure.empty()) {
-      for (const Json& guest : parse_json(*roster_text_, "the roster")) roster_.push_back(guest_from_json(guest));
+      for (const Json& peer : parse_json(*roster_text_, "the roster")) roster_.push_back(peer_from_json(peer));
       return;
     }
   } catch (const std::exception& error) {
@@ -176,7 +176,7 @@ void MeetingClient::beat() {
   const auto now = SteadyClock::now();
   if (!roster_text_ || now < next_beat_) return;
   next_beat_ = now + kBeatInterval;
-  line_->send(PacketWriter(Word::kBeat).bytes());
+  line_->send(PacketWriter(MessageType::kBeat).bytes());
   ++num_unanswered_beats_;
 }
 
@@ -203,28 +203,28 @@ void MeetingClient::pass_messages() {
 
 void MeetingClient::take(const std::string& message) {
   PacketReader packet(message);
-  const Word word = packet.word();
+  const MessageType type = packet.type();
   const std::lock_guard lock(mutex_);
   num_unanswered_beats_ = 0;
-  if (word == Word::kReply) {
+  if (type == MessageType::kReply) {
     const auto found = pending_.find(packet.number());
     Pending reply{.is_done = true, .code = static_cast<ReplyCode>(packet.number_within(0, 2))};
     for (std::uint64_t left = packet.number(); left > 0; --left) reply.values.push_back(packet.text());
     if (found != pending_.end()) {
       // Here, not where the caller wakes up: the last answer and the end of the connection often come together.
-      if (found->second.word == Word::kGoodbye && reply.code == ReplyCode::kOk) has_left_ = true;
+      if (found->second.type == MessageType::kGoodbye && reply.code == ReplyCode::kOk) has_left_ = true;
       found->second = std::move(reply);
     }
-  } else if (word == Word::kInquiry) {
+  } else if (type == MessageType::kInquiry) {
     news_.is_inquiry = true;
-  } else if (word == Word::kFinding) {
+  } else if (type == MessageType::kFinding) {
     news_.finding = Finding::from_text(packet.text());
-  } else if (word == Word::kWelcome) {
+  } else if (type == MessageType::kWelcome) {
     roster_text_ = packet.text();
-  } else if (word == Word::kRefusal) {
+  } else if (type == MessageType::kRefusal) {
     refusal_ = packet.text();
-  } else if (word != Word::kBeat) {
-    throw ProtocolError("a word that is not known");
+  } else if (type != MessageType::kBeat) {
+    throw ProtocolError("an unknown message");
   }
   packet.end();
   has_news_.notify_all();
@@ -257,16 +257,16 @@ void MeetingClient::post(std::string message) {
   wake_up_.ring();
 }
 
-std::optional<std::vector<std::string>> MeetingClient::request(Word word, const std::string& fields,
+std::optional<std::vector<std::string>> MeetingClient::request(MessageType type, const std::string& fields,
                                                                milliseconds patience) {
   std::unique_lock lock(mutex_);
   const std::uint64_t id = ++last_request_;
-  std::string message = PacketWriter(word).number(id).bytes() + fields;
+  std::string message = PacketWriter(type).number(id).bytes() + fields;
   if (message.size() > kMostMessageBytes) {
     throw Error(fmt::format("a value of {} bytes is too large for the store: at most {} are allowed", fields.size(),
                             kMostMessageBytes));
   }
-  pending_[id] = {.word = word};
+  pending_[id] = {.type = type};
   outbox_.push_back(std::move(message));
   wake_up_.ring();
   const auto limit = patience + kReplyTimeout;
@@ -285,15 +285,15 @@ std::optional<std::vector<std::string>> MeetingClient::request(Word word, const 
 }
 
 void MeetingClient::say_goodbye() {
-  request(Word::kGoodbye, "");
+  request(MessageType::kGoodbye, "");
 }
 
 void MeetingClient::raise(const Alarm& alarm) {
-  post(PacketWriter(Word::kAlarm).text(alarm.to_text()).bytes());
+  post(PacketWriter(MessageType::kAlarm).text(alarm.to_text()).bytes());
 }
 
 void MeetingClient::publish(const std::string& flight) {
-  post(PacketWriter(Word::kFlight).text(flight).bytes());
+  post(PacketWriter(MessageType::kFlight).text(flight).bytes());
 }
 
 WatchLine::News MeetingClient::news() {

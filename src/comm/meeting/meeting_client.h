@@ -14,11 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/meeting/guest.h"
+#include "comm/meeting/acceptor.h"
+#include "comm/meeting/failure_report.h"
 #include "comm/meeting/message_line.h"
-#include "comm/meeting/packet.h"
-#include "comm/meeting/wake_up.h"
-#include "comm/watch_line.h"
 
 namespace tessera {
 
@@ -26,7 +24,7 @@ struct JoinOptions {
   std::string host;
   int port = 0;
   Key key{};  // of the job
-  Guest self{};
+  Peer self{};
   std::chrono::milliseconds timeout{60'000};
   std::string who = "rank";
   std::string holder = "rank 0";             // what messages call the process that holds the meeting place
@@ -35,19 +33,19 @@ struct JoinOptions {
 
 class MeetingClient : public WatchLine {
  public:
-  // Returns when all guests have come. Throws Error(kRendezvous) if the name does not resolve, nothing listens, what
+  // Returns when all peers have come. Throws Error(kRendezvous) if the name does not resolve, nothing listens, what
   // listens is something else or does not hold the job's key, or the meeting fails.
   explicit MeetingClient(const JoinOptions& options);
   ~MeetingClient() override;
   MeetingClient(const MeetingClient&) = delete;
   MeetingClient& operator=(const MeetingClient&) = delete;
 
-  const std::vector<Guest>& roster() const { return roster_; }
+  const std::vector<Peer>& roster() const { return roster_; }
 
   // A request of the store: `fields` are what follows the request's number. Returns the values of the reply; nothing if
   // the key that it waits for was not set within `patience` (the meeting place keeps that time). Throws Error if there
   // is no reply in time or the connection is lost.
-  std::optional<std::vector<std::string>> request(Word word, const std::string& fields,
+  std::optional<std::vector<std::string>> request(MessageType type, const std::string& fields,
                                                   std::chrono::milliseconds patience = {});
   // This rank leaves in peace: its silence is no loss from now on. Throws Error if there is no answer.
   void say_goodbye();
@@ -59,7 +57,7 @@ class MeetingClient : public WatchLine {
 
  private:
   struct Pending {
-    Word word{};
+    MessageType type{};
     bool is_done = false;
     ReplyCode code = ReplyCode::kOk;
     std::vector<std::string> values{};
@@ -76,7 +74,7 @@ class MeetingClient : public WatchLine {
   const std::string holder_, own_name_;
   const std::chrono::milliseconds silence_;
   WakeUp wake_up_;
-  std::vector<Guest> roster_;
+  std::vector<Peer> roster_;
   std::optional<MessageLine> line_;  // of the thread, once it runs
 
   mutable std::mutex mutex_;  // never held while talking

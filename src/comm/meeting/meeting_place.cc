@@ -12,13 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "comm/meeting/door.h"
-#include "comm/meeting/guest_book.h"
-#include "comm/meeting/inquest.h"
+#include "comm/meeting/acceptor.h"
+#include "comm/meeting/failure_report.h"
 #include "comm/meeting/message_line.h"
-#include "comm/meeting/packet.h"
-#include "comm/meeting/store_desk.h"
-#include "comm/meeting/wake_up.h"
+#include "comm/meeting/store.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -32,12 +29,12 @@ constexpr milliseconds kHelloTimeout{5000};
 constexpr milliseconds kPause{3000};
 constexpr milliseconds kFarewell{2000};  // for the last words to those who cannot begin
 
-// A process may hold only so many descriptors, often 1,024: make room for all guests, as far as the system allows.
-void make_room_for(int num_guests) {
+// A process may hold only so many descriptors, often 1,024: make room for all peers, as far as the system allows.
+void make_room_for(int num_peers) {
   constexpr rlim_t kOthers = 512;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = std::min(limit.rlim_max, static_cast<rlim_t>(num_guests) + kOthers);
+  const rlim_t wanted = std::min(limit.rlim_max, static_cast<rlim_t>(num_peers) + kOthers);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = wanted;
   setrlimit(RLIMIT_NOFILE, &limit);
@@ -49,10 +46,10 @@ class MeetingPlace::Impl {
  public:
   explicit Impl(MeetingOptions options)
       : options_(std::move(options)),
-        door_(options_.interface, options_.port, options_.key),
-        port_(door_.port()),
-        book_(options_.num_guests, port_, options_.timeout, options_.who, options_.hosts) {
-    make_room_for(options_.num_guests);
+        acceptor_(options_.interface, options_.port, options_.key),
+        port_(acceptor_.port()),
+        book_(options_.num_peers, port_, options_.timeout, options_.who, options_.hosts) {
+    make_room_for(options_.num_peers);
     thread_ = std::thread([this] { serve(); });
   }
 
@@ -64,14 +61,14 @@ class MeetingPlace::Impl {
 
   int port() const { return port_; }
   std::string address() const { return options_.interface.empty() ? "127.0.0.1" : options_.interface; }
-  bool all_have_left() const { return num_left_ == options_.num_guests; }
+  bool all_have_left() const { return num_left_ == options_.num_peers; }
 
  private:
   enum class Phase { kGathering, kRunning, kRefused };
   struct Member {
     std::uint64_t number;  // of the connection, never used again
     MessageLine line;
-    GuestBook::Clock::time_point hello_until;
+    PeerBook::Clock::time_point hello_until;
     int rank = -1;  // -1: has not said who it is
     Loss loss = Loss::kNone;
   };
@@ -92,28 +89,28 @@ class MeetingPlace::Impl {
 
   const MeetingOptions options_;
   WakeUp wake_up_;
-  Door door_;
+  Acceptor acceptor_;
   const int port_;
-  GuestBook book_;
+  PeerBook book_;
   Phase phase_ = Phase::kGathering;
   std::list<Member> members_;
   std::uint64_t last_number_ = 0;
-  StoreDesk desk_;
-  std::optional<Inquest> inquest_;  // once all have come
+  StoreServer store_;
+  std::optional<FailureReport> report_;  // once all have come
   bool has_inquired_ = false;
-  GuestBook::Clock::time_point refused_at_{};
+  PeerBook::Clock::time_point refused_at_{};
   std::atomic<int> num_left_{0};
   std::atomic<bool> is_stopping_{false};
   std::thread thread_;
 };
 
 void MeetingPlace::Impl::serve() {
-  auto last_turn = GuestBook::Clock::now();
+  auto last_turn = PeerBook::Clock::now();
   while (!is_stopping_) {
     wait_for_news();
-    const auto turn = std::chrono::duration_cast<milliseconds>(GuestBook::Clock::now() -
-                                                               std::exchange(last_turn, GuestBook::Clock::now()));
-    if (turn > kPause && inquest_) inquest_->note_own_pause(turn);
+    const auto turn = std::chrono::duration_cast<milliseconds>(PeerBook::Clock::now() -
+                                                               std::exchange(last_turn, PeerBook::Clock::now()));
+    if (turn > kPause && report_) report_->note_own_pause(turn);
     try {
       if (phase_ == Phase::kGathering) welcome();
       for (Member& member : members_) hear(member);
@@ -126,28 +123,28 @@ void MeetingPlace::Impl::serve() {
       if (member.loss == Loss::kNone) lose(member, member.line.flush());
     }
     members_.remove_if([](const Member& member) { return member.loss != Loss::kNone; });
-    if (phase_ == Phase::kRefused && GuestBook::Clock::now() - refused_at_ > kFarewell) members_.clear();
+    if (phase_ == Phase::kRefused && PeerBook::Clock::now() - refused_at_ > kFarewell) members_.clear();
   }
 }
 
 void MeetingPlace::Impl::wait_for_news() {
   std::vector<pollfd> fds = {{wake_up_.fd(), POLLIN, 0}};
-  if (phase_ == Phase::kGathering) door_.watch(&fds);
+  if (phase_ == Phase::kGathering) acceptor_.watch(&fds);
   for (const Member& member : members_) {
     fds.push_back({member.line.fd(), static_cast<short>(member.line.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  const bool is_calm = phase_ == Phase::kRunning && !(inquest_ && inquest_->is_open()) && !desk_.has_waiting();
+  const bool is_calm = phase_ == Phase::kRunning && !(report_ && report_->is_open()) && !store_.has_waiting();
   poll(fds.data(), fds.size(), is_calm ? 500 : 20);
   wake_up_.clear();
 }
 
 void MeetingPlace::Impl::welcome() {
-  for (Door::Admitted& admitted : door_.admit()) {
+  for (Acceptor::Admitted& admitted : acceptor_.admit()) {
     watch_connection(admitted.socket.descriptor(), options_.silence);
     members_.push_back(
         {.number = ++last_number_,
          .line = MessageLine(std::move(admitted.socket), admitted.keys.to_client, admitted.keys.to_server),
-         .hello_until = GuestBook::Clock::now() + kHelloTimeout});
+         .hello_until = PeerBook::Clock::now() + kHelloTimeout});
   }
 }
 
@@ -166,41 +163,42 @@ void MeetingPlace::Impl::hear(Member& member) {
 
 void MeetingPlace::Impl::take(Member& member, const std::string& message) {
   PacketReader packet(message);
-  const Word word = packet.word();
+  const MessageType type = packet.type();
   if (phase_ == Phase::kRefused) return;
   if (phase_ == Phase::kGathering) {
-    if (word != Word::kJoin || member.rank >= 0) throw ProtocolError("only one word is expected before the meeting");
+    if (type != MessageType::kJoin || member.rank >= 0)
+      throw ProtocolError("only a join is expected before the meeting");
     return seat(member, packet);
   }
-  if (word == Word::kAlarm) {
+  if (type == MessageType::kAlarm) {
     Alarm alarm = Alarm::from_text(packet.text());
     alarm.rank = member.rank;
     packet.end();
-    inquest_->hear_alarm(alarm);
-  } else if (word == Word::kFlight) {
-    inquest_->hear_flight(member.rank, packet.text());
+    report_->hear_alarm(alarm);
+  } else if (type == MessageType::kFlight) {
+    report_->hear_flight(member.rank, packet.text());
     packet.end();
-  } else if (word == Word::kBeat) {
+  } else if (type == MessageType::kBeat) {
     packet.end();
     member.line.send(message);
-  } else if (word == Word::kGoodbye) {
+  } else if (type == MessageType::kGoodbye) {
     const std::uint64_t id = packet.number();
     packet.end();
-    inquest_->note_leave(member.rank);
-    num_left_ = inquest_->num_left();
+    report_->note_leave(member.rank);
+    num_left_ = report_->num_left();
     member.line.send(make_reply(id, ReplyCode::kOk, {}));
   } else {
-    desk_.take(member.number, word, packet);
+    store_.take(member.number, type, packet);
   }
 }
 
 void MeetingPlace::Impl::seat(Member& member, PacketReader& packet) {
   constexpr std::uint64_t kLongestMs = 7 * 24 * 3'600'000ULL;
-  const Guest guest = guest_from_json(parse_json(packet.text(), "a guest"));
+  const Peer peer = peer_from_json(parse_json(packet.text(), "a peer"));
   const milliseconds patience(std::clamp<std::uint64_t>(packet.number(), 1, kLongestMs));
   packet.end();
-  member.rank = guest.rank;
-  if (const std::string why = book_.enter(guest, patience); !why.empty()) return refuse_all(why);
+  member.rank = peer.rank;
+  if (const std::string why = book_.enter(peer, patience); !why.empty()) return refuse_all(why);
   if (!book_.is_complete()) return;
   if (const std::string why = book_.disagreement(); !why.empty()) return refuse_all(why);
   begin();
@@ -209,54 +207,55 @@ void MeetingPlace::Impl::seat(Member& member, PacketReader& packet) {
 void MeetingPlace::Impl::lose(Member& member, Loss loss) {
   if (loss == Loss::kNone) return;
   member.loss = loss;
-  desk_.forget(member.number);
+  store_.forget(member.number);
   if (member.rank < 0) return;
   if (phase_ == Phase::kGathering) refuse_all(book_.departure(member.rank));
-  if (phase_ == Phase::kRunning) inquest_->note_loss(member.rank, loss);
+  if (phase_ == Phase::kRunning) report_->note_loss(member.rank, loss);
 }
 
 void MeetingPlace::Impl::mind_the_clock() {
-  const auto now = GuestBook::Clock::now();
+  const auto now = PeerBook::Clock::now();
   if (phase_ == Phase::kGathering) {
     for (Member& member : members_) {
       if (member.rank < 0 && now > member.hello_until) lose(member, Loss::kEnded);
     }
     if (const std::string why = book_.absence(now); !why.empty()) refuse_all(why);
   }
-  desk_.mind_the_clock();
-  if (phase_ != Phase::kRunning || !inquest_->is_open()) return;
-  if (!has_inquired_) tell_all(PacketWriter(Word::kInquiry));
+  store_.mind_the_clock();
+  if (phase_ != Phase::kRunning || !report_->is_open()) return;
+  if (!has_inquired_) tell_all(PacketWriter(MessageType::kInquiry));
   has_inquired_ = true;
-  if (const auto finding = inquest_->conclude(now)) tell_all(PacketWriter(Word::kFinding).text(finding->to_text()));
+  if (const auto finding = report_->conclude(now))
+    tell_all(PacketWriter(MessageType::kFinding).text(finding->to_text()));
 }
 
 void MeetingPlace::Impl::begin() {
-  const std::vector<Guest> roster = book_.roster();
+  const std::vector<Peer> roster = book_.roster();
   Json list = Json::array();
-  Inquest::Options inquest;
-  inquest.loss_grace = options_.loss_grace;
-  inquest.silence = options_.silence;
-  inquest.holder_host = host_name();
-  inquest.holder = options_.holder + " on " + inquest.holder_host;
-  for (const Guest& guest : roster) {
-    list.push_back(to_json(guest));
-    inquest.hosts.push_back(guest.host);
+  FailureReport::Options report;
+  report.loss_grace = options_.loss_grace;
+  report.silence = options_.silence;
+  report.holder_host = host_name();
+  report.holder = options_.holder + " on " + report.holder_host;
+  for (const Peer& peer : roster) {
+    list.push_back(to_json(peer));
+    report.hosts.push_back(peer.host);
   }
-  inquest_.emplace(std::move(inquest));
+  report_.emplace(std::move(report));
   phase_ = Phase::kRunning;
-  door_.close();  // nobody else is expected: strangers find a closed port, and other jobs may have it
+  acceptor_.close();  // nobody else is expected: strangers find a closed port, and other jobs may have it
   for (Member& member : members_) {
     if (member.rank < 0) lose(member, Loss::kEnded);
   }
-  tell_all(PacketWriter(Word::kWelcome).text(json_text(list)));
+  tell_all(PacketWriter(MessageType::kWelcome).text(json_text(list)));
 }
 
 void MeetingPlace::Impl::refuse_all(const std::string& why) {
   if (phase_ != Phase::kGathering) return;
   phase_ = Phase::kRefused;
-  refused_at_ = GuestBook::Clock::now();
-  door_.close();
-  tell_all(PacketWriter(Word::kRefusal).text(why));
+  refused_at_ = PeerBook::Clock::now();
+  acceptor_.close();
+  tell_all(PacketWriter(MessageType::kRefusal).text(why));
 }
 
 void MeetingPlace::Impl::tell_all(const PacketWriter& packet) {
@@ -266,8 +265,8 @@ void MeetingPlace::Impl::tell_all(const PacketWriter& packet) {
 }
 
 void MeetingPlace::Impl::send_replies() {
-  for (const StoreDesk::Reply& reply : desk_.take_replies()) {
-    if (Member* member = find(reply.guest)) member->line.send(reply.packet);
+  for (const StoreServer::Reply& reply : store_.take_replies()) {
+    if (Member* member = find(reply.peer)) member->line.send(reply.packet);
   }
 }
 

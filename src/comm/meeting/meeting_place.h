@@ -1,10 +1,10 @@
 // Where the ranks of a run meet, and the store that they share from then on: the server's side.
 //
 // One process, the launcher or rank 0, opens a MeetingPlace on a port that all ranks know. A thread serves it. Whoever
-// connects must prove that it holds the job's key (handshake.h); anybody else is cut off without a word. Each rank then
-// says who it is, and when all have come they get the roster, or all get the reason why they cannot begin. From then on
-// nobody else can connect: the port is closed, and the connections serve as the store, as sign of life of each rank,
-// and for the inquest when one fails.
+// connects must prove that it holds the job's key (handshake.h); anybody else is cut off without an answer. Each rank
+// then says who it is, and when all have come they get the roster, or all get the reason why they cannot begin. From
+// then on nobody else can connect: the port is closed, and the connections serve as the store, as sign of life of each
+// rank, and for the failure report when one fails.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "comm/meeting/keyed_hash.h"
+#include "comm/meeting/handshake.h"
 
 namespace tessera {
 
 struct MeetingOptions {
   std::string interface = "127.0.0.1";        // the address to listen on; empty: all of this host's
   int port = 0;                               // 0: any free one
-  int num_guests = 1;                         //
+  int num_peers = 1;                          //
   Key key{};                                  // of the job
   std::chrono::milliseconds timeout{60'000};  // for all to come
-  std::string who = "rank";                   // what messages call the guests: "rank", "node"
+  std::string who = "rank";                   // what messages call the peers: "rank", "node"
   std::string holder = "rank 0";              // what they call this process
-  std::vector<std::string> hosts{};           // of each guest, for messages; empty: not known before they come
+  std::vector<std::string> hosts{};           // of each peer, for messages; empty: not known before they come
   std::chrono::milliseconds silence{4'000};   // a host that does not answer for so long is lost
   std::chrono::milliseconds loss_grace{500};  // between the loss of a rank and the finding
 };
@@ -40,7 +40,7 @@ class MeetingPlace {
   int port() const;
   // By which this host's own processes reach it.
   std::string address() const;
-  // Every guest has said goodbye.
+  // Every peer has said goodbye.
   bool all_have_left() const;
 
  private:

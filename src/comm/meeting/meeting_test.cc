@@ -20,7 +20,7 @@ TEST(Meeting, BringsRanksTogetherAndGivesThemAStore) {
 
 TEST(Meeting, NamesTheRanksThatNeverCame) {
   const MeetingPlace place(meeting_of(4, 300ms));
-  const auto errors = meet(place, {guest(1, 4)}).errors;
+  const auto errors = meet(place, {peer(1, 4)}).errors;
   EXPECT_TRUE(contains(errors[0], "ranks 0, 2-3 of 4 never connected") && contains(errors[0], "connected: 1 on host1"))
       << errors[0];
 }
@@ -29,19 +29,19 @@ TEST(Meeting, NamesTheirHostsWhereTheyAreKnown) {
   MeetingOptions options = meeting_of(3, 300ms);
   options.hosts = {"node1", "node1", "node2"};
   const MeetingPlace place(options);
-  const auto errors = meet(place, {guest(0, 3)}).errors;
+  const auto errors = meet(place, {peer(0, 3)}).errors;
   EXPECT_TRUE(contains(errors[0], "ranks 1-2 on node1, node2 never connected")) << errors[0];
 }
 
-TEST(Meeting, GivesUpWhenTheFirstGuestDoes) {
+TEST(Meeting, GivesUpWhenTheFirstPeerDoes) {
   const MeetingPlace place(meeting_of(2, 60s));
-  const std::string message = error_of([&] { MeetingClient client(join_of(place.port(), guest(0, 2), 300ms)); });
+  const std::string message = error_of([&] { MeetingClient client(join_of(place.port(), peer(0, 2), 300ms)); });
   EXPECT_TRUE(contains(message, "rank 1 of 2 never connected") && contains(message, "within 300ms")) << message;
 }
 
 TEST(Meeting, NamesTheSettingAndTheRankThatDiffers) {
   const MeetingPlace place(meeting_of(2));
-  Guest a = guest(0, 2), b = guest(1, 2);
+  Peer a = peer(0, 2), b = peer(1, 2);
   a.settings["comm_timeout"] = "600000 ms";
   b.settings["comm_timeout"] = "5000 ms";
   for (const std::string& error : meet(place, {a, b}).errors) {
@@ -51,23 +51,23 @@ TEST(Meeting, NamesTheSettingAndTheRankThatDiffers) {
 
 TEST(Meeting, NamesTheVersionThatDiffers) {
   const MeetingPlace place(meeting_of(2));
-  Guest other = guest(1, 2);
+  Peer other = peer(1, 2);
   other.version = "v2";
-  for (const std::string& error : meet(place, {guest(0, 2), other}).errors)
+  for (const std::string& error : meet(place, {peer(0, 2), other}).errors)
     EXPECT_TRUE(contains(error, "has version v2")) << error;
 }
 
 TEST(Meeting, RefusesARankThatComesTwice) {
   const MeetingPlace place(meeting_of(3));
-  Guest twin = guest(1, 3);
+  Peer twin = peer(1, 3);
   twin.pid = 999;
-  for (const std::string& error : meet(place, {guest(1, 3), twin}).errors)
+  for (const std::string& error : meet(place, {peer(1, 3), twin}).errors)
     EXPECT_TRUE(contains(error, "rank 1 connected twice")) << error;
 }
 
 TEST(Meeting, RefusesAnotherNumberOfRanks) {
   const MeetingPlace place(meeting_of(2));
-  for (const std::string& error : meet(place, {guest(1, 4)}).errors) {
+  for (const std::string& error : meet(place, {peer(1, 4)}).errors) {
     EXPECT_TRUE(contains(error, "expects 4 ranks, but 2 are expected")) << error;
   }
 }
@@ -75,7 +75,7 @@ TEST(Meeting, RefusesAnotherNumberOfRanks) {
 TEST(Meeting, DoesNotSeatARankThatCannotBe) {
   const MeetingPlace place(meeting_of(1));
   for (const int rank : {-7, 1, 1 << 30}) {
-    Guest false_rank = guest(0, 1);
+    Peer false_rank = peer(0, 1);
     false_rank.rank = rank;
     EXPECT_NE(error_of([&] { MeetingClient client(join_of(place.port(), false_rank)); }), "");
   }
@@ -84,9 +84,9 @@ TEST(Meeting, DoesNotSeatARankThatCannotBe) {
 
 TEST(Meeting, TellsTheOthersAtOnceWhenOneLeavesBeforeAllHaveCome) {
   const MeetingPlace place(meeting_of(3, 60s));
-  std::thread leaver([&] { error_of([&] { MeetingClient client(join_of(place.port(), guest(1, 3), 300ms)); }); });
+  std::thread leaver([&] { error_of([&] { MeetingClient client(join_of(place.port(), peer(1, 3), 300ms)); }); });
   std::vector<std::string> errors;
-  const double seconds = seconds_of([&] { errors = meet(place, {guest(0, 3)}).errors; });
+  const double seconds = seconds_of([&] { errors = meet(place, {peer(0, 3)}).errors; });
   leaver.join();
   EXPECT_TRUE(contains(errors[0], "rank") && contains(errors[0], "never connected")) << errors[0];
   EXPECT_LT(seconds, 5.0);
@@ -104,14 +104,14 @@ TEST(Meeting, FindsOutInSecondsThatSomethingElseListens) {
   const Socket mute = Socket::listen("127.0.0.1", 0);  // accepts connections (by its backlog) and never sends anything
   std::string message;
   const double seconds = seconds_of(
-      [&] { message = error_of([&] { MeetingClient client(join_of(mute.local_port(), guest(0, 2), 60s)); }); });
+      [&] { message = error_of([&] { MeetingClient client(join_of(mute.local_port(), peer(0, 2), 60s)); }); });
   EXPECT_TRUE(contains(message, "something other than a Tessera run listens on 127.0.0.1:")) << message;
   EXPECT_LT(seconds, 30.0);  // of the 60 s that it may take for all to come
 }
 
 TEST(Meeting, SaysThatNobodyListensOrThatAHostIsUnknown) {
   const int free_port = Socket::listen("127.0.0.1", 0).local_port();
-  JoinOptions join = join_of(free_port, guest(0, 2), 200ms);
+  JoinOptions join = join_of(free_port, peer(0, 2), 200ms);
   EXPECT_TRUE(contains(error_of([&] { MeetingClient client(join); }), "no answer from 127.0.0.1"));
   join.host = "no-such-host.invalid";
   EXPECT_TRUE(contains(error_of([&] { MeetingClient client(join); }), "'no-such-host.invalid' cannot be resolved"));

@@ -2,13 +2,17 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 
-#include "comm/meeting/packet.h"
+#include "core/error.h"
 
 namespace tessera {
 namespace {
@@ -39,6 +43,20 @@ Loss loss_of(int error) {
 }
 
 }  // namespace
+
+WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!fd_) throw Error(std::string("cannot make an event descriptor: ") + std::strerror(errno));
+}
+
+void WakeUp::ring() const {
+  const std::uint64_t one = 1;
+  (void)!write(fd_.get(), &one, sizeof one);
+}
+
+void WakeUp::clear() const {
+  std::uint64_t count = 0;
+  (void)!read(fd_.get(), &count, sizeof count);
+}
 
 std::string MessageSealer::seal(std::string_view message) {
   if (message.empty() || message.size() > kMostMessageBytes) {
@@ -85,7 +103,7 @@ Loss MessageLine::flush() {
 
 Loss MessageLine::receive() {
   std::array<char, 16384> buffer;
-  // At most a few messages at a time: one guest does not keep the others waiting.
+  // At most a few messages at a time: one peer does not keep the others waiting.
   for (std::size_t total = 0; total < 2 * kMostMessageBytes;) {
     const ssize_t count = recv(fd(), buffer.data(), buffer.size(), 0);
     if (count > 0) {

@@ -1,20 +1,131 @@
-// Messages over a TCP connection after the handshake: length, bytes, and a keyed hash of both with the message's
-// number.
-//
-// Nothing here waits: the owner polls the socket. A message that was changed, replayed, left out or sent by somebody
-// else does not match its hash and ends the connection. One thread uses a line.
+// What the two ends of a connection say to each other after the handshake: the fields of a message, and the line that
+// carries messages.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "comm/meeting/keyed_hash.h"
+#include "comm/meeting/handshake.h"
 #include "comm/socket.h"
+#include "core/file_descriptor.h"
 
 namespace tessera {
+
+// What one end says to the other. The first field of every message.
+enum class MessageType : std::uint8_t {
+  // From a peer. All but the first and the last three carry a number that the reply repeats.
+  kJoin = 1,
+  kSet,
+  kGet,
+  kAdd,
+  kCompareSet,
+  kDelete,
+  kCheck,
+  kCount,
+  kAppend,
+  kGoodbye,
+  kAlarm,
+  kFlight,
+  kBeat,  // answered by the same
+  // From the meeting place.
+  kWelcome = 64,
+  kRefusal,
+  kReply,
+  kInquiry,
+  kFinding,
+};
+
+enum class ReplyCode : std::uint8_t { kOk = 0, kTimeout = 1, kRefused = 2 };
+
+// A request that cannot be served: the peer is told why, and stays.
+class RefusedRequest : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The other end broke the protocol: its connection is closed.
+class ProtocolError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A message's fields, packed one after another: numbers of eight bytes, texts with their length before them.
+class PacketWriter {
+ public:
+  PacketWriter() = default;  // fields alone
+  explicit PacketWriter(MessageType type) { bytes_.push_back(static_cast<char>(type)); }
+  PacketWriter& number(std::uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>(value >> shift));
+    return *this;
+  }
+  PacketWriter& text(std::string_view value) {
+    number(value.size());
+    bytes_.append(value);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// Every read is checked against what is left.
+class PacketReader {
+ public:
+  explicit PacketReader(std::string_view bytes) : left_(bytes) {}
+  MessageType type() { return static_cast<MessageType>(take(1).front()); }
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    int shift = 0;
+    for (const char byte : take(8)) {
+      value |= std::uint64_t{static_cast<unsigned char>(byte)} << shift;
+      shift += 8;
+    }
+    return value;
+  }
+  // Throws ProtocolError unless low <= number <= high.
+  std::int64_t number_within(std::int64_t low, std::int64_t high) {
+    const auto value = static_cast<std::int64_t>(number());
+    if (value < low || value > high) throw ProtocolError("a number out of its range");
+    return value;
+  }
+  std::string text() { return std::string(take(number())); }
+  void end() const {
+    if (!left_.empty()) throw ProtocolError("a message with more than its fields");
+  }
+
+ private:
+  std::string_view take(std::uint64_t count) {
+    if (count > left_.size()) throw ProtocolError("a message that ends too early");
+    const std::string_view taken = left_.substr(0, count);
+    left_.remove_prefix(count);
+    return taken;
+  }
+
+  std::string_view left_;
+};
+
+// Wakes a thread that waits in poll(): watch fd() for reading, ring() from any thread, clear() after poll().
+class WakeUp {
+ public:
+  WakeUp();  // throws Error
+  int fd() const { return fd_.get(); }
+  void ring() const;
+  void clear() const;
+
+ private:
+  Fd fd_;
+};
+
+// Messages over a TCP connection after the handshake: length, bytes, and a keyed hash of both with the message's
+// number.
+//
+// Nothing here waits: the owner polls the socket. A message that was changed, replayed, left out or sent by somebody
+// else does not match its hash and ends the connection. One thread uses a line.
 
 // A recorder's 256 entries take 80 KB, a roster of 20,000 ranks 3 MB.
 inline constexpr std::size_t kMostMessageBytes = 4 << 20;

@@ -233,7 +233,7 @@ bool MpiRuntime::step() {
     std::exception_ptr error;
     try {
       if (job->task) {
-        moved |= job->flow->advance();
+        moved |= job->channel->advance();
       } else if (may_start(*job)) {
         start(*job);
         moved = true;
@@ -297,9 +297,9 @@ void MpiRuntime::start(MpiJob& job) {
   MpiLane& lane = *job.lane;
   if (lane.failed) std::rethrow_exception(lane.failed);
   const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : lane.sequence++;
-  job.flow = std::make_unique<MpiFlow>(lane.communicator, mark_of(job.operation, sequence), lane.rank, lane.size,
-                                       lane.scratch, lane.shared.get());
-  job.task.emplace(carry_out(*job.flow, job.operation, lane.order));
+  job.channel = std::make_unique<MpiChannel>(lane.communicator, mark_of(job.operation, sequence), lane.rank, lane.size,
+                                             lane.scratch, lane.shared.get());
+  job.task.emplace(carry_out(*job.channel, job.operation, lane.order));
   job.task->start();
 }
 

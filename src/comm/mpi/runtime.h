@@ -21,9 +21,7 @@
 #include <vector>
 
 #include "comm/host_backend.h"
-#include "comm/mpi/flow.h"
-#include "comm/mpi/shared_memory.h"
-#include "comm/mpi/task.h"
+#include "comm/mpi/channel.h"
 #include "comm/ordered_reduce.h"
 
 namespace tessera {
@@ -35,7 +33,7 @@ struct MpiJob {
   std::shared_ptr<MpiLane> lane;
   HostOperation operation;
   c10::intrusive_ptr<HostWork> work;
-  std::unique_ptr<MpiFlow> flow;  // once started
+  std::unique_ptr<MpiChannel> channel;  // once started
   std::optional<MpiTask> task;
 };
 using MpiJobs = std::list<MpiJob>;

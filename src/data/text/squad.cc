@@ -7,9 +7,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json.h"
+#include "core/json_reader.h"
 #include "core/text.h"
-#include "data/text/json_node.h"
 
 namespace tessera {
 
@@ -20,44 +19,45 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSpace = " \t\r\n";
 
 // [{"text": ..., "answer_start": ...}, ...]
-std::vector<SquadAnswer> answers_of_list(const JsonNode& list) {
+std::vector<SquadAnswer> answers_of_list(const JsonReader& list) {
   std::vector<SquadAnswer> answers;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const JsonNode answer = list.at(i);
-    answers.push_back({answer.at("text").text(), answer.has("answer_start") ? answer.at("answer_start").count() : -1});
+    const JsonReader answer = list.at(i);
+    answers.push_back(
+        {answer.at("text").as_text(), answer.has("answer_start") ? answer.at("answer_start").as_integer(0) : -1});
   }
   return answers;
 }
 
 // {"text": [...], "answer_start": [...]}
-std::vector<SquadAnswer> answers_of_columns(const JsonNode& columns) {
+std::vector<SquadAnswer> answers_of_columns(const JsonReader& columns) {
   std::vector<SquadAnswer> answers;
-  const JsonNode texts = columns.at("text");
-  for (std::size_t i = 0; i < texts.size(); ++i) answers.push_back({texts.at(i).text(), -1});
+  const JsonReader texts = columns.at("text");
+  for (std::size_t i = 0; i < texts.size(); ++i) answers.push_back({texts.at(i).as_text(), -1});
   if (!columns.has("answer_start")) return answers;
-  const JsonNode starts = columns.at("answer_start");
+  const JsonReader starts = columns.at("answer_start");
   if (starts.size() != answers.size()) {
-    starts.refuse_with(fmt::format("expected {} numbers, one for each text, found {}", answers.size(), starts.size()));
+    starts.refuse(fmt::format("expected {} numbers, one for each text, found {}", answers.size(), starts.size()));
   }
-  for (std::size_t i = 0; i < answers.size(); ++i) answers[i].start = starts.at(i).count();
+  for (std::size_t i = 0; i < answers.size(); ++i) answers[i].start = starts.at(i).as_integer(0);
   return answers;
 }
 
-std::vector<SquadRow> rows_of_articles(const JsonNode& articles) {
+std::vector<SquadRow> rows_of_articles(const JsonReader& articles) {
   std::vector<SquadRow> rows;
   for (std::size_t i = 0; i < articles.size(); ++i) {
-    const JsonNode article = articles.at(i);
-    const JsonNode paragraphs = article.at("paragraphs");
+    const JsonReader article = articles.at(i);
+    const JsonReader paragraphs = article.at("paragraphs");
     const std::string title = article.label("title");
     for (std::size_t j = 0; j < paragraphs.size(); ++j) {
-      const JsonNode paragraph = paragraphs.at(j);
-      const JsonNode questions = paragraph.at("qas");
-      const auto context = std::make_shared<const std::string>(paragraph.at("context").text());
+      const JsonReader paragraph = paragraphs.at(j);
+      const JsonReader questions = paragraph.at("qas");
+      const auto context = std::make_shared<const std::string>(paragraph.at("context").as_text());
       for (std::size_t k = 0; k < questions.size(); ++k) {
-        const JsonNode question = questions.at(k);
-        const JsonNode answers = question.at("answers");
+        const JsonReader question = questions.at(k);
+        const JsonReader answers = question.at("answers");
         rows.push_back(
-            {question.label("id"), title, question.at("question").text(), context, answers_of_list(answers)});
+            {question.label("id"), title, question.at("question").as_text(), context, answers_of_list(answers)});
       }
     }
   }
@@ -65,20 +65,20 @@ std::vector<SquadRow> rows_of_articles(const JsonNode& articles) {
 }
 
 // Rows about one passage are consecutive: `before` is the row before this one, which may share its passage.
-SquadRow row_of_object(const JsonNode& row, const SquadRow* before) {
-  const JsonNode answers = row.at("answers");
-  std::string context = row.at("context").text();
+SquadRow row_of_object(const JsonReader& row, const SquadRow* before) {
+  const JsonReader answers = row.at("answers");
+  std::string context = row.at("context").as_text();
   const bool is_shared = before != nullptr && *before->context == context;
-  return {row.label("id"), row.label("title"), row.at("question").text(),
+  return {row.label("id"), row.label("title"), row.at("question").as_text(),
           is_shared ? before->context : std::make_shared<const std::string>(std::move(context)),
           answers.is_object() ? answers_of_columns(answers) : answers_of_list(answers)};
 }
 
-void add_row(std::vector<SquadRow>& rows, const JsonNode& row) {
+void add_row(std::vector<SquadRow>& rows, const JsonReader& row) {
   rows.push_back(row_of_object(row, rows.empty() ? nullptr : &rows.back()));
 }
 
-std::vector<SquadRow> rows_of_array(const JsonNode& array) {
+std::vector<SquadRow> rows_of_array(const JsonReader& array) {
   std::vector<SquadRow> rows;
   for (std::size_t i = 0; i < array.size(); ++i) add_row(rows, array.at(i));
   return rows;
@@ -95,20 +95,23 @@ Json parse_line(std::string_view line, std::size_t num_lines_before, const std::
 
 std::vector<SquadRow> rows_of_lines(std::string_view text, const std::string& origin) {
   std::vector<SquadRow> rows;
+  JsonSource source{nullptr, origin, "", "the row"};
   for (std::size_t begin = 0, num_lines = 0; begin < text.size(); ++num_lines) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(kSpace) == std::string_view::npos) continue;
     const Json value = parse_line(line, num_lines, origin);
-    const JsonSource source{line, origin, "the row", num_lines};
-    add_row(rows, JsonNode(value, source));
+    source.root = &value;
+    source.text = line;
+    source.num_lines_before = num_lines;
+    add_row(rows, JsonReader(source));
   }
   return rows;
 }
 
 // Every form except JSON lines with more than one line.
-void read_whole(const JsonNode& root, SquadFile& file) {
+void read_whole(const JsonReader& root, SquadFile& file) {
   if (root.is_array()) {
     file.form = SquadForm::kJsonRows;
     file.rows = rows_of_array(root);
@@ -116,8 +119,8 @@ void read_whole(const JsonNode& root, SquadFile& file) {
     file.form = SquadForm::kJsonLines;  // of one line
     add_row(file.rows, root);
   } else {
-    const JsonNode data = root.at("data");
-    if (root.has("version") && root.at("version").is_string()) file.version = root.at("version").text();
+    const JsonReader data = root.at("data");
+    if (root.has("version") && root.at("version").is_string()) file.version = root.at("version").as_text();
     if (data.size() > 0 && data.at(std::size_t{0}).has("context")) {
       file.form = SquadForm::kJsonRows;
       file.rows = rows_of_array(data);
@@ -165,8 +168,8 @@ SquadFile parse_squad(std::string_view text, const std::string& origin) {
     file.rows = rows_of_lines(text, origin);
   } else {
     const Json value = parse_json(text, origin);
-    const JsonSource source{text, origin, "the file"};
-    read_whole(JsonNode(value, source), file);
+    const JsonSource source{&value, origin, text};
+    read_whole(JsonReader(source), file);
   }
   if (file.rows.empty()) throw UsageError(fmt::format("{}: expected at least one question, found none", origin));
   return file;

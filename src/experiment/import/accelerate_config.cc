@@ -5,72 +5,33 @@
 #include <algorithm>
 #include <set>
 
+#ifdef TESSERA_HAS_YAML
+#include <yaml-cpp/yaml.h>
+#endif
+
+#include "core/error.h"
 #include "core/text.h"
-#include "settings/fsdp_config.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::string_view kFsdpSection = "fsdp_config.", kDeepspeedSection = "deepspeed_config.";
 
-std::string yaml_value(std::string_view text) {
-  text = trim(text);
-  if (!text.empty() && (text.front() == '"' || text.front() == '\'')) {
-    const std::size_t end = text.find(text.front(), 1);
-    return std::string(text.substr(1, end == std::string_view::npos ? end : end - 1));
-  }
-  const std::size_t comment = text.find(" #");
-  text = trim(text.substr(0, comment));
-  return text == "null" || text == "~" || text.starts_with('#') ? "" : std::string(text);
-}
-
-const std::set<std::string>& deepspeed_names() {
-  static const std::set<std::string> all = {"deepspeed_config_file",
-                                            "deepspeed_hostfile",
-                                            "deepspeed_multinode_launcher",
-                                            "gradient_accumulation_steps",
-                                            "gradient_clipping",
-                                            "offload_optimizer_device",
-                                            "offload_param_device",
-                                            "zero3_init_flag",
-                                            "zero3_save_16bit_model",
-                                            "zero_stage"};
-  return all;
-}
-
+// Words between blanks.
+constexpr std::string_view kDeepspeedNames =
+    " deepspeed_config_file deepspeed_hostfile deepspeed_multinode_launcher gradient_accumulation_steps "
+    "gradient_clipping offload_optimizer_device offload_param_device zero3_init_flag zero3_save_16bit_model "
+    "zero_stage ";
 // Facts about machines, and defaults that change nothing.
-bool is_idle_key(const std::string& key) {
-  static const std::set<std::string> idle = {"compute_environment",
-                                             "machine_rank",
-                                             "main_process_ip",
-                                             "main_process_port",
-                                             "main_training_function",
-                                             "rdzv_backend",
-                                             "rdzv_conf",
-                                             "same_network",
-                                             "debug",
-                                             "gpu_ids",
-                                             "use_cpu",
-                                             "tpu_env",
-                                             "tpu_use_cluster",
-                                             "tpu_use_sudo",
-                                             "downcast_bf16",
-                                             "enable_cpu_affinity",
-                                             "config_file",
-                                             "multi_gpu",
-                                             "use_fsdp",
-                                             "use_deepspeed",
-                                             "quiet",
-                                             "q",
-                                             "m",
-                                             "module",
-                                             "max_restarts",
-                                             "monitor_interval",
-                                             "num_cpu_threads_per_process",
-                                             "tee",
-                                             "role",
-                                             "dynamo_backend"};
-  return idle.contains(key);
+constexpr std::string_view kIdleKeys =
+    " compute_environment machine_rank main_process_ip main_process_port main_training_function rdzv_backend "
+    "rdzv_conf same_network debug gpu_ids use_cpu tpu_env tpu_use_cluster tpu_use_sudo downcast_bf16 "
+    "enable_cpu_affinity config_file multi_gpu use_fsdp use_deepspeed quiet q m module max_restarts "
+    "monitor_interval num_cpu_threads_per_process tee role dynamo_backend ";
+
+bool holds(std::string_view words, const std::string& word) {
+  return words.find(" " + word + " ") != std::string_view::npos;
 }
 
 const KeyRule* fsdp_rule(const std::string& key) {
@@ -80,18 +41,41 @@ const KeyRule* fsdp_rule(const std::string& key) {
   return nullptr;
 }
 
+#ifdef TESSERA_HAS_YAML
+// Sections within sections are not followed: an alias of one could make it endless.
+void add_yaml_section(const YAML::Node& section, const std::string& name, AccelerateKeys& keys,
+                      std::vector<std::size_t>& not_understood) {
+  const auto skip = [&](const YAML::Node& node) {
+    not_understood.push_back(static_cast<std::size_t>(node.Mark().line) + 1);
+  };
+  if (section.IsNull()) return;
+  if (!section.IsMap()) return skip(section);
+  for (const auto& member : section) {
+    const YAML::Node& value = member.second;
+    const std::string key = name + member.first.Scalar();
+    if (value.IsScalar() && !value.Scalar().empty()) {
+      keys[key] = value.Scalar();
+    } else if (value.IsMap() && name.empty()) {
+      add_yaml_section(value, key + ".", keys, not_understood);
+    } else if ((value.IsMap() || value.IsSequence()) && value.size() > 0) {
+      skip(value);
+    }
+  }
+}
+#endif
+
 class AccelerateInterpreter {
  public:
   AccelerateInterpreter(const AccelerateKeys& keys, const std::string& place, Remarks& remarks)
       : keys_(keys), place_(place), remarks_(remarks) {}
 
   AccelerateConfig run() {
-    made_.processes = count("num_processes");
-    made_.machines = count("num_machines");
+    made_.processes = slurm_count(take("num_processes"));
+    made_.machines = slurm_count(take("num_machines"));
     read_type();
     read_precision();
     for (const auto& [key, value] : keys_) {
-      if (!used_.contains(key) && !is_idle_key(key)) remark(Remark::Kind::kLeftOut, key, "not understood");
+      if (!used_.contains(key) && !holds(kIdleKeys, key)) remark(Remark::Kind::kLeftOut, key, "not understood");
     }
     return std::move(made_);
   }
@@ -105,11 +89,6 @@ class AccelerateInterpreter {
     used_.insert(key);
     const auto found = keys_.find(key);
     return found == keys_.end() ? "" : found->second;
-  }
-
-  std::optional<int> count(const std::string& key) {
-    const auto number = parse_integer(take(key));
-    return number && *number >= 1 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
   }
 
   void give(const std::string& setting, const std::string& value) { made_.settings.set(setting, value, place_); }
@@ -194,41 +173,32 @@ class AccelerateInterpreter {
 
 }  // namespace
 
-AccelerateKeys read_accelerate_yaml(std::string_view text, std::vector<std::size_t>& not_understood) {
-  AccelerateKeys keys;
-  std::string section;
-  std::size_t number = 0;
-  for (const std::string& raw : split(text, '\n')) {
-    ++number;
-    const std::string_view line = trim(raw);
-    if (line.empty() || line[0] == '#' || line == "---" || line == "..." || line == "{}") continue;
-    const std::size_t colon = line.find(':');
-    if (line[0] == '-' || colon == std::string_view::npos || line[0] == '[' || line[0] == '{') {
-      not_understood.push_back(number);
-      continue;
-    }
-    const bool is_inner = raw[0] == ' ' || raw[0] == '\t';
-    const std::string key(trim(line.substr(0, colon)));
-    const std::string value = yaml_value(line.substr(colon + 1));
-    if (!is_inner) section = trim(line.substr(colon + 1)).empty() ? key + "." : "";
-    if (is_inner && section.empty()) {
-      not_understood.push_back(number);
-    } else if (!value.empty() && value != "{}" && value != "[]") {
-      keys[(is_inner ? section : "") + key] = value;
-    }
+AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin,
+                                    std::vector<std::size_t>& not_understood) {
+#ifdef TESSERA_HAS_YAML
+  try {
+    AccelerateKeys keys;
+    add_yaml_section(YAML::Load(text), "", keys, not_understood);
+    std::sort(not_understood.begin(), not_understood.end());
+    return keys;
+  } catch (const YAML::Exception& error) {
+    throw UsageError(fmt::format("{}:{}: {}", origin, error.mark.line + 1, printable(error.msg)));
   }
-  return keys;
+#else
+  (void)text, (void)not_understood;
+  refuse_file(origin, "this build reads no YAML: build with yaml-cpp, or give accelerate's options on its line");
+#endif
 }
 
 void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Remarks& remarks) {
   for (const auto& [name, value] : launch.options) {
-    if (is_idle_key(name) && name != "use_fsdp" && name != "use_deepspeed") continue;
+    if (holds(kIdleKeys, name) && name != "use_fsdp" && name != "use_deepspeed") continue;
     if (!value.is_known()) {
       remarks.push_back({Remark::Kind::kComputed, launch.place, "accelerate --" + name, value.unknown});
       continue;
     }
     const bool is_fsdp = name.starts_with("fsdp_");
-    const std::string section(is_fsdp ? kFsdpSection : deepspeed_names().contains(name) ? kDeepspeedSection : "");
+    const std::string section(is_fsdp ? kFsdpSection : holds(kDeepspeedNames, name) ? kDeepspeedSection : "");
     keys[section + name] = value.text;
   }
 }

@@ -4,11 +4,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "core/json.h"
 #include "experiment/import/launch_line.h"
-#include "experiment/import/remark.h"
 #include "experiment/values.h"
 
 namespace tessera {
@@ -16,9 +15,10 @@ namespace tessera {
 // "distributed_type", "fsdp_config.fsdp_sharding_strategy", ... -> value; keys that are null are left out.
 using AccelerateKeys = std::map<std::string, std::string>;
 
-// Understands what accelerate itself writes: `key: value` lines and one level of indented sections. `not_understood`
-// gets the numbers of other lines.
-AccelerateKeys read_accelerate_yaml(std::string_view text, std::vector<std::size_t>& not_understood);
+// Reads what accelerate itself writes: keys with values, and one level of sections. `not_understood` gets the lines of
+// lists and deeper sections. Throws UsageError for a text that is no YAML, and in a build without yaml-cpp.
+AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin,
+                                    std::vector<std::size_t>& not_understood);
 
 // The launch line's options as such keys.
 void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Remarks& remarks);

@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
+
 namespace tessera {
 namespace {
 
 AccelerateConfig config_of(const std::string& yaml, Remarks* told = nullptr) {
   std::vector<std::size_t> not_understood;
   Remarks remarks;
-  const AccelerateConfig config = interpret_accelerate(read_accelerate_yaml(yaml, not_understood), "a.yaml", remarks);
+  const AccelerateConfig config =
+      interpret_accelerate(read_accelerate_yaml(yaml, "a.yaml", not_understood), "a.yaml", remarks);
   if (told != nullptr) *told = remarks;
   return config;
 }
@@ -19,7 +22,7 @@ TEST(AccelerateYaml, ReadsKeysAndOneLevelOfSections) {
       "# made by accelerate config\ndistributed_type: FSDP  # or not\nfsdp_config:\n  fsdp_version: "
       "1\nmixed_precision: 'bf16'\n"
       "gpu_ids: null\nlist:\n  - a\n",
-      not_understood);
+      "a.yaml", not_understood);
   EXPECT_EQ(keys, (AccelerateKeys{
                       {"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "1"}, {"mixed_precision", "bf16"}}));
   EXPECT_EQ(not_understood, std::vector<std::size_t>{8});
@@ -53,6 +56,16 @@ TEST(AccelerateConfig, SaysWhatItDoesNotUnderstand) {
   config_of("distributed_type: TPU\nnew_key: 1\nmixed_precision: fp8\nmachine_rank: 0\n", &told);
   ASSERT_EQ(told.size(), 3U);
   for (const Remark& remark : told) EXPECT_EQ(remark.kind, Remark::Kind::kLeftOut);
+}
+
+TEST(AccelerateYaml, ABrokenFileIsRefusedByItsLine) {
+  std::vector<std::size_t> not_understood;
+  try {
+    read_accelerate_yaml("a: 1\nb: [1, 2\n", "a.yaml", not_understood);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("a.yaml:3: ")) << error.what();
+  }
 }
 
 }  // namespace

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "experiment/catalogue.h"
-#include "experiment/import/accelerate_config.h"
-#include "experiment/import/find_script.h"
-#include "experiment/import/guess_job.h"
 #include "experiment/import/imported_resources.h"
 #include "experiment/import/imported_settings.h"
-#include "experiment/import/plain_command.h"
-#include "experiment/import/script_reader.h"
-#include "experiment/import/typed_json.h"
-#include "settings/ds_config.h"
-#include "settings/fsdp_config.h"
+#include "experiment/script_parts.h"
+#include "settings/foreign_config.h"
 
 namespace tessera {
 namespace {
@@ -47,6 +44,66 @@ const LaunchLine& choose_launch(const ScriptFacts& script, int wanted) {
                                        wanted == 0 ? fmt::format("it starts {} trainings", all.size())
                                                    : fmt::format("--launch {}: there is no such line", wanted),
                                        list));
+}
+
+constexpr std::size_t kMostScriptBytes = 1 << 20;  // job scripts have a few thousand
+
+// The text if the file can be a job script.
+std::string script_text(const fs::path& path) {
+  std::error_code none;
+  if (fs::file_size(path, none) > kMostScriptBytes || none) return "";
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return text.find('\0') == std::string::npos ? text : "";
+}
+
+// A file is itself; of a folder, the one file in it with #SBATCH lines.
+fs::path find_script(const fs::path& path) {
+  std::error_code none;
+  if (!fs::exists(path, none)) refuse_file(path.string(), "there is no such script or folder");
+  if (!fs::is_directory(path, none)) {
+    if (fs::file_size(path, none) > kMostScriptBytes) refuse_file(path.string(), "too large for a job script");
+    return path;
+  }
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    if (entry.is_regular_file(none) && has_sbatch_lines(script_text(entry.path()))) {
+      found.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  if (found.empty()) refuse_file(path.string(), "no file in this folder has #SBATCH lines; name the script itself");
+  if (found.size() > 1) {
+    refuse_file(path.string(),
+                fmt::format("{} files have #SBATCH lines, name one: {}", found.size(), join(found, ", ")));
+  }
+  return path / found.front();
+}
+
+// The run as one command, for users who do not want the catalogue: `export` lines, then `tessera train`,
+// `tessera launch ... train` or, on several nodes, `srun ... tessera train`.
+std::string plain_command(const ImportedSettings& settings, const ResolvedExperiment& experiment,
+                          const fs::path& catalogue) {
+  constexpr std::string_view kFile = "catalogue:";
+  std::vector<std::string> words;
+  const int ranks = experiment.gpus_per_node();
+  if (experiment.nodes() > 1) {
+    words = {"srun", fmt::format("--nodes={}", experiment.nodes()), fmt::format("--ntasks-per-node={}", ranks),
+             "tessera"};
+  } else if (ranks > 1) {
+    words = {"tessera", "launch", "--nproc_per_node", std::to_string(ranks)};
+  } else {
+    words = {"tessera"};
+  }
+  words.insert(words.end(), {"train", experiment.job});
+  for (const Values* values : {&settings.settings, &settings.own_folder}) {
+    for (const auto& [name, given] : *values) {
+      const bool is_file = given.text.starts_with(kFile);
+      words.push_back("--" + name);
+      words.push_back(is_file ? (catalogue / given.text.substr(kFile.size())).string() : given.text);
+    }
+  }
+  return shell_exports(settings.environment) + shell_command(words);
 }
 
 class Importer {
@@ -95,10 +152,8 @@ class Importer {
   }
 
   fs::path file_of_script(const std::string& text, const std::string& what) const {
-    std::error_code none;
-    for (const fs::path& base : {fs::path(launch_.variables.find("PWD")->values[0].text), script_.path.parent_path()}) {
-      if (fs::is_regular_file(base / text, none)) return (base / text).lexically_normal();
-    }
+    const fs::path found = find_file_of_script(text, launch_.variables, script_);
+    if (!found.empty()) return found;
     throw UsageError(
         fmt::format("{}: {} {}: there is no such file beside the script", launch_.place, what, printable(text, 100)));
   }
@@ -112,7 +167,7 @@ class Importer {
       const fs::path path = file_of_script(file->second.text, "--config_file");
       place = path.filename().string();
       std::vector<std::size_t> not_understood;
-      keys = read_accelerate_yaml(read_file(path), not_understood);
+      keys = read_accelerate_yaml(read_file(path), place, not_understood);
       script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, place, "read"});
       for (const std::size_t line : not_understood) {
         script_.remarks.push_back(
@@ -224,6 +279,24 @@ class Importer {
 
 Import import_script(const ImportRequest& request) {
   return Importer(request).run();
+}
+
+std::string import_report(const Import& imported) {
+  const ResolvedExperiment& experiment = imported.resolved;
+  std::string text =
+      fmt::format("{} is {}: {}, {} node{} x {} GPU{}\n  job {}: {}\n", imported.script, imported.name, imported.job,
+                  experiment.nodes(), experiment.nodes() == 1 ? "" : "s", experiment.gpus_per_node(),
+                  experiment.gpus_per_node() == 1 ? "" : "s", imported.job, imported.job_reason);
+  text += remarks_text(imported.remarks);
+  if (!experiment.notes.empty()) {
+    text += "\n`tessera train` says:\n";
+    for (const std::string& note : experiment.notes) text += fmt::format("  {}\n", note);
+  }
+  if (!experiment.missing.empty()) {
+    text += fmt::format("\nBefore it can run, give the settings that the Python program had in its code:\n  {}\n",
+                        experiment.missing);
+  }
+  return text + fmt::format("\nThe same run without the catalogue:\n\n{}\n", imported.command);
 }
 
 }  // namespace tessera

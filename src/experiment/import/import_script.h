@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/environment.h"
-#include "experiment/import/remark.h"
+#include "experiment/import/remarks.h"
 #include "experiment/resolved.h"
-#include "settings/job_traits.h"
+#include "settings/declared.h"
 
 namespace tessera {
 
@@ -39,5 +39,8 @@ struct Import {
 
 // The experiment resolves: whatever `tessera train` would refuse is thrown as a UsageError.
 Import import_script(const ImportRequest& request);
+
+// What was understood and what was not, by kind; then what `tessera train` says about the experiment, and the command.
+std::string import_report(const Import& imported);
 
 }  // namespace tessera

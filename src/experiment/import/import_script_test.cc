@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "experiment/import/import_report.h"
 #include "jobs/jobs.h"
 
 namespace tessera {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "experiment/import/slurm_values.h"
 
 namespace tessera {
 namespace {

@@ -1,13 +1,24 @@
-// A script's arguments and exported variables as settings of `tessera train`, by the job's own declarations. (no torch)
+// Which job a script trains, and its arguments and exported variables as that job's settings. (no torch)
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "core/json.h"
 #include "experiment/import/accelerate_config.h"
 #include "experiment/import/script_reader.h"
-#include "settings/job_traits.h"
+#include "settings/declared.h"
 
 namespace tessera {
+
+struct JobGuess {
+  const JobTraits* job = nullptr;
+  std::string reason;  // "MODEL_NAME is bigscience/bloom-560m"
+};
+
+// By the model's name, the sizes of a model from scratch, or image data. `wanted` (of --job) decides if it is not
+// empty. Throws UsageError if the script points to no job or to several.
+JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted);
 
 struct ImportedSettings {
   Values settings;     // of the experiment
@@ -19,5 +30,9 @@ struct ImportedSettings {
 // differ.
 ImportedSettings imported_settings(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,
                                    const AccelerateConfig& accelerate, Remarks& remarks);
+
+// A setting's text as the JSON value that a person would write: "true" -> true, "500" -> 500, "5e-05" -> 5e-05; a text
+// that is not exactly such a value stays a text: "0123", "1e400".
+Json typed_json(const std::string& text);
 
 }  // namespace tessera

@@ -12,19 +12,12 @@ namespace {
 
 using FlagNames = std::set<std::string>;
 
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // "NAME" of NAME=value; empty for other words.
 std::string assigned_name(const std::string& word) {
   const std::size_t equals = word.find('=');
-  if (equals == std::string::npos || equals == 0 || (word[0] >= '0' && word[0] <= '9')) return "";
+  if (equals == std::string::npos || equals == 0 || !begins_shell_name(word[0])) return "";
   const std::string name = word.substr(0, equals);
-  const auto is_in_name = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  return std::all_of(name.begin(), name.end(), is_in_name) ? name : "";
+  return std::all_of(name.begin(), name.end(), is_in_shell_name) ? name : "";
 }
 
 class WrapperReader {
@@ -54,7 +47,7 @@ class WrapperReader {
   }
 
   bool pass_wrapper() {
-    const std::string name = base_of(text());
+    const std::string name = program_of({words_[at_]});
     if (const std::string variable = assigned_name(text()); !variable.empty()) {
       ShellValue value = words_[at_++];
       value.text.erase(0, variable.size() + 1);
@@ -197,9 +190,7 @@ class LaunchReader {
     while (!at_end() && words_[at_].text.size() > 1 && words_[at_].text[0] == '-') {
       ShellValue word = words_[at_++];
       const std::size_t equals = word.text.find('=');
-      std::string name = word.text.substr(word.text.starts_with("--") ? 2 : 1, std::string::npos);
-      name = name.substr(0, name.find('='));
-      std::replace(name.begin(), name.end(), '-', '_');
+      const std::string name = option_name(word.text);
       ShellValue value{"true"};
       if (equals != std::string::npos) {
         value = {word.text.substr(equals + 1), word.unknown};
@@ -227,10 +218,6 @@ class LaunchReader {
 
 }  // namespace
 
-std::string BareCommand::head() const {
-  return words.empty() ? "" : base_of(words.front().text);
-}
-
 BareCommand without_wrappers(const ShellValues& words) {
   return WrapperReader(words).read();
 }
@@ -243,12 +230,17 @@ std::string LaunchLine::shown() const {
 std::optional<int> LaunchLine::count(const std::string& option) const {
   const auto found = options.find(option);
   if (found == options.end() || !found->second.is_known()) return std::nullopt;
-  const auto number = parse_integer(found->second.text);
-  return number && *number >= 1 && *number <= 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+  return slurm_count(found->second.text);
 }
 
 std::optional<LaunchLine> read_launch_line(const BareCommand& command) {
   return LaunchReader(command).read();
+}
+
+std::string option_name(const std::string& word) {
+  std::string name = word.substr(0, word.find('=')).substr(word.starts_with("--") ? 2 : 1);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 }  // namespace tessera

@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/shell_variables.h"
 #include "experiment/import/sbatch_lines.h"
-#include "experiment/import/shell_variables.h"
 
 namespace tessera {
-
-using ShellValues = std::vector<ShellValue>;
 
 // A command without what stands before it: NAME=value, srun, mpirun, time, env, a container, bash -c.
 struct BareCommand {
@@ -24,7 +22,7 @@ struct BareCommand {
   std::string script;                                         // of `bash -c 'script'`; words is then empty
   ShellValues words;
 
-  std::string head() const;  // the program without its folder
+  std::string head() const { return program_of(words); }
 };
 
 BareCommand without_wrappers(const ShellValues& words);
@@ -45,5 +43,7 @@ struct LaunchLine {
 
 // Nothing if the command starts no Python program.
 std::optional<LaunchLine> read_launch_line(const BareCommand& command);
+
+std::string option_name(const std::string& word);  // "--nproc-per-node=4" -> "nproc_per_node"
 
 }  // namespace tessera

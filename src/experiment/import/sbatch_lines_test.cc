@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "experiment/import/slurm_values.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "settings/hugging_face.h"
+#include "settings/declared.h"
 
 namespace tessera {
 namespace {
@@ -74,15 +74,12 @@ class ArgumentReader {
 
   void take_option(const ShellValue& word) {
     const std::size_t equals = word.text.find('=');
-    std::string name = word.text.substr(word.text.starts_with("--") ? 2 : 1);
-    name = name.substr(0, name.find('='));
-    std::replace(name.begin(), name.end(), '-', '_');
     ShellValues values;
     if (equals != std::string::npos) values.push_back({word.text.substr(equals + 1), word.unknown});
     while (at_ < launch_.arguments.size() && !is_script_option(launch_.arguments[at_].text)) {
       values.push_back(launch_.arguments[at_++]);
     }
-    decide(name, values);
+    decide(option_name(word.text), values);
   }
 
   void decide(const std::string& name, const ShellValues& values) {
@@ -126,11 +123,121 @@ class ArgumentReader {
   std::vector<std::string> taken_;
 };
 
+bool begins_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+}
+
+bool is_secret_name(const std::string& name) {
+  for (const char* part : {"API_KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"}) {
+    if (name.find(part) != std::string::npos && name != "TOKENIZERS_PARALLELISM") return true;
+  }
+  return false;
+}
+
+bool is_about_ranks(const std::string& name) {
+  static const std::vector<std::string> all = {
+      "MASTER_ADDR", "MASTER_PORT", "RANK",      "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "NNODES",
+      "NODELIST",    "NODES",       "HOSTNAMES", "COUNT_NODE", "RDZV_HOST",  "RDZV_PORT", "LOCAL_WORLD_SIZE"};
+  return std::find(all.begin(), all.end(), name) != all.end() || name.find("HEAD_NODE") != std::string::npos ||
+         name.starts_with("SLURM_") || name.ends_with("_ENDPOINT");
+}
+
+// Read by libraries that Tessera also uses.
+bool is_for_libraries(const std::string& name) {
+  return begins_with_any(name, {"NCCL_", "TORCH_NCCL_", "TORCH_DISTRIBUTED_", "OMP_", "MKL_", "UCX_", "CUBLAS_",
+                                "CUDA_LAUNCH_", "CUDA_DEVICE_", "GLOO_", "FI_"}) ||
+         name == "HF_HOME" || name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF";
+}
+
+bool is_for_python(const std::string& name) {
+  return begins_with_any(
+             name, {"PYTHON", "CONDA_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "WANDB_", "TRITON_",
+                    "TORCH_HOME", "TORCH_EXTENSIONS", "TF_", "XDG_", "DS_", "ACCELERATE_", "PIP_", "VIRTUAL_ENV"}) ||
+         name == "PATH" || name == "LD_LIBRARY_PATH" || name == "TMPDIR";
+}
+
+class EnvironmentReader {
+ public:
+  EnvironmentReader(const ScriptFacts& script, const LaunchLine& launch, const std::vector<std::string>& setting_names,
+                    Remarks& remarks)
+      : script_(script), launch_(launch), setting_names_(setting_names), remarks_(remarks) {}
+
+  ScriptEnvironment read() {
+    for (const auto& [name, variable] : launch_.variables.all()) {
+      if (variable.values.empty() || variable.place.empty()) continue;  // of Slurm and the host
+      place_ = variable.place;
+      variable.is_exported ? decide(name, variable.values[0]) : decide_unexported(name);
+    }
+    place_ = launch_.place;
+    for (const auto& [name, value] : launch_.command.variables) decide(name, value);
+    for (const SbatchOption& option : launch_.command.wrapper_options) {
+      if (option.name == "export") read_srun_export(option.value);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
+    remarks_.push_back({kind, place_, what, why});
+  }
+  bool is_setting(const std::string& name) const {
+    return std::find(setting_names_.begin(), setting_names_.end(), name) != setting_names_.end();
+  }
+
+  void decide(const std::string& name, const ShellValue& value) {
+    if (is_secret_name(name)) return remark(Remark::Kind::kNotNeeded, name, "a secret: it stays out of the file");
+    if (is_about_ranks(name)) return remark(Remark::Kind::kNotNeeded, name, "ranks find each other by themselves");
+    if (name == "CUDA_VISIBLE_DEVICES")
+      return remark(Remark::Kind::kNotNeeded, name, "the resources say how many GPUs are used");
+    if (name == "WANDB_MODE" && value.text == "online") {
+      return remark(Remark::Kind::kNotNeeded, "WANDB_MODE=online",
+                    "W&B runs are written offline; `wandb sync` uploads them");
+    }
+    const bool is_kept = is_setting(name) || is_for_libraries(name);
+    if (is_kept && !value.is_known()) return remark(Remark::Kind::kComputed, name, value.unknown);
+    if (is_setting(name)) return made_.settings.set(name, value.text);
+    if (is_for_libraries(name)) {
+      made_.kept.set(name, value.text, place_);
+      return remark(Remark::Kind::kTaken, name, fmt::format("environment: {}", printable(value.text, 60)));
+    }
+    if (is_for_python(name)) return remark(Remark::Kind::kNotNeeded, name, "only Python programs read it");
+    if (script_.referenced.contains(name)) return;  // its value is where it was used
+    remark(Remark::Kind::kLeftOut, name, "not a variable of the job");
+  }
+
+  void decide_unexported(const std::string& name) {
+    if (!is_setting(name) || script_.referenced.contains(name)) return;
+    remark(Remark::Kind::kLeftOut, name, "it is not exported, so the Python program never saw it");
+  }
+
+  // --export=ALL,NAME=value
+  void read_srun_export(const std::string& list) {
+    for (const std::string& item : split(list, ',')) {
+      const std::size_t equals = item.find('=');
+      if (equals == std::string::npos) continue;
+      const std::string text = item.substr(equals + 1);
+      decide(item.substr(0, equals), {text, text.starts_with('$') ? text + " is known to a shell only" : ""});
+    }
+  }
+
+  const ScriptFacts& script_;
+  const LaunchLine& launch_;
+  const std::vector<std::string>& setting_names_;
+  Remarks& remarks_;
+  std::string place_;
+  ScriptEnvironment made_;
+};
+
 }  // namespace
 
 std::vector<std::string> arguments_for(const Schema& schema, const LaunchLine& launch, const std::string& job,
                                        Remarks& remarks) {
   return ArgumentReader(schema, launch, job, remarks).read();
+}
+
+ScriptEnvironment read_script_environment(const ScriptFacts& script, const LaunchLine& launch,
+                                          const std::vector<std::string>& setting_names, Remarks& remarks) {
+  return EnvironmentReader(script, launch, setting_names, remarks).read();
 }
 
 }  // namespace tessera

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "experiment/import/known_commands.h"
-#include "experiment/import/shell_split.h"
 
 namespace tessera {
 namespace {
@@ -18,27 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kDeepestSource = 8, kMostSourced = 200;
-
-// NAME and whether it is NAME+=; nothing if the word is no assignment.
-std::optional<std::pair<std::string, bool>> assignment_of(const ShellWord& word) {
-  if (word.parts.empty() || word.parts[0].kind != WordPart::Kind::kText || word.parts[0].is_quoted) return std::nullopt;
-  const std::string& text = word.parts[0].text;
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return std::nullopt;
-  std::string name = text.substr(0, equals);
-  const bool appends = name.ends_with('+');
-  if (appends) name.pop_back();
-  const bool is_name =
-      !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
-  return is_name ? std::optional(std::pair(name, appends)) : std::nullopt;
-}
-
-ShellWord value_word(ShellWord word) {
-  std::string& text = word.parts[0].text;
-  text.erase(0, text.find('=') + 1);
-  return word;
-}
 
 std::string text_of_script(const fs::path& path) {
   std::string text = read_file(path);
@@ -105,7 +81,7 @@ class ScriptReader {
   void walk(const std::string& text, const std::string& origin, const BareCommand& around) {
     find_functions(text);
     for (const ShellCommand& command : split_shell(text, origin)) {
-      place_ = fmt::format("{}:{}", origin, command.line);
+      place_ = fmt::format("{}:{}", origin, command.words[0].line);
       read_command(command, around);
     }
   }
@@ -133,9 +109,11 @@ class ScriptReader {
   void note_names(const std::string& text) {
     std::string name;
     for (const char c : text + " ") {
-      const bool is_in_name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-      if (is_in_name) name += c;
-      if (!is_in_name && !name.empty()) facts_.referenced.insert(std::exchange(name, ""));
+      if (is_in_shell_name(c)) {
+        name += c;
+      } else if (!name.empty()) {
+        facts_.referenced.insert(std::exchange(name, ""));
+      }
     }
   }
 
@@ -144,7 +122,7 @@ class ScriptReader {
     std::size_t first = 0;
     if (!pass_reserved_words(command, first)) return;
     std::size_t after = first;
-    while (after < command.words.size() && assignment_of(command.words[after])) ++after;
+    while (after < command.words.size() && command.words[after].assigned()) ++after;
     if (after == command.words.size()) {
       for (std::size_t i = first; i < after; ++i) assign(command.words[i], false);
       return;
@@ -184,25 +162,23 @@ class ScriptReader {
   }
 
   void assign(const ShellWord& word, bool exports) {
-    const auto [name, appends] = *assignment_of(word);
+    std::string name = *word.assigned();
+    const bool appends = name.ends_with('+');
+    if (appends) name.pop_back();
     const ShellVariables::Variable* old = variables_.find(name);
     if (depth_ > 0 && old != nullptr && !appends) {
       return remark(Remark::Kind::kLeftOut, name,
                     fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
     }
-    std::vector<ShellValue> values = word.is_array ? variables_.expand_elements(word)
-                                                   : std::vector<ShellValue>{variables_.expand_whole(value_word(word))};
+    ShellValues values = variables_.expand_assigned(word);
     if (appends && old != nullptr) {
-      std::vector<ShellValue> joined = old->values;
+      ShellValues joined = old->values;
       if (word.is_array) {
         joined.insert(joined.end(), values.begin(), values.end());
       } else {
         joined[0].append(values[0]);
       }
       values = std::move(joined);
-    }
-    if (!word.is_array && values[0].text.starts_with("~/") && variables_.find("HOME") != nullptr) {
-      values[0].text.replace(0, 1, variables_.find("HOME")->values[0].text);
     }
     variables_.set(name, std::move(values), place_);
     if (exports || exports_all_) variables_.mark_exported(name);
@@ -212,7 +188,7 @@ class ScriptReader {
     bool exports = head == "export";
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const std::string word = command.words[i].plain().value_or("");
-      if (assignment_of(command.words[i])) {
+      if (command.words[i].assigned()) {
         assign(command.words[i], exports);
       } else if (word.starts_with('-')) {
         exports = exports || (head != "export" && word.find('x') != std::string::npos);
@@ -239,8 +215,10 @@ class ScriptReader {
       for (std::size_t i = 1; i < command.words.size(); ++i) variables_.unset(command.words[i].text);
       return;
     }
-    const fs::path inner = inner_script(command);
-    if (!inner.empty()) return walk_file(inner, command);
+    if (head.ends_with(".sh")) {  // srun bash node.sh, ./run.sh
+      const fs::path inner = find_file_of_script(command.words[0].text, variables_, facts_);
+      if (!inner.empty()) return walk_file(inner, command);
+    }
     if (std::optional<LaunchLine> launch = read_launch_line(command)) {
       launch->place = place_;
       launch->variables = variables_;
@@ -252,7 +230,7 @@ class ScriptReader {
 
   void tell_fate(const BareCommand& command) {
     if (command.words.empty() || functions_.contains(command.head())) return;
-    const CommandFate fate = fate_of(command);
+    const CommandFate fate = fate_of(command.words);
     if (fate.kind == CommandFate::Kind::kSilent) return;
     if (fate.kind == CommandFate::Kind::kGate) read_gate(command);
     const bool is_said = std::any_of(facts_.remarks.begin(), facts_.remarks.end(), [&](const Remark& other) {
@@ -285,17 +263,6 @@ class ScriptReader {
     }
   }
 
-  fs::path folder() const { return variables_.find("PWD")->values[0].text; }
-
-  // Where a file of the script lies: in the folder that it works in, or beside it.
-  fs::path find_file(const std::string& text) const {
-    std::error_code none;
-    for (const fs::path& base : {folder(), facts_.path.parent_path()}) {
-      if (fs::is_regular_file(base / text, none)) return base / text;
-    }
-    return {};
-  }
-
   void read_sourced(const BareCommand& command) {
     if (command.words.size() < 2) return;
     const ShellValue& file = command.words[1];
@@ -305,17 +272,11 @@ class ScriptReader {
                     "Tessera needs no Python environment");
     }
     // "$(dirname "$0")/env_vars.sh" lies beside the script.
-    const fs::path found = find_file(file.is_known() ? file.text : base.string());
+    const fs::path found = find_file_of_script(file.is_known() ? file.text : base.string(), variables_, facts_);
     if (!found.empty()) return walk_file(found, {});
     if (!file.is_known()) return remark(Remark::Kind::kComputed, "source " + printable(file.text, 60), file.unknown);
     throw UsageError(fmt::format("{}: source {}: there is no such file; put it beside {}, or remove the line", place_,
                                  printable(file.text, 100), facts_.name));
-  }
-
-  // A shell script that is started: srun bash node.sh, ./run.sh
-  fs::path inner_script(const BareCommand& command) const {
-    if (command.words.empty() || !command.words[0].text.ends_with(".sh")) return {};
-    return find_file(command.words[0].text);
   }
 
   void walk_file(const fs::path& path, const BareCommand& around) {
@@ -349,7 +310,8 @@ class ScriptReader {
   void change_folder(const BareCommand& command) {
     if (command.words.size() < 2) return;
     const ShellValue& target = command.words[1];
-    const fs::path moved = (folder() / target.text).lexically_normal();
+    const fs::path folder = variables_.find("PWD")->values[0].text;
+    const fs::path moved = (folder / target.text).lexically_normal();
     std::error_code none;
     if (target.is_known() && fs::is_directory(moved, none)) return set_known("PWD", moved.string());
     remark(
@@ -395,6 +357,14 @@ class ScriptReader {
 
 ScriptFacts read_script(const std::filesystem::path& script, const Environment& environment) {
   return ScriptReader(script, environment).read();
+}
+
+fs::path find_file_of_script(const std::string& text, const ShellVariables& variables, const ScriptFacts& script) {
+  std::error_code none;
+  for (const fs::path& base : {fs::path(variables.find("PWD")->values[0].text), script.path.parent_path()}) {
+    if (fs::is_regular_file(base / text, none)) return (base / text).lexically_normal();
+  }
+  return {};
 }
 
 }  // namespace tessera

@@ -12,8 +12,6 @@
 
 #include "core/environment.h"
 #include "experiment/import/launch_line.h"
-#include "experiment/import/remark.h"
-#include "experiment/import/sbatch_lines.h"
 #include "experiment/values.h"
 
 namespace tessera {
@@ -31,5 +29,9 @@ struct ScriptFacts {
 // Throws UsageError for a file that is no text, quotes that are not closed, and a sourced file that is not there. Of
 // the environment, only HOME and USER are used.
 ScriptFacts read_script(const std::filesystem::path& script, const Environment& environment);
+
+// Where a file of the script lies: in the folder that it works in ($PWD), or beside it. Empty: there is none.
+std::filesystem::path find_file_of_script(const std::string& text, const ShellVariables& variables,
+                                          const ScriptFacts& script);
 
 }  // namespace tessera

@@ -1,10 +1,9 @@
 // AdamW, and Adam, which adds the decay to the gradient: as torch.optim has them, in one pass over memory.
-#include "kernels/optimizers/adamw.h"
-
 #include <cmath>
 
 #include "kernels/optimizers/adamw_neon.h"
 #include "kernels/optimizers/cpu_loops.h"
+#include "kernels/optimizers/flat_update.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {
@@ -41,7 +40,7 @@ void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::in
 
 #else
 
-// kSplit: the masters are halves (split_floats.h), else params; the other pointers are not read.
+// kSplit: the masters are halves (flat_buffers.h), else params; the other pointers are not read.
 template <bool kSplit, typename G, typename C>
 inline void adamw_range(float* __restrict params, c10::BFloat16* __restrict halves, std::int16_t* __restrict remainders,
                         const G* __restrict grads, C* __restrict copy, float* __restrict mean,

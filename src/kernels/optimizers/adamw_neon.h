@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/optimizers/adamw.h"
 #include "kernels/optimizers/cpu_loops.h"
+#include "kernels/optimizers/flat_update.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

@@ -13,7 +13,6 @@
 #include "kernels/half_numbers.h"
 #include "kernels/optimizers/flat_update.h"
 #include "kernels/parallel.h"
-#include "kernels/split_floats_cpu.h"
 #include "kernels/vector_math.h"
 
 namespace tessera::kernels {
@@ -33,7 +32,7 @@ inline float scaled_gradient(float gradient, float scale, float decay, float par
   return decay == 0 ? gradient * scale : fused(decay, param, gradient * scale);
 }
 
-// float16 and masters in halves (split_floats.h) pass through float32 in the first-level cache.
+// float16 and masters in halves (flat_buffers.h) pass through float32 in the first-level cache.
 inline constexpr std::int64_t kHalfBlock = 1024;
 
 // Calls step(begin, n, params, grads, copy) for parts of [begin, end); the pointers are typed and of that part.

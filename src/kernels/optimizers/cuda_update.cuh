@@ -12,7 +12,7 @@ __device__ inline float scaled_gradient(float grad, float scale, float decay, fl
   return decay == 0.0f ? scaled : __fmaf_rn(decay, param, scaled);
 }
 
-// kSplit: the master values are the copy and the remainder together (split_floats.h).
+// kSplit: the master values are the copy and the remainder together (flat_buffers.h).
 enum class UpdateCopy { kNone, kRounded, kSplit };
 
 __device__ inline float joined(__nv_bfloat16 copy, std::int16_t remainder) {

@@ -18,7 +18,7 @@ struct FlatUpdate {
   NumberType copy_type = NumberType::kFloat32;
   std::int64_t numel = 0;
   float* states[kMostStates] = {};  // in the descriptor's order; null where there is none
-  // With the copy, which is then bfloat16, the master values (split_floats.h).
+  // With the copy, which is then bfloat16, the master values (flat_buffers.h).
   std::int16_t* remainder = nullptr;
   void* stream = nullptr;  // CUDA's
 };
@@ -30,6 +30,35 @@ using FlatUpdateFunction = void (*)(const FlatUpdate& flat, const void* constant
 // A .cu file makes one at namespace scope; it is known when libtessera_cuda.so has been loaded.
 struct CudaUpdate {
   CudaUpdate(const char* optimizer, FlatUpdateFunction update);
+};
+
+// A step's constants of AdamW and Adam.
+struct AdamWConstants {
+  float gradient_scale;
+  float l2;    // weight decay added to the gradient
+  float keep;  // 1 - learning_rate * weight_decay, on the parameter
+  float one_minus_beta1, beta2, one_minus_beta2;
+  float inverse_root;  // 1 / sqrt(1 - beta2^step)
+  float eps;
+  float minus_step_size;  // -learning_rate / (1 - beta1^step)
+};
+
+// Of Lion.
+struct LionConstants {
+  float gradient_scale;
+  float beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float keep;  // 1 - learning_rate * weight_decay, on the parameter
+  float minus_learning_rate;
+};
+
+// Of SGD.
+struct SgdConstants {
+  float gradient_scale;
+  float weight_decay;
+  float momentum, undampened;  // undampened: 1 - dampening, 1 at the first step
+  float keep_momentum;         // momentum, or 0 at the first step
+  bool has_momentum, nesterov;
+  float minus_learning_rate;
 };
 
 }  // namespace tessera::kernels

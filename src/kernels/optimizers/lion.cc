@@ -1,8 +1,7 @@
 // Lion (Chen et al. 2023, 'Symbolic Discovery of Optimization Algorithms'), as Hugging Face's lion_32bit asks for it:
 //   c = beta1 * m + (1 - beta1) * g;  p = p * (1 - lr * decay) - lr * sign(c);  m = beta2 * m + (1 - beta2) * g
-#include "kernels/optimizers/lion.h"
-
 #include "kernels/optimizers/cpu_loops.h"
+#include "kernels/optimizers/flat_update.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {

@@ -2,8 +2,8 @@
 // torch)
 //
 // A new optimizer is one pair of files in this folder, NAME.cc with its descriptor and its CPU loop and NAME.cu with
-// its CUDA kernel, and one line in optimizers.cc. Settings, help, planner and checkpoints take everything else from
-// here.
+// its CUDA kernel, its constants in flat_update.h, and one line in optimizers.cc. Settings, help, planner and
+// checkpoints take everything else from here.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ struct OptimizerSlice {
   at::Tensor grads;                  // float32, bfloat16 or float16
   std::vector<at::Tensor> states{};  // float32, in the order of OptimizerKind::states
   at::Tensor copy{};                 // bfloat16 or float16: receives the new values, rounded; undefined: none
-  // int16: the master values are the copy, which is bfloat16, and this together (split_floats.h).
+  // int16: the master values are the copy, which is bfloat16, and this together (flat_buffers.h).
   at::Tensor remainder{};
 };
 

@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kernels/flat_parts.h"
+#include "kernels/flat_buffers.h"
 #include "kernels/kernel_checks.h"
-#include "kernels/norm.h"
 #include "kernels/optimizers/optimizer_slice.h"
-#include "kernels/split_floats.h"
 
 namespace tessera::kernels {
 namespace {

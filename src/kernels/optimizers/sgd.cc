@@ -1,8 +1,7 @@
 // SGD as torch.optim.SGD has it, in one pass over memory.
-#include "kernels/optimizers/sgd.h"
-
 #include "core/error.h"
 #include "kernels/optimizers/cpu_loops.h"
+#include "kernels/optimizers/flat_update.h"
 #include "kernels/optimizers/optimizer_slice.h"
 
 namespace tessera {

@@ -1,5 +1,5 @@
 #include "kernels/optimizers/cuda_update.cuh"
-#include "kernels/optimizers/sgd.h"
+#include "kernels/optimizers/flat_update.h"
 
 namespace tessera::kernels {
 namespace {

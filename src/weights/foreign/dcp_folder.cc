@@ -1,5 +1,3 @@
-#include "weights/foreign/dcp_folder.h"
-
 #include <fmt/format.h>
 
 #include <map>
@@ -11,7 +9,6 @@
 #include "core/text.h"
 #include "weights/foreign/foreign_tensors.h"
 #include "weights/foreign/pickled_file.h"
-#include "weights/foreign/trainer_folder.h"
 
 namespace tessera {
 
@@ -188,7 +185,9 @@ class DcpFolder {
             metadata_.origin(), printable(key), shape_text(sizes), shape_text(offsets), shape_text(tensor.shape)));
       }
       const Item& item = item_of(key, offsets, description);
-      const WeightEntry entry = open(key, item).root().tensor();
+      const PickledFile file = open(key, item);
+      tensors_.add_records(item.file, file);
+      const WeightEntry entry = file.root().tensor();
       if (entry.shape != sizes || (!is_first && entry.type != tensor.type)) {
         throw UsageError(fmt::format("{}: '{}' is {}, but {} says {}", (tensors_.folder() / item.file).string(),
                                      printable(key), shape_text(entry.shape), kMetadata, shape_text(sizes)));

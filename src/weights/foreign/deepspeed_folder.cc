@@ -1,5 +1,3 @@
-#include "weights/foreign/deepspeed_folder.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +11,6 @@
 #include "core/text.h"
 #include "weights/foreign/foreign_tensors.h"
 #include "weights/foreign/pickled_file.h"
-#include "weights/foreign/trainer_folder.h"
 
 namespace tessera {
 
@@ -98,6 +95,7 @@ class DeepSpeedFolder {
     const std::string model = tag_ + (has_file(folder / tag_, kModelStates) ? kModelStates : kModelStates3);
     tensors_.add_file(model);
     model_.emplace(folder / model);
+    tensors_.add_records(model, *model_);
     model_name_ = model;
   }
 
@@ -152,6 +150,7 @@ class DeepSpeedFolder {
       tensors_.add_file(tag_ + found);
       rank_names_.push_back(tag_ + found);
       ranks_.emplace_back(folder() / found);
+      tensors_.add_records(tag_ + found, ranks_.back());
     }
   }
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "weights/foreign/dcp_folder.h"
-#include "weights/foreign/deepspeed_folder.h"
-#include "weights/foreign/trainer_folder.h"
+#include "weights/foreign/foreign_tensors.h"
 
 namespace tessera {
 

@@ -35,7 +35,11 @@ void ForeignTensors::add_file(const std::string& file) {
   std::error_code error;
   const auto bytes = fs::file_size(folder_ / file, error);
   if (error) throw UsageError(fmt::format("{}: {}", (folder_ / file).string(), error.message()));
-  checkpoint_.index.files[file] = {static_cast<std::int64_t>(bytes), {}};
+  checkpoint_.index.files[file] = {static_cast<std::int64_t>(bytes), {}, {}};
+}
+
+void ForeignTensors::add_records(const std::string& file, const PickledFile& opened) {
+  for (const StoredRecord& record : opened.records()) checkpoint_.index.files.at(file).records.push_back(record);
 }
 
 StoredPart ForeignTensors::part_of(const std::string& file, const WeightEntry& entry) {

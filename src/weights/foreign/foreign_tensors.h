@@ -1,4 +1,5 @@
-// Collects the tensors of a foreign checkpoint: names without what wrappers add, files with their sizes.
+// The known programs' folders, and what they share: a collector of tensors, with names without what wrappers add and
+// files with their sizes.
 #pragma once
 
 #include <filesystem>
@@ -26,6 +27,8 @@ class ForeignTensors {
 
   // A file by its path within the folder. Throws UsageError if it is missing.
   void add_file(const std::string& file);
+  // What of that file has checksums.
+  void add_records(const std::string& file, const PickledFile& opened);
   // A part of a tensor that lies in a file of add_file().
   static StoredPart part_of(const std::string& file, const WeightEntry& entry);
 
@@ -47,5 +50,31 @@ class ForeignTensors {
   std::filesystem::path folder_;
   ForeignCheckpoint checkpoint_;
 };
+
+// checkpoint-STEP of Hugging Face's Trainer: a model folder, optimizer.pt (under FSDP with whole states optimizer.bin),
+// scheduler.pt, and with fp16 scaler.pt.
+
+bool is_trainer_folder(const std::filesystem::path& folder);
+ForeignCheckpoint open_trainer_folder(const std::filesystem::path& folder);
+
+// The schedule's place and the loss scale, from files that the Trainer writes beside every kind of checkpoint; what is
+// not there is left as it is.
+void read_trainer_progress(ForeignTensors& tensors);
+
+// Folders of torch.distributed.checkpoint: .metadata says which bytes of which .distcp file hold which part of which
+// tensor. accelerate writes two of them for a model under FSDP, pytorch_model_fsdp_0 and optimizer_0.
+
+bool is_dcp_folder(const std::filesystem::path& folder);
+ForeignCheckpoint open_dcp_folder(const std::filesystem::path& folder);
+
+bool is_accelerate_folder(const std::filesystem::path& folder);
+ForeignCheckpoint open_accelerate_folder(const std::filesystem::path& folder);
+
+// DeepSpeed's checkpoints under ZeRO 1, 2 and 3: `latest` names a folder in which every rank has a file with its
+// partition of the float32 parameters and of the optimizer's states. A partition is flat: pieces of parameters, one
+// after another.
+
+bool is_deepspeed_folder(const std::filesystem::path& folder);  // with `latest`, or the one that it names
+ForeignCheckpoint open_deepspeed_folder(const std::filesystem::path& folder);
 
 }  // namespace tessera

@@ -191,6 +191,17 @@ PickledFile::PickledFile(std::shared_ptr<const MappedFile> file, std::size_t off
   parse(offset, num_bytes);
 }
 
+std::vector<StoredRecord> PickledFile::records() const {
+  std::vector<StoredRecord> records;
+  if (!archive_) return records;
+  for (const ZipRecord& record : archive_->records()) {
+    if (record.checksum == 0) continue;
+    records.push_back({static_cast<std::int64_t>(offset_ + record.offset_bytes),
+                       static_cast<std::int64_t>(record.num_bytes), record.checksum});
+  }
+  return records;
+}
+
 void PickledFile::parse(std::size_t offset, std::size_t num_bytes) {
   const std::string_view bytes = file_->bytes().substr(offset, num_bytes);
   std::string_view pickle = bytes;
@@ -198,6 +209,11 @@ void PickledFile::parse(std::size_t offset, std::size_t num_bytes) {
     offset_ = offset;
     archive_.emplace(bytes, origin_);
     pickle = archive_->pickle();
+    // Numbers that are read here; who reads the large ones checks them.
+    constexpr std::uint64_t kSmallBytes = 4096;
+    for (const ZipRecord& record : archive_->records()) {
+      if (record.num_bytes <= kSmallBytes) check_record(record, bytes, origin_);
+    }
   } else if (!bytes.starts_with('\x80')) {
     refuse_file(origin_, "neither a torch.save file nor a pickle");
   } else if (bytes.size() > kMaxPickleBytes) {

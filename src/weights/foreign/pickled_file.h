@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "weights/checkpoint_index.h"
 #include "weights/mapped_file.h"
 #include "weights/pickle_machine.h"
-#include "weights/torch_archive.h"
+#include "weights/torch_file.h"
 #include "weights/weight_entry.h"
 
 namespace tessera {
@@ -74,6 +75,7 @@ class PickledFile {
 
   PickledNode root() const { return {*this, *root_, ""}; }
   const std::string& origin() const { return origin_; }
+  std::vector<StoredRecord> records() const;  // of a torch.save file: those with a checksum
 
  private:
   friend class PickledNode;

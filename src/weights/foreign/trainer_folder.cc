@@ -1,9 +1,8 @@
-#include "weights/foreign/trainer_folder.h"
-
 #include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "weights/foreign/foreign_tensors.h"
 #include "weights/foreign/pickled_file.h"
 #include "weights/weights.h"
 
@@ -21,13 +20,17 @@ constexpr const char* kWholeFsdpModel = "pytorch_model_fsdp.bin";
 void read_model(ForeignTensors& tensors) {
   const fs::path& folder = tensors.folder();
   const Weights weights = Weights::open(has_file(folder, kWholeFsdpModel) ? folder / kWholeFsdpModel : folder);
+  for (const auto& file : weights.files()) {
+    const std::string name = file->path().filename().string();
+    tensors.add_file(name);
+    if (file->bytes().starts_with("PK")) tensors.add_records(name, PickledFile(file->path()));
+  }
   for (const WeightEntry& entry : weights.entries()) {
     if (!entry.is_contiguous()) {
       throw UsageError(fmt::format("{}: tensor '{}': its elements do not lie one after another",
                                    weights.files()[entry.file]->path().string(), printable(entry.name)));
     }
     const std::string file = weights.files()[entry.file]->path().filename().string();
-    tensors.add_file(file);
     tensors.add_model(entry.name, {entry.type, entry.shape, {ForeignTensors::part_of(file, entry)}});
   }
 }
@@ -37,6 +40,7 @@ void read_optimizer(ForeignTensors& tensors) {
     if (!has_file(tensors.folder(), name)) continue;
     tensors.add_file(name);
     const PickledFile file(tensors.folder() / name);
+    tensors.add_records(name, file);
     return tensors.add_optimizer(file.root(), name);
   }
   throw UsageError(fmt::format("{}: {} is missing: a run that was saved without its optimizer cannot be resumed",

@@ -1,0 +1,42 @@
+#include "cli/commands.h"
+
+namespace tessera {
+namespace {
+
+DescribedCommand described(const Command& command) {
+  const Schema schema = command.schema();
+  return {command.name, command.summary, schema.usage(), schema.verbs(), schema.options()};
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {
+      launch_command(),     analyze_memory_command(), checkpoint_command(), comm_test_command(),
+      completion_command(), convert_command(),        data_command(),       demo_command(),
+      env_command(),        evaluate_command(),       experiment_command(), generate_command(),
+      import_command(),     inspect_command(),        man_command(),        monitor_command(),
+      plan_command(),       report_command(),         runs_command(),       table_command(),
+      tokenize_command(),   train_command(),          minder_command(),     settings_page_command(),
+  };
+  return all;
+}
+
+std::vector<DescribedCommand> described_commands() {
+  std::vector<DescribedCommand> result;
+  for (const Command& command : commands()) {
+    if (command.summary.empty()) continue;
+    if (command.jobs.empty()) {
+      result.push_back(described(command));
+      continue;
+    }
+    result.push_back({.name = command.name,
+                      .summary = command.summary,
+                      .usage = "tessera " + command.name + " JOB [settings]",
+                      .options = {{.names = {"--help"}, .help = "the jobs"}}});
+    for (const Command& job : command.jobs) result.push_back(described(job));
+  }
+  return result;
+}
+
+}  // namespace tessera

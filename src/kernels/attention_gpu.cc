@@ -1,0 +1,164 @@
+// FlashAttention takes no bias, but ALiBi's bias, slope_h * (j - i), equals slope_h * j under softmax: a term of the
+// key alone. So each head gets kAlibiParts extra elements: a power of two in q, and in k the term, split into parts
+// that the half type holds exactly (8 or 11 bits each; three make float32's 24). Their gradients are ignored.
+#include <ATen/Context.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
+#include <cmath>
+
+#include "kernels/attention_paths.h"
+#include "kernels/check.h"
+#include "kernels/cuda_kernels.h"
+#include "kernels/sizes.h"
+
+namespace tessera::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kLargestHead = 256;
+
+std::int64_t padded_head(std::int64_t D, bool alibi) {
+  const std::int64_t needed = alibi ? D + kAlibiParts : D;
+  return (needed + 7) / 8 * 8;
+}
+
+// The scores are divided by sqrt(D). The value in q, a power of two near it, and the factor on k's parts make up for
+// that.
+struct AlibiScale {
+  double in_q, in_k;
+
+  explicit AlibiScale(std::int64_t D) {
+    const double root = std::sqrt(static_cast<double>(D));
+    in_q = std::exp2(std::round(std::log2(root)));
+    in_k = root / in_q;
+  }
+};
+
+// q, k, v with heads widened to a size that FlashAttention takes: one pass, by our own kernel.
+std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how) {
+  const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
+  if (head == D) return {q, k, v};
+  const AlibiScale scale(D);
+  const auto slopes = how.alibi_slopes ? how.alibi_slopes->contiguous() : at::Tensor();
+  return cuda_kernels().widen_heads({q, k, v}, head, how.cu_seqlens, slopes, static_cast<float>(scale.in_q),
+                                    static_cast<float>(scale.in_k));
+}
+
+// Several blocks of keys add to the gradient of one query. libtorch fixes the order only where deterministic algorithms
+// are required; where they are merely preferred (warn_only) it warns and adds in any order. Here a preference is
+// enough. The flag is process-wide: anything other threads run in these microseconds must be deterministic too, or it
+// would throw; loaders and offloaded updates are.
+class FixedOrderIfWished {
+ public:
+  FixedOrderIfWished()
+      : is_wish_(at::globalContext().deterministicAlgorithms() &&
+                 at::globalContext().deterministicAlgorithmsWarnOnly()) {
+    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  }
+  ~FixedOrderIfWished() {
+    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  }
+  FixedOrderIfWished(const FixedOrderIfWished&) = delete;
+  FixedOrderIfWished& operator=(const FixedOrderIfWished&) = delete;
+
+ private:
+  bool is_wish_;
+};
+
+class FlashAttention : public torch::autograd::Function<FlashAttention> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const PackedAttention& how) {
+    const std::int64_t D = q.size(2);
+    const auto [pq, pk, pv] = widened(q, k, v, how);
+    const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
+    auto [out, logsumexp, rng_state, rng_offset, mask] =
+        at::_flash_attention_forward(pq, pk, pv, how.cu_seqlens, how.cu_seqlens, how.max_seqlen, how.max_seqlen,
+                                     dropout, /*is_causal=*/true, /*return_debug_mask=*/false, scale);
+    context->save_for_backward({pq, pk, pv, how.cu_seqlens, out, logsumexp, rng_state, rng_offset});
+    context->saved_data["max_seqlen"] = how.max_seqlen;
+    context->saved_data["dropout"] = dropout;
+    context->saved_data["D"] = D;
+    return out.narrow(2, 0, D).contiguous();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const std::int64_t D = context->saved_data["D"].toInt(), max_seqlen = context->saved_data["max_seqlen"].toInt();
+    const double scale = 1.0 / std::sqrt(static_cast<double>(D));
+    const std::int64_t extra = saved[0].size(2) - D;
+    const auto grad = extra == 0 ? grads[0].contiguous() : at::constant_pad_nd(grads[0].contiguous(), {0, extra});
+    const FixedOrderIfWished order;
+    auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
+        grad, saved[0], saved[1], saved[2], saved[4], saved[5], saved[3], saved[3], max_seqlen, max_seqlen,
+        context->saved_data["dropout"].toDouble(), /*is_causal=*/true, saved[6], saved[7], scale);
+    return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}};
+  }
+};
+
+std::array<at::Tensor, 3> parts_of(const at::Tensor& qkv, std::int64_t parts_dim) {
+  return {qkv.select(parts_dim, 0), qkv.select(parts_dim, 1), qkv.select(parts_dim, 2)};
+}
+
+class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjection> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, std::int64_t parts_dim,
+                            const PackedAttention& how) {
+    const std::int64_t T = qkv.size(0), H = qkv.size(3 - parts_dim), D = qkv.size(3);
+    auto out = at::empty({T, H, D}, qkv.options());
+    auto logsumexp = at::empty({T, H}, qkv.options().dtype(at::kFloat));  // to the base 2
+    cuda_kernels().attention_forward(parts_of(qkv, parts_dim), how, out, logsumexp);
+    context->save_for_backward({qkv, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), out, logsumexp});
+    context->saved_data["parts_dim"] = parts_dim;
+    context->saved_data["max_seqlen"] = how.max_seqlen;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    PackedAttention how;
+    how.cu_seqlens = saved[1];
+    how.max_seqlen = context->saved_data["max_seqlen"].toInt();
+    if (saved[2].defined()) how.alibi_slopes = saved[2];
+    const std::int64_t parts_dim = context->saved_data["parts_dim"].toInt();
+    auto grad_qkv = at::empty_like(saved[0]);
+    cuda_kernels().attention_backward(grads[0].contiguous(), parts_of(saved[0], parts_dim), how, saved[3], saved[4],
+                                      parts_of(grad_qkv, parts_dim));
+    return {grad_qkv, {}, {}};
+  }
+};
+
+}  // namespace
+
+bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
+  return q.is_cuda() && q.scalar_type() != at::kFloat && q.size(0) > 0 && how.max_seqlen > 0 &&
+         cuda_kernels().is_ampere(q.device()) && padded_head(q.size(2), how.alibi_slopes.has_value()) <= kLargestHead;
+}
+
+at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const PackedAttention& how) {
+  const auto dense = [](const at::Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); };
+  return FlashAttention::apply(dense(q), dense(k), dense(v), how);
+}
+
+// Attention of a fused projection by our own kernel (attention.cu): nothing is copied, widened or stacked.
+bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
+  return x.is_cuda() && x.numel() > 0 && is_half_type(x.scalar_type()) && attention_has_head_size(D) && !drops(how) &&
+         how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
+}
+
+at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {
+  return AttentionOfProjection::apply(qkv, parts_dim, how);
+}
+
+}  // namespace tessera::kernels

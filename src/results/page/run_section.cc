@@ -1,0 +1,175 @@
+// One <details> per run: how it ended, what it was, its numbers, plots and files.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "results/page/html.h"
+#include "results/page/least_bytes.h"
+#include "results/page/sections.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMostCollectives = 12;
+
+std::string shown_value_of(const LogValue& value) {
+  if (const double* real = std::get_if<double>(&value)) return readable(*real);
+  if (const std::int64_t* whole = std::get_if<std::int64_t>(&value)) return grouped(*whole);
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
+  if (const std::string* text = std::get_if<std::string>(&value)) return printable(*text);
+  return "none";
+}
+
+std::string exact_attribute(const LogValue& value) {
+  if (const double* real = std::get_if<double>(&value)) return fmt::format(" data-v=\"{}\"", exact(*real));
+  if (const std::int64_t* whole = std::get_if<std::int64_t>(&value)) return fmt::format(" data-v=\"{}\"", *whole);
+  return "";
+}
+
+// Names and values side by side; `kind` says in the page's source where a number comes from.
+std::string number_list(const std::string& heading, const char* kind, const LogRecord& record) {
+  if (record.empty()) return "";
+  std::string out = fmt::format("<div><h4>{}</h4><dl data-kind=\"{}\">", heading, kind);
+  for (const auto& [name, value] : record.entries()) {
+    out += fmt::format("<dt>{}</dt><dd{}>{}</dd>", html_text(name), exact_attribute(value),
+                       html_text(shown_value_of(value)));
+  }
+  return out + "</dl></div>";
+}
+
+std::string planned_list(const RunFigures& run) {
+  const LogRecord& plan = run.record->planned_memory;
+  if (plan.empty()) return "";
+  std::string out = "<div><h4>Planned memory per rank</h4><dl data-kind=\"planned_memory\">";
+  for (const auto& [name, value] : plan.entries()) {
+    const std::optional<double> bytes = plan.number(name);
+    if (!bytes) continue;
+    out += fmt::format("<dt>{}</dt><dd data-v=\"{}\">{}</dd>", html_text(name), exact(*bytes),
+                       readable_MB(*bytes / (1 << 20)));
+  }
+  if (run.allocated_peak_MB) {
+    out += fmt::format("<dt>measured peak (allocated)</dt><dd data-v=\"{}\">{}</dd>", exact(*run.allocated_peak_MB),
+                       readable_MB(*run.allocated_peak_MB));
+  }
+  return out + "</dl></div>";
+}
+
+std::string MiB_text(double bytes) {
+  return readable(bytes / (1 << 20));
+}
+
+std::string collectives_table(const RunRecord& run) {
+  if (run.collectives.empty()) return "";
+  std::vector<CollectiveRecord> sorted = run.collectives;
+  const bool has_seconds = std::any_of(sorted.begin(), sorted.end(),
+                                       [](const CollectiveRecord& each) { return each.bytes > 0 && each.seconds > 0; });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+    return has_seconds ? a.seconds > b.seconds : a.bytes > b.bytes;
+  });
+  PageTable table;
+  table.title = has_seconds ? "Collectives of rank 0, the slowest first" : "Collectives of rank 0, the largest first";
+  table.columns = {"Operation", "Unit", "Calls", "MiB", "MiB, minimum", "Seconds"};
+  CollectiveRecord all;
+  double minimum_of_all = 0;
+  const auto add = [&](const CollectiveRecord& each, const std::optional<double>& minimum) {
+    // An operation on a GPU's stream is not timed: see a trace.
+    table.rows.push_back({each.operation, each.unit, grouped(each.calls), MiB_text(double(each.bytes)),
+                          minimum ? MiB_text(*minimum) : "-", each.seconds > 0 ? readable(each.seconds) : "-"});
+  };
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const std::optional<double> minimum = least_bytes(run, sorted[i]);
+    if (i < kMostCollectives) add(sorted[i], minimum);
+    all.calls += sorted[i].calls;
+    all.bytes += sorted[i].bytes;
+    all.seconds += sorted[i].seconds;
+    minimum_of_all += minimum.value_or(0);
+  }
+  all.operation = "all";
+  add(all, minimum_of_all > 0 ? std::optional(minimum_of_all) : std::nullopt);
+  if (sorted.size() > kMostCollectives) {
+    table.notes = {fmt::format("{} of {} are shown.", kMostCollectives, sorted.size())};
+  }
+  table.notes.push_back(
+      "Minimum: what the updates of this strategy need, as docs/collectives.md lists it. What is above it was sent by "
+      "evaluations, checkpoints and the start.");
+  return page_table(table);
+}
+
+std::string own_settings(const RunRecord& run) {
+  PageTable table;
+  table.title = "Those that are not the default's";
+  table.columns = {"Setting", "Value", "From"};
+  for (const RecordedSetting& each : run.settings) {
+    if (each.origin != "default") table.rows.push_back({each.name, printable(each.value), printable(each.origin)});
+  }
+  if (table.rows.empty()) return "";
+  return "<details><summary>Settings</summary>" + page_table(table) + "</details>";
+}
+
+std::string links(const PageContent& page, const RunRecord& run) {
+  std::vector<std::string> all;
+  const std::filesystem::path folder = run.file.parent_path();
+  const auto add = [&](const std::string& name, const std::filesystem::path& file) {
+    all.push_back(fmt::format("<a href=\"{}\">{}</a>", link_to(folder / file, page.input.folder), html_text(name)));
+  };
+  add("run.json", run.file.filename());
+  for (const std::string& file : run.gpu_logs)
+    add("GPU memory log " + std::filesystem::path(file).filename().string(), file);
+  for (const std::string& file : run.cpu_logs)
+    add("CPU memory log " + std::filesystem::path(file).filename().string(), file);
+  for (const std::string& file : run.cgroup_logs)
+    add("cgroup memory log " + std::filesystem::path(file).filename().string(), file);
+  for (const std::string& file : run.traces) add("trace " + std::filesystem::path(file).filename().string(), file);
+  for (const char* file : {"metrics.csv", "log"}) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / file, error)) add(file, file);
+  }
+  return "<p class=\"files\">Files: " + join(all, " &middot; ") + "</p>";
+}
+
+// The words that a closed section shows beside the run's name.
+std::string headline(const RunFigures& run) {
+  std::vector<std::string> words;
+  if (!run.strategy.empty()) words.push_back(run.strategy);
+  if (run.num_ranks)
+    words.push_back(fmt::format("{} {}{}", *run.num_ranks, run.rank_word(), *run.num_ranks == 1 ? "" : "s"));
+  if (run.samples_per_second) words.push_back(readable(*run.samples_per_second) + " samples/s");
+  if (run.allocated_peak_MB) words.push_back(readable_MB(*run.allocated_peak_MB) + " peak allocated");
+  return html_text(join(words, ", "));
+}
+
+std::string run_section(const PageContent& page, std::size_t place) {
+  const RunFigures& run = page.runs[place];
+  const RunRecord& record = *run.record;
+  std::string out = fmt::format(
+      "<details class=\"run\" id=\"run-{}\"{}><summary><h3>{}</h3> {} <span class=\"headline\">{}</span></summary>\n",
+      place, page.runs.size() <= 2 ? " open" : "", html_text(run.name), badge(run.state), headline(run));
+  const RecordedSetting* name = record.setting("run_name");
+  if (name != nullptr && !name->value.empty()) {
+    out += fmt::format("<p>Name: {}</p>", html_text(printable(name->value)));
+  }
+  if (!record.exit_reason.empty()) out += fmt::format("<pre class=\"reason\">{}</pre>", html_text(record.exit_reason));
+  out += fmt::format("<pre>{}</pre>", html_text(printable(join(record.command, " "), 2000)));
+  out += links(page, record) + "<div class=\"plots\">\n";
+  for (const std::string& plot : run_plots(page, place)) out += plot;
+  out += "</div><div class=\"lists\">" + number_list("Facts", "facts", record.facts) +
+         number_list("Summary", "summary", record.summary) + planned_list(run) + "</div>";
+  return out + collectives_table(record) + own_settings(record) + "</details>\n";
+}
+
+}  // namespace
+
+std::string run_sections(const PageContent& page) {
+  std::string out;
+  for (std::size_t run = 0; run < page.num_sections; ++run) out += run_section(page, run);
+  if (page.num_sections < page.runs.size()) {
+    out += fmt::format(
+        "<p class=\"note\">The first {} of {} runs have a section here; the table above has all of them. Name fewer "
+        "folders to see the plots of the others.</p>",
+        page.num_sections, page.runs.size());
+  }
+  return section("each", "Each run", out);
+}
+
+}  // namespace tessera

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/text.h"
+#include "results/page/html.h"
+#include "results/page/sections.h"
+
+namespace tessera {
+namespace {
+
+using Value = std::optional<double> RunFigures::*;
+
+std::string counted_word(std::size_t number, const std::string& word) {
+  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
+}
+
+std::string states_sentence(const PageContent& page) {
+  std::map<std::string, std::size_t> by_state;
+  std::string first, last;
+  for (const RunFigures& run : page.runs) {
+    ++by_state[run.state];
+    const std::string& started = run.record->started;
+    if (started.empty()) continue;
+    if (first.empty() || started < first) first = started;
+    last = std::max(last, started);
+  }
+  if (!page.input.unrecorded.empty()) by_state["failed"] += page.input.unrecorded.size();
+  std::vector<std::string> parts;
+  for (const char* state : {"finished", "stopped_early", "running", "interrupted", "killed", "failed"}) {
+    const auto found = by_state.find(state);
+    if (found == by_state.end()) continue;
+    std::string word = state;
+    std::replace(word.begin(), word.end(), '_', ' ');
+    parts.push_back(fmt::format("{} {}", found->second, word));
+  }
+  const std::string when = first.empty()   ? ""
+                           : first == last ? ", started " + first
+                                           : fmt::format(", started between {} and {}", first, last);
+  return fmt::format("{}: {}{}.", counted_word(page.runs.size() + page.input.unrecorded.size(), "run"),
+                     join(parts, ", "), when);
+}
+
+// "bloom-qa: 8 runs with single, zero2 on 1 to 8 GPUs (NVIDIA H200)"
+std::string what_ran(const PageContent& page, const std::vector<std::size_t>& group) {
+  std::vector<std::string> strategies, devices;
+  const auto add = [](std::vector<std::string>& all, const std::string& one) {
+    if (!one.empty() && std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+  };
+  double least = 0, most = 0;
+  for (const std::size_t i : group) {
+    const RunFigures& run = page.runs[i];
+    add(strategies, run.strategy);
+    for (const std::string& device : run.record->devices) add(devices, device);
+    if (!run.num_ranks) continue;
+    least = least == 0 ? *run.num_ranks : std::min(least, *run.num_ranks);
+    most = std::max(most, *run.num_ranks);
+  }
+  const RunFigures& first = page.runs[group.front()];
+  std::string out =
+      fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, counted_word(group.size(), "run"));
+  if (!strategies.empty()) out += " with " + join(strategies, ", ");
+  if (most > 0) {
+    out += least == most ? fmt::format(" on {}", counted_word(static_cast<std::size_t>(most), first.rank_word()))
+                         : fmt::format(" on {} to {} {}s", least, most, first.rank_word());
+  }
+  if (!devices.empty()) out += fmt::format(" ({})", join(devices, ", "));
+  return html_text(out) + ".";
+}
+
+// The finished run with the best value; none where no finished run has it.
+std::optional<std::size_t> best_of(const PageContent& page, const std::vector<std::size_t>& group, Value value,
+                                   bool more_is_better) {
+  std::optional<std::size_t> best;
+  for (const std::size_t i : group) {
+    const RunFigures& run = page.runs[i];
+    if (!run.is_finished() || !(run.*value)) continue;
+    if (!best ||
+        (more_is_better ? *(run.*value) > *(page.runs[*best].*value) : *(run.*value) < *(page.runs[*best].*value))) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+std::string fastest(const PageContent& page, const std::vector<std::size_t>& group) {
+  const auto best = best_of(page, group, &RunFigures::samples_per_second, true);
+  if (!best) return "";
+  const RunFigures& run = page.runs[*best];
+  const double speed = *run.samples_per_second;
+  std::string out = fmt::format("Fastest: {} with <b data-v=\"{}\">{} samples/s</b>", run_link(page, *best),
+                                exact(speed), readable(speed));
+  if (run.num_ranks && *run.num_ranks > 1) {
+    out += fmt::format(" on {} {}s ({} per {})", *run.num_ranks, run.rank_word(), readable(speed / *run.num_ranks),
+                       run.rank_word());
+  }
+  const auto worst = best_of(page, group, &RunFigures::samples_per_second, false);
+  if (worst != best && *page.runs[*worst].samples_per_second > 0) {
+    const double slow = *page.runs[*worst].samples_per_second;
+    out += fmt::format(", {:.2f} times the slowest, {} ({} samples/s)", speed / slow, run_link(page, *worst),
+                       readable(slow));
+  }
+  return out + ".";
+}
+
+std::string least_memory(const PageContent& page, const std::vector<std::size_t>& group) {
+  struct Kind {
+    Value value;
+    const char* words;
+  };
+  // The first that any run of the group has: kinds of memory are never compared with each other.
+  for (const Kind& kind : {Kind{&RunFigures::allocated_peak_MB, "allocated by tensors"},
+                           Kind{&RunFigures::used_peak_MB, "used, all processes"},
+                           Kind{&RunFigures::host_peak_MB, "resident on the host"}}) {
+    const auto best = best_of(page, group, kind.value, false);
+    if (!best) continue;
+    const double peak = *(page.runs[*best].*kind.value);
+    std::string out = fmt::format("Least memory: {} with a peak of <b data-v=\"{}\">{}</b> per rank ({})",
+                                  run_link(page, *best), exact(peak), readable_MB(peak), kind.words);
+    const auto most = best_of(page, group, kind.value, true);
+    if (most != best) {
+      out += fmt::format("; most: {} with {}", run_link(page, *most), readable_MB(*(page.runs[*most].*kind.value)));
+    }
+    return out + ".";
+  }
+  return "";
+}
+
+std::string lowest_loss(const PageContent& page, const std::vector<std::size_t>& group) {
+  if (const auto best = best_of(page, group, &RunFigures::eval_loss, false)) {
+    const double loss = *page.runs[*best].eval_loss;
+    return fmt::format("Lowest eval loss: {} with <b data-v=\"{}\">{}</b>.", run_link(page, *best), exact(loss),
+                       readable(loss));
+  }
+  return "";
+}
+
+std::string failures(const PageContent& page) {
+  constexpr std::size_t kMostFailures = 20;
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < page.runs.size(); ++i) {
+    const RunFigures& run = page.runs[i];
+    if (run.state != "failed" && run.state != "killed" && run.state != "interrupted") continue;
+    std::string line = fmt::format("<li>{} {}", run_link(page, i), badge(run.state));
+    if (run.last_step) line += fmt::format(" at step {} of {}", *run.last_step, run.record->total_steps);
+    if (run.state == "killed") line += ": no sign of life since " + html_text(run.record->updated);
+    const std::vector<std::string> reason = split(run.record->exit_reason, '\n');
+    if (!reason.front().empty()) line += ": " + html_text(printable(reason.front(), 400));
+    lines.push_back(line + "</li>");
+  }
+  for (const UnrecordedRun& run : page.input.unrecorded) {
+    lines.push_back(fmt::format("<li>{} {} before it left a record: {}</li>", html_text(printable(run.name, 200)),
+                                badge("failed"), html_text(printable(run.reason, 400))));
+  }
+  if (lines.empty()) return "";
+  std::string out = "<h3>What did not finish</h3><ul>";
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostFailures); ++i) out += lines[i];
+  out += "</ul>";
+  if (lines.size() > kMostFailures) {
+    out += fmt::format("<p class=\"note\">and {} more; those with a record are in the table, by their status.</p>",
+                       lines.size() - kMostFailures);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string summary_section(const PageContent& page) {
+  std::string out = "<p>" + html_text(states_sentence(page)) + "</p>";
+  for (const std::vector<std::size_t>& group : runs_by_job(page)) {
+    out += "<p>" + what_ran(page, group) + "</p><ul>";
+    for (const std::string& line : {fastest(page, group), least_memory(page, group), lowest_loss(page, group)}) {
+      if (!line.empty()) out += "<li>" + line + "</li>";
+    }
+    out += "</ul>";
+  }
+  out += failures(page);
+  if (!page.input.passed_over.empty()) {
+    out += "<h3>Passed over</h3><ul>";
+    for (const std::string& each : page.input.passed_over) out += "<li>" + html_text(printable(each, 400)) + "</li>";
+    out += "</ul>";
+  }
+  return section("summary", "Summary", out);
+}
+
+}  // namespace tessera
