@@ -11,9 +11,9 @@
 #include <cstring>
 #include <thread>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
 
 namespace tessera {

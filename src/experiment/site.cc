@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "core/user_folders.h"
 #include "experiment/json_comments.h"
 #include "settings/foreign_config.h"
 

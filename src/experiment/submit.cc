@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "experiment/queue.h"
 
 namespace tessera {
