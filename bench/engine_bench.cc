@@ -20,7 +20,7 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
-#include "core/freed_memory.h"
+#include "core/host.h"
 #include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 #include "model/bloom.h"

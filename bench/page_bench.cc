@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/clock.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "record/record_file.h"
 #include "results/page/page.h"

@@ -1,4 +1,5 @@
-# libsodium, as `tessera_sodium`: keyed hashes and random numbers for the meeting of ranks (comm/meeting/handshake.cc).
+# libsodium, as `tessera_sodium`: keyed hashes and random numbers for the meeting of ranks (comm/meeting/), and hashes of
+# tokenizers (data/tokenizer/tokenizer_file.cc).
 # A machine may have the library without the header, so .deps is searched too.
 find_path(TESSERA_SODIUM_INCLUDE sodium.h PATHS ${CMAKE_SOURCE_DIR}/.deps/include)
 # Not libsodium.a: distributions compile it for programs, so on x86-64 it cannot go into libtessera.so.

@@ -15,9 +15,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/output.h"
-#include "core/standard_streams.h"
 #include "core/text.h"
-#include "core/thread_count.h"
 
 namespace tessera {
 namespace {

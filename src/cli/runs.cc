@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"

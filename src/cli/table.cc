@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"

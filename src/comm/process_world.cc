@@ -19,8 +19,8 @@
 #include "comm/rank_env.h"
 #include "comm/world_impl.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/log.h"
-#include "core/process_state.h"
 #include "core/text.h"
 
 namespace tessera {

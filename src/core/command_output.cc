@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/file_descriptor.h"
+#include "core/file.h"
 #include "core/text.h"
 
 extern char** environ;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -37,6 +38,25 @@ std::optional<int> Environment::find_count(const std::string& name) const {
     throw UsageError(fmt::format("{}={} in the environment: expected a whole number of at least 0", name, *text));
   }
   return static_cast<int>(*value);
+}
+
+std::optional<std::filesystem::path> config_folder(const Environment& environment) {
+  if (const auto config = environment.find("XDG_CONFIG_HOME")) return std::filesystem::path(*config) / "tessera";
+  if (const auto home = environment.find("HOME")) return std::filesystem::path(*home) / ".config" / "tessera";
+  return std::nullopt;
+}
+
+void check_thread_count(const Environment& environment) {
+  const auto given = environment.find("OMP_NUM_THREADS");
+  if (!given) return;
+  // More than four per processor only wait for each other; a host's limits allow a thousand.
+  const long long most = std::max<long long>(1024, 4 * sysconf(_SC_NPROCESSORS_CONF));
+  for (const std::string& part : split(*given, ',')) {
+    const auto number = parse_integer(trim(part));
+    if (number && *number >= 1 && *number <= most) continue;
+    throw UsageError(fmt::format("OMP_NUM_THREADS={} in the environment: expected a number of threads from 1 to {}",
+                                 printable(*given), most));
+  }
 }
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
-// Environment variables as a value, so that code that depends on them can be tested without setting any.
+// Environment variables as a value, so that code that depends on them can be tested without setting any, and what
+// Tessera itself reads from them.
 #pragma once
 
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -31,5 +33,14 @@ class Environment {
  private:
   std::map<std::string, std::string> variables_;
 };
+
+// Where a user's own files of Tessera lie: $XDG_CONFIG_HOME/tessera, else ~/.config/tessera; nothing if neither
+// variable is set.
+std::optional<std::filesystem::path> config_folder(const Environment& environment);
+
+// Throws UsageError unless OMP_NUM_THREADS is unset, or one or more numbers of threads (`4`, `4,2`) that a host can
+// start: libgomp ends the process at the first parallel loop, without a word about the variable, where it cannot start
+// them.
+void check_thread_count(const Environment& environment);
 
 }  // namespace tessera

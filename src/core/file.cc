@@ -4,38 +4,29 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <limits>
 #include <system_error>
+#include <tuple>
+#include <utility>
 
 #include "core/error.h"
-#include "core/output_file.h"
+#include "core/host.h"
+#include "core/text.h"
 
 namespace tessera {
 
-namespace {
-
 namespace fs = std::filesystem;
+
+namespace {
 
 std::string reason(int error_number) {
   return std::generic_category().message(error_number);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 template <typename Call>
 auto retry_when_interrupted(Call call) {
@@ -44,13 +35,35 @@ auto retry_when_interrupted(Call call) {
   return result;
 }
 
+constexpr std::size_t kBytesAtOnce = std::size_t{32} << 20;
+
+// A link stays a link: the file it points to is replaced. Anything that is not a file (a folder, a device) must not be
+// replaced.
+fs::path file_to_replace(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
+  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
+    throw UsageError(fmt::format("cannot write {}: it is {}", path.string(),
+                                 fs::is_directory(target, ignored) ? "a folder" : "not a regular file"));
+  }
+  return target;
+}
+
+// A name that no other writer uses: other processes have other ids, and other hosts of a shared disk rarely have the
+// same id at the same moment (then O_EXCL refuses).
+fs::path beside(const fs::path& target) {
+  static std::atomic<int> counter = 0;
+  constexpr std::size_t kNameBytes = 100;  // with the rest, far below the 255 that file systems allow
+  const std::string name = target.filename().string().substr(0, kNameBytes);
+  return target.parent_path() / fmt::format(".{}.part-{}-{}", name, ::getpid(), counter++);
+}
+
 }  // namespace
 
 // Some file systems cannot flush a folder and return EINVAL or ENOTSUP: their renames are as durable as they get.
 void flush_folder(const fs::path& folder) {
-  Descriptor descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool flushed =
-      descriptor.is_open() && retry_when_interrupted([&] { return ::fsync(descriptor.number()); }) == 0;
+  const Fd descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool flushed = descriptor && retry_when_interrupted([&] { return ::fsync(descriptor.get()); }) == 0;
   if (!flushed && errno != EINVAL && errno != ENOTSUP) {
     throw Error(fmt::format("cannot flush the folder {} to disk, though its files are written: {}", folder.string(),
                             reason(errno)));
@@ -61,18 +74,18 @@ std::string read_file(const fs::path& path) {
   const auto fail = [&](int error_number) {
     throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason(error_number)));
   };
-  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.is_open()) fail(errno);
+  const Fd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) fail(errno);
 
   // The size is only a hint: files of /proc and pipes report 0, and a log may grow meanwhile.
   struct stat status {};
-  if (::fstat(descriptor.number(), &status) != 0) fail(errno);
+  if (::fstat(descriptor.get(), &status) != 0) fail(errno);
   std::string content(static_cast<std::size_t>(status.st_size) + 1, '\0');
   std::size_t num_read = 0;
   while (true) {
     if (num_read == content.size()) content.resize(content.size() * 2 + 4096);
     const ssize_t count = retry_when_interrupted(
-        [&] { return ::read(descriptor.number(), content.data() + num_read, content.size() - num_read); });
+        [&] { return ::read(descriptor.get(), content.data() + num_read, content.size() - num_read); });
     if (count < 0) fail(errno);
     if (count == 0) break;
     num_read += static_cast<std::size_t>(count);
@@ -85,6 +98,143 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   OutputFile file(path);
   file.write(content);
   file.become_target();
+}
+
+void write_gzip_file(const fs::path& path, std::string_view content) {
+  constexpr int kGzip = 16;  // added to the window's size: gzip's header instead of zlib's
+  z_stream stream{};
+  if (content.size() > std::numeric_limits<uInt>::max() ||
+      deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw Error(path.string() + ": cannot be compressed");
+  }
+  std::string packed(deflateBound(&stream, static_cast<uLong>(content.size())), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const int status = deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (status != Z_STREAM_END) throw Error(path.string() + ": cannot be compressed");
+  write_file_atomically(path, packed);
+}
+
+std::uint32_t crc32(std::string_view bytes, std::uint32_t so_far) {
+  return static_cast<std::uint32_t>(::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+bool is_left_behind(const fs::path& file) {
+  constexpr std::string_view kMark = ".part-";
+  const std::string name = file.filename().string();
+  const std::size_t mark = name.rfind(kMark);
+  if (!name.starts_with('.') || mark == std::string::npos) return false;
+  const std::string numbers = name.substr(mark + kMark.size());
+  const auto process = parse_integer(numbers.substr(0, numbers.find('-')));
+  return process && *process > 0 && has_ended(static_cast<pid_t>(*process));
+}
+
+OutputFile::OutputFile(const fs::path& target) : target_(file_to_replace(target)), path_(beside(target_)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(errno);
+  struct stat old {};
+  if (::stat(target_.c_str(), &old) == 0 && ::fchmod(descriptor_, old.st_mode & 07777) != 0) fail(errno);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void OutputFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kBytesAtOnce));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(errno);
+    num_written_ += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (num_written_ - num_sent_ >= kBytesAtOnce) begin_writeback();
+  }
+}
+
+// The disk begins at once, not when memory is full of unwritten pages or the file is flushed. A hint: where it cannot
+// be followed, nothing is lost.
+void OutputFile::begin_writeback() {
+  // A page on its way must not be changed; 64 KiB is the largest of any processor.
+  constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
+  const std::uint64_t until = num_written_ / kPage * kPage;
+  ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(until - num_sent_),
+                    SYNC_FILE_RANGE_WRITE);
+  num_sent_ = until;
+}
+
+void OutputFile::become_target() {
+  while (::fsync(descriptor_) != 0) {
+    if (errno != EINTR) fail(errno);
+  }
+  // Network file systems report a full quota only at this point.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (::rename(path_.c_str(), target_.c_str()) != 0) fail(errno);
+  path_.clear();
+  flush_folder(target_.parent_path());
+}
+
+void OutputFile::fail(int error) const {
+  throw Error(fmt::format("cannot write {}: {}", target_.string(), reason(error)));
+}
+
+AppendFile::AppendFile(fs::path path, Mode mode) : path_(std::move(path)) {
+  std::error_code error;
+  if (path_.has_parent_path()) fs::create_directories(path_.parent_path(), error);
+  if (error) fail(error.value());
+  const int by_mode = mode == Mode::kNew ? O_EXCL : mode == Mode::kReplace ? O_TRUNC : 0;
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | by_mode;
+  descriptor_ = ::open(path_.c_str(), flags, 0644);
+  if (descriptor_ < 0) fail(errno);
+}
+
+AppendFile::~AppendFile() {
+  ::close(descriptor_);
+}
+
+void AppendFile::append(std::string_view bytes) {
+  const off_t begin = ::lseek(descriptor_, 0, SEEK_END);
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error_number = errno;
+      if (begin >= 0) std::ignore = ::ftruncate(descriptor_, begin);
+      fail(error_number);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void AppendFile::fail(int error_number) const {
+  throw Error("cannot write " + path_.string() + ": " + reason(error_number));
+}
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) close(release());
+}
+
+Pipe::Pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", reason(errno)));
+  read_end = Fd(fds[0]);
+  write_end = Fd(fds[1]);
 }
 
 }  // namespace tessera

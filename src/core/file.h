@@ -1,6 +1,8 @@
-// Reads and writes whole files. A write is atomic: readers see the old file or the new one, never a part.
+// Files: whole ones read and written, large ones written piece by piece, growing ones, and their descriptors. A write
+// of a whole file is atomic: readers see the old file or the new one, never a part.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -18,5 +20,88 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 // Makes the renames within `folder` survive a power cut. Throws Error.
 void flush_folder(const std::filesystem::path& folder);
+
+// Compressed as gzip does it; whole or not at all, like write_file_atomically. Throws Error naming the file.
+void write_gzip_file(const std::filesystem::path& path, std::string_view content);
+
+// The checksum of zip records and of W&B's files. Continues `so_far`, the checksum of the bytes before these; 0 to
+// start.
+std::uint32_t crc32(std::string_view bytes, std::uint32_t so_far = 0);
+
+// A large file written piece by piece that appears under its name only when complete.
+//
+// Writes to a temporary file beside the target; become_target() flushes it to disk, renames it and flushes the folder.
+// If destroyed before that, it leaves nothing. A target that is a link stays one, an old file keeps its mode; a new one
+// has 0644 less the umask. Throws Error with path and reason, UsageError where the target is something else than a
+// file.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& target);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes);
+  std::uint64_t num_written() const { return num_written_; }
+  void become_target();
+
+ private:
+  void begin_writeback();
+  [[noreturn]] void fail(int error) const;
+
+  std::filesystem::path target_, path_;
+  int descriptor_ = -1;
+  std::uint64_t num_written_ = 0;
+  std::uint64_t num_sent_ = 0;  // of them, those that the disk was asked to begin with
+};
+
+// Whether a killed process left it: a temporary file of an OutputFile, and no process of this host has that number.
+bool is_left_behind(const std::filesystem::path& file);
+
+// A file that grows record by record. When append() returns, the record has been handed to the system.
+class AppendFile {
+ public:
+  enum class Mode { kNew, kReplace, kContinue };  // kNew: refused if the file exists
+
+  // Creates the parent folders. Throws Error with path and reason, as does append().
+  AppendFile(std::filesystem::path path, Mode mode);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  // A partly written record is removed again, so that later records can be read.
+  void append(std::string_view bytes);
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  [[noreturn]] void fail(int error_number) const;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+// A file descriptor that closes itself.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A pipe; throws Error.
+struct Pipe {
+  Pipe();
+  Fd read_end, write_end;
+};
 
 }  // namespace tessera

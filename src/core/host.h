@@ -1,11 +1,49 @@
-// This host.
+// This host and its processes: name, time, what the kernel says.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace tessera {
 
 // Its name, as messages and rosters show it.
 std::string host_name();
+
+// Seconds, for durations: never jumps back.
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+// Seconds of CPU time that the calling thread has used.
+inline double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+// Seconds since 1970, the form that files use.
+inline double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The state of a process: the letter of its `stat` file. 'T' is stopped, 'Z' has ended and waits for its parent to ask
+// how; 0 if there is no such process. `process`: its folder in /proc.
+char process_state(const std::filesystem::path& process);
+char process_state(pid_t pid);
+bool has_ended(pid_t pid);
+
+// At most 15 letters of it, as the kernel keeps them; empty if there is no such process.
+std::string process_name(pid_t pid);
+
+// Empty if there is no such process, or the kernel does not tell.
+std::vector<pid_t> children_of(pid_t pid);
+
+// From now on freed memory stays with the process instead of going back to the system. A training step on a CPU
+// allocates and frees the same hundreds of megabytes each time; by default, every step fetches every page of them from
+// the system again, zeroed. Does nothing where the C library has no such option.
+void keep_freed_memory();
 
 }  // namespace tessera

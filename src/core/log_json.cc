@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/python_text.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

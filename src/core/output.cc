@@ -1,8 +1,11 @@
 #include "core/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -16,6 +19,23 @@ void print_out(std::string_view text) {
   const std::string reason = errno == 0 ? "unknown error" : std::strerror(errno);
   std::clearerr(stdout);
   throw OutputError(fmt::format("cannot write to standard output: {}", reason));
+}
+
+void open_missing_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    // open() takes the lowest free number: this one, since those below it are open. Children inherit it, as they
+    // should.
+    if (open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
+void survive_closed_pipes() {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;  // whoever started us chose
+  action.sa_handler = [](int) {};  // unlike SIG_IGN, exec resets it
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// What a command prints for its user: all of it, or an error. A command must not exit with 0 when the disk is full.
+// Standard input, output and error: what a command prints, and that they are open. A command prints all of its output
+// or fails: it must not exit with 0 when the disk is full.
 #pragma once
 
 #include <string_view>
@@ -15,5 +16,14 @@ class OutputError : public Error {
 // Writes `text` to standard output and flushes it. Throws OutputError "cannot write to standard output: No space left
 // on device".
 void print_out(std::string_view text);
+
+// Opens /dev/null in place of each of descriptors 0 to 2 that is closed (`2>&-`). Must come first in main(): otherwise
+// the next file or socket to be opened takes the number and receives what is meant for the terminal.
+void open_missing_standard_streams();
+
+// From now on a write to a pipe whose reader is gone (`| head -3`, a closed ssh) fails with EPIPE instead of ending the
+// process: for runs, which go on without it. Other commands end silently, as users of pipes expect. Programs that this
+// one starts have the usual behaviour.
+void survive_closed_pipes();
 
 }  // namespace tessera

@@ -13,6 +13,9 @@
 
 namespace tessera {
 
+// The types of numbers that a run computes with, for code that does not know torch.
+enum class NumberType { kFloat32, kBFloat16, kFloat16 };
+
 inline constexpr double kBytesPerMb = 1 << 20;  // as nvidia-smi and psrecord count
 
 // Throw UsageError with the text and the allowed forms if the text is not such a quantity, is negative, or overflows.

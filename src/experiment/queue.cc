@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "core/clock.h"
 #include "core/command_output.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"

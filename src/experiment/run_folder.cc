@@ -12,9 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -6,11 +6,11 @@
 #include <map>
 
 #include "core/command_output.h"
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/user_folders.h"
 #include "experiment/values.h"
 #include "settings/foreign_config.h"
 

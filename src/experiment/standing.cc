@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "comm/failure.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "record/metrics.h"

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "data/loading/sampler.h"
 #include "jobs/idle_pass.h"
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/clock.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "data/images/image_dataset.h"

@@ -7,7 +7,6 @@
 
 #include "comm/exchange.h"
 #include "comm/failure.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/log.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/exchange.h"
-#include "core/clock.h"
+#include "core/host.h"
 #include "train/listener.h"
 #include "train/step_plan.h"
 #include "train/trainer.h"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/number_type.h"
+#include "core/quantity.h"
 #include "kernels/sizes.h"
 
 namespace tessera::kernels {

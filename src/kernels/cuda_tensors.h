@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/number_type.h"
+#include "core/quantity.h"
 #include "kernels/attention.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/transformer_block.h"

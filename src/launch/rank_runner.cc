@@ -21,7 +21,7 @@
 #include "comm/meeting/handshake.h"
 #include "core/environment.h"
 #include "core/error.h"
-#include "core/process_state.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "launch/oom.h"
 #include "launch/output.h"

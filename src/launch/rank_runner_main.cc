@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "core/error.h"
-#include "core/standard_streams.h"
+#include "core/output.h"
 #include "launch/rank_runner.h"
 
 int main(int argc, char** argv) {

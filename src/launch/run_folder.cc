@@ -21,7 +21,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
-#include "core/process_state.h"
 #include "core/text.h"
 
 namespace tessera {

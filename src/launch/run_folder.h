@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/environment.h"
-#include "core/file_descriptor.h"
+#include "core/file.h"
 #include "core/json.h"
 
 namespace tessera {

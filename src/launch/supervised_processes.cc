@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/host.h"
-#include "core/process_state.h"
 #include "core/text.h"
 #include "launch/output.h"
 #include "launch/rank_supervisor.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "core/file_descriptor.h"
+#include "core/file.h"
 #include "core/json.h"
 
 namespace tessera {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/python_text.h"
+#include "core/log_record.h"
 #include "listeners/log_line.h"
 
 namespace tessera {

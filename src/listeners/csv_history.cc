@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/file.h"
-#include "core/python_text.h"
+#include "core/log_record.h"
 #include "core/text.h"
 
 namespace tessera {

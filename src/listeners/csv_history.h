@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/append_file.h"
+#include "core/file.h"
 #include "train/listener.h"
 
 namespace tessera {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/python_text.h"
+#include "core/log_record.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/clock.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "listeners/step_trace.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/flight_recorder.h"
-#include "core/append_file.h"
+#include "core/file.h"
 #include "monitor/memory_logs.h"
 #include "record/run_record.h"
 #include "train/listener.h"

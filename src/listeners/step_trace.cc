@@ -13,7 +13,6 @@
 
 #include "comm/gpu_support.h"
 #include "core/file.h"
-#include "core/gzip.h"
 #include "core/json.h"
 #include "core/log.h"
 

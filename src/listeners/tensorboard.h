@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/append_file.h"
+#include "core/file.h"
 #include "train/listener.h"
 
 namespace tessera {

@@ -2,9 +2,7 @@
 
 #include <functional>
 
-#include "core/crc32.h"
 #include "core/file.h"
-#include "listeners/tensorboard.h"
 #include "support/small_run.h"
 
 namespace tessera {

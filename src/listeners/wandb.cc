@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "core/crc32.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log_json.h"
 #include "listeners/proto_writer.h"
 #include "listeners/run_recorder.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/append_file.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "train/listener.h"
 

@@ -1,7 +1,7 @@
 #include "listeners/wandb.h"
 
 #include "core/file.h"
-#include "core/sha256.h"
+#include "support/sha256.h"
 #include "support/small_run.h"
 
 namespace tessera {

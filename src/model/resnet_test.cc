@@ -7,9 +7,9 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "core/sha256.h"
 #include "model/checkpointing.h"
 #include "support/resnet_reference.h"
+#include "support/sha256.h"
 
 namespace tessera {
 namespace {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/clock.h"
 #include "core/command_output.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/quantity.h"
 #include "core/text.h"
 

@@ -8,8 +8,8 @@
 
 #include <fstream>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "support/test_folder.h"
 
 namespace tessera {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/quantity.h"
 #include "monitor/host_info.h"

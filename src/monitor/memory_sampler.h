@@ -22,8 +22,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/append_file.h"
 #include "core/environment.h"
+#include "core/file.h"
 #include "monitor/job_processes.h"
 #include "monitor/memory_logs.h"
 #include "monitor/nvml.h"

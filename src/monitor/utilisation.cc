@@ -10,7 +10,7 @@
 
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
-#include "core/clock.h"
+#include "core/host.h"
 #include "core/quantity.h"
 #include "monitor/nvml.h"
 #include "monitor/process_usage.h"

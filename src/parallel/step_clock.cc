@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/host.h"
 
 namespace tessera {
 namespace {

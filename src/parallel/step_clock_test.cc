@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/clock.h"
+#include "core/host.h"
 
 namespace tessera {
 namespace {

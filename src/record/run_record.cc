@@ -8,7 +8,7 @@
 #include <ctime>
 #include <set>
 
-#include "core/python_text.h"
+#include "core/log_record.h"
 #include "core/text.h"
 
 namespace tessera {

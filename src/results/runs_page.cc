@@ -9,8 +9,8 @@
 #include <ctime>
 #include <set>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "monitor/memory_logs.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/number_type.h"
+#include "core/quantity.h"
 #include "kernels/optimizers/optimizer.h"
 #include "parallel/loss_scale.h"
 #include "settings/run_schedule.h"

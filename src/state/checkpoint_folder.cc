@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/output_file.h"
 #include "core/text.h"
 #include "state/checkpoint.h"
 #include "state/model_output.h"

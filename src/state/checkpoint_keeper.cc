@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/quantity.h"
 #include "monitor/host_info.h"

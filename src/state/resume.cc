@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "state/checkpoint_folder.h"

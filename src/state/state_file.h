@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/output_file.h"
+#include "core/file.h"
 #include "kernels/flat_buffers.h"
 #include "parallel/offload.h"
 #include "weights/weights.h"

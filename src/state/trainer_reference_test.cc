@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/log_json.h"
-#include "core/python_text.h"
+#include "core/log_record.h"
 #include "state/checkpoint_folder.h"
 #include "support/train_references.h"
 #include "train/flow.h"

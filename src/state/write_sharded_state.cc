@@ -13,7 +13,7 @@
 
 #include "comm/exchange.h"
 #include "core/error.h"
-#include "core/output_file.h"
+#include "core/file.h"
 #include "state/sharded_state.h"
 #include "state/state_file.h"
 #include "state/unit_file.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/python_text.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "core/clock.h"
+#include "core/host.h"
 #include "model/evaluating.h"
 #include "train/meters.h"
 #include "train/trainer.h"

@@ -19,7 +19,6 @@
 #include <system_error>
 #include <utility>
 
-#include "core/crc32.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "kernels/parallel.h"

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/file_descriptor.h"
+#include "core/file.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/crc32.h"
 #include "core/file.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"

@@ -15,7 +15,6 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "core/log.h"
-#include "core/output_file.h"
 #include "core/text.h"
 #include "weights/model_folder.h"
 #include "weights/pickle.h"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "core/crc32.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace tessera {

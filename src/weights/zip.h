@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/output_file.h"
+#include "core/file.h"
 
 namespace tessera {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "commands/train_command.h"
-#include "core/clock.h"
 #include "core/file.h"
+#include "core/host.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/clock.h"
+#include "core/host.h"
 #include "parallel/step_clock.h"
 
 namespace tessera {

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/process_state.h"
+#include "core/host.h"
 
 namespace tessera::testing {
 namespace {

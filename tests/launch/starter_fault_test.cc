@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/host.h"
-#include "core/process_state.h"
 #include "run.h"
 #include "support/program.h"
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "comm/thread_world.h"
-#include "core/clock.h"
+#include "core/host.h"
+#include "listeners/end_summary.h"
 #include "listeners/rank_records.h"
 #include "monitor/utilisation.h"
-#include "listeners/end_summary.h"
 #include "parallel/small_model.h"
 #include "train/trainer.h"
 

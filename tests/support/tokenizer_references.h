@@ -9,11 +9,11 @@
 
 #include "core/file.h"
 #include "core/json.h"
-#include "core/sha256.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/pattern.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/random_text.h"
+#include "support/sha256.h"
 
 namespace tessera::internal {
 

@@ -12,11 +12,11 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/environment.h"
 #include "core/error.h"
-#include "core/file_descriptor.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
-#include "core/user_folders.h"
 
 namespace tessera {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "comm/meeting/handshake.h"
 #include "comm/socket.h"
-#include "core/file_descriptor.h"
+#include "core/file.h"
 
 namespace tessera {
 

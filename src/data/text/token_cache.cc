@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "data/text/squad.h"
 #include "data/text/token_store.h"

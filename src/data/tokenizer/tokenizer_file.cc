@@ -1,10 +1,13 @@
 #include "data/tokenizer/tokenizer_file.h"
 
 #include <fmt/format.h>
+#include <sodium.h>
+
+#include <array>
+#include <initializer_list>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/sha256.h"
 #include "core/text.h"
 
 namespace tessera::internal {
@@ -15,6 +18,18 @@ namespace fs = std::filesystem;
 // Raised when the same files would give other tokens than before, so that no stale cache is used.
 constexpr std::string_view kEncodingVersion = "tessera-tokenizer-1";
 constexpr const char* kEndOfText = "<|endoftext|>";  // GPT-2's only special token
+
+// SHA-256 of the parts, one after another, in hexadecimal digits.
+std::string hash_of(std::initializer_list<std::string_view> parts) {
+  crypto_hash_sha256_state state;
+  crypto_hash_sha256_init(&state);
+  for (const std::string_view part : parts) {
+    crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
+  }
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest;
+  crypto_hash_sha256_final(&state, digest.data());
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
 
 PaddingSide read_direction(const Component& component) {
   const std::string side = component.as_text();
@@ -127,8 +142,6 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
   agree_on_bytes(pre_tokenizers, model);
   if (model.vocabulary().id_of(kEndOfText)) added.push_back({kEndOfText, false, false, false, false, true});
   AddedTokens added_tokens(added, model.vocabulary(), nullptr);
-  Sha256 hash;
-  hash.add(kEncodingVersion).add(sha256_hex(config_text)).add(sha256_hex(vocab_text)).add(merges_text);
   return {.model = std::move(model),
           .normalizer = nullptr,
           .pre_tokenizers = std::move(pre_tokenizers),
@@ -137,7 +150,7 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
           .decoder = make_byte_level_decoder(),
           .truncation = {},
           .padding = {},
-          .content_hash = hash.hex(),
+          .content_hash = hash_of({kEncodingVersion, hash_of({config_text}), hash_of({vocab_text}), merges_text}),
           .eos_id = {},
           .bos_id = {},
           .pad_id = {}};
@@ -169,7 +182,7 @@ TokenizerParts read_tokenizer_json(std::string_view text, const std::string& ori
           .decoder = read_decoder(child_or_null(file, "decoder")),
           .truncation = read_truncation(file),
           .padding = read_padding(file),
-          .content_hash = Sha256().add(kEncodingVersion).add(text).hex(),
+          .content_hash = hash_of({kEncodingVersion, text}),
           .eos_id = {},
           .bos_id = {},
           .pad_id = {}};

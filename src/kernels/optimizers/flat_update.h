@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/number_type.h"
+#include "core/quantity.h"
 
 namespace tessera::kernels {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/number_type.h"
+#include "core/quantity.h"
 #include "tessera/optimizer_numbers.h"
 
 namespace tessera {

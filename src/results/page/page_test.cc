@@ -6,8 +6,8 @@
 #include <cmath>
 #include <regex>
 
-#include "core/clock.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "record/record_file.h"
 #include "support/test_folder.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "record/record_file.h"
 #include "results/page/html.h"

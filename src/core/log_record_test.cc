@@ -1,4 +1,4 @@
-#include "core/python_text.h"
+#include "core/log_record.h"
 
 #include <gtest/gtest.h>
 
