@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "jobs/qa_job.h"
-#include "model/gpt_config.h"
+#include "model/model_config.h"
 #include "settings/resolve.h"
 #include "settings/shared.h"
 

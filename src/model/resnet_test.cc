@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "support/resnet_reference.h"
 
 namespace tessera {

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/engine.h"
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"

@@ -7,7 +7,7 @@
 
 #include "comm/exchange.h"
 #include "core/clock.h"
-#include "model/evaluating.h"
+#include "model/run_modes.h"
 #include "train/log_lines.h"
 #include "train/trainer.h"
 

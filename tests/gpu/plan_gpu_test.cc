@@ -5,11 +5,11 @@
 
 #include "comm/gpu_support.h"
 #include "gpu/flavour.h"
-#include "model/checkpointing.h"
 #include "model/language_model.h"
 #include "model/packing.h"
-#include "plan/memory_plan.h"
+#include "model/run_modes.h"
 #include "parallel/sharded_optimizer.h"
+#include "plan/memory_plan.h"
 
 namespace tessera {
 namespace {

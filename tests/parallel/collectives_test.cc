@@ -9,7 +9,7 @@
 #include "comm/flight_recorder.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/collectives_page.h"
 #include "parallel/recorded_step.h"
 

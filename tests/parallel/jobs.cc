@@ -8,8 +8,8 @@
 
 #include "model/bloom.h"
 #include "model/gpt.h"
-#include "model/initialise.h"
 #include "model/packing.h"
+#include "model/parameters.h"
 #include "model/resnet.h"
 #include "parallel/small_model.h"
 #include "parallel/small_resnet.h"

@@ -8,16 +8,16 @@
 #include <barrier>
 #include <cmath>
 
-#include "model/checkpointing.h"
-#include "model/initialise.h"
 #include "model/language_model.h"
 #include "model/packing.h"
+#include "model/parameters.h"
+#include "model/run_modes.h"
 #include "monitor/cpu_tensors.h"
 #include "parallel/engine_hooks.h"
-#include "plan/memory_plan.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
+#include "plan/memory_plan.h"
 #include "support/processor.h"
 
 namespace tessera {

@@ -6,12 +6,12 @@
 
 #include "core/error.h"
 #include "model/bloom.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "monitor/cpu_tensors.h"
 #include "parallel/engine_options.h"
+#include "parallel/model_parts.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
-#include "parallel/model_parts.h"
 
 namespace tessera {
 namespace {
