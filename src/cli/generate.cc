@@ -18,7 +18,6 @@
 #include "data/tokenizer/tokenizer.h"
 #include "model/config_reader.h"
 #include "model/generation.h"
-#include "model/packing.h"
 #include "settings/shared.h"
 #include "weights/load_language_model.h"
 

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/softmax.h>
@@ -18,7 +19,6 @@
 #include <optional>
 
 #include "core/error.h"
-#include "model/packing.h"
 #include "model/run_modes.h"
 
 namespace tessera {
@@ -180,6 +180,32 @@ class Rows {
 };
 
 }  // namespace
+
+PackedBatch pack_sequences(const std::vector<TokenIds>& sequences, const at::Device& device) {
+  if (sequences.empty()) throw Error("packing: there are no sequences");
+  std::vector<std::int64_t> ids, positions;
+  std::vector<std::int32_t> starts{0};
+  std::int64_t max_seqlen = 0;
+  for (const TokenIds& sequence : sequences) {
+    if (sequence.empty()) {
+      throw Error(fmt::format("packing: sequence {} is empty; it needs at least one token", starts.size() - 1));
+    }
+    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    for (std::int64_t i = 0; i < std::ssize(sequence); ++i) positions.push_back(i);
+    max_seqlen = std::max(max_seqlen, std::ssize(sequence));
+    starts.push_back(static_cast<std::int32_t>(ids.size()));
+  }
+  const auto on_device = [&](const auto& values, at::ScalarType type) {
+    return at::tensor(values, at::dtype(type)).to(device);
+  };
+  const at::Tensor packed = on_device(ids, at::kLong);
+  return {packed,
+          on_device(positions, at::kLong),
+          at::full_like(packed, kIgnoredTarget),
+          on_device(starts, at::kInt),
+          max_seqlen,
+          /*num_counted=*/0};
+}
 
 void check_sampling(const Sampling& sampling) {
   if (!(sampling.temperature > 0)) {

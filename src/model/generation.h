@@ -13,6 +13,11 @@
 
 namespace tessera {
 
+using TokenIds = std::vector<std::int64_t>;
+
+// The packed form that the models take, with nothing counted. Refused: no sequences, an empty sequence.
+PackedBatch pack_sequences(const std::vector<TokenIds>& sequences, const at::Device& device);
+
 struct Sampling {
   bool do_sample = false;   // false: the token with the largest logit, the first of equals
   double temperature = 1;   // logits are divided by it
@@ -41,8 +46,6 @@ struct GenerationOptions {
   std::vector<std::int64_t> eos_ids;  // a sequence ends with the first of these, which is part of it
   bool use_cache = true;              // false: recompute all tokens at each step; the same tokens, slowly
 };
-
-using TokenIds = std::vector<std::int64_t>;
 
 // The continuation of each prompt, without the prompt. The model is in eval mode meanwhile. The number of passes
 // through the runner depends on when the sequences end. Throws UsageError for invalid options, an empty prompt, an id

@@ -31,6 +31,19 @@ std::shared_ptr<LanguageModel> talkative_bloom() {
   return small_bloom(0, 3, /*is_tied=*/false);
 }
 
+TEST(PackSequences, RefusesNoneAndEmptyOnes) {
+  const auto message = [](const std::vector<TokenIds>& sequences) -> std::string {
+    try {
+      pack_sequences(sequences, at::kCPU);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_TRUE(contains(message({{1}, {}}), "sequence 1 is empty"));
+  EXPECT_TRUE(contains(message({}), "no sequences"));
+}
+
 TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
   const std::shared_ptr<LanguageModel> models[] = {talkative_bloom(), small_gpt()};
   UnitRunner runner;

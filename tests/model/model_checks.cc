@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "model/generation.h"
-#include "model/packing.h"
 #include "model/parameters.h"
 #include "model/run_modes.h"
+#include "support/pack_padded.h"
 #include "support/small_language_model.h"
 
 namespace tessera {

@@ -4,8 +4,8 @@
 #include "model/bloom.h"
 #include "model/generation.h"
 #include "model/model_checks.h"
-#include "model/packing.h"
 #include "monitor/cpu_tensors.h"
+#include "support/pack_padded.h"
 
 namespace tessera {
 namespace {

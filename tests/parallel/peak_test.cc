@@ -8,8 +8,8 @@
 #include <barrier>
 #include <cmath>
 
+#include "model/generation.h"
 #include "model/language_model.h"
-#include "model/packing.h"
 #include "model/parameters.h"
 #include "model/run_modes.h"
 #include "monitor/cpu_tensors.h"

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "model/bloom.h"
+#include "model/generation.h"
 #include "model/gpt.h"
-#include "model/packing.h"
 #include "model/parameters.h"
 #include "model/step_memory.h"
 
