@@ -88,7 +88,7 @@ class CachedContinuation : public Continuation {
   at::Tensor first() override { return model_.prefill(prompts_, cache_, runner_); }
   at::Tensor next(const at::Tensor& ids) override {
     if (cache_.longest() == cache_.capacity()) cache_.grow(std::min(max_length_, 2 * cache_.capacity()));
-    return model_.step(ids, cache_, runner_);
+    return model_.next_logits(ids, cache_, runner_);
   }
   void keep(const std::vector<std::int64_t>& rows) override { cache_.keep(rows); }
 

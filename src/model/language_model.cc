@@ -144,10 +144,10 @@ at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cac
   return head(hidden.index_select(0, last_rows));
 }
 
-at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
+at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
   const at::NoGradGuard no_grad;
   check_length(shape_, cache.longest() + 1);
-  cache.begin_step(slopes());
+  cache.begin_token(slopes());
   const AttendOfLayer cached = [&](std::size_t layer, const DropoutKeys&) -> Attend {
     return {[&cache, layer](const at::Tensor& qkv, std::int64_t parts_dim) {
       return cache.attend(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 0), qkv.select(parts_dim, 1),
@@ -156,7 +156,7 @@ at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, Unit
   };
   const at::Tensor logits =
       head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));
-  cache.end_step();
+  cache.end_token();
   return logits;
 }
 

@@ -72,7 +72,7 @@ class LanguageModel : public TextModel {
   // logits after each sequence's last token.
   KeyValueCache make_cache(std::int64_t num_sequences, std::int64_t capacity) const;
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
-  at::Tensor step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
+  at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
 
  protected:
   explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}

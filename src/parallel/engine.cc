@@ -10,8 +10,8 @@
 #include "kernels/device_fill.h"
 #include "kernels/gradient_room.h"
 #include "parallel/engine_hooks.h"
-#include "parallel/rank_checks.h"
 #include "parallel/model_parts.h"
+#include "parallel/rank_checks.h"
 
 namespace tessera {
 namespace {
@@ -146,9 +146,8 @@ Engine::Pass::Pass(Engine& engine)
     : engine_(engine), timed_(engine.clock_.enter(StepPart::kForward)), num_exceptions_(std::uncaught_exceptions()) {
   // Evaluations see the newest values, except while a graph waits for its backward (which needs the values of its
   // forward) and between micro-steps (which all use one set of values).
-  const bool evaluates =
-      !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ &&
-      engine_.schedule_.is_last_micro_step();
+  const bool evaluates = !c10::GradMode::is_enabled() && engine_.num_passes_ == 0 && !engine_.has_forward_ &&
+                         engine_.schedule_.is_last_micro_step();
   if (evaluates && engine_.placement().delayed_update) engine_.finish_updates();
   engine_.schedule_.begin_pass();
   if (c10::GradMode::is_enabled()) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/unit_layout.h"
 #include "parallel/unit_gradient.h"
+#include "parallel/unit_layout.h"
 #include "parallel/unit_values.h"
 
 namespace tessera {
@@ -100,8 +100,8 @@ class FlatUnit {
   std::unique_ptr<UnitGradient> gradient_;
 };
 
-// For saving and loading unit by unit, between steps, when no gradient is pending. All ranks make the calls for the same
-// units in the same order.
+// For saving and loading unit by unit, between steps, when no gradient is pending. All ranks make the calls for the
+// same units in the same order.
 
 // `part` is this rank's updated() part of a flat float32 state of the unit (the master, a moment), after finish_update.
 // Returns the whole state, [padded_numel]: on `device`, where collectives work; or `part` itself if every rank has it

@@ -1,5 +1,5 @@
-// Where each kind of model state lives between uses: a strategy is one row of this table. With it, the names and help of
-// SpreadOptions (tessera/spread.h), declared once for all commands. (no torch)
+// Where each kind of model state lives between uses: a strategy is one row of this table. With it, the names and help
+// of SpreadOptions (tessera/spread.h), declared once for all commands. (no torch)
 //
 // A new option is a member there, a line in the option table of placement.cc, and the code that reads it.
 #pragma once

@@ -39,7 +39,8 @@ at::Tensor UnitGradient::room(std::size_t slot) {
 }
 
 void UnitGradient::make_flat() {
-  flat_ = at::empty({context_->layout.padded_numel()}, context_->on_device(context_->types.of_flat_gradient(context_->placement)));
+  flat_ = at::empty({context_->layout.padded_numel()},
+                    context_->on_device(context_->types.of_flat_gradient(context_->placement)));
   targets_.assign(parameters_.size(), at::Tensor());
   lent_.assign(parameters_.size(), nullptr);
   zero_gaps(flat_);

@@ -1,5 +1,5 @@
-// What never changes about a unit: where each parameter lies in its flat buffer and which part each rank owns, where its
-// state lives and which ranks share it, and how many bytes each kind of its state takes.
+// What never changes about a unit: where each parameter lies in its flat buffer and which part each rank owns, where
+// its state lives and which ranks share it, and how many bytes each kind of its state takes.
 //
 // docs/design/parallel.md, 'Layout of a unit'.
 #pragma once

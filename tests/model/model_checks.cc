@@ -205,7 +205,7 @@ void check_step_logits(const ModelCase& which, at::Device device) {
       next.push_back(last + 1 < whole[i].size() ? whole[i][last + 1] : 0);
     }
     if (!any) return;
-    logits = model->step(at::tensor(next, at::kLong).to(device), cache, runner);
+    logits = model->next_logits(at::tensor(next, at::kLong).to(device), cache, runner);
   }
 }
 
