@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "report/console.h"
 #include "plan/plan_report.h"
+#include "report/console.h"
 #include "settings/load.h"
 #include "state/model_output.h"
 #include "tessera/world.h"

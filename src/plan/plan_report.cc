@@ -246,7 +246,8 @@ std::string memory_text(const PlanReport& plan) {
            "\nno change of batch, checkpointing, strategy, type or offload is enough: use more ranks, or a smaller "
            "model";
   }
-  return text + (seemed_to_fit ? "\nchanges that need clearly less:" : "\nchanges that would fit:") + advice_text(advice);
+  return text + (seemed_to_fit ? "\nchanges that need clearly less:" : "\nchanges that would fit:") +
+         advice_text(advice);
 }
 
 std::string message_without_memory(const std::exception& error) {

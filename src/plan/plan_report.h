@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "plan/memory_advice.h"
 
 namespace tessera {

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/file.h"
-#include "parallel/small_model.h"
 #include "parallel/flat_unit.h"
 #include "parallel/rank_checks.h"
+#include "parallel/small_model.h"
 #include "state/read_state.h"
 #include "state/state_snapshot.h"
 #include "support/contains.h"
