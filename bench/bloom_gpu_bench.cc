@@ -12,9 +12,9 @@
 #include "comm/gpu_support.h"
 #include "core/error.h"
 #include "model/bloom.h"
-#include "model/checkpointing.h"
 #include "model/generation.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
+#include "model/run_modes.h"
 #include "squad_like.h"
 
 namespace tessera {

@@ -24,7 +24,7 @@
 #include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
 #include "model/bloom.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "parallel/sharded_optimizer.h"
 #include "squad_like.h"
 

@@ -18,7 +18,7 @@
 #include "core/error.h"
 #include "jobs/answers.h"
 #include "model/bloom.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "squad_like.h"
 
 namespace tessera {

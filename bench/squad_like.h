@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "model/generation.h"
-#include "model/packing.h"
 
 namespace tessera {
 

@@ -17,7 +17,6 @@
 #include "core/text.h"
 #include "data/tokenizer/tokenizer.h"
 #include "model/generation.h"
-#include "model/packing.h"
 #include "settings/shared.h"
 #include "weights/load_weights.h"
 

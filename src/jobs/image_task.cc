@@ -18,7 +18,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "data/loading/sampler.h"
-#include "jobs/idle_pass.h"
+#include "model/run_modes.h"
 
 namespace tessera {
 namespace {

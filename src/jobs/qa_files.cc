@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/text/numpy_permutation.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "weights/load_weights.h"
 #include "weights/model_folder.h"
 

@@ -7,12 +7,11 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "jobs/qa_plan.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
 #include "listeners/log_line.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "settings/load.h"
 #include "settings/shared.h"
 

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "data/loading/text_batches.h"
 #include "data/text/qa_sequence.h"
-#include "jobs/idle_pass.h"
+#include "model/run_modes.h"
 
 namespace tessera {
 namespace {

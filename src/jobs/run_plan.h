@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "data/text/token_store.h"
+#include "jobs/qa_files.h"
 #include "plan/plan_report.h"
 #include "settings/train_settings.h"
 #include "tessera/unit.h"
@@ -22,6 +24,10 @@ std::optional<std::int64_t> memory_of_rank(const World& world);
 // update run as one pass.
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges);
+
+// The same for a question-answering run: the largest pass, in the order in which it takes its rows.
+PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+                        const World& world, bool merges);
 
 // Rank 0 warns if the plan needs more than a rank can use. Throws Error with the status kOutOfMemory if this host's
 // ranks need more of its memory than it has: the kernel would end one of them by SIGKILL, without saying why.

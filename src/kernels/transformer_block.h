@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/attention.h"
+#include "kernels/sizes.h"
 
 namespace tessera::kernels {
 
@@ -29,5 +30,17 @@ bool transformer_block_serves(const at::Tensor& x, std::int64_t num_heads, const
 // x: [T, C], to the same. Kept for backward: x, the projection, attention's result, the sum after attention, and the
 // GELU's input; the norms' results are computed again.
 at::Tensor transformer_block(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how);
+
+// What the node takes beside its result, in bytes: for the memory plan. `rows`: of x; `norm`: of one norm's statistics.
+struct TransformerBlockBytes {
+  std::int64_t kept, forward, backward;  // for backward; while each runs
+};
+inline TransformerBlockBytes transformer_block_bytes(std::int64_t T, std::int64_t C, std::int64_t rows,
+                                                     std::int64_t norm, std::int64_t logsumexp) {
+  const std::int64_t sums = kMostColumnSums * num_row_blocks(T) * C * static_cast<std::int64_t>(sizeof(float));
+  // Kept: the projection, the context, the sum, the GELU's input. Forward: the GELU's result; before it the norms' and
+  // attention's.
+  return {(3 + 1 + 1 + 4) * rows + 2 * norm + logsumexp, 4 * rows, 8 * rows + sums + logsumexp};
+}
 
 }  // namespace tessera::kernels

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "library/optimizer_impl.h"
+#include "library/shard_impl.h"
 #include "state/unit_file.h"
 #include "weights/load_weights.h"
 

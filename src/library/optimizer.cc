@@ -4,7 +4,6 @@
 
 #include "comm/exchange.h"
 #include "core/error.h"
-#include "library/optimizer_impl.h"
 #include "library/shard_impl.h"
 #include "parallel/unit_error.h"
 

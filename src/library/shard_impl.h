@@ -1,4 +1,4 @@
-// What a tessera::Sharded holds, and the order in which calls are allowed.
+// What a tessera::Sharded and its tessera::Optimizer hold, and the order in which calls are allowed.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "library/model_map.h"
 #include "parallel/train_step.h"
+#include "tessera/optimizer.h"
 #include "tessera/shard.h"
 
 namespace tessera {
@@ -52,6 +53,13 @@ struct Sharded::Impl {
   bool gradients_are_complete = false;  // by backward(), not only accumulate()
   bool buffers_may_differ = false;
   std::string failure;  // the reason why this Sharded is unusable
+};
+
+struct Optimizer::Impl {
+  Impl(Sharded& its_sharded, const OptimizerChoice& choice, double its_learning_rate);
+
+  double learning_rate;
+  Sharded::Impl& sharded;
 };
 
 }  // namespace tessera

@@ -4,11 +4,13 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 
+#include <cmath>
+
 #include "kernels/bias_gelu.h"
 #include "kernels/layer_norm.h"
 #include "kernels/transformer_block.h"
-#include "model/alibi.h"
-#include "model/tied_table.h"
+#include "model/parameters.h"
+#include "model/step_memory.h"
 
 namespace tessera {
 
@@ -101,17 +103,6 @@ std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
   return {{"lm_head.weight", "transformer.word_embeddings.weight"}};
 }
 
-std::int64_t Bloom::unit_activation_bytes(std::int64_t num_tokens) const {
-  const std::int64_t C = config_.hidden_size;
-  // Both norms' results, which one node for the block computes again, and the sum between them; the GELU's input.
-  const bool is_one_node =
-      fuses_attention() && !config_.residual_after_norm && (!is_training() || config_.hidden_dropout == 0);
-  const std::int64_t numel = num_tokens * ((is_one_node ? 1 : 3) + 4) * C;
-  const std::int64_t norms = num_tokens * 4 * 4;  // mean and deviation of each, in float32
-  return attention_bytes(num_tokens) + numel * element_bytes() + norms +
-         2 * dropout_bytes(num_tokens * C, config_.hidden_dropout);
-}
-
 at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&, const at::Tensor& table, bool is_tied) const {
   const at::Tensor tokens = look_up(table, ids, is_tied);
   return kernels::layer_norm(tokens, embedding_norm_->weight, embedding_norm_->bias, config_.layer_norm_epsilon);
@@ -130,11 +121,130 @@ const at::Tensor& Bloom::head_weight() const {
   return head_ ? head_->weight : embedding_->weight;
 }
 
+std::vector<float> alibi_slopes(std::int64_t num_heads) {
+  std::int64_t whole = 1;  // the largest power of two up to num_heads
+  while (whole * 2 <= num_heads) whole *= 2;
+  const auto slope = [](std::int64_t heads, std::int64_t power) {
+    // The base is rounded to float before it is raised, as the original's tensors are.
+    const auto base = static_cast<float>(std::exp2(-8.0 / static_cast<double>(heads)));
+    return static_cast<float>(std::pow(static_cast<double>(base), static_cast<double>(power)));
+  };
+  std::vector<float> slopes;
+  for (std::int64_t i = 1; i <= whole; ++i) slopes.push_back(slope(whole, i));
+  for (std::int64_t i = 1; i <= num_heads - whole; ++i) slopes.push_back(slope(2 * whole, 2 * i - 1));
+  return slopes;
+}
+
 std::optional<at::Tensor> Bloom::slopes() const {
   if (!slopes_.defined() || slopes_.device() != device()) {
     slopes_ = at::tensor(alibi_slopes(config_.num_heads), at::kFloat).to(device());
   }
   return slopes_;
+}
+
+namespace {
+
+// What the code above keeps and takes.
+class BloomStepMemory : public TextStepMemory {
+ public:
+  BloomStepMemory(const Sizes& sizes, const StepShape& shape, bool residual_after_norm)
+      : TextStepMemory(sizes, shape), is_one_node_(attention_case_.is_fused() && !drops() && !residual_after_norm) {}
+
+  void begin_forward(MemoryTape& tape) const override {
+    tape.take(row_bytes_);                      // the tokens' rows, kept by the norm
+    tape.take(row_bytes_ + statistics_bytes_);  // the first unit's input
+  }
+
+  void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
+    if (is_one_node_) return node_forward(keeps, tape);
+    const std::int64_t rows = row_bytes_;
+    const auto unless_kept = [&](std::int64_t bytes) {
+      if (!keeps) tape.give(bytes);
+    };
+    tape.take(rows + statistics_bytes_);  // normed
+    unless_kept(statistics_bytes_);
+    linear_forward(C_, 3 * C_, tape);  // q, k, v
+    attention_forward(keeps, tape);
+    linear_forward(C_, C_, tape);  // attended
+    if (!keeps || widens_heads()) tape.give(3 * rows);
+    unless_kept(rows);  // the context
+    dropout_forward(rows, keeps, tape);
+    tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
+    unless_kept(statistics_bytes_);
+    linear_forward(C_, 4 * C_, tape);
+    tape.take(4 * rows);               // the GELU's, only for the product
+    linear_forward(4 * C_, C_, tape);  // output
+    tape.give(4 * rows);
+    unless_kept(4 * rows);
+    dropout_forward(rows, keeps, tape);
+    tape.give(rows);  // attended
+    unless_kept(2 * rows + rows);
+  }
+
+  void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
+    if (is_one_node_) return node_backward(gradient_is_held, tape);
+    const std::int64_t rows = row_bytes_, C = C_;
+    // The incoming gradient also waits for the residual's side.
+    const std::int64_t dropped = dropout_backward(rows, tape);
+    tape.take(4 * rows);
+    tape.pass(product_scratch_bytes(shape_, shape_.num_tokens, C, 4 * C, false));
+    tape.take(4 * rows + 4 * C * C * e_);  // the GELU again, and the weight's gradient
+    tape.pass(product_scratch_bytes(shape_, C, shape_.num_tokens, 4 * C, true));
+    tape.give(4 * rows);
+    tape.take(C * e_ + 4 * rows + 4 * C * e_);  // of the product's bias, of the GELU
+    tape.give(2 * 4 * rows + dropped);
+    tape.hand_over(4 * C);
+    tape.hand_over(4 * C * C);
+    tape.hand_over(C);
+    linear_backward(C, 4 * C, false, 5 * rows, tape);
+    norm_backward(gradient_is_held ? 2 * rows : 3 * rows, tape);  // the sum, and the incoming gradients
+    const std::int64_t attended = dropout_backward(rows, tape);
+    linear_backward(C, C, true, attended, tape);
+    attention_backward(tape);
+    linear_backward(C, 3 * C, true, 4 * rows, tape);
+    norm_backward(2 * rows, tape);  // the unit's input, the gradient
+    tape.give(rows);                // added to the residual's
+  }
+
+  void begin_backward(MemoryTape& tape) const override {
+    norm_backward(2 * row_bytes_, tape);
+    look_up_backward(tape);
+  }
+
+ private:
+  kernels::TransformerBlockBytes node() const {
+    return kernels::transformer_block_bytes(shape_.num_tokens, C_, row_bytes_, statistics_bytes_, attention_.logsumexp);
+  }
+
+  void node_forward(bool keeps, MemoryTape& tape) const {
+    tape.take(node().kept + row_bytes_);
+    tape.pass(node().forward);
+    if (!keeps) tape.give(node().kept);
+  }
+
+  void node_backward(bool gradient_is_held, MemoryTape& tape) const {
+    const std::int64_t rows = row_bytes_, C = C_;
+    const auto parameters = {3 * C * C, C * C, 4 * C * C, 4 * C * C, C, C, 3 * C, C, C, C, 4 * C, C};
+    for (const std::int64_t numel : parameters) tape.take(numel * e_);
+    tape.take(rows);
+    tape.pass(node().backward);
+    tape.give(node().kept + rows + (gradient_is_held ? 0 : rows));  // with the unit's input
+    for (const std::int64_t numel : parameters) tape.hand_over_in_place(numel);
+  }
+
+  const bool is_one_node_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepMemory> bloom_step_memory(const Json& config, const std::string& origin, const StepShape& shape) {
+  const BloomConfig c = BloomConfig::from_json(config, origin);
+  TextStepMemory::Sizes sizes{c.vocab_size, c.hidden_size, c.num_layers, c.num_heads};
+  sizes.has_alibi = sizes.has_last_norm = true;
+  sizes.is_tied = c.tie_word_embeddings;
+  sizes.dropout = c.hidden_dropout;
+  sizes.attention_dropout = c.attention_dropout;
+  return std::make_unique<BloomStepMemory>(sizes, shape, c.residual_after_norm);
 }
 
 }  // namespace tessera

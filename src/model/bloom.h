@@ -8,11 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "model/bloom_config.h"
 #include "model/language_model.h"
+#include "model/model_config.h"
 #include "model/parameters.h"
 
 namespace tessera {
+
+// The slopes of ALiBi: one per head, by the rule of the paper's authors, which BLOOM follows.
+//
+// For 2^n heads: the powers 1, 2, ... of 2^(-8 / 2^n). For another number H: the slopes of the next smaller power of
+// two, then every second slope of the next larger one, from its first, until there are H.
+std::vector<float> alibi_slopes(std::int64_t num_heads);
 
 class BloomBlock;
 
@@ -24,7 +30,6 @@ class Bloom : public LanguageModel {
   double initializer_range() const override { return config_.initializer_range; }
   std::vector<std::pair<std::string, std::string>> tied_names() const override;
   std::string base_prefix() const override { return "transformer"; }
-  std::int64_t unit_activation_bytes(std::int64_t num_tokens) const override;
 
  protected:
   at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,

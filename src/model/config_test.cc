@@ -3,9 +3,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "model/bloom_config.h"
-#include "model/gpt_config.h"
 #include "model/language_model.h"
+#include "model/model_config.h"
 #include "support/contains.h"
 
 namespace tessera {

@@ -1,18 +1,43 @@
 #include "model/generation.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/multinomial.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/topk.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/error.h"
-#include "model/evaluating.h"
-#include "model/packing.h"
+#include "model/run_modes.h"
 
 namespace tessera {
 namespace {
+
+constexpr double kOut = -std::numeric_limits<double>::infinity();
+
+void keep_top_k(at::Tensor& scores, std::int64_t k) {
+  const std::int64_t kept = std::min(k, scores.size(-1));
+  const at::Tensor least = std::get<0>(at::topk(scores, kept)).slice(-1, kept - 1);
+  scores.masked_fill_(scores < least, kOut);
+}
+
+void keep_top_p(at::Tensor& scores, double p) {
+  const auto [sorted, order] = at::sort(scores, /*stable=*/false, /*dim=*/-1, /*descending=*/false);
+  at::Tensor removed = at::softmax(sorted, -1).cumsum(-1) <= 1 - p;
+  removed.slice(-1, removed.size(-1) - 1).fill_(false);  // the best token stays
+  scores.masked_fill_(removed.scatter(-1, order, removed), kOut);
+}
 
 void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
   check_sampling(options.sampling);
@@ -63,7 +88,7 @@ class CachedContinuation : public Continuation {
   at::Tensor first() override { return model_.prefill(prompts_, cache_, runner_); }
   at::Tensor next(const at::Tensor& ids) override {
     if (cache_.longest() == cache_.capacity()) cache_.grow(std::min(max_length_, 2 * cache_.capacity()));
-    return model_.step(ids, cache_, runner_);
+    return model_.next_logits(ids, cache_, runner_);
   }
   void keep(const std::vector<std::int64_t>& rows) override { cache_.keep(rows); }
 
@@ -155,6 +180,67 @@ class Rows {
 };
 
 }  // namespace
+
+PackedBatch pack_sequences(const std::vector<TokenIds>& sequences, const at::Device& device) {
+  if (sequences.empty()) throw Error("packing: there are no sequences");
+  std::vector<std::int64_t> ids, positions;
+  std::vector<std::int32_t> starts{0};
+  std::int64_t max_seqlen = 0;
+  for (const TokenIds& sequence : sequences) {
+    if (sequence.empty()) {
+      throw Error(fmt::format("packing: sequence {} is empty; it needs at least one token", starts.size() - 1));
+    }
+    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    for (std::int64_t i = 0; i < std::ssize(sequence); ++i) positions.push_back(i);
+    max_seqlen = std::max(max_seqlen, std::ssize(sequence));
+    starts.push_back(static_cast<std::int32_t>(ids.size()));
+  }
+  const auto on_device = [&](const auto& values, at::ScalarType type) {
+    return at::tensor(values, at::dtype(type)).to(device);
+  };
+  const at::Tensor packed = on_device(ids, at::kLong);
+  return {packed,
+          on_device(positions, at::kLong),
+          at::full_like(packed, kIgnoredTarget),
+          on_device(starts, at::kInt),
+          max_seqlen,
+          /*num_counted=*/0};
+}
+
+void check_sampling(const Sampling& sampling) {
+  if (!(sampling.temperature > 0)) {
+    throw UsageError(fmt::format("temperature {}: expected a number above 0 (for the best token, turn sampling off)",
+                                 sampling.temperature));
+  }
+  if (sampling.top_k < 0) throw UsageError(fmt::format("top_k {}: expected 0 (all) or more", sampling.top_k));
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+    throw UsageError(fmt::format("top_p {}: expected a number above 0 and at most 1", sampling.top_p));
+  }
+}
+
+at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling) {
+  at::Tensor filtered = scores.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  if (sampling.temperature != 1) filtered.div_(sampling.temperature);
+  if (sampling.top_k > 0) keep_top_k(filtered, sampling.top_k);
+  if (sampling.top_p < 1) keep_top_p(filtered, sampling.top_p);
+  return filtered;
+}
+
+at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
+  const at::Tensor broken = at::isfinite(scores).all(-1).logical_not();
+  if (!sampling.do_sample) return at::argmax(scores, -1).masked_fill_(broken, kNoToken);
+  // multinomial kills a GPU's context if a probability is NaN: broken rows are drawn from something else.
+  const at::Tensor sound = scores.masked_fill(broken.unsqueeze(1), 0);
+  const at::Tensor probabilities = at::softmax(filter_scores(sound, sampling), -1);
+  return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1).masked_fill_(broken, kNoToken);
+}
+
+at::Generator make_generator(const at::Device& device, std::uint64_t seed) {
+  if (device.is_cpu()) return at::detail::createCPUGenerator(seed);
+  at::Generator generator = at::detail::getCUDAHooks().getNewGenerator(device.index());
+  generator.set_current_seed(seed);
+  return generator;
+}
 
 std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>& prompts,
                                const GenerationOptions& options, UnitRunner& runner) {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/gpt_config.h"
 #include "model/language_model.h"
+#include "model/model_config.h"
 #include "model/parameters.h"
 
 namespace tessera {
@@ -28,7 +28,6 @@ class Gpt : public LanguageModel {
   std::vector<std::pair<std::string, std::string>> tied_names() const override {
     return {{"head.weight", "embedding.weight"}};
   }
-  std::int64_t unit_activation_bytes(std::int64_t num_tokens) const override;
 
  protected:
   at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,

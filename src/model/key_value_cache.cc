@@ -78,7 +78,7 @@ void KeyValueCache::store(std::int64_t layer, const at::Tensor& k, const at::Ten
   values_[index].view({-1, shape_.head_dim}).index_copy_(0, slots_, v.reshape({-1, shape_.head_dim}));
 }
 
-void KeyValueCache::begin_step(const std::optional<at::Tensor>& slopes) {
+void KeyValueCache::begin_token(const std::optional<at::Tensor>& slopes) {
   const std::int64_t in_use = longest() + 1;
   if (in_use > shape_.capacity) {
     throw Error(fmt::format("generation: the cache of {} tokens per sequence is full", shape_.capacity));
@@ -108,7 +108,7 @@ at::Tensor KeyValueCache::attend(std::int64_t layer, const at::Tensor& q, const 
       .view({shape_.num_sequences, shape_.num_heads, shape_.head_dim});
 }
 
-void KeyValueCache::end_step() {
+void KeyValueCache::end_token() {
   lengths_ += 1;
   for (std::int64_t& length : host_lengths_) ++length;
 }

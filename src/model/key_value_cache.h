@@ -2,7 +2,7 @@
 //
 // Sequence b fills slots 0, 1, ... of its own row, whatever the others' lengths; nothing is moved or joined when a
 // token is added, only when the cache grows. First come the prompts (begin_prompt, then store for each layer), then one
-// token of every sequence at a time (begin_step, then attend for each layer, then end_step).
+// token of every sequence at a time (begin_token, then attend for each layer, then end_token).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,10 +28,10 @@ class KeyValueCache {
   void store(std::int64_t layer, const at::Tensor& k, const at::Tensor& v);  // [T, H, D]
 
   // The next token of every sequence. `slopes`: [H] float32 or none, as in kernels::PackedAttention.
-  void begin_step(const std::optional<at::Tensor>& slopes);
+  void begin_token(const std::optional<at::Tensor>& slopes);
   // Stores k and v, then returns what q sees of its own sequence: all [B, H, D].
   at::Tensor attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
-  void end_step();
+  void end_token();
 
   // Grows to this many slots per sequence, at least as many as now; call between two steps. Beyond the new cache it
   // needs one layer's old keys or values at a time.

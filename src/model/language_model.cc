@@ -4,11 +4,17 @@
 #include <ATen/ops/linear.h>
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/error.h"
+#include "core/json_reader.h"
 #include "core/text.h"
 #include "kernels/attention.h"
 #include "kernels/sizes.h"
-#include "model/tied_table.h"
+#include "model/bloom.h"
+#include "model/gpt.h"
+#include "model/parameters.h"
+#include "model/step_memory.h"
 
 namespace tessera {
 namespace {
@@ -21,28 +27,37 @@ void check_length(const LanguageModelShape& shape, std::int64_t length) {
   }
 }
 
+// The families of language models, by the model_type of their config.json.
+struct Family {
+  const char* model_type;
+  std::shared_ptr<LanguageModel> (*make)(const Json& config, const std::string& origin,
+                                         const at::TensorOptions& options);
+  std::unique_ptr<StepMemory> (*step_memory)(const Json& config, const std::string& origin, const StepShape& shape);
+};
+
+template <typename Model, typename Config>
+std::shared_ptr<LanguageModel> make(const Json& config, const std::string& origin, const at::TensorOptions& options) {
+  return std::make_shared<Model>(Config::from_json(config, origin), options);
+}
+
+constexpr std::array kFamilies = {
+    Family{"bloom", make<Bloom, BloomConfig>, bloom_step_memory},
+    Family{"tessera-gpt", make<Gpt, GptConfig>, gpt_step_memory},
+};
+
+const Family& family_of(const Json& config, const std::string& origin) {
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
+  const std::string type = reader.text({"model_type"});
+  std::vector<std::string> names;
+  for (const Family& family : kFamilies) {
+    if (type == family.model_type) return family;
+    names.emplace_back(family.model_type);
+  }
+  reader.at("model_type").refuse_value(join(names, " or "));
+}
+
 }  // namespace
-
-std::int64_t LanguageModel::dropout_bytes(std::int64_t numel, double probability) const {
-  if (!is_training() || probability == 0) return 0;
-  return numel * (device().is_cpu() ? element_bytes() : 1);  // a GPU's fused operation keeps its mask as bytes
-}
-
-std::int64_t LanguageModel::attention_bytes(std::int64_t num_tokens) const {
-  const std::int64_t D = shape_.head_dim();
-  std::int64_t numel = 4 * shape_.hidden_size;
-  // FlashAttention needs a head size that is a multiple of 8, and ALiBi three more elements per head
-  // (kernels/attention_gpu.cc): then widened copies of all four are kept, and the result beside them.
-  const std::int64_t padded = (D + (slopes() ? kernels::kAlibiParts : 0) + 7) / 8 * 8;
-  if (!device().is_cpu() && dtype() != at::kFloat && padded != D && !fuses_attention())
-    numel = 4 * shape_.num_heads * padded + shape_.hidden_size;
-  return num_tokens * (numel * element_bytes() + shape_.num_heads * 4);
-}
-
-bool LanguageModel::fuses_attention() const {
-  return !device().is_cpu() && dtype() != at::kFloat && kernels::attention_has_head_size(shape_.head_dim()) &&
-         (!is_training() || shape_.attention_dropout == 0);
-}
 
 LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
   kernels::PackedAttention how;
@@ -131,10 +146,10 @@ at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cac
   return head(hidden.index_select(0, last_rows));
 }
 
-at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
+at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
   const at::NoGradGuard no_grad;
   check_length(shape_, cache.longest() + 1);
-  cache.begin_step(slopes());
+  cache.begin_token(slopes());
   const AttendOfLayer cached = [&](std::size_t layer, const DropoutKeys&) -> Attend {
     return {[&cache, layer](const at::Tensor& qkv, std::int64_t parts_dim) {
       return cache.attend(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 0), qkv.select(parts_dim, 1),
@@ -143,8 +158,18 @@ at::Tensor LanguageModel::step(const at::Tensor& ids, KeyValueCache& cache, Unit
   };
   const at::Tensor logits =
       head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));
-  cache.end_step();
+  cache.end_token();
   return logits;
+}
+
+std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin,
+                                                   const at::TensorOptions& options) {
+  return family_of(config, origin).make(config, origin, options);
+}
+
+std::unique_ptr<StepMemory> language_step_memory(const Json& config, const std::string& origin,
+                                                 const StepShape& shape) {
+  return family_of(config, origin).step_memory(config, origin, shape);
 }
 
 }  // namespace tessera

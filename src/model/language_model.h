@@ -2,7 +2,7 @@
 //
 // A model is single-device code that knows nothing of ranks. Its blocks are its units and run through the UnitRunner
 // that the caller gives; embedding, last norm and head belong to the root. Parameters are uninitialised until they are
-// loaded or initialise() (initialise.h) is called. One thread at a time.
+// loaded or initialise() (parameters.h) is called. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,6 @@ class LanguageModel : public TextModel {
   virtual std::vector<std::pair<std::string, std::string>> tied_names() const = 0;
   // The name prefix that files of the model without its head leave out: "transformer"; empty: none.
   virtual std::string base_prefix() const { return {}; }
-  // What one unit keeps for backward beside its input, in the parameters' type; with checkpointing, nothing.
-  virtual std::int64_t unit_activation_bytes(std::int64_t num_tokens) const = 0;
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 
@@ -74,7 +72,7 @@ class LanguageModel : public TextModel {
   // logits after each sequence's last token.
   KeyValueCache make_cache(std::int64_t num_sequences, std::int64_t capacity) const;
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
-  at::Tensor step(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
+  at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
 
  protected:
   explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
@@ -89,13 +87,6 @@ class LanguageModel : public TextModel {
   virtual const at::Tensor& head_weight() const = 0;   // [V, C]
   virtual std::optional<at::Tensor> head_bias() const { return {}; }
   virtual std::optional<at::Tensor> slopes() const { return {}; }  // [H] float32 on the device: ALiBi's
-
-  // What a dropout of `numel` elements keeps; 0 if it does nothing.
-  std::int64_t dropout_bytes(std::int64_t numel, double probability) const;
-  // q, k, v and attention's result, as the device's kernel keeps them, and what its softmax needs for backward.
-  std::int64_t attention_bytes(std::int64_t num_tokens) const;
-  bool fuses_attention() const;  // on a GPU: kernels/attention.cu
-  std::int64_t element_bytes() const { return static_cast<std::int64_t>(head_weight().element_size()); }
 
   std::vector<Unit> units_;
 

@@ -1,19 +1,23 @@
-// Modules that only hold parameters, under the names that transformers and torch give them.
+// What models hold: modules of parameters under the names that transformers and torch give them, the initial values of
+// a model that is trained from scratch, and a table with two uses.
 //
-// They are created uninitialised: a model is either loaded or initialised as a whole (initialise.h), and drawing random
-// numbers for half a billion weights that a file then overwrites takes seconds.
+// Parameters are created uninitialised: a model is either loaded or initialised as a whole, and drawing random numbers
+// for half a billion weights that a file then overwrites takes seconds.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace tessera {
+
+class LanguageModel;
 
 // "weight" of any shape and optionally "bias" of the weight's first dimension: a linear layer, a layer-norm, or an
 // embedding.
@@ -36,5 +40,28 @@ inline std::shared_ptr<Affine> add_affine(torch::nn::Module& parent, const std::
                                           const at::TensorOptions& options) {
   return parent.register_module(name, std::make_shared<Affine>(std::move(shape), has_bias, options));
 }
+
+// As transformers does for BLOOM: matrices and embeddings are normal with the config's initializer_range, biases 0,
+// norms 1 and 0. A parameter's values depend only on the seed and its name, not on device or order, and on the type
+// only through rounding. So a rank that holds only some of the units gets the same model.
+void initialise(LanguageModel& model, std::uint64_t seed);
+
+// The same for one parameter, by its name in the model.
+void initialise_parameter(at::Tensor& parameter, const std::string& name, double initializer_range, std::uint64_t seed);
+
+// An embedding whose table is also the head's weight, with one gradient for both uses: by itself, autograd makes a
+// table of V x C zeros for the embedding, adds the few rows that the batch used, and then adds that table to the head's
+// gradient. For BLOOM-560M that is half a gigabyte in bf16, both in size and, three times, in memory traffic. Here the
+// rows are added to the head's gradient in place.
+//
+// Two names of one table; use both in the same backward pass, or only one of them at all.
+struct TiedTable {
+  at::Tensor for_rows;  // only for look_up()
+  at::Tensor for_head;
+};
+TiedTable tie(const at::Tensor& table);
+
+// Rows of a table: [T] to [T, C]. `is_tied`: the table is a TiedTable's, and its gradient holds only those rows.
+at::Tensor look_up(const at::Tensor& table, const at::Tensor& ids, bool is_tied);
 
 }  // namespace tessera

@@ -117,28 +117,26 @@ class Bottleneck : public torch::nn::Module {
 
 ResNet50::ResNet50(std::int64_t num_classes) : UnitModel("ResNet50"), num_classes_(num_classes) {
   if (num_classes < 1) throw UsageError(fmt::format("a ResNet of {} classes (expected: at least 1)", num_classes));
-  conv1_ =
-      register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)));
-  bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
-  std::int64_t channels = add_layer("layer1", 64, 64, 3, 1);
-  channels = add_layer("layer2", channels, 128, 4, 2);
-  channels = add_layer("layer3", channels, 256, 6, 2);
-  channels = add_layer("layer4", channels, 512, 3, 2);
+  conv1_ = register_module("conv1", convolution(3, kStemChannels, 7, 2));
+  bn1_ = register_module("bn1", torch::nn::BatchNorm2d(kStemChannels));
+  std::int64_t channels = kStemChannels;
+  for (std::size_t i = 0; i < kResNet50Layers.size(); ++i) {
+    add_layer(fmt::format("layer{}", i + 1), channels, kResNet50Layers[i]);
+    channels = kResNet50Layers[i].channels * kExpansion;
+  }
   fc_ = register_module("fc", torch::nn::Linear(channels, num_classes));
   initialise();
 }
 
-std::int64_t ResNet50::add_layer(const std::string& name, std::int64_t in_channels, std::int64_t channels,
-                                 std::int64_t num_blocks, std::int64_t stride) {
+void ResNet50::add_layer(const std::string& name, std::int64_t in_channels, const ResNetLayer& shape) {
   auto layer = register_module(name, std::make_shared<torch::nn::Module>());
-  for (std::int64_t i = 0; i < num_blocks; ++i) {
-    auto block =
-        std::make_shared<Bottleneck>(i == 0 ? in_channels : channels * kExpansion, channels, i == 0 ? stride : 1);
+  for (std::int64_t i = 0; i < shape.num_blocks; ++i) {
+    auto block = std::make_shared<Bottleneck>(i == 0 ? in_channels : shape.channels * kExpansion, shape.channels,
+                                              i == 0 ? shape.stride : 1);
     layer->register_module(std::to_string(i), block);
     units_.push_back({fmt::format("{}.{}", name, i), "Bottleneck", block.get()});
     blocks_.push_back(std::move(block));
   }
-  return channels * kExpansion;
 }
 
 // Overwrites the constructors' draws, as torchvision does; batch-norm's 1 and 0 and fc keep theirs.

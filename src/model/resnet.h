@@ -13,6 +13,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -23,6 +24,11 @@ namespace tessera {
 
 // A block's output channels over those of its inner convolutions.
 inline constexpr std::int64_t kExpansion = 4;
+struct ResNetLayer {
+  std::int64_t channels, num_blocks, stride;  // the stride of its first block
+};
+inline constexpr std::int64_t kStemChannels = 64;
+inline constexpr std::array<ResNetLayer, 4> kResNet50Layers = {{{64, 3, 1}, {128, 4, 2}, {256, 6, 2}, {512, 3, 2}}};
 
 class Bottleneck;
 
@@ -41,8 +47,7 @@ class ResNet50 : public UnitModel {
   at::Tensor forward(const at::Tensor& images_BCHW);
 
  private:
-  std::int64_t add_layer(const std::string& name, std::int64_t in_channels, std::int64_t channels,
-                         std::int64_t num_blocks, std::int64_t stride);
+  void add_layer(const std::string& name, std::int64_t in_channels, const ResNetLayer& shape);
   void initialise();
 
   std::int64_t num_classes_;

@@ -8,8 +8,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kStemChannels = 64;
-
 std::int64_t halved(std::int64_t side) {
   return (side + 1) / 2;
 }
@@ -19,8 +17,7 @@ class ResNet50StepMemory : public StepMemory {
   ResNet50StepMemory(std::int64_t num_classes, const StepShape& shape) : num_classes_(num_classes), shape_(shape) {
     if (shape.element_bytes == kFloatBytes) shape_.casts_parameters = false;
     std::int64_t in = kStemChannels, side = halved(halved(shape.longest));
-    for (const auto& [channels, num_blocks, first_stride] :
-         {Layer{64, 3, 1}, Layer{128, 4, 2}, Layer{256, 6, 2}, Layer{512, 3, 2}}) {
+    for (const auto& [channels, num_blocks, first_stride] : kResNet50Layers) {
       for (std::int64_t i = 0; i < num_blocks; ++i) {
         const bool shrinks = i == 0 && first_stride == 2;
         const std::int64_t to_side = shrinks ? halved(side) : side;
@@ -136,9 +133,6 @@ class ResNet50StepMemory : public StepMemory {
 
  private:
   static constexpr std::int64_t kFeatures = 2048;
-  struct Layer {
-    std::int64_t channels, num_blocks, first_stride;
-  };
   struct Inner {
     std::int64_t in_channels, size, before_bytes, bytes;
   };

@@ -7,7 +7,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "support/resnet_reference.h"
 #include "support/sha256.h"
 

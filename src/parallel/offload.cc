@@ -63,9 +63,9 @@ Transfer HostLink::copy(const at::Tensor& to, const at::Tensor& from, const std:
   return Transfer::of_current_stream(device_);
 }
 
-HostWorker::HostWorker() : thread_([this] { loop(); }) {}
+UpdateWorker::UpdateWorker() : thread_([this] { loop(); }) {}
 
-HostWorker::~HostWorker() {
+UpdateWorker::~UpdateWorker() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -74,7 +74,7 @@ HostWorker::~HostWorker() {
   thread_.join();
 }
 
-std::shared_future<void> HostWorker::begin(std::function<void()> work, std::function<bool()> is_ready) {
+std::shared_future<void> UpdateWorker::begin(std::function<void()> work, std::function<bool()> is_ready) {
   std::packaged_task<void()> task(std::move(work));
   std::shared_future<void> done = task.get_future().share();
   {
@@ -85,7 +85,7 @@ std::shared_future<void> HostWorker::begin(std::function<void()> work, std::func
   return done;
 }
 
-std::deque<HostWorker::Task>::iterator HostWorker::next() {
+std::deque<UpdateWorker::Task>::iterator UpdateWorker::next() {
   const auto is_ready = [](const Task& task) {
     try {
       return task.is_ready();
@@ -98,7 +98,7 @@ std::deque<HostWorker::Task>::iterator HostWorker::next() {
   return last == waiting_.rend() ? waiting_.begin() : std::prev(last.base());
 }
 
-void HostWorker::loop() {
+void UpdateWorker::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !waiting_.empty(); });

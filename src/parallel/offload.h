@@ -62,12 +62,12 @@ class HostLink {
 };
 
 // One background thread for work on the host: runs offloaded updates.
-class HostWorker {
+class UpdateWorker {
  public:
-  HostWorker();
-  ~HostWorker();  // finishes all pending work
-  HostWorker(const HostWorker&) = delete;
-  HostWorker& operator=(const HostWorker&) = delete;
+  UpdateWorker();
+  ~UpdateWorker();  // finishes all pending work
+  UpdateWorker(const UpdateWorker&) = delete;
+  UpdateWorker& operator=(const UpdateWorker&) = delete;
 
   // Work runs in the order in which it is given; but as long as the first waits for its input (`is_ready`, called from
   // the background, tells), the last that is ready goes ahead of it. The future is ready when `work` has returned, and

@@ -50,7 +50,7 @@ ShardedOptimizer::ShardedOptimizer(Engine& engine, const OptimizerChoice& choice
   }
   const bool wanted =
       host_updates == HostUpdates::kInBackground || (host_updates == HostUpdates::kAuto && !engine_.device().is_cpu());
-  if (wanted && engine_.placement().optimizer.is_on_host()) worker_ = std::make_unique<HostWorker>();
+  if (wanted && engine_.placement().optimizer.is_on_host()) worker_ = std::make_unique<UpdateWorker>();
 }
 
 ShardedOptimizer::~ShardedOptimizer() {

@@ -86,9 +86,9 @@ class ShardedOptimizer {
   std::vector<at::Tensor> square_sums_;  // by unit, of this step
   mutable at::Tensor unit_begins_;       // of each unit's sums; made when it is first needed
   std::int64_t num_updates_ = 0;
-  bool is_updating_ = false;            // during backward
-  std::vector<Transfer> reads_;         // by unit: what its next update waits for; empty: nothing
-  std::unique_ptr<HostWorker> worker_;  // null if the caller updates; the last member, as it uses the others
+  bool is_updating_ = false;              // during backward
+  std::vector<Transfer> reads_;           // by unit: what its next update waits for; empty: nothing
+  std::unique_ptr<UpdateWorker> worker_;  // null if the caller updates; the last member, as it uses the others
 };
 
 }  // namespace tessera

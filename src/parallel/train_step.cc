@@ -54,7 +54,7 @@ StepOutcome TrainStep::update(const StepArguments& arguments) {
   const double scale = loss_scale();
   UpdateResult result = optimizer_->update({arguments.learning_rate, arguments.divisor * scale, arguments.max_norm});
   if (scaler_) scaler_->after_step(result.skipped);
-  return {result.gradient_norm, result.skipped, scale, std::move(result.faults)};
+  return {std::move(result), scale};
 }
 
 }  // namespace tessera

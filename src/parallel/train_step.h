@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/engine.h"
 #include "parallel/loss_scale.h"
 #include "parallel/sharded_optimizer.h"
@@ -53,11 +53,8 @@ struct StepArguments {
   bool may_skip = true;  // false: a gradient that is not finite may end the run, so updates need not wait for the norm
 };
 
-struct StepOutcome {
-  double gradient_norm = 0;             // of the divided gradient, before clipping
-  bool skipped = false;                 // the gradient was not finite: nothing was changed
-  double loss_scale = 1;                // the factor of this step's losses
-  std::vector<GradientFault> faults{};  // of a skipped step: whose gradients were not finite, equal on all ranks
+struct StepOutcome : UpdateResult {
+  double loss_scale = 1;  // the factor of this step's losses
 };
 
 class TrainStep {

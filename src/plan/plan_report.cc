@@ -15,10 +15,16 @@
 namespace tessera {
 namespace {
 
-// The table's columns; whether the row fits and when it peaks come last.
-constexpr const char* kColumns[] = {"parameters",  "gradients", "optimizer", "in flight",
-                                    "activations", "total",     "host"};
-constexpr std::size_t kWidth = 12;
+struct Part {
+  const char *label, *key;  // in the table, in JSON
+  std::int64_t MemoryUse::*bytes;
+};
+constexpr Part kParts[] = {{"parameters", "parameters", &MemoryUse::parameters},
+                           {"gradients", "gradients", &MemoryUse::gradients},
+                           {"optimizer", "optimizer", &MemoryUse::optimizer},
+                           {"in flight", "in_flight", &MemoryUse::in_flight},
+                           {"activations", "activations", &MemoryUse::activations}};
+constexpr std::size_t kWidth = 12;  // of a column
 
 std::size_t name_width(const PlanReport& report) {
   std::size_t width = 12;
@@ -69,10 +75,8 @@ std::string heading(const PlanReport& report) {
 std::string row_text(const PlanReport& report, const PlanRow& row) {
   const MemoryUse& peak = row.plan.peak;
   std::string text = fmt::format("{:<{}}", row.strategy, name_width(report));
-  for (const std::int64_t bytes : {peak.parameters, peak.gradients, peak.optimizer, peak.in_flight, peak.activations,
-                                   peak.total(), row.plan.host.total()}) {
-    text += fmt::format("{:>{}}", human_bytes(bytes), kWidth);
-  }
+  for (const Part& part : kParts) text += fmt::format("{:>{}}", human_bytes(peak.*part.bytes), kWidth);
+  text += fmt::format("{:>{}}{:>{}}", human_bytes(peak.total()), kWidth, human_bytes(row.plan.host.total()), kWidth);
   if (report.limit_bytes) text += fits(report, row) ? "  fits    " : "  too much";
   return text + fmt::format("  {}\n", row.plan.peak_moment);
 }
@@ -111,8 +115,10 @@ std::int64_t checkpoint_copy_bytes(const PlanReport& report) {
 }
 
 Json use_json(const MemoryUse& use) {
-  return {{"parameters", use.parameters}, {"gradients", use.gradients},     {"optimizer", use.optimizer},
-          {"in_flight", use.in_flight},   {"activations", use.activations}, {"total", use.total()}};
+  Json json;
+  for (const Part& part : kParts) json[part.key] = use.*part.bytes;
+  json["total"] = use.total();
+  return json;
 }
 
 Json plan_fields(const MemoryPlan& plan) {
@@ -147,9 +153,9 @@ std::optional<std::int64_t> address_space_bytes() {
 }
 
 std::string parts_text(const MemoryUse& use) {
-  return fmt::format("parameters {}, gradients {}, optimizer {}, in flight {}, activations {}",
-                     human_bytes(use.parameters), human_bytes(use.gradients), human_bytes(use.optimizer),
-                     human_bytes(use.in_flight), human_bytes(use.activations));
+  std::vector<std::string> parts;
+  for (const Part& part : kParts) parts.push_back(fmt::format("{} {}", part.label, human_bytes(use.*part.bytes)));
+  return join(parts, ", ");
 }
 
 }  // namespace
@@ -169,7 +175,8 @@ std::string plan_text(const PlanReport& report) {
   text += fmt::format("per rank, at the peak of a step's {}\n\n{:<{}}",
                       report.request.options.on_gpu ? "GPU memory, with the host memory beside it" : "memory",
                       "strategy", name_width(report));
-  for (const char* column : kColumns) text += fmt::format("{:>{}}", column, kWidth);
+  for (const Part& part : kParts) text += fmt::format("{:>{}}", part.label, kWidth);
+  text += fmt::format("{:>{}}{:>{}}", "total", kWidth, "host", kWidth);
   text += report.limit_bytes ? "            when\n" : "  when\n";
   for (const PlanRow& row : report.rows) text += row_text(report, row);
   text += fmt::format("while a checkpoint is written, --save_mode async takes {} more{}\n",

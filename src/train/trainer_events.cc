@@ -7,7 +7,7 @@
 
 #include "comm/exchange.h"
 #include "core/host.h"
-#include "model/evaluating.h"
+#include "model/run_modes.h"
 #include "train/meters.h"
 #include "train/trainer.h"
 

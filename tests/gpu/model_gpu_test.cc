@@ -6,8 +6,8 @@
 #include "comm/gpu_support.h"
 #include "gpu/flavour.h"
 #include "model/generation.h"
-#include "model/initialise.h"
 #include "model/model_checks.h"
+#include "model/parameters.h"
 
 namespace tessera {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "comm/gpu_support.h"
 #include "gpu/flavour.h"
-#include "model/checkpointing.h"
+#include "model/generation.h"
 #include "model/language_model.h"
-#include "model/packing.h"
+#include "model/run_modes.h"
 #include "parallel/sharded_optimizer.h"
 #include "plan/memory_plan.h"
 

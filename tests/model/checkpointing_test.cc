@@ -1,8 +1,7 @@
-#include "model/checkpointing.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "model/run_modes.h"
 #include "monitor/process_usage.h"
 #include "support/small_language_model.h"
 
@@ -91,7 +90,7 @@ TEST(Checkpointing, PeaksAtOneUnitsActivations) {
   const std::int64_t saved = peak_of(plain) - peak_of(checkpointed);
   // The activations of 7 of 8 units need not exist together. About one unit's worth is lost again: without
   // checkpointing the peak is at the head's loss, with it in a unit's backward, which recomputes the GELU.
-  EXPECT_GT(saved, 5 * model->unit_activation_bytes(300));
+  EXPECT_GT(saved, 5 * bytes_kept_by_unit(*model, 300));
 }
 
 }  // namespace

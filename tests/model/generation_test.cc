@@ -31,6 +31,19 @@ std::shared_ptr<LanguageModel> talkative_bloom() {
   return small_bloom(0, 3, /*is_tied=*/false);
 }
 
+TEST(PackSequences, RefusesNoneAndEmptyOnes) {
+  const auto message = [](const std::vector<TokenIds>& sequences) -> std::string {
+    try {
+      pack_sequences(sequences, at::kCPU);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_TRUE(contains(message({{1}, {}}), "sequence 1 is empty"));
+  EXPECT_TRUE(contains(message({}), "no sequences"));
+}
+
 TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
   const std::shared_ptr<LanguageModel> models[] = {talkative_bloom(), small_gpt()};
   UnitRunner runner;
@@ -105,7 +118,7 @@ TEST(Generation, TheCacheTakesItsMemoryOnce) {
   EXPECT_EQ(live_cpu_bytes() - before, cache.bytes());
   EXPECT_EQ(cache.bytes(), 2 * 3 * 4 * 64 * 64 * 4);
   model->prefill(pack_sequences(kPrompts, at::kCPU), cache, runner);
-  const auto step = [&] { model->step(at::tensor({1, 2, 3, 4}, at::kLong), cache, runner); };
+  const auto step = [&] { model->next_logits(at::tensor({1, 2, 3, 4}, at::kLong), cache, runner); };
   step();
   const std::int64_t after_one = live_cpu_bytes();
   reset_peak_cpu_bytes();
@@ -124,7 +137,7 @@ TEST(Generation, AGrownCacheGivesTheSameBits) {
   EXPECT_EQ(grown.bytes(), wide.bytes());
   for (int i = 0; i < 13; ++i) {
     const at::Tensor ids = at::full({4}, i, at::kLong);
-    EXPECT_TRUE(at::equal(model->step(ids, wide, runner), model->step(ids, grown, runner))) << i;
+    EXPECT_TRUE(at::equal(model->next_logits(ids, wide, runner), model->next_logits(ids, grown, runner))) << i;
   }
 }
 

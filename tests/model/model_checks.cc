@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/checkpointing.h"
 #include "model/generation.h"
-#include "model/initialise.h"
-#include "model/packing.h"
+#include "model/parameters.h"
+#include "model/run_modes.h"
+#include "support/pack_padded.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {
@@ -204,7 +205,7 @@ void check_step_logits(const ModelCase& which, at::Device device) {
       next.push_back(last + 1 < whole[i].size() ? whole[i][last + 1] : 0);
     }
     if (!any) return;
-    logits = model->step(at::tensor(next, at::kLong).to(device), cache, runner);
+    logits = model->next_logits(at::tensor(next, at::kLong).to(device), cache, runner);
   }
 }
 
@@ -262,7 +263,7 @@ void check_activation_memory(LanguageModel& model, const std::function<std::int6
   };
   (void)kept(plain);  // what is allocated once and stays
   const std::int64_t whole = kept(plain), less = kept(checkpointed);
-  const auto calculated = static_cast<double>(4 * model.unit_activation_bytes(512));
+  const auto calculated = static_cast<double>(4 * bytes_kept_by_unit(model, 512));
   EXPECT_NEAR(static_cast<double>(whole - less), calculated, 0.01 * calculated);
   // With checkpointing: each unit's input, and what the root keeps.
   const std::int64_t input_bytes = 512 * 256 * static_cast<std::int64_t>(c10::elementSize(model.dtype()));

@@ -1,11 +1,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "model/alibi.h"
+#include "model/bloom.h"
 #include "model/generation.h"
 #include "model/model_checks.h"
-#include "model/packing.h"
 #include "monitor/process_usage.h"
+#include "support/pack_padded.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "model/checkpointing.h"
 #include "model/resnet.h"
+#include "model/run_modes.h"
 #include "monitor/process_usage.h"
 #include "support/processor.h"
 #include "support/small_language_model.h"
@@ -153,16 +153,6 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StepMemoryByModel, testing::ValuesIn(cases()));
-
-// The two descriptions of what a unit keeps agree.
-TEST_P(StepMemoryByModel, AgreesWithTheModelAboutWhatAUnitKeeps) {
-  const auto model = model_of(GetParam());
-  const PackedBatch batch = counted_batch({40, 17, 25});
-  const auto step = language_step_memory(model->config(), "a test", shape_of(batch, GetParam().type));
-  PeakTape tape;
-  step->unit_forward(0, /*keeps=*/true, tape);
-  EXPECT_EQ(tape.now() - step->output_bytes(0), model->unit_activation_bytes(batch.input_ids.numel()));
-}
 
 // Also for a GPU, which this machine may not have.
 TEST(StepMemory, LeavesNothingButGradients) {

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "model/checkpointing.h"
 #include "model/generation.h"
+#include "model/run_modes.h"
 #include "parallel/sharded_optimizer.h"
 #include "support/small_language_model.h"
 

@@ -5,16 +5,93 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "comm/flight_recorder.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/collectives_page.h"
 #include "parallel/recorded_step.h"
+#include "parallel/unit_schedule.h"
 
 namespace tessera {
 namespace {
+
+// Plays a step by the schedule alone, for rows that split parameters: the collectives that its verbs stand for.
+class ScheduledStep : private UnitVerbs {
+ public:
+  explicit ScheduledStep(const Step& step)
+      : row_(placement_of(step.strategy)),
+        schedule_(SpreadOptions{.strategy = step.strategy,
+                                .forward_prefetch = step.forward_prefetch,
+                                .backward_prefetch = step.backward_prefetch},
+                  row_, row_.reduced_over() == Over::kNode, static_cast<std::size_t>(step.num_blocks) + 1, *this) {
+    for (int i = 1; i <= step.num_micro_steps; ++i) {
+      schedule_.begin_pass();
+      for (std::size_t unit = 0; unit < schedule_.root(); ++unit) {
+        schedule_.begin_forward(unit);
+        schedule_.end_forward(unit, /*has_backward=*/true);
+      }
+      schedule_.begin_backward(/*last_micro_step=*/i == step.num_micro_steps);
+      for (std::size_t unit = schedule_.root(); unit-- > 0;) {
+        schedule_.begin_unit_backward(unit);
+        schedule_.gradient_is_complete(unit);
+        schedule_.end_unit_backward(unit);
+      }
+      schedule_.end_backward();
+    }
+    schedule_.finish_reductions();
+  }
+
+  const std::vector<std::string>& calls() const { return calls_; }
+
+ private:
+  void begin_gather(std::size_t unit) override {
+    if (whole_.insert(unit).second) note(has_copy_.contains(unit) ? "gather in the node" : "gather", unit);
+  }
+  void wait_gather(std::size_t) override {}
+  void release(std::size_t unit) override { whole_.erase(unit); }
+  void release_until_backward(std::size_t unit) override {
+    if (row_.keeps_second_copy()) has_copy_.insert(unit);
+    whole_.erase(unit);
+  }
+  void begin_reduce(std::size_t unit, bool) override {
+    wait_reduce(unit);  // of the previous micro-step
+    note("reduce", unit);
+    if (row_.reduced_over() == Over::kNode) goes_on_.insert(unit);
+  }
+  void continue_reduce(std::size_t unit) override {
+    if (goes_on_.erase(unit) > 0) note("add across nodes", unit);
+  }
+  void wait_reduce(std::size_t unit) override { continue_reduce(unit); }
+  void note(const std::string& what, std::size_t unit) {
+    calls_.push_back(fmt::format("{} {}", what, unit == schedule_.root() ? "root" : fmt::format("block_{}", unit)));
+  }
+
+  Placement row_;
+  std::vector<std::string> calls_;
+  std::set<std::size_t> whole_, has_copy_, goes_on_;
+  UnitSchedule schedule_;
+};
+
+TEST(Collectives, TheEngineFollowsTheSchedule) {
+  for (const std::string strategy : {"full_shard", "zero3", "shard_grad_op", "hybrid_shard", "zero3_hpz"}) {
+    for (const BackwardPrefetch prefetch : {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}) {
+      for (const int num_micro_steps : {1, 2}) {
+        Step step{.strategy = strategy, .num_ranks = 4, .ranks_per_node = 2, .num_micro_steps = num_micro_steps};
+        step.num_blocks = 3;
+        step.forward_prefetch = prefetch != BackwardPrefetch::kNone;
+        step.backward_prefetch = prefetch;
+        std::vector<std::string> recorded;
+        for (const Call& call : record(step)) {
+          if (call.unit != "gradient norm") recorded.push_back(call.name());
+        }
+        EXPECT_EQ(recorded, ScheduledStep(step).calls()) << strategy << ", " << num_micro_steps << " micro-steps";
+      }
+    }
+  }
+}
 
 TEST(Collectives, FullShardGathersTwiceAndReducesOnce) {
   for (const std::string strategy : {"full_shard", "zero3"}) {

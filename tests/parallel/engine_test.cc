@@ -4,7 +4,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/error.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/engine_options.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"

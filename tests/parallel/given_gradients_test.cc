@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "kernels/gradient_room.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/engine_options.h"
 
 namespace tessera {

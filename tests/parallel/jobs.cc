@@ -7,12 +7,13 @@
 #include <tuple>
 
 #include "model/bloom.h"
+#include "model/generation.h"
 #include "model/gpt.h"
-#include "model/initialise.h"
-#include "model/packing.h"
+#include "model/parameters.h"
 #include "model/resnet.h"
 #include "parallel/small_model.h"
 #include "parallel/small_resnet.h"
+#include "support/pack_padded.h"
 
 namespace tessera {
 namespace {

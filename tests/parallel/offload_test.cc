@@ -179,7 +179,7 @@ TEST(UpdatesDuringBackward, AreRefusedWithClipping) {
 }
 
 TEST(HostUpdatesInBackground, AnErrorReachesTheNextUseOfTheUnit) {
-  HostWorker worker;
+  UpdateWorker worker;
   const auto always = [] { return true; };
   const auto failed = worker.begin([] { throw Error("out of luck"); }, always);
   const auto done = worker.begin([] {}, always);
@@ -188,7 +188,7 @@ TEST(HostUpdatesInBackground, AnErrorReachesTheNextUseOfTheUnit) {
 }
 
 TEST(HostUpdatesInBackground, WhatIsReadyGoesAheadOfWhatWaitsFromTheOtherEnd) {
-  HostWorker worker;
+  UpdateWorker worker;
   std::promise<void> all_are_given;
   std::string order;
   std::atomic<bool> first_is_ready = false;

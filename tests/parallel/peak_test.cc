@@ -8,10 +8,10 @@
 #include <barrier>
 #include <cmath>
 
-#include "model/checkpointing.h"
-#include "model/initialise.h"
+#include "model/generation.h"
 #include "model/language_model.h"
-#include "model/packing.h"
+#include "model/parameters.h"
+#include "model/run_modes.h"
 #include "monitor/process_usage.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/sharded_optimizer.h"

@@ -7,7 +7,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/text.h"
-#include "model/checkpointing.h"
+#include "model/run_modes.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "core/json.h"
+#include "model/generation.h"
 #include "model/language_model.h"
-#include "model/packing.h"
 #include "parallel/jobs.h"
 #include "parallel/small_resnet.h"
+#include "support/pack_padded.h"
 #include "support/tensor_file.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "model/bloom.h"
-#include "model/initialise.h"
+#include "model/parameters.h"
 #include "monitor/process_usage.h"
 #include "parallel/engine_options.h"
 #include "parallel/model_parts.h"

@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "model/bloom.h"
+#include "model/generation.h"
 #include "model/gpt.h"
-#include "model/initialise.h"
-#include "model/packing.h"
+#include "model/parameters.h"
+#include "model/step_memory.h"
 
 namespace tessera {
 
@@ -52,6 +53,25 @@ inline PackedBatch counted_batch(const std::vector<std::int64_t>& lengths) {
   batch.targets.index_fill_(0, batch.cu_seqlens.slice(0, 1).to(at::kLong) - 1, kIgnoredTarget);
   batch.num_counted = batch.input_ids.numel() - static_cast<std::int64_t>(lengths.size());
   return batch;
+}
+
+// What one unit keeps for backward beside its input, as StepMemory says.
+inline std::int64_t bytes_kept_by_unit(const LanguageModel& model, std::int64_t num_tokens) {
+  struct Sum : MemoryTape {
+    std::int64_t bytes = 0;
+    void take(std::int64_t more) override { bytes += more; }
+    void give(std::int64_t less) override { bytes -= less; }
+    void hand_over(std::int64_t) override {}
+  };
+  StepShape shape;
+  shape.num_tokens = shape.num_counted = shape.longest = num_tokens;
+  shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(model.dtype()));
+  shape.on_gpu = !model.device().is_cpu();
+  shape.training = model.is_training();
+  const auto step = language_step_memory(model.config(), "a test", shape);
+  Sum kept;
+  step->unit_forward(0, /*keeps=*/true, kept);
+  return kept.bytes - step->output_bytes(0);
 }
 
 }  // namespace tessera

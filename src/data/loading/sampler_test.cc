@@ -14,7 +14,7 @@ namespace {
 
 using Indices = std::vector<std::int64_t>;
 
-const Json& references() {
+const Json& sampler_references() {
   static const Json all = read_json_file(std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "loading" / "samplers.json");
   return all;
 }
@@ -28,8 +28,8 @@ void append(Indices& all, const Indices& more) {
 }
 
 TEST(Sampler, IsTorchsDistributedSamplerIndexForIndex) {
-  ASSERT_GT(references()["distributed"].size(), 400U);
-  for (const Json& c : references()["distributed"]) {
+  ASSERT_GT(sampler_references()["distributed"].size(), 400U);
+  for (const Json& c : sampler_references()["distributed"]) {
     SamplerOptions options;
     options.num_rows = c[0];
     options.num_ranks = c[1];
@@ -46,12 +46,12 @@ TEST(Sampler, IsTorchsDistributedSamplerIndexForIndex) {
     EXPECT_EQ(hash_of(everyone), c[7].get<std::string>()) << c.dump();
   }
   Sampler one({.num_rows = 10, .rank = 1, .num_ranks = 4, .seed = 42});
-  EXPECT_EQ(one.indices(), references()["first_of_distributed"].get<Indices>());
+  EXPECT_EQ(one.indices(), sampler_references()["first_of_distributed"].get<Indices>());
 }
 
 TEST(Sampler, IsTheTrainersOnAnyNumberOfRanks) {
-  ASSERT_GT(references()["trainer"].size(), 400U);
-  for (const Json& c : references()["trainer"]) {
+  ASSERT_GT(sampler_references()["trainer"].size(), 400U);
+  for (const Json& c : sampler_references()["trainer"]) {
     SamplerOptions options;
     options.num_rows = c[0];
     options.num_ranks = c[1];

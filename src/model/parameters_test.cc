@@ -1,4 +1,4 @@
-#include "model/initialise.h"
+#include "model/parameters.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-#include "model/text_step_memory.h"
+#include "model/step_memory.h"
 
 #include <algorithm>
 
@@ -9,10 +9,18 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kIdBytes = 8;
-using kernels::kAlibiParts;
-using kernels::kQueryBlock;
 
 }  // namespace
+
+std::int64_t product_scratch_bytes(const StepShape& shape, std::int64_t M, std::int64_t K, std::int64_t N,
+                                   bool is_weight_gradient) {
+  if (shape.on_gpu || shape.element_bytes == kFloatBytes) return 0;
+  // oneDNN on ARM, as measured: both factors reordered, K padded to 4, M and N to 8; one more copy of a transposed
+  // factor; eight rows of float32 sums and a little more.
+  const auto up = [](std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; };
+  const std::int64_t e = shape.element_bytes, transposed = is_weight_gradient ? M * K * e : 0;
+  return (up(K, 4) * up(N, 8) + up(M, 8) * up(K, 4)) * e + transposed + 8 * up(N, 8) * kFloatBytes + 4352;
+}
 
 TextStepMemory::TextStepMemory(const Sizes& sizes, const StepShape& shape)
     : sizes_(sizes),
@@ -21,18 +29,15 @@ TextStepMemory::TextStepMemory(const Sizes& sizes, const StepShape& shape)
       C_(sizes.hidden_size),
       row_bytes_(shape.num_tokens * C_ * e_),
       statistics_bytes_(2 * shape.num_tokens * kFloatBytes),
-      logsumexp_bytes_(sizes.num_heads * shape.num_tokens * kFloatBytes),
-      wide_row_bytes_(row_bytes_) {
-  if (shape.on_gpu && e_ != kFloatBytes && !fuses_attention()) {
-    const std::int64_t D = C_ / sizes.num_heads, wide = (D + (sizes.has_alibi ? kAlibiParts : 0) + 7) / 8 * 8;
-    wide_row_bytes_ = shape.num_tokens * sizes.num_heads * wide * e_;
-  }
-}
-
-bool TextStepMemory::fuses_attention() const {
-  return shape_.on_gpu && e_ != kFloatBytes && kernels::attention_has_head_size(C_ / sizes_.num_heads) &&
-         (!shape_.training || sizes_.attention_dropout == 0);
-}
+      attention_case_{shape.num_tokens,
+                      sizes.num_heads,
+                      C_ / sizes.num_heads,
+                      shape.longest,
+                      e_,
+                      shape.on_gpu,
+                      sizes.has_alibi,
+                      shape.training && sizes.attention_dropout > 0},
+      attention_(kernels::attention_bytes(attention_case_)) {}
 
 void TextStepMemory::dropout_forward(std::int64_t bytes, bool keeps, MemoryTape& tape) const {
   if (!drops()) return;
@@ -49,50 +54,29 @@ std::int64_t TextStepMemory::dropout_backward(std::int64_t bytes, MemoryTape& ta
 }
 
 void TextStepMemory::attention_forward(bool keeps, MemoryTape& tape) const {
-  const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest;
-  tape.take(row_bytes_ + logsumexp_bytes_);
-  if (widens_heads()) {
-    tape.take(4 * wide_row_bytes_);  // q, k, v and the result
-    if (!keeps) tape.give(4 * wide_row_bytes_);
-  } else if (!shape_.on_gpu) {
-    // Two blocks of scores; for half types also a head's q, k, v and result in float32.
-    const std::int64_t heads = e_ == kFloatBytes ? 0 : 4 * L * D;
-    tape.pass((2 * std::min(kQueryBlock, L) * L + heads) * kFloatBytes);
-  } else if (e_ == kFloatBytes) {
-    tape.pass(3 * sizes_.num_heads * L * L * kFloatBytes);  // libtorch's operators: scores, their exponents, a mask
-  }
-  if (!keeps) tape.give(logsumexp_bytes_);
+  tape.take(row_bytes_ + attention_.logsumexp);
+  tape.take(4 * attention_.wide);  // q, k, v and the result
+  tape.pass(attention_.forward);
+  if (!keeps) tape.give(4 * attention_.wide + attention_.logsumexp);
 }
 
 void TextStepMemory::attention_backward(MemoryTape& tape) const {
-  const std::int64_t D = C_ / sizes_.num_heads, L = shape_.longest, rows = row_bytes_;
+  const std::int64_t rows = row_bytes_, wide = attention_.wide;
   if (widens_heads()) {
     tape.give(rows);  // the context, which only the linear layer kept
     // The incoming gradient, widened; gradients of q, k, v; that of q in float32, accumulated by FlashAttention.
-    const std::int64_t sums = wide_row_bytes_ / e_ * kFloatBytes + logsumexp_bytes_;
-    tape.take(4 * wide_row_bytes_ + sums);
-    tape.give(wide_row_bytes_ + sums);
-    tape.give(4 * wide_row_bytes_ + logsumexp_bytes_ + rows);  // what was kept, and the context's gradient
-    tape.take(3 * rows);                                       // one tensor of the three
-    tape.give(3 * wide_row_bytes_);
+    const std::int64_t sums = wide / e_ * kFloatBytes + attention_.logsumexp;
+    tape.take(4 * wide + sums);
+    tape.give(wide + sums);
+    tape.give(4 * wide + attention_.logsumexp + rows);  // what was kept, and the context's gradient
+    tape.take(3 * rows);                                // one tensor of the three
+    tape.give(3 * wide);
     return;
   }
   tape.take(3 * rows);
-  if (fuses_attention()) {
-    tape.pass(logsumexp_bytes_);
-    tape.give(3 * rows + rows + logsumexp_bytes_ + rows);  // q, k, v, context, and the context's gradient
-    return;
-  }
-  if (!shape_.on_gpu) {
-    // A head's q, k, v, gradient and result, and the gradients of q, k, v.
-    const std::int64_t heads = e_ == kFloatBytes ? 0 : 8 * L * D;
-    tape.pass((2 * std::min(kQueryBlock, L) * L + heads) * kFloatBytes);
-  } else if (e_ == kFloatBytes) {
-    tape.pass(4 * sizes_.num_heads * L * L * kFloatBytes);
-  }
-  tape.give(3 * rows + rows + logsumexp_bytes_ + rows);  // q, k, v, context, and the context's gradient
-  tape.take(3 * rows);                                   // one tensor of the three
-  tape.give(3 * rows);
+  tape.pass(attention_.backward);
+  tape.give(3 * rows + rows + attention_.logsumexp + rows);  // q, k, v, context, and the context's gradient
+  if (!attention_case_.is_fused()) tape.pass(3 * rows);      // one tensor of the three
 }
 
 void TextStepMemory::linear_forward(std::int64_t in, std::int64_t out, MemoryTape& tape) const {
@@ -183,22 +167,6 @@ void TextStepMemory::look_up_backward(MemoryTape& tape) const {
     tape.hand_over(sizes_.vocab_size * C_);
   }
   tape.give(row_bytes_);
-}
-
-void recompute_and_backward(const StepMemory& step, std::size_t unit, MemoryTape& tape) {
-  step.unit_forward(unit, true, tape);
-  step.unit_backward(unit, /*gradient_is_held=*/true, tape);
-  tape.give(2 * step.output_bytes(unit));
-}
-
-std::int64_t product_scratch_bytes(const StepShape& shape, std::int64_t M, std::int64_t K, std::int64_t N,
-                                   bool is_weight_gradient) {
-  if (shape.on_gpu || shape.element_bytes == kFloatBytes) return 0;
-  // oneDNN on ARM, as measured: both factors reordered, K padded to 4, M and N to 8; one more copy of a transposed
-  // factor; eight rows of float32 sums and a little more.
-  const auto up = [](std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; };
-  const std::int64_t e = shape.element_bytes, transposed = is_weight_gradient ? M * K * e : 0;
-  return (up(K, 4) * up(N, 8) + up(M, 8) * up(K, 4)) * e + transposed + 8 * up(N, 8) * kFloatBytes + 4352;
 }
 
 }  // namespace tessera
