@@ -40,7 +40,7 @@ inline constexpr std::int64_t pooled_side(std::int64_t side) {
 }
 
 // What packed attention takes beside q, k, v and its result [T, H, D], in bytes: for the memory plan.
-struct AttentionCase {
+struct AttentionSizes {
   std::int64_t T, H, D, longest, element_bytes;
   bool on_gpu, has_alibi, drops;
 
@@ -52,7 +52,7 @@ struct AttentionBytes {
   std::int64_t wide = 0;       // q, k, v and the result are each kept in this many, widened for FlashAttention; 0: not
   std::int64_t forward = 0, backward = 0;  // while it runs
 };
-inline AttentionBytes attention_bytes(const AttentionCase& c) {
+inline AttentionBytes attention_bytes(const AttentionSizes& c) {
   constexpr std::int64_t kFloat = 4;
   AttentionBytes bytes;
   bytes.logsumexp = c.H * c.T * kFloat;

@@ -132,7 +132,7 @@ class TextStepMemory : public StepMemory {
   const std::int64_t e_, C_;
   const std::int64_t row_bytes_;         // [T, C]
   const std::int64_t statistics_bytes_;  // mean and deviation of a norm, float32
-  const kernels::AttentionCase attention_case_;
+  const kernels::AttentionSizes attention_case_;
   const kernels::AttentionBytes attention_;
 
  private:
