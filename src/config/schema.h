@@ -61,7 +61,7 @@ class Schema {
   Setting& duration(const std::string& name, std::chrono::milliseconds* value);  // '30s'
 
   // Words that are not options, in order: `tessera launch ... PROGRAM ARGS...`. With `rest` everything from the first
-  // such word on is left alone, including options (as torchrun does).
+  // such word on is ignored, including options (as torchrun does).
   void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
 
   // A T that lives as long as the schema: what settings are bound to if only their declarations matter.

@@ -59,7 +59,7 @@ TEST(TextModel, TrainsBySeveralStrategiesAndIsSavedAsAFolder) {
 
 TEST(TextModel, RefusesWhatItCannotMake) {
   EXPECT_TRUE(contains(message_of([] { make_text_model(R"({"model_type": "llama"})", 1); }),
-                       "the config: \"model_type\" is 'llama'"));
+                       "the config: model_type: expected bloom or tessera-gpt, found \"llama\""));
   EXPECT_TRUE(contains(message_of([] { make_text_model("{", 1); }), "the config:1:2"));
   EXPECT_TRUE(contains(message_of([] { load_text_model("/no/such/folder"); }), "/no/such/folder"));
   EXPECT_NE(message_of([] { next_token_batch({{1}, {}}, at::kCPU); }), "nothing was thrown");

@@ -82,7 +82,8 @@ TEST(Messages, ArriveWholeAndInOrderHoweverTheyAreCut) {
   MessageSealer sealer(key);
   MessageOpener opener(key);
   std::vector<std::string> got;
-  for (const char byte : sealer.seal("one") + sealer.seal(std::string(100'000, 'x'))) {
+  const std::string first = sealer.seal("one"), second = sealer.seal(std::string(100'000, 'x'));
+  for (const char byte : first + second) {
     opener.add({&byte, 1});
     if (const auto message = opener.next()) got.push_back(*message);
   }

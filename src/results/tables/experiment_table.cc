@@ -126,10 +126,12 @@ std::optional<TableSpec> general_table(const std::string& name, const std::vecto
   table.name = table.title = folder;
   table.folders = std::move(baselines);
   table.first_column = "Experiment";
-  for (const char* column : {"setup", "total_gpus", "samples_per_second", "samples_scale", "runtime",
-                             "study_efficiency", "train_loss", "peak_memory_MB"}) {
+  for (const char* column :
+       {"setup", "total_gpus", "samples_per_second", "samples_scale", "runtime", "study_efficiency"}) {
     table.columns.push_back({column, std::nullopt, std::nullopt});
   }
+  table.columns.push_back({"train_loss", "Loss", std::nullopt});
+  table.columns.push_back({"peak_memory_MB", std::nullopt, std::nullopt});
   table.notes = std::move(notes);
   table.has_global_batch = is_by_layers;
   return table;
