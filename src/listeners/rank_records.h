@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-
 #include "monitor/utilisation.h"
 #include "parallel/step_clock.h"
 #include "record/run_record.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "comm/exchange.h"
-#include "parallel/flat_unit.h"
 #include "core/error.h"
+#include "parallel/flat_unit.h"
 #include "weights/checkpoint_index.h"
 
 namespace tessera {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "settings/run_schedule.h"
 #include "core/log_record.h"
+#include "settings/run_schedule.h"
 
 namespace tessera {
 
