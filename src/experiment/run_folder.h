@@ -1,8 +1,9 @@
 // The folder of one run of an experiment: what was asked, what it needs, and what it leaves. (no torch)
 //
 //   runs/deepspeed/multi_gpu/2_gpus/001/
-//     experiment.json   what was asked, resolved: settings and resources with their origins, program, commit, user,
-//     time zero2.json ...    files that the settings name job.sh            the Slurm script, where it was submitted
+//     experiment.json   what was asked, resolved: settings and resources with origins, program, commit, user, time
+//     zero2.json ...    files that the settings name
+//     job.sh            the Slurm script, where it was submitted
 //     submitted.json    the job's id, once sbatch has taken it
 //     log/              what the run printed: JOB_NAME-JOB_ID.out
 //     output/           the run's own folder: run.json, report.html, gpu_memory/, cpu_memory/, ...
