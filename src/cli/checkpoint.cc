@@ -183,12 +183,11 @@ int prune(const std::string& place, const CheckpointCommandSettings& settings) {
 
 void declare(Schema& schema, CheckpointCommandSettings& settings) {
   schema.positionals("ls|verify|show|prune DIR: a checkpoint, or the output folder of a run", &settings.words);
-  schema.integer("keep", &settings.keep)
-      .preset("0")
-      .at_least(0)
-      .group("prune")
-      .help("how many intact ones stay, the newest; the best stays too, and damaged ones are not touched");
-  schema.boolean("dry_run", &settings.dry_run).group("prune").help("only say what would be removed");
+  schema.group("prune");
+  schema.integer("keep", &settings.keep,
+                 "how many intact ones stay, the newest; the best stays too, and damaged ones are not touched",
+                 {.preset = "0", .at_least = 0});
+  schema.boolean("dry_run", &settings.dry_run, "only say what would be removed");
 }
 
 int run_checkpoint(Schema&, CheckpointCommandSettings& settings) {

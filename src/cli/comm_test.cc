@@ -32,97 +32,51 @@ struct CommTestSettings {
 };
 
 void declare_measurement(Schema& schema, CommTestSettings& s) {
-  const std::string sizes = "Sizes", what = "What is measured", how = "How it is measured";
-  schema.bytes("minbytes", &s.min_bytes).short_name('b').preset("32M").at_least(1).group(sizes).help("smallest size");
-  schema.bytes("maxbytes", &s.max_bytes).short_name('e').preset("32M").at_least(1).group(sizes).help("largest size");
-  schema.bytes("stepbytes", &s.step_bytes)
-      .short_name('i')
-      .preset("1M")
-      .at_least(1)
-      .group(sizes)
-      .help("bytes from one size to the next, unless -f is given");
-  schema.integer("stepfactor", &s.step_factor)
-      .short_name('f')
-      .preset("0")
-      .range(0, 1'000'000)
-      .group(sizes)
-      .help("factor from one size to the next; 0 or 1: steps of -i bytes");
+  schema.group("Sizes");
+  schema.bytes("minbytes", &s.min_bytes, "smallest size", {.preset = "32M", .at_least = 1, .short_name = 'b'});
+  schema.bytes("maxbytes", &s.max_bytes, "largest size", {.preset = "32M", .at_least = 1, .short_name = 'e'});
+  schema.bytes("stepbytes", &s.step_bytes, "bytes from one size to the next, unless -f is given",
+               {.preset = "1M", .at_least = 1, .short_name = 'i'});
+  schema.integer("stepfactor", &s.step_factor, "factor from one size to the next; 0 or 1: steps of -i bytes",
+                 {.preset = "0", .at_least = 0, .at_most = 1'000'000, .short_name = 'f'});
 
-  schema.text("operation", &s.operation)
-      .preset("all_reduce")
-      .choices(test_operation_names())
-      .group(what)
-      .help("the operation; also accepted as the first word: tessera comm-test all_gather");
-  schema.text("datatype", &s.datatype)
-      .short_name('d')
-      .preset("float")
-      .choices(type_names())
-      .group(what)
-      .help("type of the elements");
-  schema.text("op", &s.reduction)
-      .short_name('o')
-      .preset("sum")
-      .choices(reduction_names())
-      .group(what)
-      .help("the reduction, if the operation reduces");
-  schema.integer("root", &s.options.root)
-      .short_name('r')
-      .preset("0")
-      .at_least(0)
-      .group(what)
-      .help("root of broadcast and reduce");
-  schema.integer("ngpus", &s.num_gpus)
-      .short_name('g')
-      .preset("1")
-      .at_least(1)
-      .group(what)
-      .help("1: a rank has one GPU or none; for more GPUs, start more ranks");
-  schema.integer("nthreads", &s.num_threads)
-      .short_name('t')
-      .preset("1")
-      .at_least(1)
-      .group(what)
-      .help("1: ranks are processes");
+  schema.group("What is measured");
+  schema.text("operation", &s.operation, "the operation; also accepted as the first word: tessera comm-test all_gather",
+              {.preset = "all_reduce", .choices = test_operation_names()});
+  schema.text("datatype", &s.datatype, "type of the elements",
+              {.preset = "float", .choices = type_names(), .short_name = 'd'});
+  schema.text("op", &s.reduction, "the reduction, if the operation reduces",
+              {.preset = "sum", .choices = reduction_names(), .short_name = 'o'});
+  schema.integer("root", &s.options.root, "root of broadcast and reduce",
+                 {.preset = "0", .at_least = 0, .short_name = 'r'});
+  schema.integer("ngpus", &s.num_gpus, "1: a rank has one GPU or none; for more GPUs, start more ranks",
+                 {.preset = "1", .at_least = 1, .short_name = 'g'});
+  schema.integer("nthreads", &s.num_threads, "1: ranks are processes",
+                 {.preset = "1", .at_least = 1, .short_name = 't'});
 
-  schema.integer("iters", &s.options.num_iterations)
-      .short_name('n')
-      .preset("20")
-      .range(0, 1'000'000'000)
-      .group(how)
-      .help("timed calls; 0: data is checked, nothing is timed");
-  schema.integer("warmup_iters", &s.options.num_warmups)
-      .short_name('w')
-      .preset("5")
-      .range(0, 1'000'000'000)
-      .group(how)
-      .help("calls before the first row, with the largest and with the smallest size");
-  schema.integer("check", &s.options.num_checks)
-      .short_name('c')
-      .preset("1")
-      .range(0, 1'000'000)
-      .group(how)
-      .help("calls per row whose data is checked; 0: none");
-  schema.boolean("blocking", &s.options.blocking)
-      .short_name('z')
-      .preset("false")
-      .group(how)
-      .help("wait for the GPU after each call (CPU ranks always wait)");
-  schema.integer("average", &s.average)
-      .short_name('a')
-      .preset("1")
-      .range(0, 3)
-      .group(how)
-      .help("whose time counts: 0 rank 0's, 1 the mean, 2 the fastest, 3 the slowest rank's");
-  schema.real("min-busbw", &s.min_bus_bandwidth)
-      .at_least(0)
-      .group(how)
-      .help("GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44");
+  schema.group("How it is measured");
+  schema.integer("iters", &s.options.num_iterations, "timed calls; 0: data is checked, nothing is timed",
+                 {.preset = "20", .at_least = 0, .at_most = 1'000'000'000, .short_name = 'n'});
+  schema.integer("warmup_iters", &s.options.num_warmups,
+                 "calls before the first row, with the largest and with the smallest size",
+                 {.preset = "5", .at_least = 0, .at_most = 1'000'000'000, .short_name = 'w'});
+  schema.integer("check", &s.options.num_checks, "calls per row whose data is checked; 0: none",
+                 {.preset = "1", .at_least = 0, .at_most = 1'000'000, .short_name = 'c'});
+  schema.boolean("blocking", &s.options.blocking, "wait for the GPU after each call (CPU ranks always wait)",
+                 {.short_name = 'z'});
+  schema.integer("average", &s.average,
+                 "whose time counts: 0 rank 0's, 1 the mean, 2 the fastest, 3 the slowest rank's",
+                 {.preset = "1", .at_least = 0, .at_most = 3, .short_name = 'a'});
+  schema.real("min-busbw", &s.min_bus_bandwidth,
+              "GB/s that the average bus bandwidth must reach; below it the exit status is 46, without a figure 44",
+              {.at_least = 0});
 }
 
 // Flags of nccl-tests that scripts pass by habit: accepted if they ask for what happens anyway.
 void declare_idle(Schema& schema, CommTestSettings& s) {
+  schema.group("As in nccl-tests");
   const auto flag = [&](const char* name, char letter, int* value, const char* preset, const char* help) {
-    schema.integer(name, value).short_name(letter).preset(preset).at_least(0).group("As in nccl-tests").help(help);
+    schema.integer(name, value, help, {.preset = preset, .at_least = 0, .short_name = letter});
   };
   flag("parallel_init", 'p', &s.parallel_init, "0", "0 or 1: ranks are processes and always start in parallel");
   flag("agg_iters", 'm', &s.aggregated, "1", "1: calls are not aggregated");

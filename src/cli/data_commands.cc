@@ -36,43 +36,29 @@ struct DataCommandSettings {
 };
 
 void declare(Schema& schema, DataCommandSettings& s) {
-  const std::string text = "Text", output = "Output";
   schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of images", &s.words);
-  schema.text("tokenizer", &s.tokenizer)
-      .alias("tokenizer_name")
-      .group(text)
-      .help(
-          "a tokenizer.json, a folder that holds one or a fetched model's hub name; without it no tokens are counted");
-  schema.integer("max_length", &s.max_length).preset("512").at_least(1).group(text).help("maximum tokens per row");
-  schema.text("label_mode", &s.label_mode)
-      .preset("answer")
-      .choices(label_mode_names())
-      .group(text)
-      .help("which tokens count for the loss");
-  schema.integer("max_samples", &s.max_samples)
-      .preset("-1")
-      .at_least(-1)
-      .group(text)
-      .help("use only this many rows; -1: all");
-  schema.integer("subset_seed", &s.subset_seed)
-      .at_least(0)
-      .group(text)
-      .help("choose them as datasets' shuffle(seed).select(range(n)) does; not given: the first ones");
-  schema.integer("batch_size", &s.batch_size)
-      .preset("4")
-      .at_least(1)
-      .group(text)
-      .help("rows per batch, to compute the share of padding avoided");
-  schema.integer("batch_tokens", &s.batch_tokens)
-      .preset("0")
-      .at_least(0)
-      .group(text)
-      .help("tokens per batch, to show how rows pack into such batches; 0: do not show");
-  schema.text("cache_folder", &s.cache_folder)
-      .group(text)
-      .help("folder of the token cache; not given: $TESSERA_CACHE, $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
-  schema.boolean("cache", &s.uses_cache).preset("true").group(text).help("keep the tokens for the next run");
-  schema.boolean("json", &s.as_json).preset("false").group(output).help("print one JSON object (text only)");
+  schema.group("Text");
+  schema.text(
+      "tokenizer", &s.tokenizer,
+      "a tokenizer.json, a folder that holds one or a fetched model's hub name; without it no tokens are counted",
+      {.aliases = {"tokenizer_name"}});
+  schema.integer("max_length", &s.max_length, "maximum tokens per row", {.preset = "512", .at_least = 1});
+  schema.text("label_mode", &s.label_mode, "which tokens count for the loss",
+              {.preset = "answer", .choices = label_mode_names()});
+  schema.integer("max_samples", &s.max_samples, "use only this many rows; -1: all", {.preset = "-1", .at_least = -1});
+  schema.integer("subset_seed", &s.subset_seed,
+                 "choose them as datasets' shuffle(seed).select(range(n)) does; not given: the first ones",
+                 {.at_least = 0});
+  schema.integer("batch_size", &s.batch_size, "rows per batch, to compute the share of padding avoided",
+                 {.preset = "4", .at_least = 1});
+  schema.integer("batch_tokens", &s.batch_tokens,
+                 "tokens per batch, to show how rows pack into such batches; 0: do not show",
+                 {.preset = "0", .at_least = 0});
+  schema.text("cache_folder", &s.cache_folder,
+              "folder of the token cache; not given: $TESSERA_CACHE, $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+  schema.boolean("cache", &s.uses_cache, "keep the tokens for the next run", {.preset = "true"});
+  schema.group("Output");
+  schema.boolean("json", &s.as_json, "print one JSON object (text only)");
 }
 
 // What happened with the cache, for the report.
@@ -205,13 +191,12 @@ std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool speci
 }
 
 void declare(Schema& schema, TokenizeSettings& settings) {
-  schema.text("tokenizer", &settings.tokenizer)
-      .alias("tokenizer_name")
-      .help("a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache");
-  schema.boolean("decode", &settings.decode).preset("false").help("the reverse: arrays of ids to strings");
-  schema.boolean("special_tokens", &settings.special_tokens)
-      .preset("true")
-      .help("add the special tokens that the file asks for; with --decode, show them");
+  schema.text("tokenizer", &settings.tokenizer,
+              "a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache",
+              {.aliases = {"tokenizer_name"}});
+  schema.boolean("decode", &settings.decode, "the reverse: arrays of ids to strings");
+  schema.boolean("special_tokens", &settings.special_tokens,
+                 "add the special tokens that the file asks for; with --decode, show them", {.preset = "true"});
 }
 
 int run_tokenize(Schema&, TokenizeSettings& settings) {

@@ -204,11 +204,10 @@ struct EnvSettings {
 };
 
 void declare(Schema& schema, EnvSettings& s) {
-  schema.boolean("json", &s.as_json).preset("false").help("print one JSON object");
-  schema.integer("nproc_per_node", &s.nproc_per_node)
-      .preset("0")
-      .range(0, 1'000'000)
-      .help("check the machine for this many ranks; 0: as many as the environment says");
+  schema.boolean("json", &s.as_json, "print one JSON object");
+  schema.integer("nproc_per_node", &s.nproc_per_node,
+                 "check the machine for this many ranks; 0: as many as the environment says",
+                 {.preset = "0", .at_least = 0, .at_most = 1'000'000});
 }
 
 // The exit status is 0 whatever the advice: it reports, it does not judge.

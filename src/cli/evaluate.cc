@@ -43,22 +43,22 @@ struct EvaluateSettings {
 };
 
 void declare(Schema& schema, EvaluateSettings& s) {
-  const std::string what = "What is evaluated", how = "How", output = "Output";
   DataSettings& data = s.train.data;
-  shared::model_name_or_path(schema, s.train.model, what).alias("model");
-  shared::tokenizer_name(schema, s.train.model, what).alias("tokenizer");
-  shared::validation_file(schema, data, what);
-  shared::max_eval_samples(schema, data, what);
-  shared::text_rows(schema, data, &s.subset_seed, label_mode_names(), what);
-  shared::eval_batch_size(schema, &s.train.loop.eval_batch_size, how).preset("8");
-  shared::generation(schema, s.train.evaluation, how);
-  shared::half_types(schema, &s.fp16, &s.bf16, how);
-  declare(schema, s.train.spread, how, {"strategy", "offload_param", "pin_memory"});
-  shared::as_json(schema, &s.as_json)
-      .help("print one object: eval_loss, exact_match, f1, eval_samples, times and rates");
-  schema.text("predictions_file", &s.predictions_file)
-      .group(output)
-      .help("write the answers as the official script reads them: {\"question's id\": \"answer\"}");
+  schema.group("What is evaluated");
+  shared::model_name_or_path(schema, s.train.model, {.aliases = {"model"}});
+  shared::tokenizer_name(schema, s.train.model, {.aliases = {"tokenizer"}});
+  shared::validation_file(schema, data);
+  shared::max_eval_samples(schema, data);
+  shared::text_rows(schema, data, &s.subset_seed, label_mode_names());
+  schema.group("How");
+  shared::eval_batch_size(schema, &s.train.loop.eval_batch_size, {.preset = "8"});
+  shared::generation(schema, s.train.evaluation);
+  shared::half_types(schema, &s.fp16, &s.bf16);
+  declare(schema, s.train.spread, {"strategy", "offload_param", "pin_memory"});
+  schema.group("Output");
+  schema.boolean("json", &s.as_json, "print one object: eval_loss, exact_match, f1, eval_samples, times and rates");
+  schema.text("predictions_file", &s.predictions_file,
+              "write the answers as the official script reads them: {\"question's id\": \"answer\"}");
   declare(schema, s.world);
 }
 

@@ -34,58 +34,36 @@ void declare(Schema& schema, ExperimentSettings& settings) {
       "list|show|run|submit|status|cancel|rerun|collect|table|report|site NAME...: of experiments, folders of them, or "
       "patterns",
       &s.words);
-  const std::string choice = "Which experiments";
-  schema.text("preset", &s.preset)
-      .preset("guide")
-      .group(choice)
-      .help("guide: as the workshops' documents have them; code: as their code has");
-  schema.text("scale", &s.scale)
-      .preset("full")
-      .choices({"full", "tiny"})
-      .group(choice)
-      .help("tiny: CPU ranks, a tiny model, a tenth of the rows: a rehearsal on any machine, in about a minute");
-  schema.text("catalogue", &s.catalogue)
-      .list()
-      .group(choice)
-      .help("folders with more experiments, besides ./experiments");
-  schema.text("runs", &s.runs).preset("runs").group(choice).help("the folder in which each run gets one of its own");
-  schema.text("user", &s.user)
-      .group(choice)
-      .help("whose runs, where several users share the folder: a name, or all; none: your own");
-  schema.text("site", &s.site)
-      .group(choice)
-      .help("the cluster's site file; none: TESSERA_SITE, else ~/.config/tessera/site.json");
-  const std::string group = "What a run gets";
+  schema.group("Which experiments");
+  schema.text("preset", &s.preset, "guide: as the workshops' documents have them; code: as their code has",
+              {.preset = "guide"});
+  schema.text("scale", &s.scale,
+              "tiny: CPU ranks, a tiny model, a tenth of the rows: a rehearsal on any machine, in about a minute",
+              {.preset = "full", .choices = {"full", "tiny"}});
+  schema.text("catalogue", &s.catalogue, "folders with more experiments, besides ./experiments", {.is_list = true});
+  schema.text("runs", &s.runs, "the folder in which each run gets one of its own", {.preset = "runs"});
+  schema.text("user", &s.user, "whose runs, where several users share the folder: a name, or all; none: your own");
+  schema.text("site", &s.site, "the cluster's site file; none: TESSERA_SITE, else ~/.config/tessera/site.json");
+  schema.group("What a run gets");
   for (const std::string& name : resource_names()) {
-    schema.text(name, &settings.resources[name]).group(group).help("instead of the catalogue's");
+    schema.text(name, &settings.resources[name], "instead of the catalogue's");
   }
-  schema.text("min_busbw", &settings.min_busbw)
-      .group(group)
-      .help("the gate's threshold in GB/s, instead of the catalogue's");
-  schema.text("gate", &settings.gate)
-      .choices({"on", "off"})
-      .group(group)
-      .help("measure the bandwidth before a run, or do not");
-  const std::string output = "Output";
-  schema.text("format", &s.format)
-      .preset("text")
-      .choices({"text", "md", "csv", "html"})
-      .group(output)
-      .help("of a table");
-  schema.text("output", &s.output).short_name('o').group(output).help("table: a file to write instead");
-  schema.boolean("json", &s.as_json).group(output).help("list, show: for programs");
-  schema.boolean("dry_run", &s.dry_run).group(output).help("run, submit: only print the script");
-  const std::string several = "Several runs";
-  schema.boolean("keep_going", &s.keep_going).group(several).help("run: go on to the next experiment if one fails");
-  schema.integer("max_parallel", &s.max_parallel)
-      .preset("0")
-      .at_least(0)
-      .group(several)
-      .help("submit: at most so many jobs run at once; 0: as many as Slurm allows");
-  schema.boolean("baseline_first", &s.baseline_first).group(several).help("submit: the others wait for their baseline");
-  schema.boolean("wandb_sync", &s.wandb_sync).group(several).help("submit: `wandb sync` at the end of the job");
-  schema.boolean("failed", &s.failed).group(several).help("rerun: those that failed");
-  schema.boolean("all", &s.all).group(several).help("status: also older runs of each experiment");
+  schema.text("min_busbw", &settings.min_busbw, "the gate's threshold in GB/s, instead of the catalogue's");
+  schema.text("gate", &settings.gate, "measure the bandwidth before a run, or do not", {.choices = {"on", "off"}});
+  schema.group("Output");
+  schema.text("format", &s.format, "of a table", {.preset = "text", .choices = {"text", "md", "csv", "html"}});
+  schema.text("output", &s.output, "table: a file to write instead", {.short_name = 'o'});
+  schema.boolean("json", &s.as_json, "list, show: for programs");
+  schema.boolean("dry_run", &s.dry_run, "run, submit: only print the script");
+  schema.group("Several runs");
+  schema.boolean("keep_going", &s.keep_going, "run: go on to the next experiment if one fails");
+  schema.integer("max_parallel", &s.max_parallel,
+                 "submit: at most so many jobs run at once; 0: as many as Slurm allows",
+                 {.preset = "0", .at_least = 0});
+  schema.boolean("baseline_first", &s.baseline_first, "submit: the others wait for their baseline");
+  schema.boolean("wandb_sync", &s.wandb_sync, "submit: `wandb sync` at the end of the job");
+  schema.boolean("failed", &s.failed, "rerun: those that failed");
+  schema.boolean("all", &s.all, "status: also older runs of each experiment");
 }
 
 bool is_option(const std::string& word) {

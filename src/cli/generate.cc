@@ -32,53 +32,35 @@ struct GenerateSettings {
 };
 
 void declare(Schema& schema, GenerateSettings& s) {
-  const std::string what = "What is continued", how = "How", output = "Output";
-  shared::model_name_or_path(schema, s.model, what).alias("model");
-  shared::tokenizer_name(schema, s.model, what).alias("tokenizer");
-  schema.text("prompt", &s.prompt).group(what).help("the text to continue");
-  schema.text("prompt_ids", &s.prompt_ids)
-      .group(what)
-      .help("its token ids instead, as a JSON array; needs no tokenizer: \"[1,2]\"");
-  shared::max_new_tokens(schema, &s.generation.max_new_tokens, how)
-      .preset("20")
-      .help("generate at most this many tokens; fewer if the model ends the text");
-  schema.boolean("do_sample", &s.generation.sampling.do_sample)
-      .preset("false")
-      .group(how)
-      .help("sample tokens by their probabilities instead of choosing the best");
-  schema.real("temperature", &s.generation.sampling.temperature)
-      .preset("1")
-      .range(1e-4, 1e4)
-      .group(how)
-      .help("divides the logits; with --do_sample");
-  schema.integer("top_k", &s.generation.sampling.top_k)
-      .preset("50")
-      .at_least(0)
-      .group(how)
-      .help("sample from the k best tokens; 0: from all; with --do_sample");
-  schema.real("top_p", &s.generation.sampling.top_p)
-      .preset("1")
-      .range(1e-6, 1)
-      .group(how)
-      .help("sample from the fewest tokens whose probabilities sum to at least this; with --do_sample");
-  shared::seed(schema, &s.seed, how).preset("0").help("seed of the sampling");
-  schema.text("device", &s.device)
-      .preset("auto")
-      .choices({"auto", "cpu", "cuda"})
-      .group(how)
-      .help("where to compute; auto: a GPU if there is one");
-  schema.text("dtype", &s.dtype)
-      .alias("torch_dtype")
-      .preset("float32")
-      .choices({"float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
-      .group(how)
-      .help("type of weights and computation");
-  shared::as_json(schema, &s.as_json)
-      .help("print one object: ids and text of the prompt and what follows it, num_prompt_ids");
-  schema.boolean("logits", &s.with_logits)
-      .preset("false")
-      .group(output)
-      .help("add the logits after the prompt's last token; with --json");
+  schema.group("What is continued");
+  shared::model_name_or_path(schema, s.model, {.aliases = {"model"}});
+  shared::tokenizer_name(schema, s.model, {.aliases = {"tokenizer"}});
+  schema.text("prompt", &s.prompt, "the text to continue");
+  schema.text("prompt_ids", &s.prompt_ids, "its token ids instead, as a JSON array; needs no tokenizer: \"[1,2]\"");
+  schema.group("How");
+  schema.integer("max_new_tokens", &s.generation.max_new_tokens,
+                 "generate at most this many tokens; fewer if the model ends the text",
+                 {.preset = "20", .at_least = 1, .at_most = 1'000'000});
+  schema.boolean("do_sample", &s.generation.sampling.do_sample,
+                 "sample tokens by their probabilities instead of choosing the best");
+  schema.real("temperature", &s.generation.sampling.temperature, "divides the logits; with --do_sample",
+              {.preset = "1", .at_least = 1e-4, .at_most = 1e4});
+  schema.integer("top_k", &s.generation.sampling.top_k, "sample from the k best tokens; 0: from all; with --do_sample",
+                 {.preset = "50", .at_least = 0});
+  schema.real("top_p", &s.generation.sampling.top_p,
+              "sample from the fewest tokens whose probabilities sum to at least this; with --do_sample",
+              {.preset = "1", .at_least = 1e-6, .at_most = 1});
+  schema.integer("seed", &s.seed, "seed of the sampling", {.preset = "0", .at_least = 0, .at_most = 4294967295.0});
+  schema.text("device", &s.device, "where to compute; auto: a GPU if there is one",
+              {.preset = "auto", .choices = {"auto", "cpu", "cuda"}});
+  schema.text("dtype", &s.dtype, "type of weights and computation",
+              {.preset = "float32",
+               .choices = {"float32", "bfloat16", "float16", "fp32", "bf16", "fp16"},
+               .aliases = {"torch_dtype"}});
+  schema.group("Output");
+  schema.boolean("json", &s.as_json,
+                 "print one object: ids and text of the prompt and what follows it, num_prompt_ids");
+  schema.boolean("logits", &s.with_logits, "add the logits after the prompt's last token; with --json");
 }
 
 void check(const Schema& schema, GenerateSettings& s) {

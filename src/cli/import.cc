@@ -26,16 +26,13 @@ void declare(Schema& schema, ImportSettings& s) {
   for (const JobTraits* job : job_traits()) job_names.push_back(job->name);
   schema.positionals("SCRIPT|FOLDER: an sbatch script, or the folder that holds one; it is read, never executed",
                      &s.words);
-  schema.text("output", &s.output).short_name('o').help("the experiment file to write; none: experiments/NAME.json");
-  schema.text("name", &s.name).help("FAMILY/NAME of the experiment; none: imported/ and the job's name");
-  schema.text("job", &s.job)
-      .help(fmt::format("what the script trains, if it cannot be guessed: {}", join(job_names, ", ")));
-  schema.integer("launch", &s.launch)
-      .preset("0")
-      .at_least(0)
-      .help("which of several training lines, from 1; 0: the only one");
-  schema.boolean("force", &s.force).help("replace files that exist");
-  schema.boolean("dry_run", &s.dry_run).help("write nothing: print the experiment file instead");
+  schema.text("output", &s.output, "the experiment file to write; none: experiments/NAME.json", {.short_name = 'o'});
+  schema.text("name", &s.name, "FAMILY/NAME of the experiment; none: imported/ and the job's name");
+  schema.text("job", &s.job, fmt::format("what the script trains, if it cannot be guessed: {}", join(job_names, ", ")));
+  schema.integer("launch", &s.launch, "which of several training lines, from 1; 0: the only one",
+                 {.preset = "0", .at_least = 0});
+  schema.boolean("force", &s.force, "replace files that exist");
+  schema.boolean("dry_run", &s.dry_run, "write nothing: print the experiment file instead");
 }
 
 using FilesToWrite = std::vector<std::pair<fs::path, std::string>>;

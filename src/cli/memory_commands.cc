@@ -16,7 +16,6 @@
 #include "monitor/memory_analysis.h"
 #include "monitor/memory_logs.h"
 #include "monitor/memory_sampler.h"
-#include "settings/shared.h"
 
 namespace tessera {
 namespace {
@@ -33,10 +32,11 @@ struct AnalyzeMemorySettings {
 
 void declare_analysis(Schema& schema, AnalyzeMemorySettings& s) {
   schema.positionals("JOB_ID|FILES...", &s.words);
-  schema.text("path", &s.path).preset(".").help("the folder that holds gpu_memory/ and cpu_memory/");
-  schema.boolean("gpu_only", &s.gpu_only).preset("false").help("only the GPU logs");
-  schema.boolean("cpu_only", &s.cpu_only).preset("false").help("only the CPU logs");
-  shared::as_json(schema, &s.as_json).help("print one JSON object");
+  schema.text("path", &s.path, "the folder that holds gpu_memory/ and cpu_memory/", {.preset = "."});
+  schema.boolean("gpu_only", &s.gpu_only, "only the GPU logs");
+  schema.boolean("cpu_only", &s.cpu_only, "only the CPU logs");
+  schema.group("Output");
+  schema.boolean("json", &s.as_json, "print one JSON object");
 }
 
 bool is_file(const std::string& word) {
@@ -110,9 +110,9 @@ struct MonitorCommandSettings {
 };
 
 void declare_monitor(Schema& schema, MonitorCommandSettings& s) {
-  schema.duration("interval", &s.interval).preset("5s").at_least(0.01).help("time between two samples");
-  schema.text("path", &s.path).preset(".").help("folder in which gpu_memory/JOB and cpu_memory/JOB are made");
-  schema.text("job", &s.job).preset("").help("name of the job's folders; none: SLURM_JOB_ID, else the time");
+  schema.duration("interval", &s.interval, "time between two samples", {.preset = "5s", .at_least = 0.01});
+  schema.text("path", &s.path, "folder in which gpu_memory/JOB and cpu_memory/JOB are made", {.preset = "."});
+  schema.text("job", &s.job, "name of the job's folders; none: SLURM_JOB_ID, else the time", {.preset = ""});
   schema.positionals("-- COMMAND...", &s.command, true);
 }
 

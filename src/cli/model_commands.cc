@@ -127,7 +127,7 @@ Subject find_subject(const std::string& word) {
 }
 
 void declare(Schema& schema, InspectSettings& s) {
-  schema.boolean("json", &s.as_json).preset("false").help("print one JSON object");
+  schema.boolean("json", &s.as_json, "print one JSON object");
   schema.positionals("FOLDER", &s.words);
 }
 
@@ -152,23 +152,16 @@ struct ConvertSettings {
 
 void declare(Schema& schema, ConvertSettings& settings) {
   schema.positionals("SOURCE TARGET", &settings.words);
-  schema.text("dtype", &settings.dtype)
-      .preset("keep")
-      .choices({"keep", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"})
-      .help("type of the floating-point tensors in TARGET");
-  schema.text("format", &settings.format)
-      .preset("auto")
-      .choices({"auto", "safetensors", "bin"})
-      .help(
-          "format of the weights; auto: by the end of TARGET's name (.safetensors; .bin, .pth, .pt), safetensors for a "
-          "folder");
-  schema.bytes("max_shard_size", &settings.max_shard_bytes)
-      .preset("5G")
-      .at_least(1)
-      .help("larger weights are split into several files with an index");
-  schema.boolean("overwrite", &settings.overwrites)
-      .preset("false")
-      .help("replace the model in a TARGET that exists; never SOURCE itself");
+  schema.text("dtype", &settings.dtype, "type of the floating-point tensors in TARGET",
+              {.preset = "keep", .choices = {"keep", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"}});
+  schema.text(
+      "format", &settings.format,
+      "format of the weights; auto: by the end of TARGET's name (.safetensors; .bin, .pth, .pt), safetensors for a "
+      "folder",
+      {.preset = "auto", .choices = {"auto", "safetensors", "bin"}});
+  schema.bytes("max_shard_size", &settings.max_shard_bytes, "larger weights are split into several files with an index",
+               {.preset = "5G", .at_least = 1});
+  schema.boolean("overwrite", &settings.overwrites, "replace the model in a TARGET that exists; never SOURCE itself");
 }
 
 std::optional<WeightType> type_of(const std::string& dtype) {

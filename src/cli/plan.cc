@@ -43,50 +43,38 @@ struct PlanSettings {
 };
 
 void declare_run(Schema& schema, PlanSettings& s) {
-  const std::string group = "How the run is distributed";
-  schema.text("strategy", &s.strategies)
-      .preset("all")
-      .group(group)
-      .help("one strategy, several (zero2,full_shard) or all");
-  schema.integer("ranks", &s.num_ranks)
-      .alias("num_ranks")
-      .preset("1")
-      .range(1, 1'000'000)
-      .group(group)
-      .help("total number of ranks");
-  schema.integer("ranks_per_node", &s.ranks_per_node)
-      .preset("0")
-      .range(0, 1'000'000)
-      .group(group)
-      .help("ranks per node, for strategies that split within a node; 0: all ranks are on one node");
-  declare(schema, s.spread, group, {"offload_optimizer", "offload_param", "delayed_update", "units_on_device"});
-  declare(schema, s.files, group);
-  schema.text("device", &s.device).preset("cuda").choices({"cuda", "cpu"}).group(group).help("what ranks compute on");
-  schema.bytes("memory", &s.memory_bytes)
-      .group(group)
-      .help("memory of one device (80G), to show which strategies fit, and what would make one fit");
+  schema.group("How the run is distributed");
+  schema.text("strategy", &s.strategies, "one strategy, several (zero2,full_shard) or all", {.preset = "all"});
+  schema.integer("ranks", &s.num_ranks, "total number of ranks",
+                 {.preset = "1", .at_least = 1, .at_most = 1'000'000, .aliases = {"num_ranks"}});
+  schema.integer("ranks_per_node", &s.ranks_per_node,
+                 "ranks per node, for strategies that split within a node; 0: all ranks are on one node",
+                 {.preset = "0", .at_least = 0, .at_most = 1'000'000});
+  declare(schema, s.spread, {"offload_optimizer", "offload_param", "delayed_update", "units_on_device"});
+  declare(schema, s.files);
+  schema.text("device", &s.device, "what ranks compute on", {.preset = "cuda", .choices = {"cuda", "cpu"}});
+  schema.bytes("memory", &s.memory_bytes,
+               "memory of one device (80G), to show which strategies fit, and what would make one fit");
 }
 
 void declare_training(Schema& schema, PlanSettings& s) {
-  const std::string group = "What is trained";
-  shared::config_name(schema, &s.config_name, group).help("a config.json instead of MODEL: bloom or tessera-gpt");
-  shared::half_types(schema, &s.fp16, &s.bf16, group);
-  shared::optim(schema, &s.optim, group).alias("optimizer");
-  shared::momentum(schema, &s.momentum, group);
-  shared::accumulation(schema, &s.num_micro_steps, group);
-  shared::gradient_checkpointing(schema, &s.checkpoints, group);
-  shared::train_batch_size(schema, &s.batch_size, group).preset("4");
-  shared::total_batch_size(schema, &s.total_batch_size, group);
-  shared::max_length(schema, "max_seq_length", &s.length, group)
-      .alias("length")
-      .alias("max_length")
-      .help("tokens per sequence");
-  schema.integer("tokens", &s.num_tokens)
-      .range(1, std::int64_t{1} << 40)
-      .group(group)
-      .help("tokens per rank and micro-batch, instead of batch size x length");
-  shared::image_size(schema, &s.image_size, group).help("resnet50: side of an image");
-  schema.integer("num_classes", &s.num_classes).preset("1000").range(1, 1 << 24).group(group).help("resnet50: classes");
+  schema.group("What is trained");
+  schema.text("config_name", &s.config_name, "a config.json instead of MODEL: bloom or tessera-gpt");
+  shared::half_types(schema, &s.fp16, &s.bf16);
+  shared::optim(schema, &s.optim, {.aliases = {"optimizer"}});
+  shared::momentum(schema, &s.momentum, "0");
+  shared::accumulation(schema, &s.num_micro_steps, {.preset = "1"});
+  shared::gradient_checkpointing(schema, &s.checkpoints);
+  shared::train_batch_size(schema, &s.batch_size, {.preset = "4"});
+  shared::total_batch_size(schema, &s.total_batch_size);
+  schema.integer("max_seq_length", &s.length, "tokens per sequence",
+                 {.preset = "512", .at_least = 1, .at_most = 1 << 24, .aliases = {"length", "max_length"}});
+  schema.integer("tokens", &s.num_tokens, "tokens per rank and micro-batch, instead of batch size x length",
+                 {.at_least = 1, .at_most = std::int64_t{1} << 40});
+  schema.integer("image_size", &s.image_size, "resnet50: side of an image",
+                 {.preset = "224", .at_least = 32, .at_most = 1 << 14});
+  schema.integer("num_classes", &s.num_classes, "resnet50: classes",
+                 {.preset = "1000", .at_least = 1, .at_most = 1 << 24});
 }
 
 SpreadOptions spread_of(const PlanSettings& s, const std::string& strategy) {
@@ -203,7 +191,8 @@ void declare_plan(Schema& schema, PlanSettings& s) {
   schema.positionals("MODEL", &s.words);
   declare_training(schema, s);
   declare_run(schema, s);
-  shared::as_json(schema, &s.as_json).help("print one JSON object, in bytes");
+  schema.group("Output");
+  schema.boolean("json", &s.as_json, "print one JSON object, in bytes");
 }
 
 void read_files(Schema& schema, PlanSettings& s) {

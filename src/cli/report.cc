@@ -16,8 +16,8 @@ namespace {
 
 void declare(Schema& schema, ReportRequest& settings) {
   schema.positionals("DIR...", &settings.folders);
-  schema.text("output", &settings.output).short_name('o').preset("report.html").help("the file to write");
-  schema.text("title", &settings.title).help("the page's title; none: the folders");
+  schema.text("output", &settings.output, "the file to write", {.preset = "report.html", .short_name = 'o'});
+  schema.text("title", &settings.title, "the page's title; none: the folders");
 }
 
 int run_report(Schema&, ReportRequest& settings) {

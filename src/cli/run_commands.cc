@@ -117,7 +117,7 @@ fs::path demo_script(const fs::path& program) {
 
 void declare(Schema& schema, DemoSettings& s) {
   schema.positionals("[FOLDER]: for what it leaves, else tessera-demo", &s.words);
-  schema.integer("epochs", &s.epochs).at_least(1).help("epochs; default: enough to memorise the questions");
+  schema.integer("epochs", &s.epochs, "epochs; default: enough to memorise the questions", {.at_least = 1});
 }
 
 int run_demo(Schema&, DemoSettings& s) {

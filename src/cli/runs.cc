@@ -12,7 +12,6 @@
 #include "results/comparison_text.h"
 #include "results/run_gate.h"
 #include "results/run_summary.h"
-#include "settings/shared.h"
 
 namespace tessera {
 namespace {
@@ -24,16 +23,15 @@ struct RunsSettings {
 };
 
 void declare(Schema& schema, RunsSettings& s) {
-  const std::string group = "compare";
   schema.positionals("ls|show|compare DIR...: folders of runs, or folders above them", &s.words);
-  schema.text("metric", &s.metric).group(group).help("compare only this figure: samples_per_second, train_loss, ...");
-  schema.text("max_slowdown", &s.max_slowdown)
-      .group(group)
-      .help("exit with 48 if samples/s fell by more than this against the first runs: 5%");
-  schema.text("max_memory_growth", &s.max_memory_growth)
-      .group(group)
-      .help("exit with 48 if the peak of memory grew by more than this: 5%");
-  shared::as_json(schema, &s.as_json).help("print JSON: a list for ls, an object for show and compare");
+  schema.group("compare");
+  schema.text("metric", &s.metric, "compare only this figure: samples_per_second, train_loss, ...");
+  schema.text("max_slowdown", &s.max_slowdown,
+              "exit with 48 if samples/s fell by more than this against the first runs: 5%");
+  schema.text("max_memory_growth", &s.max_memory_growth,
+              "exit with 48 if the peak of memory grew by more than this: 5%");
+  schema.group("Output");
+  schema.boolean("json", &s.as_json, "print JSON: a list for ls, an object for show and compare");
 }
 
 void warn_of(const std::vector<std::string>& problems) {

@@ -24,10 +24,10 @@ void declare(Schema& schema, TableSettings& s) {
       "NAME [ROW=DIR...]: a folder of experiments, such as deepspeed/multi_gpu, or a family of your own, and runs for "
       "its rows",
       &s.words);
-  schema.text("runs", &s.runs).list().help("folders with runs, or above them; not given: only those of ROW=DIR");
-  schema.text("catalogue", &s.catalogue).list().help("folders with more experiments, besides ./experiments");
-  schema.text("format", &s.format).preset("text").choices({"text", "md", "csv", "html"}).help("what to write");
-  schema.text("output", &s.output).short_name('o').help("a file to write instead of standard output");
+  schema.text("runs", &s.runs, "folders with runs, or above them; not given: only those of ROW=DIR", {.is_list = true});
+  schema.text("catalogue", &s.catalogue, "folders with more experiments, besides ./experiments", {.is_list = true});
+  schema.text("format", &s.format, "what to write", {.preset = "text", .choices = {"text", "md", "csv", "html"}});
+  schema.text("output", &s.output, "a file to write instead of standard output", {.short_name = 'o'});
 }
 
 std::vector<RunRecord> read_below(const std::vector<std::string>& places) {

@@ -3,42 +3,22 @@
 namespace tessera {
 
 void declare(Schema& schema, WorldSettings& settings) {
-  const std::string group = "Ranks";
   WorldOptions& options = settings.options;
-  schema.text("backend", &options.backend)
-      .preset("auto")
-      .choices({"auto", "mpi", "nccl"})
-      .group(group)
-      .help("auto: nccl if every rank has its own GPU, else mpi");
-  schema.text("device", &options.device)
-      .preset("auto")
-      .choices({"auto", "cpu", "cuda"})
-      .group(group)
-      .help("where the tensors are; auto: cuda with nccl, else cpu");
-  schema.boolean("share_gpus", &options.share_gpus)
-      .preset("false")
-      .group(group)
-      .help("let several ranks use one GPU, with --device cuda and --backend mpi; without it they are refused");
-  schema.duration("comm_timeout", &options.comm_timeout)
-      .preset("10m")
-      .at_least(0.1)
-      .group(group)
-      .help("a collective that takes longer ends the run, with a diagnosis");
-  schema.duration("start_timeout", &options.start_timeout)
-      .preset("1m")
-      .at_least(0.1)
-      .group(group)
-      .help("time limit for all ranks to connect");
-  schema.integer("ranks_per_node", &options.ranks_per_node)
-      .preset("0")
-      .at_least(0)
-      .group(group)
-      .help("pretend that each node has this many ranks; 0: the real number");
-  schema.text("log_ranks", &settings.log_ranks)
-      .preset("0")
-      .choices({"0", "all"})
-      .group(group)
-      .help("the ranks that report their start");
+  schema.group("Ranks");
+  schema.text("backend", &options.backend, "auto: nccl if every rank has its own GPU, else mpi",
+              {.preset = "auto", .choices = {"auto", "mpi", "nccl"}});
+  schema.text("device", &options.device, "where the tensors are; auto: cuda with nccl, else cpu",
+              {.preset = "auto", .choices = {"auto", "cpu", "cuda"}});
+  schema.boolean("share_gpus", &options.share_gpus,
+                 "let several ranks use one GPU, with --device cuda and --backend mpi; without it they are refused");
+  schema.duration("comm_timeout", &options.comm_timeout,
+                  "a collective that takes longer ends the run, with a diagnosis", {.preset = "10m", .at_least = 0.1});
+  schema.duration("start_timeout", &options.start_timeout, "time limit for all ranks to connect",
+                  {.preset = "1m", .at_least = 0.1});
+  schema.integer("ranks_per_node", &options.ranks_per_node,
+                 "pretend that each node has this many ranks; 0: the real number", {.preset = "0", .at_least = 0});
+  schema.text("log_ranks", &settings.log_ranks, "the ranks that report their start",
+              {.preset = "0", .choices = {"0", "all"}});
 }
 
 WorldOptions options_of(const WorldSettings& settings, const Schema& schema) {

@@ -9,16 +9,18 @@ namespace {
 class CommandLine : public testing::Test {
  protected:
   CommandLine() {
-    schema_.bytes("minbytes", &min_bytes_).short_name('b').preset("32M").at_least(1);
-    schema_.integer("iters", &num_iterations_).short_name('n').preset("20").range(1, 1'000'000);
-    schema_.real("lr", &lr_).preset("5e-5").at_least(0);
-    schema_.boolean("fp16", &fp16_);
-    schema_.boolean("check", &check_).short_name('c').preset("true");
-    schema_.boolean("no_shuffle", &no_shuffle_);
-    schema_.duration("comm_timeout", &timeout_).preset("10m");
-    schema_.text("eval_strategy", &strategy_).alias("evaluation_strategy").preset("no").choices({"no", "epoch"});
-    schema_.text("run_name", &run_name_);
-    schema_.text("token", &token_).secret();
+    schema_.bytes("minbytes", &min_bytes_, "", {.preset = "32M", .at_least = 1, .short_name = 'b'});
+    schema_.integer("iters", &num_iterations_, "",
+                    {.preset = "20", .at_least = 1, .at_most = 1'000'000, .short_name = 'n'});
+    schema_.real("lr", &lr_, "", {.preset = "5e-5", .at_least = 0});
+    schema_.boolean("fp16", &fp16_, "");
+    schema_.boolean("check", &check_, "", {.preset = "true", .short_name = 'c'});
+    schema_.boolean("no_shuffle", &no_shuffle_, "");
+    schema_.duration("comm_timeout", &timeout_, "", {.preset = "10m"});
+    schema_.text("eval_strategy", &strategy_, "",
+                 {.preset = "no", .choices = {"no", "epoch"}, .aliases = {"evaluation_strategy"}});
+    schema_.text("run_name", &run_name_, "");
+    schema_.text("token", &token_, "", {.is_secret = true});
   }
 
   std::string refusal(const std::vector<std::string>& arguments) {
@@ -228,9 +230,9 @@ TEST_F(CommandLine, PrintConfigIsOnlyNoted) {
 }
 
 TEST_F(CommandLine, ASecretIsInNoMessage) {
-  schema_.text("key", &token_).choices({"a", "b"}).secret();
-  schema_.bytes("hidden", &min_bytes_).secret();
-  schema_.text("secret_word", &token_).alias("word").secret();
+  schema_.text("key", &token_, "", {.choices = {"a", "b"}, .is_secret = true});
+  schema_.bytes("hidden", &min_bytes_, "", {.is_secret = true});
+  schema_.text("secret_word", &token_, "", {.aliases = {"word"}, .is_secret = true});
   EXPECT_EQ(refusal({"--word", "hunter2", "--secret_word", "hunter3"}),
             "--word is given twice with different values: --word=(secret) (command line) and --secret_word=(secret) "
             "(command line); give one");

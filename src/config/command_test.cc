@@ -14,12 +14,14 @@ struct RunsSettings {
 
 void declare(Schema& schema, RunsSettings& s) {
   schema.positionals("ls|show DIR...: folders of runs", &s.words);
-  schema.boolean("all", &s.all).group("Last").help("old ones too");
-  schema.text("metric", &s.metric).environment("METRIC").help("only this one");
-  schema.text("format", &s.format).preset("text").choices({"text", "md"});
-  schema.boolean("cache", &s.cache).preset("true");
-  schema.integer("limit", &s.limit).short_name('n').alias("most");
-  schema.boolean("secret_habit", &s.all).hidden();
+  schema.group("Last");
+  schema.boolean("all", &s.all, "old ones too");
+  schema.group("");
+  schema.text("metric", &s.metric, "only this one", {.environment = {"METRIC"}});
+  schema.text("format", &s.format, "", {.preset = "text", .choices = {"text", "md"}});
+  schema.boolean("cache", &s.cache, "", {.preset = "true"});
+  schema.integer("limit", &s.limit, "", {.aliases = {"most"}, .short_name = 'n'});
+  schema.boolean("secret_habit", &s.all, "", {.is_hidden = true});
 }
 
 int run_runs(Schema&, RunsSettings& s) {

@@ -21,6 +21,13 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
+// Into a bound member, which is zero until then.
+template <typename Held, typename T>
+Setting::Store store_in(T* value) {
+  *value = T();
+  return [value](const Setting::Value& v) { *value = static_cast<T>(std::get<Held>(v)); };
+}
+
 // How the user can resolve a contradiction.
 std::string advice_on_two(const Setting& setting, Source source) {
   if (source == Source::kEnvironment) return fmt::format("give --{}, or unset one", setting.name());
@@ -60,46 +67,49 @@ Json as_json(const std::string& text) {
 
 Schema::Schema(std::string command, std::string summary) : command_(std::move(command)), summary_(std::move(summary)) {}
 
-Setting& Schema::boolean(const std::string& name, bool* value) {
-  return add(Setting::Kind::kBool, name, [value](const Setting::Value& v) { *value = std::get<bool>(v); });
+void Schema::boolean(const std::string& name, bool* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kBool, name, store_in<bool>(value), std::move(traits), std::move(help), group_);
 }
 
-Setting& Schema::integer(const std::string& name, int* value) {
-  return settings_.emplace_back(
-      Setting::Kind::kInteger, name,
-      [value](const Setting::Value& v) { *value = static_cast<int>(std::get<std::int64_t>(v)); },
-      std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
+void Schema::integer(const std::string& name, int* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kInteger, name, store_in<std::int64_t>(value), std::move(traits),
+                         std::move(help), group_, std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
 }
 
-Setting& Schema::integer(const std::string& name, std::int64_t* value) {
-  return add(Setting::Kind::kInteger, name, [value](const Setting::Value& v) { *value = std::get<std::int64_t>(v); });
+void Schema::integer(const std::string& name, std::int64_t* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kInteger, name, store_in<std::int64_t>(value), std::move(traits),
+                         std::move(help), group_);
 }
 
-Setting& Schema::real(const std::string& name, double* value) {
-  return add(Setting::Kind::kReal, name, [value](const Setting::Value& v) { *value = std::get<double>(v); });
+void Schema::real(const std::string& name, double* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kReal, name, store_in<double>(value), std::move(traits), std::move(help),
+                         group_);
 }
 
-Setting& Schema::text(const std::string& name, std::string* value) {
-  return add(Setting::Kind::kText, name, [value](const Setting::Value& v) { *value = std::get<std::string>(v); });
+void Schema::text(const std::string& name, std::string* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kText, name, store_in<std::string>(value), std::move(traits), std::move(help),
+                         group_);
 }
 
-Setting& Schema::word(const std::string& name, const std::vector<std::string>& words,
-                      std::function<void(std::size_t place)> store) {
+void Schema::word(const std::string& name, std::function<void(std::size_t place)> store,
+                  const std::vector<std::string>& words, std::string help, SettingTraits traits) {
+  store(0);
+  traits.choices = words;
   const auto put = [words, store = std::move(store)](const Setting::Value& v) {
-    const auto found = std::find(words.begin(), words.end(), std::get<std::string>(v));
-    // Without a preset the value is "" at first: the first word's place.
-    store(found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin()));
+    store(static_cast<std::size_t>(std::ranges::find(words, std::get<std::string>(v)) - words.begin()));
   };
-  return add(Setting::Kind::kText, name, put).choices(words);
+  settings_.emplace_back(Setting::Kind::kText, name, put, std::move(traits), std::move(help), group_);
 }
 
-Setting& Schema::bytes(const std::string& name, std::int64_t* value) {
-  return add(Setting::Kind::kBytes, name, [value](const Setting::Value& v) { *value = std::get<std::int64_t>(v); });
+void Schema::bytes(const std::string& name, std::int64_t* value, std::string help, SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kBytes, name, store_in<std::int64_t>(value), std::move(traits), std::move(help),
+                         group_);
 }
 
-Setting& Schema::duration(const std::string& name, std::chrono::milliseconds* value) {
-  return add(Setting::Kind::kDuration, name,
-             [value](const Setting::Value& v) { *value = std::get<std::chrono::milliseconds>(v); });
+void Schema::duration(const std::string& name, std::chrono::milliseconds* value, std::string help,
+                      SettingTraits traits) {
+  settings_.emplace_back(Setting::Kind::kDuration, name, store_in<std::chrono::milliseconds>(value), std::move(traits),
+                         std::move(help), group_);
 }
 
 void Schema::positionals(const std::string& description, std::vector<std::string>* words, bool rest) {
@@ -140,7 +150,7 @@ void Schema::read_variables(const Environment& variables, Source source, const s
   check_names();
   std::vector<Mention> mentions;
   for (Setting& setting : settings_) {
-    for (const std::string& name : setting.environment_names_) {
+    for (const std::string& name : setting.traits_.environment) {
       if (const std::optional<std::string> text = variables.find(name)) {
         mentions.push_back({&setting, *text, fmt::format("{} in {}", name, place), "--" + setting.name_});
       }
@@ -152,7 +162,7 @@ void Schema::read_variables(const Environment& variables, Source source, const s
 std::vector<std::string> Schema::environment_names() const {
   std::vector<std::string> names;
   for (const Setting& setting : settings_) {
-    names.insert(names.end(), setting.environment_names_.begin(), setting.environment_names_.end());
+    names.insert(names.end(), setting.traits_.environment.begin(), setting.traits_.environment.end());
   }
   return names;
 }
@@ -160,19 +170,15 @@ std::vector<std::string> Schema::environment_names() const {
 Json Schema::to_json() const {
   Json result = Json::object();
   for (const Setting* setting : shown()) {
-    result[setting->name_] = as_json(setting->secret_ ? setting->shown_text() : setting->text_);
+    result[setting->name_] = as_json(setting->traits_.is_secret ? setting->shown_text() : setting->text_);
   }
   return result;
 }
 
 const Setting& Schema::at(const std::string& name) const {
-  const Setting* setting = const_cast<Schema*>(this)->find(name);
+  const Setting* setting = look_up(name);
   if (setting == nullptr) throw Error(fmt::format("{} has no setting {}", command_, name));
   return *setting;
-}
-
-Setting& Schema::add(Setting::Kind kind, const std::string& name, Setting::Store store) {
-  return settings_.emplace_back(kind, name, std::move(store));
 }
 
 void Schema::assign(const std::vector<Mention>& mentions, Source source) {
@@ -229,7 +235,7 @@ std::string Schema::as_written(const Mention& mention) {
 }
 
 std::string Schema::value_for_messages(const Mention& mention) {
-  return mention.setting->secret_ ? "(secret)" : mention.text;
+  return mention.setting->traits_.is_secret ? "(secret)" : mention.text;
 }
 
 const Setting* Schema::look_up(const std::string& name) const {
@@ -244,7 +250,7 @@ Setting* Schema::find(const std::string& name) {
   const std::string wanted = with_underscores(name);
   for (Setting& setting : settings_) {
     if (with_underscores(setting.name_) == wanted) return &setting;
-    for (const std::string& alias : setting.aliases_) {
+    for (const std::string& alias : setting.traits_.aliases) {
       if (with_underscores(alias) == wanted) return &setting;
     }
   }
@@ -255,7 +261,7 @@ void Schema::refuse_unknown(const std::string& shown, const std::string& dashes,
   std::vector<std::string> names;
   for (const Setting& setting : settings_) {
     names.push_back(setting.name_);
-    names.insert(names.end(), setting.aliases_.begin(), setting.aliases_.end());
+    names.insert(names.end(), setting.traits_.aliases.begin(), setting.traits_.aliases.end());
     if (setting.kind_ == Setting::Kind::kBool && !dashes.empty()) names.push_back("no_" + setting.name_);
   }
   if (!dashes.empty()) names.insert(names.end(), {"help", "print_config"});
@@ -275,8 +281,8 @@ void Schema::check_names() const {
   };
   for (const Setting& setting : settings_) {
     take(setting.name_);
-    for (const std::string& alias : setting.aliases_) take(alias);
-    if (setting.short_name_ != 0) take(std::string("-") + setting.short_name_);
+    for (const std::string& alias : setting.traits_.aliases) take(alias);
+    if (setting.traits_.short_name != 0) take(std::string("-") + setting.traits_.short_name);
   }
 }
 

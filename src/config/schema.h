@@ -4,8 +4,10 @@
 //
 //   struct CommTestSettings { std::int64_t min_bytes; int num_iterations; };
 //   void declare(Schema& schema, CommTestSettings& s) {
-//     schema.bytes("minbytes", &s.min_bytes).short_name('b').preset("32M").at_least(1).help("smallest size");
-//     schema.integer("iters", &s.num_iterations).short_name('n').preset("20").range(1, 1'000'000).help("...");
+//     schema.group("Sizes");
+//     schema.bytes("minbytes", &s.min_bytes, "smallest size", {.preset = "32M", .at_least = 1, .short_name = 'b'});
+//     schema.group("How it is measured");
+//     schema.integer("iters", &s.num_iterations, "timed calls", {.preset = "20", .at_least = 0, .short_name = 'n'});
 //   }
 //
 // That one declaration serves the command line, JSON, the environment, env files, --help, --print_config with origins
@@ -21,6 +23,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/setting.h"
@@ -45,20 +48,28 @@ class Schema {
   // `command` is what help and messages call the program: "tessera comm-test"; `summary` says in one line what it does.
   Schema(std::string command, std::string summary);
 
-  Setting& boolean(const std::string& name, bool* value);  // --fp16, --fp16 True|1|yes|on, --no_fp16
-  Setting& integer(const std::string& name, int* value);
-  Setting& integer(const std::string& name, std::int64_t* value);
-  Setting& real(const std::string& name, double* value);
-  Setting& text(const std::string& name, std::string* value);
+  // The heading, in --help and in the docs, of all settings that are declared until the next; one that comes again
+  // continues. Without one, or with "", they stand under "Settings".
+  void group(const std::string& title) { group_ = title; }
+
+  // SettingTraits (setting.h) say what else there is to say about a setting.
+  void boolean(const std::string& name, bool* value, std::string help, SettingTraits traits = {});  // --fp16 [BOOL]
+  void integer(const std::string& name, int* value, std::string help, SettingTraits traits = {});
+  void integer(const std::string& name, std::int64_t* value, std::string help, SettingTraits traits = {});
+  void real(const std::string& name, double* value, std::string help, SettingTraits traits = {});
+  void text(const std::string& name, std::string* value, std::string help, SettingTraits traits = {});
   // One of some words, each standing for the enumerator of its place: {"auto", "on", "off"}.
   template <typename Enum>
-  Setting& word(const std::string& name, Enum* value, const std::vector<std::string>& words) {
-    return word(name, words, [value](std::size_t place) { *value = static_cast<Enum>(place); });
+  void word(const std::string& name, Enum* value, const std::vector<std::string>& words, std::string help,
+            SettingTraits traits = {}) {
+    const auto store = [value](std::size_t place) { *value = static_cast<Enum>(place); };
+    word(name, store, words, std::move(help), std::move(traits));
   }
-  Setting& word(const std::string& name, const std::vector<std::string>& words,
-                std::function<void(std::size_t place)> store);
-  Setting& bytes(const std::string& name, std::int64_t* value);                  // '4G'
-  Setting& duration(const std::string& name, std::chrono::milliseconds* value);  // '30s'
+  void word(const std::string& name, std::function<void(std::size_t place)> store,
+            const std::vector<std::string>& words, std::string help, SettingTraits traits = {});
+  void bytes(const std::string& name, std::int64_t* value, std::string help, SettingTraits traits = {});  // '4G'
+  void duration(const std::string& name, std::chrono::milliseconds* value, std::string help,
+                SettingTraits traits = {});  // '30s'
 
   // Words that are not options, in order: `tessera launch ... PROGRAM ARGS...`. With `rest` everything from the first
   // such word on is ignored, including options (as torchrun does).
@@ -114,7 +125,6 @@ class Schema {
     std::string name;  // "--iters", "-n", "iters" in JSON; the setting's own for environment variables
   };
 
-  Setting& add(Setting::Kind kind, const std::string& name, Setting::Store store);
   void read_variables(const Environment& variables, Source source, const std::string& place);
   // Everything that one source mentions. For one name the last mention counts; two names must have the same value.
   void assign(const std::vector<Mention>& mentions, Source source);
@@ -126,9 +136,10 @@ class Schema {
                                    const std::string& origin) const;
   // Names declared for two settings, or that nobody could write: a mistake of ours, found when a source is read.
   void check_names() const;
-  std::vector<std::string> groups() const;
+  // Those of --help, under their headings.
+  std::vector<std::pair<std::string, std::vector<const Setting*>>> groups() const;
 
-  std::string command_, summary_;
+  std::string command_, summary_, group_;
   std::list<Setting> settings_;  // stable addresses, order of declaration
   std::vector<std::shared_ptr<void>> kept_;
   std::string positional_description_;

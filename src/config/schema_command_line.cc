@@ -129,7 +129,7 @@ class Schema::CommandLine {
 
   std::string advice_on_word() const {
     const std::string help = fmt::format("see {} --help", schema_.command_);
-    if (mentions.empty() || !mentions.back().setting->is_list_) return help;
+    if (mentions.empty() || !mentions.back().setting->traits_.is_list) return help;
     return fmt::format("{} takes several values with commas between them; {}", mentions.back().name, help);
   }
 
@@ -141,7 +141,7 @@ class Schema::CommandLine {
 
   Setting* find_short(char letter) const {
     for (Setting& setting : schema_.settings_) {
-      if (setting.short_name_ == letter) return &setting;
+      if (setting.traits_.short_name == letter) return &setting;
     }
     return nullptr;
   }

@@ -22,42 +22,6 @@ const DescribedOption kCommonOptions[] = {
     {.names = {"-h", "--help"}, .help = "this text"},
     {.names = {"--print_config"}, .help = "show every setting's value and where it came from"}};
 
-const char* type_name(Setting::Kind kind) {
-  switch (kind) {
-    case Setting::Kind::kBool:
-      return "boolean";
-    case Setting::Kind::kInteger:
-      return "integer";
-    case Setting::Kind::kReal:
-      return "number";
-    case Setting::Kind::kBytes:
-      return "size";
-    case Setting::Kind::kDuration:
-      return "duration";
-    case Setting::Kind::kText:
-      break;
-  }
-  return "text";
-}
-
-const char* placeholder(Setting::Kind kind) {
-  switch (kind) {
-    case Setting::Kind::kBool:
-      return "[BOOL]";
-    case Setting::Kind::kInteger:
-      return "N";
-    case Setting::Kind::kReal:
-      return "X";
-    case Setting::Kind::kBytes:
-      return "SIZE";
-    case Setting::Kind::kDuration:
-      return "TIME";
-    case Setting::Kind::kText:
-      break;
-  }
-  return "TEXT";
-}
-
 // The words of `text` in lines that end before kLineWidth, all but the first indented. A word is never cut.
 std::string wrap(const std::string& text, std::size_t indent) {
   std::string result;
@@ -115,64 +79,68 @@ std::string code_list(const std::vector<std::string>& items) {
 }  // namespace
 
 std::string Setting::help_left() const {
-  const std::string short_form = short_name_ != 0 ? fmt::format("-{}, ", short_name_) : "    ";
-  return fmt::format("  {}--{} {}", short_form, name_, placeholder(kind_));
+  const std::string short_form = traits_.short_name != 0 ? fmt::format("-{}, ", traits_.short_name) : "    ";
+  return fmt::format("  {}--{} {}", short_form, name_, words().placeholder);
 }
 
 std::string Setting::help_right() const {
   std::vector<std::string> facts;
-  if (!choices_.empty()) {
-    facts.push_back("one of " + join(choices_, ", "));
+  if (!traits_.choices.empty()) {
+    facts.push_back("one of " + join(traits_.choices, ", "));
   } else if (!bounds().empty()) {
     facts.push_back(bounds());
   }
-  if (!preset_.empty()) facts.push_back("default " + (secret_ ? "(set)" : preset_));
-  for (const std::string& other : aliases_) facts.push_back("also --" + other);
-  if (!environment_names_.empty()) facts.push_back("env " + join(environment_names_, ", "));
+  const std::string preset = traits_.preset.value_or("");
+  if (!preset.empty()) facts.push_back("default " + (traits_.is_secret ? "(set)" : preset));
+  for (const std::string& other : traits_.aliases) facts.push_back("also --" + other);
+  if (!traits_.environment.empty()) facts.push_back("env " + join(traits_.environment, ", "));
   if (facts.empty()) return help_;
   return fmt::format("{}{}[{}]", help_, help_.empty() ? "" : " ", join(facts, "; "));
 }
 
 std::vector<std::string> Setting::option_names() const {
   std::vector<std::string> names = {"--" + name_};
-  if (short_name_ != 0) names.push_back(std::string("-") + short_name_);
-  for (const std::string& other : aliases_) names.push_back("--" + other);
+  if (traits_.short_name != 0) names.push_back(std::string("-") + traits_.short_name);
+  for (const std::string& other : traits_.aliases) names.push_back("--" + other);
   return names;
 }
 
 DescribedOption Setting::described() const {
-  DescribedOption option{.names = option_names(), .values = choices_, .variables = environment_names_, .help = help_};
+  DescribedOption option{
+      .names = option_names(), .values = traits_.choices, .variables = traits_.environment, .help = help_};
   if (kind_ != Kind::kBool) {
-    const bool may_be_file = kind_ == Kind::kText && choices_.empty();
+    const bool may_be_file = kind_ == Kind::kText && traits_.choices.empty();
     option.takes = may_be_file ? DescribedOption::Takes::kText : DescribedOption::Takes::kValue;
-  } else if (preset_ == "true") {
+  } else if (traits_.preset == "true") {
     option.names.push_back("--no_" + name_);  // the opposite of the default is what somebody would write
   }
   return option;
 }
 
 std::string Setting::docs_row() const {
-  const std::string shown_preset = secret_ ? "" : preset_;
-  const std::string limits = choices_.empty() ? bounds() : code_list(choices_);
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code_list(option_names()), type_name(kind_),
-                     code_cell(shown_preset), limits, code_list(environment_names_), table_cell(help_));
+  const std::string shown_preset = traits_.is_secret ? "" : traits_.preset.value_or("");
+  const std::string limits = traits_.choices.empty() ? bounds() : code_list(traits_.choices);
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code_list(option_names()), words().type,
+                     code_cell(shown_preset), limits, code_list(traits_.environment), table_cell(help_));
 }
 
 std::vector<const Setting*> Schema::shown() const {
   std::vector<const Setting*> result;
   for (const Setting& setting : settings_) {
-    if (!setting.hidden_ || setting.is_set()) result.push_back(&setting);
+    if (!setting.traits_.is_hidden || setting.is_set()) result.push_back(&setting);
   }
   return result;
 }
 
-std::vector<std::string> Schema::groups() const {
-  std::vector<std::string> titles;
+std::vector<std::pair<std::string, std::vector<const Setting*>>> Schema::groups() const {
+  std::vector<std::pair<std::string, std::vector<const Setting*>>> groups;
   for (const Setting& setting : settings_) {
-    if (setting.hidden_) continue;
-    if (std::find(titles.begin(), titles.end(), setting.group_) == titles.end()) titles.push_back(setting.group_);
+    if (setting.is_hidden()) continue;
+    auto group = std::ranges::find(groups, setting.group_, [](const auto& each) { return each.first; });
+    if (group == groups.end()) group = groups.insert(group, {setting.group_, {}});
+    group->second.push_back(&setting);
   }
-  return titles;
+  return groups;
 }
 
 std::string Schema::usage() const {
@@ -189,10 +157,8 @@ std::vector<std::string> Schema::verbs() const {
 
 std::vector<DescribedOption> Schema::options() const {
   std::vector<DescribedOption> result;
-  for (const std::string& title : groups()) {
-    for (const Setting& setting : settings_) {
-      if (!setting.hidden_ && setting.group_ == title) result.push_back(setting.described());
-    }
+  for (const auto& [title, settings] : groups()) {
+    for (const Setting* setting : settings) result.push_back(setting->described());
   }
   result.insert(result.end(), std::begin(kCommonOptions), std::end(kCommonOptions));
   return result;
@@ -201,7 +167,7 @@ std::vector<DescribedOption> Schema::options() const {
 std::string Schema::help_text() const {
   std::size_t left_width = 0;
   for (const Setting& setting : settings_) {
-    const std::size_t width = setting.hidden_ ? 0 : setting.help_left().size();
+    const std::size_t width = setting.traits_.is_hidden ? 0 : setting.help_left().size();
     if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
   }
   std::vector<HelpEntry> common;
@@ -213,11 +179,10 @@ std::string Schema::help_text() const {
   const std::string words = positional_description_.empty() ? "" : fmt::format(" {}", positional_description_);
   std::string result =
       fmt::format("{}: {}\n\nusage: {} [settings]{}\n", command_, wrap(summary_, command_.size() + 2), command_, words);
-  for (const std::string& title : groups()) {
+  for (const auto& [title, settings] : groups()) {
     result += fmt::format("\n{}:\n", title.empty() ? "Settings" : title);
-    for (const Setting& setting : settings_) {
-      if (setting.hidden_ || setting.group_ != title) continue;
-      result += format_entry({setting.help_left(), setting.help_right()}, left_width);
+    for (const Setting* setting : settings) {
+      result += format_entry({setting->help_left(), setting->help_right()}, left_width);
     }
   }
   result += "\nAlways:\n";
@@ -245,15 +210,13 @@ std::string Schema::config_text() const {
 
 std::string Schema::docs_table() const {
   std::string result;
-  for (const std::string& title : groups()) {
+  for (const auto& [title, settings] : groups()) {
     if (!result.empty()) result += "\n";
     if (!title.empty()) result += fmt::format("### {}\n\n", title);
     result +=
         "| setting | type | default | allowed | environment | meaning |\n"
         "| --- | --- | --- | --- | --- | --- |\n";
-    for (const Setting& setting : settings_) {
-      if (!setting.hidden_ && setting.group_ == title) result += setting.docs_row();
-    }
+    for (const Setting* setting : settings) result += setting->docs_row();
   }
   return result;
 }

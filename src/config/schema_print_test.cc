@@ -9,13 +9,17 @@ namespace {
 class SchemaPrint : public testing::Test {
  protected:
   SchemaPrint() {
-    schema_.bytes("minbytes", &bytes_).short_name('b').preset("32M").at_least(1).help("smallest size");
-    schema_.boolean("fp16", &flag_).group("Precision").help("half precision");
-    schema_.text("op", &op_).preset("sum").choices({"sum", "max"}).help("how a|b are joined").environment("OP");
-    schema_.text("eval_strategy", &strategy_).alias("evaluation_strategy").group("Precision");
-    schema_.text("api_key", &key_).preset("hunter1").secret().environment("API_KEY");
-    schema_.real("a_very_long_name_that_has_a_line_of_its_own", &real_)
-        .help("a text that is so long that it has to go on in a second line, where it stands below its beginning");
+    schema_.bytes("minbytes", &bytes_, "smallest size", {.preset = "32M", .at_least = 1, .short_name = 'b'});
+    schema_.group("Precision");
+    schema_.boolean("fp16", &flag_, "half precision");
+    schema_.group("");
+    schema_.text("op", &op_, "how a|b are joined", {.preset = "sum", .choices = {"sum", "max"}, .environment = {"OP"}});
+    schema_.group("Precision");
+    schema_.text("eval_strategy", &strategy_, "", {.aliases = {"evaluation_strategy"}});
+    schema_.group("");
+    schema_.text("api_key", &key_, "", {.preset = "hunter1", .environment = {"API_KEY"}, .is_secret = true});
+    schema_.real("a_very_long_name_that_has_a_line_of_its_own", &real_,
+                 "a text that is so long that it has to go on in a second line, where it stands below its beginning");
   }
 
   std::int64_t bytes_;
@@ -55,7 +59,7 @@ TEST_F(SchemaPrint, HelpStaysWithinAHundredColumns) {
   for (int i = 0; i < 30; ++i) choices.push_back("choice_" + std::to_string(i));
   std::string text, words;
   for (int i = 0; i < 50; ++i) words += "word ";
-  schema_.text("many", &text).choices(choices).help(words);
+  schema_.text("many", &text, words, {.choices = choices});
   for (const std::string& line : split(schema_.help_text(), '\n')) EXPECT_LE(line.size(), 100u) << line;
 }
 

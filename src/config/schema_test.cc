@@ -10,14 +10,16 @@ namespace {
 class SchemaSources : public testing::Test {
  protected:
   SchemaSources() {
-    schema_.integer("iters", &num_iterations_).preset("20").range(1, 1'000'000).environment("ITERS");
-    schema_.integer("bucket", &bucket_numel_).preset("1000");
-    schema_.real("learning_rate", &lr_).alias("lr").preset("5e-5").environment("LEARNING_RATE").environment("LR");
-    schema_.boolean("fp16", &fp16_).environment("FP16");
-    schema_.text("run_name", &run_name_).environment("RUN_NAME");
-    schema_.bytes("minbytes", &min_bytes_).preset("32M");
-    schema_.duration("comm_timeout", &timeout_).preset("10m").environment("TESSERA_COMM_TIMEOUT");
-    schema_.text("api_key", &key_).environment("API_KEY").secret();
+    schema_.integer("iters", &num_iterations_, "",
+                    {.preset = "20", .at_least = 1, .at_most = 1'000'000, .environment = {"ITERS"}});
+    schema_.integer("bucket", &bucket_numel_, "", {.preset = "1000"});
+    schema_.real("learning_rate", &lr_, "",
+                 {.preset = "5e-5", .aliases = {"lr"}, .environment = {"LEARNING_RATE", "LR"}});
+    schema_.boolean("fp16", &fp16_, "", {.environment = {"FP16"}});
+    schema_.text("run_name", &run_name_, "", {.environment = {"RUN_NAME"}});
+    schema_.bytes("minbytes", &min_bytes_, "", {.preset = "32M"});
+    schema_.duration("comm_timeout", &timeout_, "", {.preset = "10m", .environment = {"TESSERA_COMM_TIMEOUT"}});
+    schema_.text("api_key", &key_, "", {.environment = {"API_KEY"}, .is_secret = true});
   }
 
   void read_json(const std::string& text) { schema_.read_json(parse_json(text, "ds.json"), "ds.json"); }
@@ -162,7 +164,8 @@ TEST_F(SchemaSources, TwoVariablesOfAFileMustAgree) {
 
 TEST_F(SchemaSources, AHiddenSettingIsShownOnlyWhereItIsSet) {
   bool old = false;
-  schema_.boolean("old_habit", &old).group("Old").hidden();
+  schema_.group("Old");
+  schema_.boolean("old_habit", &old, "", {.is_hidden = true});
   for (const std::string& text : {schema_.help_text(), schema_.docs_table(), schema_.config_text()}) {
     EXPECT_EQ(text.find("old_habit"), std::string::npos) << text;
     EXPECT_EQ(text.find("Old"), std::string::npos) << text;
@@ -216,7 +219,7 @@ TEST_F(SchemaSources, ToJsonHasOneTextForOneValue) {
 
 TEST_F(SchemaSources, ANameDeclaredTwiceIsOurMistake) {
   bool other = false;
-  schema_.boolean("run-name", &other);
+  schema_.boolean("run-name", &other, "");
   EXPECT_THROW(schema_.read_command_line({}), Error);
   EXPECT_THROW(schema_.at("absent"), Error);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -14,43 +16,25 @@ namespace tessera {
 
 namespace {
 
-std::string format_number(double value) {
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
-  if (std::trunc(value) == value && std::abs(value) <= kExactIntegers) {
-    return fmt::format("{}", static_cast<std::int64_t>(value));
-  }
-  return fmt::format("{}", value);  // the shortest text that reads back as the same value
-}
-
-// The value that a member starts with if nothing sets it.
-Setting::Value zero(Setting::Kind kind) {
-  switch (kind) {
-    case Setting::Kind::kBool:
-      return false;
-    case Setting::Kind::kInteger:
-    case Setting::Kind::kBytes:
-      return std::int64_t{0};
-    case Setting::Kind::kReal:
-      return 0.0;
-    case Setting::Kind::kDuration:
-      return std::chrono::milliseconds(0);
-    case Setting::Kind::kText:
-      break;
-  }
-  return std::string();
-}
-
 [[noreturn]] void refuse(const std::string& allowed) {
   throw UsageError("expected " + allowed);
 }
 
+// What bounds are compared with: of a duration the seconds.
+double number_in(const Setting::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  const auto* time = std::get_if<std::chrono::milliseconds>(&value);
+  return time != nullptr ? static_cast<double>(time->count()) / 1000.0 : 0;
+}
+
 // The parsers of sizes and durations put the text into the message: ours must not show a secret.
-template <typename Parse>
-auto parse_quantity(Parse parse, const std::string& text, const std::string& allowed) {
+template <typename Quantity>
+std::optional<Quantity> parse_quantity(Quantity (*parse)(std::string_view), const std::string& text) {
   try {
     return parse(text);
   } catch (const UsageError&) {
-    refuse(allowed);
+    return std::nullopt;
   }
 }
 
@@ -67,183 +51,87 @@ std::optional<bool> parse_bool(const std::string& text) {
   return std::nullopt;
 }
 
-Setting::Setting(Kind kind, std::string name, Store store, std::int64_t lowest, std::int64_t highest)
-    : kind_(kind), name_(std::move(name)), lowest_(lowest), highest_(highest), store_(std::move(store)) {
-  store_(zero(kind_));
-  if (kind_ == Kind::kBool) preset("false");
-}
-
-Setting& Setting::preset(const std::string& text) {
-  preset_ = text;
-  has_preset_ = true;
-  check_preset();
-  const Value value = parse(text);
-  preset_ = canonical(kind_, value);
-  set(value, Source::kDefault, "default");
-  return *this;
-}
-
-Setting& Setting::short_name(char letter) {
-  short_name_ = letter;
-  return *this;
-}
-
-Setting& Setting::alias(const std::string& name) {
-  aliases_.push_back(name);
-  return *this;
-}
-
-Setting& Setting::environment(const std::string& name) {
-  environment_names_.push_back(name);
-  return *this;
-}
-
-Setting& Setting::range(double low, double high) {
-  low_ = std::isfinite(low) ? std::optional(low) : std::nullopt;
-  high_ = std::isfinite(high) ? std::optional(high) : std::nullopt;
-  check_preset();
-  return *this;
-}
-
-Setting& Setting::at_least(double low) {
-  low_ = low;
-  check_preset();
-  return *this;
-}
-
-Setting& Setting::choices(std::vector<std::string> allowed) {
-  choices_ = std::move(allowed);
-  check_preset();
-  return *this;
-}
-
-Setting& Setting::help(const std::string& text) {
-  help_ = text;
-  return *this;
-}
-
-Setting& Setting::group(const std::string& title) {
-  group_ = title;
-  return *this;
-}
-
-Setting& Setting::meaning(std::function<std::string(const std::string& text)> of) {
-  meaning_ = std::move(of);
-  return *this;
+Setting::Setting(Kind kind, std::string name, Store store, SettingTraits traits, std::string help, std::string group,
+                 std::int64_t lowest, std::int64_t highest)
+    : kind_(kind),
+      name_(std::move(name)),
+      help_(std::move(help)),
+      group_(std::move(group)),
+      traits_(std::move(traits)),
+      lowest_(lowest),
+      highest_(highest),
+      store_(std::move(store)) {
+  if (kind_ == Kind::kBool && !traits_.preset) traits_.preset = "false";
+  if (!traits_.preset) return;
+  try {
+    set(parse(*traits_.preset), Source::kDefault, "default");
+  } catch (const UsageError& error) {
+    throw Error(fmt::format("the preset of the setting {} is wrong: {}", name_, error.what()));
+  }
+  traits_.preset = text_;
 }
 
 bool Setting::means_the_same(const std::string& a, const std::string& b) const {
-  return parse(a) == parse(b) || (meaning_ && meaning_(a) == meaning_(b));
-}
-
-Setting& Setting::list() {
-  is_list_ = true;
-  return *this;
-}
-
-Setting& Setting::secret() {
-  secret_ = true;
-  return *this;
-}
-
-Setting& Setting::hidden() {
-  hidden_ = true;
-  return *this;
+  return parse(a) == parse(b) || (traits_.meaning && traits_.meaning(a) == traits_.meaning(b));
 }
 
 Setting::Value Setting::parse(const std::string& text) const {
-  Value value;
-  switch (kind_) {
-    case Kind::kBool: {
-      const std::optional<bool> parsed = parse_bool(text);
-      if (!parsed) refuse(allowed());
-      value = *parsed;
-      break;
-    }
-    case Kind::kInteger:
-      value = parse_integer_value(text);
-      break;
-    case Kind::kReal: {
-      const std::optional<double> parsed = parse_real(text);
-      if (!parsed) refuse(allowed());
-      check_bounds(*parsed);
-      value = *parsed;
-      break;
-    }
-    case Kind::kBytes: {
-      const std::int64_t bytes = parse_quantity(parse_bytes, text, allowed());
-      check_bounds(static_cast<double>(bytes));
-      value = bytes;
-      break;
-    }
-    case Kind::kDuration: {
-      const std::chrono::milliseconds duration = parse_quantity(parse_duration, text, allowed());
-      check_bounds(static_cast<double>(duration.count()) / 1000.0);
-      value = duration;
-      break;
-    }
-    case Kind::kText:
-      value = text;
-      break;
-  }
-  check_choice(canonical(kind_, value));
-  return value;
+  const auto known = [this](const auto& parsed) {
+    if (!parsed) refuse(allowed());
+    return *parsed;
+  };
+  Value value = text;
+  if (kind_ == Kind::kBool) value = known(parse_bool(text));
+  if (kind_ == Kind::kInteger) value = parse_whole_number(text);
+  if (kind_ == Kind::kReal) value = known(parse_real(text));
+  if (kind_ == Kind::kBytes) value = known(parse_quantity(parse_bytes, text));
+  if (kind_ == Kind::kDuration) value = known(parse_quantity(parse_duration, text));
+  const double number = number_in(value);
+  if (number < traits_.at_least.value_or(number) || number > traits_.at_most.value_or(number)) refuse(allowed());
+  const std::vector<std::string>& choices = traits_.choices;
+  const std::string form = canonical(kind_, value);
+  if (choices.empty() || std::find(choices.begin(), choices.end(), form) != choices.end()) return value;
+  const std::optional<std::string> meant = traits_.is_secret ? std::nullopt : nearest(form, choices);
+  refuse(allowed() + (meant ? fmt::format("; did you mean {}?", *meant) : ""));
 }
 
 std::string Setting::canonical(Kind kind, const Value& value) {
-  switch (kind) {
-    case Kind::kBool:
-      return std::get<bool>(value) ? "true" : "false";
-    case Kind::kInteger:
-      return fmt::format("{}", std::get<std::int64_t>(value));
-    case Kind::kReal:
-      return fmt::format("{}", std::get<double>(value));  // shortest round trip
-    case Kind::kBytes:
-      return format_bytes(std::get<std::int64_t>(value));
-    case Kind::kDuration:
-      return format_duration(std::get<std::chrono::milliseconds>(value));
-    case Kind::kText:
-      break;
-  }
-  return std::get<std::string>(value);
+  if (kind == Kind::kBytes) return format_bytes(std::get<std::int64_t>(value));
+  if (kind == Kind::kDuration) return format_duration(std::get<std::chrono::milliseconds>(value));
+  if (kind == Kind::kInteger) return fmt::format("{}", std::get<std::int64_t>(value));
+  if (kind == Kind::kReal) return fmt::format("{}", std::get<double>(value));  // shortest round trip
+  return kind == Kind::kText ? std::get<std::string>(value) : fmt::format("{}", std::get<bool>(value));
+}
+
+const Setting::Words& Setting::words() const {
+  static const Words words[] = {{"boolean", "[BOOL]", "true or false"},
+                                {"integer", "N", "a whole number"},
+                                {"number", "X", "a number"},
+                                {"text", "TEXT", "text"},
+                                {"size", "SIZE", "a size such as 512K or 4G"},
+                                {"duration", "TIME", "a duration such as 30s or 10m"}};
+  return words[static_cast<std::size_t>(kind_)];
 }
 
 std::string Setting::allowed() const {
-  if (!choices_.empty()) return "one of " + join(choices_, ", ");
-  // "a whole number of at least 1", but "a size such as 4G, at least 1".
+  if (!traits_.choices.empty()) return "one of " + join(traits_.choices, ", ");
   const std::string limits = bounds();
-  const std::string from = limits.starts_with("at") ? " of " : " from ";
-  const auto with = [&](const std::string& what, const std::string& link) {
-    return limits.empty() ? what : what + link + limits;
-  };
-  switch (kind_) {
-    case Kind::kBool:
-      return "true or false";
-    case Kind::kInteger:
-      return with("a whole number", from);
-    case Kind::kReal:
-      return with("a number", from);
-    case Kind::kBytes:
-      return with("a size such as 512K or 4G", ", ");
-    case Kind::kDuration:
-      return with("a duration such as 30s or 10m", ", ");
-    case Kind::kText:
-      break;
-  }
-  return "text";
+  if (limits.empty()) return words().allowed;
+  // "a whole number of at least 1", but "a size such as 4G, at least 1".
+  const bool is_plain = kind_ == Kind::kInteger || kind_ == Kind::kReal;
+  return words().allowed + std::string(!is_plain ? ", " : limits.starts_with("at") ? " of " : " from ") + limits;
 }
 
 std::string Setting::bounds() const {
-  if (low_ && high_) return fmt::format("{} to {}", format_bound(*low_), format_bound(*high_));
-  if (low_) return "at least " + format_bound(*low_);
-  if (high_) return "at most " + format_bound(*high_);
-  return "";
+  const auto& [low, high] = std::tie(traits_.at_least, traits_.at_most);
+  if (low && high) return fmt::format("{} to {}", format_bound(*low), format_bound(*high));
+  if (low) return "at least " + format_bound(*low);
+  return high ? "at most " + format_bound(*high) : "";
 }
 
 std::string Setting::shown_text() const {
-  const bool has_value = is_set() || has_preset_;
-  if (!has_value) return "(none)";
-  return secret_ ? "(set)" : text_;
+  if (!is_set() && !traits_.preset) return "(none)";
+  return traits_.is_secret ? "(set)" : text_;
 }
 
 void Setting::set(const Value& value, Source source, const std::string& origin) {
@@ -253,44 +141,26 @@ void Setting::set(const Value& value, Source source, const std::string& origin) 
   origin_ = origin;
 }
 
-void Setting::check_preset() const {
-  if (!has_preset_) return;
-  try {
-    parse(preset_);
-  } catch (const UsageError& error) {
-    throw Error(fmt::format("the preset of the setting {} is wrong: {}", name_, error.what()));
-  }
-}
-
-Setting::Value Setting::parse_integer_value(const std::string& text) const {
+Setting::Value Setting::parse_whole_number(const std::string& text) const {
   const std::optional<long long> parsed = parse_integer(text);
-  if (parsed && *parsed >= lowest_ && *parsed <= highest_) {
-    check_bounds(static_cast<double>(*parsed));
-    return std::int64_t{*parsed};
-  }
+  if (parsed && *parsed >= lowest_ && *parsed <= highest_) return std::int64_t{*parsed};
   // A whole number that does not fit the member: say what does, even if no range was declared.
+  const auto& [low, high] = std::tie(traits_.at_least, traits_.at_most);
   const std::size_t digits = text.starts_with('-') ? 1 : 0;
   const bool is_number = text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
-  if (!is_number || (low_ && high_) || !choices_.empty()) refuse(allowed());
-  const std::string low = low_ ? format_bound(*low_) : fmt::format("{}", lowest_);
-  const std::string high = high_ ? format_bound(*high_) : fmt::format("{}", highest_);
-  refuse(fmt::format("a whole number from {} to {}", low, high));
-}
-
-void Setting::check_bounds(double value) const {
-  if ((low_ && value < *low_) || (high_ && value > *high_)) refuse(allowed());
-}
-
-void Setting::check_choice(const std::string& text) const {
-  if (choices_.empty() || std::find(choices_.begin(), choices_.end(), text) != choices_.end()) return;
-  const std::optional<std::string> meant = secret_ ? std::nullopt : nearest(text, choices_);
-  refuse(allowed() + (meant ? fmt::format("; did you mean {}?", *meant) : ""));
+  if (!is_number || (low && high) || !traits_.choices.empty()) refuse(allowed());
+  refuse(fmt::format("a whole number from {} to {}", low ? format_bound(*low) : std::to_string(lowest_),
+                     high ? format_bound(*high) : std::to_string(highest_)));
 }
 
 std::string Setting::format_bound(double bound) const {
   if (kind_ == Kind::kBytes) return format_bytes(static_cast<std::int64_t>(bound));
   if (kind_ == Kind::kDuration) return format_duration(std::chrono::milliseconds(std::llround(bound * 1000)));
-  return format_number(bound);
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  if (std::trunc(bound) == bound && std::abs(bound) <= kExactIntegers) {
+    return fmt::format("{}", static_cast<std::int64_t>(bound));
+  }
+  return fmt::format("{}", bound);  // the shortest text that reads back as the same value
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // One setting: its names, the values it allows, its value and where that came from.
 //
-// Schema (schema.h) makes it; the calls after its declaration describe it. What a text means depends on the kind alone:
-// parse() checks it, and the store that Schema passes in puts it where the component reads it.
+// Schema (schema.h) makes it. What a text means depends on the kind alone: parse() checks it, and the store that Schema
+// passes in puts it where the component reads it.
 #pragma once
 
 #include <chrono>
@@ -20,36 +20,37 @@ struct DescribedOption;
 // By rank: a value yields only to one from a source of the same or a higher rank.
 enum class Source { kDefault, kEnvFile, kEnvironment, kJson, kCommandLine };
 
+// What a declaration says about a setting besides its name, its member and its help; all of it may be left out.
+struct SettingTraits {
+  std::optional<std::string> preset{};          // the default, in the form that a user would write
+  std::optional<double> at_least{}, at_most{};  // of numbers, sizes, durations (in seconds)
+  std::vector<std::string> choices{};           // all that is allowed
+  std::vector<std::string> aliases{};           // other long names: evaluation_strategy
+  std::vector<std::string> environment{};       // variables that set it, too: LEARNING_RATE and LR
+  char short_name = 0;                          // 'b' for -b
+  // Texts with the same meaning are one value to whoever compares two sources: adamw_hf and adamw_torch.
+  std::function<std::string(const std::string& text)> meaning{};
+  bool is_list = false;    // several values, separated by commas; the component splits them
+  bool is_secret = false;  // never printed: shown as "(set)"
+  bool is_hidden = false;  // in no help and no table; printed only if a source has set it
+};
+
 class Setting {
  public:
   enum class Kind { kBool, kInteger, kReal, kText, kBytes, kDuration };
   using Value = std::variant<bool, std::int64_t, double, std::string, std::chrono::milliseconds>;
   using Store = std::function<void(const Value&)>;
 
-  // `lowest` and `highest` are what the bound member can hold; the range that users see is range()'s.
-  Setting(Kind kind, std::string name, Store store, std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
+  // `lowest` and `highest` are what the bound member can hold; the range that users see is that of `traits`. A preset
+  // that is not allowed is a mistake of ours: Error, not UsageError.
+  Setting(Kind kind, std::string name, Store store, SettingTraits traits = {}, std::string help = {},
+          std::string group = {}, std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
           std::int64_t highest = std::numeric_limits<std::int64_t>::max());
-
-  // A preset that is not allowed (whatever the order of these calls) is a mistake of ours: Error, not UsageError.
-  Setting& preset(const std::string& text);       // the default, in the form that a user would write
-  Setting& short_name(char letter);               // -b
-  Setting& alias(const std::string& name);        // another long name: --evaluation_strategy
-  Setting& environment(const std::string& name);  // may be given several times: LEARNING_RATE and LR
-  Setting& range(double low, double high);        // both ends allowed; for numbers, sizes, durations (in seconds)
-  Setting& at_least(double low);
-  Setting& choices(std::vector<std::string> allowed);
-  Setting& help(const std::string& text);
-  Setting& group(const std::string& title);  // the heading in --help and in the docs
-  // Texts with the same meaning are one value to whoever compares two sources: adamw_hf and adamw_torch.
-  Setting& meaning(std::function<std::string(const std::string& text)> of);
-  Setting& list();    // several values, separated by commas; the component splits them
-  Setting& secret();  // never printed: shown as "(set)"
-  Setting& hidden();  // in no help and no table; printed only if a source has set it
 
   const std::string& name() const { return name_; }
   Source source() const { return source_; }
-  bool is_secret() const { return secret_; }
-  bool is_hidden() const { return hidden_; }
+  bool is_secret() const { return traits_.is_secret; }
+  bool is_hidden() const { return traits_.is_hidden; }
   bool is_set() const { return source_ != Source::kDefault; }  // by any source
   // The value as a user writes it, one form per value: "5e-05" for 0.00005, "4G" for 4096M, "true" for Yes. Empty if
   // neither a preset nor a source gave one; the bound member is then zero.
@@ -63,16 +64,20 @@ class Setting {
   Value parse(const std::string& text) const;
   static std::string canonical(Kind kind, const Value& value);
   std::string allowed() const;     // "a whole number from 1 to 1000000"
-  std::string bounds() const;      // "1 to 1000000", "at least 1" or nothing
   std::string shown_text() const;  // for print-outs: "(set)" for secrets, "(none)" if there is no value
 
  private:
   friend class Schema;
 
+  // Of the kind: in the docs, in --help, in messages.
+  struct Words {
+    const char *type, *placeholder, *allowed;
+  };
+
+  const Words& words() const;
   void set(const Value& value, Source source, const std::string& origin);
-  void check_preset() const;
-  Value parse_integer_value(const std::string& text) const;
-  void check_bounds(double value) const;
+  Value parse_whole_number(const std::string& text) const;
+  std::string bounds() const;  // "1 to 1000000", "at least 1" or nothing
   void check_choice(const std::string& text) const;
   std::string format_bound(double bound) const;
   std::string help_left() const;   // "  -n, --iters N"
@@ -82,17 +87,11 @@ class Setting {
   DescribedOption described() const;
 
   Kind kind_;
-  std::string name_, text_, origin_ = "default", help_, group_, preset_;
-  std::vector<std::string> aliases_, environment_names_, choices_;
-  std::optional<double> low_, high_;
+  std::string name_, text_, origin_ = "default", help_;
+  std::string group_;  // the heading in --help and in the docs
+  SettingTraits traits_;
   std::int64_t lowest_, highest_;
-  char short_name_ = 0;
-  bool is_list_ = false;
-  bool secret_ = false;
-  bool hidden_ = false;
-  bool has_preset_ = false;
   Source source_ = Source::kDefault;
-  std::function<std::string(const std::string&)> meaning_;
   Store store_;
 };
 

@@ -9,8 +9,9 @@ namespace {
 
 using Kind = Setting::Kind;
 
-Setting unbound(Kind kind) {
-  return Setting(kind, "name", [](const Setting::Value&) {});
+Setting unbound(Kind kind, SettingTraits traits = {}) {
+  return Setting(
+      kind, "name", [](const Setting::Value&) {}, std::move(traits));
 }
 
 std::string refusal(const Setting& setting, const std::string& text) {
@@ -34,9 +35,8 @@ TEST(Setting, BooleansAreReadAsHuggingFaceReadsThem) {
 }
 
 TEST(Setting, IntegersAreHeldToTheirRange) {
-  Setting setting = unbound(Kind::kInteger);
-  EXPECT_EQ(refusal(setting, "1.5"), "expected a whole number");
-  setting.range(1, 1'000'000);
+  EXPECT_EQ(refusal(unbound(Kind::kInteger), "1.5"), "expected a whole number");
+  const Setting setting = unbound(Kind::kInteger, {.at_least = 1, .at_most = 1'000'000});
   EXPECT_EQ(refusal(setting, "1"), "accepted");
   EXPECT_EQ(refusal(setting, "1000000"), "accepted");
   for (const char* text : {"0", "1000001", "-1", "x", "", "99999999999999999999"}) {
@@ -45,54 +45,54 @@ TEST(Setting, IntegersAreHeldToTheirRange) {
 }
 
 TEST(Setting, AWholeNumberThatDoesNotFitIsToldWhatDoes) {
-  Setting setting(
-      Kind::kInteger, "n", [](const Setting::Value&) {}, -2147483648LL, 2147483647);
-  EXPECT_EQ(refusal(setting, "2147483648"), "expected a whole number from -2147483648 to 2147483647");
-  EXPECT_EQ(refusal(setting, "2147483647"), "accepted");
-  setting.at_least(1);
-  EXPECT_EQ(refusal(setting, "0"), "expected a whole number of at least 1");
-  EXPECT_EQ(refusal(setting, "99999999999999999999"), "expected a whole number from 1 to 2147483647");
+  const auto of_32_bits = [](SettingTraits traits) {
+    return Setting(
+        Kind::kInteger, "n", [](const Setting::Value&) {}, std::move(traits), "", "", -2147483648LL, 2147483647);
+  };
+  EXPECT_EQ(refusal(of_32_bits({}), "2147483648"), "expected a whole number from -2147483648 to 2147483647");
+  EXPECT_EQ(refusal(of_32_bits({}), "2147483647"), "accepted");
+  EXPECT_EQ(refusal(of_32_bits({.at_least = 1}), "0"), "expected a whole number of at least 1");
+  EXPECT_EQ(refusal(of_32_bits({.at_least = 1}), "99999999999999999999"),
+            "expected a whole number from 1 to 2147483647");
 }
 
 TEST(Setting, RealsAreFiniteAndPrintInTheShortestForm) {
-  Setting setting = unbound(Kind::kReal);
+  const Setting setting = unbound(Kind::kReal);
   EXPECT_EQ(round_trip(setting, Kind::kReal, "0.00005"), "5e-05");
   EXPECT_EQ(round_trip(setting, Kind::kReal, "0.1"), "0.1");
   EXPECT_EQ(round_trip(setting, Kind::kReal, "0.30000000000000004"), "0.30000000000000004");
   EXPECT_EQ(refusal(setting, "nan"), "expected a number");
   EXPECT_EQ(refusal(setting, "inf"), "expected a number");
-  setting.range(0, 0.5);
-  EXPECT_EQ(refusal(setting, "-1"), "expected a number from 0 to 0.5");
+  EXPECT_EQ(refusal(unbound(Kind::kReal, {.at_least = 0, .at_most = 0.5}), "-1"), "expected a number from 0 to 0.5");
 }
 
 TEST(Setting, SizesAndDurationsShowTheirBoundsInTheirOwnUnits) {
-  Setting size = unbound(Kind::kBytes).range(1024, 1 << 30);
+  const Setting size = unbound(Kind::kBytes, {.at_least = 1024, .at_most = 1 << 30});
   EXPECT_EQ(refusal(size, "2G"), "expected a size such as 512K or 4G, 1K to 1G");
   EXPECT_EQ(refusal(size, "-1"), "expected a size such as 512K or 4G, 1K to 1G");
   EXPECT_EQ(round_trip(size, Kind::kBytes, "0.5MiB"), "512K");
-  Setting duration = unbound(Kind::kDuration).at_least(0.5);
+  const Setting duration = unbound(Kind::kDuration, {.at_least = 0.5});
   EXPECT_EQ(refusal(duration, "100ms"), "expected a duration such as 30s or 10m, at least 500ms");
   EXPECT_EQ(round_trip(duration, Kind::kDuration, "600"), "10m");
 }
 
 TEST(Setting, AWrongChoiceIsToldTheNearestRightOne) {
-  const Setting setting = unbound(Kind::kText).choices({"full_shard", "no_shard"});
+  const Setting setting = unbound(Kind::kText, {.choices = {"full_shard", "no_shard"}});
   EXPECT_EQ(refusal(setting, "full_shrad"), "expected one of full_shard, no_shard; did you mean full_shard?");
   EXPECT_EQ(refusal(setting, "zero3"), "expected one of full_shard, no_shard");
 }
 
 TEST(Setting, ChoicesOfNumbersAreComparedByValue) {
-  const Setting setting = unbound(Kind::kInteger).choices({"1", "2"});
+  const Setting setting = unbound(Kind::kInteger, {.choices = {"1", "2"}});
   EXPECT_EQ(refusal(setting, "01"), "accepted");
   EXPECT_EQ(refusal(setting, "3"), "expected one of 1, 2");
 }
 
-TEST(Setting, AWrongPresetIsOurMistakeInAnyOrderOfDeclaration) {
-  EXPECT_THROW(unbound(Kind::kInteger).preset("0").at_least(1), Error);
-  EXPECT_THROW(unbound(Kind::kInteger).at_least(1).preset("0"), Error);
-  EXPECT_THROW(unbound(Kind::kText).preset("c").choices({"a", "b"}), Error);
+TEST(Setting, AWrongPresetIsOurMistake) {
+  EXPECT_THROW(unbound(Kind::kInteger, {.preset = "0", .at_least = 1}), Error);
+  EXPECT_THROW(unbound(Kind::kText, {.preset = "c", .choices = {"a", "b"}}), Error);
   try {
-    unbound(Kind::kBytes).preset("4X");
+    unbound(Kind::kBytes, {.preset = "4X"});
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "the preset of the setting name is wrong: expected a size such as 512K or 4G");

@@ -11,11 +11,10 @@ namespace tessera {
 namespace {
 
 void declare_bloom(Schema& schema, DeclaredSettings& s) {
-  const std::string group = "Model";
   ModelSettings& model = s.train.model;
-  shared::model_name_or_path(schema, model, group).environment("MODEL_NAME");
-  shared::config_name(schema, &model.config_name, group);
-  shared::tokenizer_name(schema, model, group);
+  shared::model_name_or_path(schema, model, {.environment = {"MODEL_NAME"}});
+  schema.text("config_name", &model.config_name, "config.json of a model from scratch");
+  shared::tokenizer_name(schema, model);
 }
 
 void check_bloom(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
@@ -52,7 +51,8 @@ Job bloom_qa() {
   JobTraits traits = qa_traits();
   traits.name = "bloom-qa";
   traits.summary = "fine-tune BLOOM on questions and answers";
-  traits.presets.batch_size = traits.presets.eval_batch_size = traits.presets.accumulation = "4";
+  traits.presets.batch_size = traits.presets.accumulation = "4";
+  traits.presets.eval_batch_size = "4";
   traits.presets.output_dir = "./bloom-qa-finetuned";
   traits.declare_model = declare_bloom;
   traits.check = check_bloom;

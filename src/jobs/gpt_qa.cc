@@ -8,39 +8,34 @@
 #include "jobs/qa_job.h"
 #include "model/model_config.h"
 #include "settings/load.h"
-#include "settings/shared.h"
 
 namespace tessera {
 namespace {
 
 void declare_gpt(Schema& schema, DeclaredSettings& s) {
-  const std::string group = "Model";
   ModelSettings& model = s.train.model;
   // This job uses only the tokenizer of the named model.
-  shared::tokenizer_name(schema, model, group)
-      .help("file or folder of the tokenizer")
-      .alias("model_name_or_path")
-      .environment("MODEL_NAME");
-  const auto size = [&](const char* name, std::int64_t* value, const char* variable, const char* preset) -> Setting& {
-    return schema.integer(name, value).environment(variable).preset(preset).range(1, 1'000'000'000).group(group);
+  schema.text("tokenizer_name", &model.tokenizer_name, "file or folder of the tokenizer",
+              {.aliases = {"model_name_or_path"}, .environment = {"MODEL_NAME"}});
+  const auto size = [&](const char* name, std::int64_t* value, const char* variable, const char* preset,
+                        const char* help) {
+    schema.integer(name, value, help,
+                   {.preset = preset, .at_least = 1, .at_most = 1'000'000'000, .environment = {variable}});
   };
-  size("vocab_size", &model.vocab_size, "VOCAB_SIZE", "50000")
-      .help("size of the vocabulary; the tokenizer's own if that is larger");
-  size("hidden_size", &model.hidden_size, "HIDDEN_SIZE", "2048").help("width of the model");
-  size("num_layers", &model.num_layers, "NUM_LAYERS", "3").help("number of layers");
-  size("num_heads", &model.num_heads, "NUM_HEADS", "16").help("attention heads per layer");
-  size("ff_dim", &model.ff_dim, "FF_DIM", "8192").help("hidden width of a layer's feed-forward part");
-  size("seq_length", &model.seq_length, "SEQ_LENGTH", "512").help("longest sequence of the model");
-  schema.real("layers_per_rank", &s.layers_per_rank)
-      .preset("0")
-      .at_least(0)
-      .group(group)
-      .help("weak scaling: num_layers is this times the number of ranks, 1.5 for 3, 6, 12; 0: use --num_layers");
-  schema.real("dropout", &model.dropout).preset("0.1").range(0, 0.99).group(group).help("share of values set to zero");
-  schema.word("positions", &model.learned_positions, {"none", "learned"})
-      .preset("none")
-      .group(group)
-      .help("whether the model has position embeddings");
+  size("vocab_size", &model.vocab_size, "VOCAB_SIZE", "50000",
+       "size of the vocabulary; the tokenizer's own if that is larger");
+  size("hidden_size", &model.hidden_size, "HIDDEN_SIZE", "2048", "width of the model");
+  size("num_layers", &model.num_layers, "NUM_LAYERS", "3", "number of layers");
+  size("num_heads", &model.num_heads, "NUM_HEADS", "16", "attention heads per layer");
+  size("ff_dim", &model.ff_dim, "FF_DIM", "8192", "hidden width of a layer's feed-forward part");
+  size("seq_length", &model.seq_length, "SEQ_LENGTH", "512", "longest sequence of the model");
+  schema.real("layers_per_rank", &s.layers_per_rank,
+              "weak scaling: num_layers is this times the number of ranks, 1.5 for 3, 6, 12; 0: use --num_layers",
+              {.preset = "0", .at_least = 0});
+  schema.real("dropout", &model.dropout, "share of values set to zero",
+              {.preset = "0.1", .at_least = 0, .at_most = 0.99});
+  schema.word("positions", &model.learned_positions, {"none", "learned"}, "whether the model has position embeddings",
+              {.preset = "none"});
 }
 
 void resolve_gpt(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
@@ -116,7 +111,8 @@ Job gpt_qa() {
   JobTraits traits = qa_traits();
   traits.name = "gpt-qa";
   traits.summary = "train a GPT-like model from scratch on questions and answers";
-  traits.presets.batch_size = traits.presets.eval_batch_size = "8";
+  traits.presets.batch_size = "8";
+  traits.presets.eval_batch_size = "8";
   traits.presets.logging_steps = "10";
   traits.presets.output_dir = "./gpt-qa";
   traits.declare_model = declare_gpt;

@@ -158,19 +158,16 @@ JobTraits qa_traits() {
   traits.presets.save_strategy = "epoch";
   traits.metrics = {"loss", "exact_match", "f1"};
   traits.declare_data = [](Schema& schema, DeclaredSettings& s) {
-    const std::string group = "Data";
-    schema.text("train_file", &s.train.data.train_file)
-        .group(group)
-        .help("SQuAD questions with answers to train on, .json or .jsonl; none: looked for in --data_dir, data, squad");
-    shared::validation_file(schema, s.train.data, group);
-    schema.text("data_dir", &s.train.data.data_dir)
-        .environment("DATA_DIR")
-        .group(group)
-        .help("folder with SQuAD's train-v1.1.json, for runs without --train_file");
-    shared::text_rows(schema, s.train.data, &s.subset_seed, label_mode_names(), group);
+    schema.text(
+        "train_file", &s.train.data.train_file,
+        "SQuAD questions with answers to train on, .json or .jsonl; none: looked for in --data_dir, data, squad");
+    shared::validation_file(schema, s.train.data);
+    schema.text("data_dir", &s.train.data.data_dir,
+                "folder with SQuAD's train-v1.1.json, for runs without --train_file", {.environment = {"DATA_DIR"}});
+    shared::text_rows(schema, s.train.data, &s.subset_seed, label_mode_names());
   };
   traits.declare_evaluation = [](Schema& schema, DeclaredSettings& s) {
-    shared::generation(schema, s.train.evaluation, "Evaluation");
+    shared::generation(schema, s.train.evaluation);
   };
   traits.resolve = resolve_qa_files;
   traits.evaluation_setting = "--validation_file";

@@ -23,7 +23,6 @@
 #include "monitor/process_usage.h"
 #include "plan/planned_model.h"
 #include "settings/load.h"
-#include "settings/shared.h"
 #include "settings/train_settings.h"
 #include "train/step_setup.h"
 #include "weights/load_weights.h"
@@ -35,26 +34,24 @@ namespace {
 namespace fs = std::filesystem;
 
 void declare_resnet(Schema& schema, DeclaredSettings& s) {
-  shared::model_name_or_path(schema, s.train.model, "Model").help("weights to start with; none: from scratch");
+  schema.text("model_name_or_path", &s.train.model.name_or_path, "weights to start with; none: from scratch");
 }
 
 void declare_images(Schema& schema, DeclaredSettings& s) {
-  const std::string group = "Data";
-  schema.text("data_dir", &s.train.data.data_dir)
-      .environment("DATA_DIR")
-      .group(group)
-      .help("folder with train/ and val/: TinyImageNet's own, or one folder per class");
-  shared::image_size(schema, &s.train.data.image_size, group);
-  schema.boolean("sampler_drop_last", &s.train.data.sampler_drop_last)
-      .preset("true")
-      .group(group)
-      .help("drop images that do not divide evenly between the ranks; false: repeat the first ones, as torch does");
+  schema.text("data_dir", &s.train.data.data_dir,
+              "folder with train/ and val/: TinyImageNet's own, or one folder per class",
+              {.environment = {"DATA_DIR"}});
+  schema.integer("image_size", &s.train.data.image_size,
+                 "side length of the image that the model sees; validation crops it from one 8/7 as large",
+                 {.preset = "224", .at_least = 32, .at_most = 1 << 14});
+  schema.boolean("sampler_drop_last", &s.train.data.sampler_drop_last,
+                 "drop images that do not divide evenly between the ranks; false: repeat the first ones, as torch does",
+                 {.preset = "true"});
 }
 
 void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
-  schema.boolean("local_metrics", &s.train.evaluation.local_metrics)
-      .group("Evaluation")
-      .help("report rank 0's own metrics, not those of all ranks");
+  schema.boolean("local_metrics", &s.train.evaluation.local_metrics,
+                 "report rank 0's own metrics, not those of all ranks");
 }
 
 constexpr const char* kHeadWeight = "fc.weight";
@@ -312,7 +309,6 @@ Job resnet_tinyimagenet() {
   JobTraits traits = {.name = "resnet-tinyimagenet",
                       .summary = "train a ResNet-50 on TinyImageNet",
                       .presets = {.batch_size = "512",
-                                  .eval_batch_size = "",
                                   .learning_rate = "0.001",
                                   .weight_decay = "1e-4",
                                   .max_grad_norm = "0",

@@ -190,93 +190,52 @@ void check_can_talk(const LaunchPlan& plan, bool gpus_are_used, const std::strin
 }  // namespace
 
 void declare(Schema& schema, LaunchSettings& s) {
-  schema.text("nnodes", &s.nnodes).preset("1").group("Ranks").help("number of nodes, one launcher on each");
-  schema.text("nproc_per_node", &s.nproc_per_node)
-      .preset("auto")
-      .group("Ranks")
-      .help(
-          "ranks on this node: a number; gpu: one per GPU; cpu: one per processor; auto: one per GPU, else one per two "
-          "cores");
-  schema.integer("node_rank", &s.node_rank)
-      .preset("-1")
-      .at_least(-1)
-      .group("Ranks")
-      .environment("NODE_RANK")
-      .environment("SLURM_NODEID")
-      .help("number of this node, from 0; -1: taken from the environment");
-  schema.integer("max_restarts", &s.max_restarts)
-      .preset("0")
-      .range(0, 1'000'000)
-      .group("Ranks")
-      .help("how often all ranks are restarted after one has failed");
-  schema.text("starter", &s.starter)
-      .preset("auto")
-      .choices({"auto", "mpirun", "fork"})
-      .group("Ranks")
-      .help(
-          "what starts the ranks: mpirun (CPU ranks that use MPI), fork (GPU ranks, and programs with their own "
-          "communication); auto: fork with a GPU or several nodes, else mpirun");
-  schema.text("pin", &s.pin)
-      .preset("auto")
-      .choices({"auto", "yes", "no"})
-      .group("Ranks")
-      .help("give each rank its own cores if there are enough; auto: only without GPUs");
+  schema.group("Ranks");
+  schema.text("nnodes", &s.nnodes, "number of nodes, one launcher on each", {.preset = "1"});
+  schema.text(
+      "nproc_per_node", &s.nproc_per_node,
+      "ranks on this node: a number; gpu: one per GPU; cpu: one per processor; auto: one per GPU, else one per two "
+      "cores",
+      {.preset = "auto"});
+  schema.integer("node_rank", &s.node_rank, "number of this node, from 0; -1: taken from the environment",
+                 {.preset = "-1", .at_least = -1, .environment = {"NODE_RANK", "SLURM_NODEID"}});
+  schema.integer("max_restarts", &s.max_restarts, "how often all ranks are restarted after one has failed",
+                 {.preset = "0", .at_least = 0, .at_most = 1'000'000});
+  schema.text("starter", &s.starter,
+              "what starts the ranks: mpirun (CPU ranks that use MPI), fork (GPU ranks, and programs with their own "
+              "communication); auto: fork with a GPU or several nodes, else mpirun",
+              {.preset = "auto", .choices = {"auto", "mpirun", "fork"}});
+  schema.text("pin", &s.pin, "give each rank its own cores if there are enough; auto: only without GPUs",
+              {.preset = "auto", .choices = {"auto", "yes", "no"}});
 
-  schema.text("rdzv_endpoint", &s.rdzv_endpoint)
-      .preset("")
-      .group("Rendezvous")
-      .help("HOST[:PORT] of node 0, where the nodes meet");
-  schema.text("rdzv_backend", &s.rdzv_backend)
-      .preset("c10d")
-      .choices({"c10d", "static"})
-      .group("Rendezvous")
-      .help("both have the same effect here");
-  schema.text("rdzv_id", &s.rdzv_id)
-      .preset("")
-      .group("Rendezvous")
-      .help("name of the job: tells apart two jobs on one port");
-  schema.text("master_addr", &s.master_addr)
-      .preset("")
-      .group("Rendezvous")
-      .help("HOST of node 0, as in --rdzv_endpoint");
-  schema.integer("master_port", &s.master_port)
-      .preset("0")
-      .range(0, 65535)
-      .group("Rendezvous")
-      .help("port of node 0; 0: any free one on one node, 29500 on several");
-  schema.boolean("standalone", &s.standalone)
-      .preset("false")
-      .group("Rendezvous")
-      .help("one node; the address and port settings are ignored");
+  schema.group("Rendezvous");
+  schema.text("rdzv_endpoint", &s.rdzv_endpoint, "HOST[:PORT] of node 0, where the nodes meet", {.preset = ""});
+  schema.text("rdzv_backend", &s.rdzv_backend, "both have the same effect here",
+              {.preset = "c10d", .choices = {"c10d", "static"}});
+  schema.text("rdzv_id", &s.rdzv_id, "name of the job: tells apart two jobs on one port", {.preset = ""});
+  schema.text("master_addr", &s.master_addr, "HOST of node 0, as in --rdzv_endpoint", {.preset = ""});
+  schema.integer("master_port", &s.master_port, "port of node 0; 0: any free one on one node, 29500 on several",
+                 {.preset = "0", .at_least = 0, .at_most = 65535});
+  schema.boolean("standalone", &s.standalone, "one node; the address and port settings are ignored");
 
-  schema.text("log_dir", &s.log_dir)
-      .preset("")
-      .group("Output")
-      .help("one file per rank, rank-R.log, appended to; rank 0 is also shown, the others are not");
-  schema.boolean("tee", &s.tee)
-      .preset("false")
-      .group("Output")
-      .short_name('t')
-      .help(
-          "show every rank's lines, with '[rank R] ' before each; torchrun's --tee 0 to --tee 3 are read as no or yes");
+  schema.group("Output");
+  schema.text("log_dir", &s.log_dir,
+              "one file per rank, rank-R.log, appended to; rank 0 is also shown, the others are not", {.preset = ""});
+  schema.boolean(
+      "tee", &s.tee,
+      "show every rank's lines, with '[rank R] ' before each; torchrun's --tee 0 to --tee 3 are read as no or yes",
+      {.short_name = 't'});
 
-  schema.duration("start_timeout", &s.start_timeout)
-      .preset("5m")
-      .at_least(0.1)
-      .group("Time limits")
-      .help("time limit for all nodes and ranks to connect");
-  schema.duration("stop_timeout", &s.stop_timeout)
-      .preset("30s")
-      .at_least(0)
-      .group("Time limits")
-      .help(
-          "how long ranks may take to exit after SIGTERM, SIGINT or SIGHUP to the launcher; a second signal ends them "
-          "at once");
-  schema.duration("node_timeout", &s.node_timeout)
-      .preset("15s")
-      .at_least(1)
-      .group("Time limits")
-      .help("a node that does not respond for this long is considered lost");
+  schema.group("Time limits");
+  schema.duration("start_timeout", &s.start_timeout, "time limit for all nodes and ranks to connect",
+                  {.preset = "5m", .at_least = 0.1});
+  schema.duration(
+      "stop_timeout", &s.stop_timeout,
+      "how long ranks may take to exit after SIGTERM, SIGINT or SIGHUP to the launcher; a second signal ends them "
+      "at once",
+      {.preset = "30s", .at_least = 0});
+  schema.duration("node_timeout", &s.node_timeout, "a node that does not respond for this long is considered lost",
+                  {.preset = "15s", .at_least = 1});
   declare_habits(schema, s);
   schema.positionals("PROGRAM|SUBCOMMAND ARGS...", &s.command, true);
 }

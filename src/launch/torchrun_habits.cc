@@ -30,23 +30,19 @@ bool is_any_teed(const std::string& text) {
 }  // namespace
 
 void declare_habits(Schema& schema, LaunchSettings& s) {
-  const auto text = [&](const char* name, std::string* value, const char* help) -> Setting& {
-    return schema.text(name, value).preset("").group("As in torchrun").help(help);
-  };
-  const auto flag = [&](const char* name, bool* value, const char* help) -> Setting& {
-    return schema.boolean(name, value).preset("false").group("As in torchrun").help(help);
-  };
   const char* nothing = "accepted for old scripts; changes nothing";
-  flag("use_env", &s.use_env, nothing);
-  flag("no_python", &s.no_python, nothing);
-  text("role", &s.role, nothing);
-  text("monitor_interval", &s.monitor_interval, nothing);
-  text("start_method", &s.start_method, nothing);
-  text("local_addr", &s.local_addr, nothing);
-  flag("module", &s.module, "refused: launch python -m MODULE").short_name('m');
-  text("redirects", &s.redirects, "refused: see --log_dir").short_name('r');
-  text("rdzv_conf", &s.rdzv_conf, "refused: see --start_timeout, --node_timeout and --rdzv_endpoint");
-  text("local_ranks_filter", &s.local_ranks_filter, "refused: see --log_dir");
+  schema.group("As in torchrun");
+  schema.boolean("use_env", &s.use_env, nothing);
+  schema.boolean("no_python", &s.no_python, nothing);
+  schema.text("role", &s.role, nothing, {.preset = ""});
+  schema.text("monitor_interval", &s.monitor_interval, nothing, {.preset = ""});
+  schema.text("start_method", &s.start_method, nothing, {.preset = ""});
+  schema.text("local_addr", &s.local_addr, nothing, {.preset = ""});
+  schema.boolean("module", &s.module, "refused: launch python -m MODULE", {.short_name = 'm'});
+  schema.text("redirects", &s.redirects, "refused: see --log_dir", {.preset = "", .short_name = 'r'});
+  schema.text("rdzv_conf", &s.rdzv_conf, "refused: see --start_timeout, --node_timeout and --rdzv_endpoint",
+              {.preset = ""});
+  schema.text("local_ranks_filter", &s.local_ranks_filter, "refused: see --log_dir", {.preset = ""});
 }
 
 void refuse_what_is_done_otherwise(const LaunchSettings& s) {

@@ -114,16 +114,6 @@ std::string text_of(const Option& option, const SpreadOptions& options) {
   return std::visit([&](const auto member) { return Text()(options.*member); }, option.member);
 }
 
-struct Declare {
-  Schema& schema;
-  const Option& option;
-
-  Setting& operator()(bool* value) const { return schema.boolean(option.name, value); }
-  Setting& operator()(std::int64_t* value) const { return schema.integer(option.name, value).at_least(0); }
-  Setting& operator()(BackwardPrefetch* value) const { return schema.word(option.name, value, prefetch_words()); }
-  Setting& operator()(std::string* value) const { return schema.text(option.name, value).choices(option.choices); }
-};
-
 }  // namespace
 
 Over Placement::reduced_over() const {
@@ -222,14 +212,21 @@ std::vector<std::string> strategy_names(StrategyFamily family) {
   return names_of([family](const Placement& each) { return each.family == family; });
 }
 
-void declare(Schema& schema, SpreadOptions& options, const std::string& group, const std::vector<std::string>& names) {
+void declare(Schema& schema, SpreadOptions& options, const std::vector<std::string>& names) {
   const SpreadOptions presets;
   for (const Option& option : option_table()) {
-    if (!names.empty() && std::find(names.begin(), names.end(), option.name) == names.end()) continue;
-    const Declare declare{schema, option};
-    Setting& setting =
-        std::visit([&](const auto member) -> Setting& { return declare(&(options.*member)); }, option.member);
-    setting.preset(text_of(option, presets)).group(group).help(option.help);
+    if (!names.empty() && std::ranges::find(names, option.name) == names.end()) continue;
+    const char* name = option.name;
+    const SettingTraits traits = {.preset = text_of(option, presets), .choices = option.choices};
+    if (const auto* flag = std::get_if<bool SpreadOptions::*>(&option.member)) {
+      schema.boolean(name, &(options.**flag), option.help, traits);
+    } else if (const auto* number = std::get_if<std::int64_t SpreadOptions::*>(&option.member)) {
+      schema.integer(name, &(options.**number), option.help, {.preset = traits.preset, .at_least = 0});
+    } else if (const auto* text = std::get_if<std::string SpreadOptions::*>(&option.member)) {
+      schema.text(name, &(options.**text), option.help, traits);
+    } else {
+      schema.word(name, &options.backward_prefetch, prefetch_words(), option.help, traits);
+    }
   }
 }
 

@@ -68,8 +68,7 @@ std::vector<std::string> strategy_names(StrategyFamily family);
 std::vector<std::string> strategies_that_split_parameters();
 
 // Adds the options to a command's settings, with the struct's defaults. `names`: only these; empty: all.
-void declare(Schema& schema, SpreadOptions& options, const std::string& group,
-             const std::vector<std::string>& names = {});
+void declare(Schema& schema, SpreadOptions& options, const std::vector<std::string>& names = {});
 
 // Each option's name and value, for comparing ranks.
 std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options);

@@ -43,7 +43,8 @@ struct DeclaredSettings {
 
 // Presets that differ between jobs, as a user would write them.
 struct JobPresets {
-  std::string batch_size, eval_batch_size;  // eval_batch_size empty: as in training
+  std::string batch_size;
+  std::optional<std::string> eval_batch_size{};  // none: as in training
   std::string accumulation = "1", learning_rate, weight_decay, max_grad_norm;
   std::string optim, momentum = "0", scheduler = "linear";
   std::string save_strategy, logging_steps = "500", output_dir;
@@ -64,7 +65,7 @@ struct JobTraits {
   // Each of the functions below may be left out.
   using Declare = std::function<void(Schema&, DeclaredSettings&)>;
   static void declare_nothing(Schema&, DeclaredSettings&) {}
-  // Settings of its own, in those groups.
+  // Settings of its own, in those groups, which are open.
   Declare declare_model = declare_nothing, declare_data = declare_nothing, declare_evaluation = declare_nothing;
   // Whether the settings name data to evaluate on, as far as they can tell, and which setting does, for messages.
   std::string evaluation_setting = {};

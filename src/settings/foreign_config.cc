@@ -274,14 +274,11 @@ void apply(const ForeignConfig& config, OnDifference on_difference, Schema& sche
   }
 }
 
-void declare(Schema& schema, ForeignFiles& files, const std::string& group) {
-  schema.text("deepspeed", &files.deepspeed)
-      .group(group)
-      .help("DeepSpeed's ds_config.json: how the run is distributed, and more");
-  schema.text("fsdp", &files.fsdp)
-      .group(group)
-      .help("\"full_shard auto_wrap offload\": a strategy and its options; offload covers parameters and optimizer");
-  schema.text("fsdp_config", &files.fsdp_config).group(group).help("JSON file with the details of --fsdp");
+void declare(Schema& schema, ForeignFiles& files) {
+  schema.text("deepspeed", &files.deepspeed, "DeepSpeed's ds_config.json: how the run is distributed, and more");
+  schema.text("fsdp", &files.fsdp,
+              "\"full_shard auto_wrap offload\": a strategy and its options; offload covers parameters and optimizer");
+  schema.text("fsdp_config", &files.fsdp_config, "JSON file with the details of --fsdp");
 }
 
 void read_foreign_files(const ForeignFiles& files, Schema& schema, std::vector<std::string>& notes) {

@@ -106,7 +106,7 @@ struct ForeignFiles {
   std::string deepspeed, fsdp, fsdp_config;
 };
 
-void declare(Schema& schema, ForeignFiles& files, const std::string& group);
+void declare(Schema& schema, ForeignFiles& files);
 
 // Gives the schema the values that it has settings for; notes say what was overruled and what has no effect. Call after
 // the other sources are read. Throws UsageError.

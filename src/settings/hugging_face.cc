@@ -128,11 +128,10 @@ const std::vector<ForeignArgument>& foreign_arguments() {
 
 void declare_foreign(Schema& schema, DeclaredSettings& s) {
   for (const ForeignArgument& argument : foreign_arguments()) {
-    Setting& setting = argument.form == A::kBool     ? schema.boolean(argument.name, &s.foreign_flags.emplace_back())
-                       : argument.form == A::kNumber ? schema.real(argument.name, &s.foreign_numbers.emplace_back())
-                                                     : schema.text(argument.name, &s.foreign_words.emplace_back());
-    setting.hidden();
-    if (argument.is_secret) setting.secret();
+    const SettingTraits traits = {.is_secret = argument.is_secret, .is_hidden = true};
+    if (argument.form == A::kBool) schema.boolean(argument.name, &s.foreign_flags.emplace_back(), "", traits);
+    if (argument.form == A::kNumber) schema.real(argument.name, &s.foreign_numbers.emplace_back(), "", traits);
+    if (argument.form == A::kText) schema.text(argument.name, &s.foreign_words.emplace_back(), "", traits);
   }
 }
 

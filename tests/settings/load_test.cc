@@ -275,12 +275,12 @@ TEST_F(JobSettings, WhatTheJobNeedsIsAskedFor) {
 
 TEST_F(JobSettings, OtherLayersAddTheirSettings) {
   std::string backend;
-  const auto loaded =
-      load_train_settings({.jobs = job_traits(),
-                           .arguments = {"bloom-qa", "--model_name_or_path=m", "--train_file=t", "--backend=mpi"},
-                           .environment = Environment(),
-                           .num_ranks = 2,
-                           .declare_more = [&](Schema& schema) { schema.text("backend", &backend).preset("auto"); }});
+  const auto loaded = load_train_settings(
+      {.jobs = job_traits(),
+       .arguments = {"bloom-qa", "--model_name_or_path=m", "--train_file=t", "--backend=mpi"},
+       .environment = Environment(),
+       .num_ranks = 2,
+       .declare_more = [&](Schema& schema) { schema.text("backend", &backend, "", {.preset = "auto"}); }});
   EXPECT_EQ(backend, "mpi");
   EXPECT_EQ(loaded.settings.spread.strategy, "ddp");  // two ranks, no strategy given
   EXPECT_EQ(loaded.schema->to_json().at("backend"), "mpi");
