@@ -28,7 +28,7 @@ struct CommTestSettings {
   int parallel_init = 0, aggregated = 1, graphs = 0, cpu_time = 0, null_stream = 0, registers = 0, timeout_s = 0;
   std::vector<std::string> idle;  // of these, the ones that were given
   BandwidthOptions options;
-  WorldSettings world;
+  WorldOptions world;
 };
 
 void declare_measurement(Schema& schema, CommTestSettings& s) {

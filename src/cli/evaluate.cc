@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 struct EvaluateSettings {
   TrainSettings train;  // only some of it matters here
-  WorldSettings world;
+  WorldOptions world;
   std::string predictions_file;
   std::int64_t subset_seed = -1;
   bool fp16 = false, bf16 = false, as_json = false;

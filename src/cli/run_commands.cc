@@ -74,18 +74,17 @@ int run_launch(const std::vector<std::string>& args) {
 
 int run_train(const std::vector<std::string>& args) {
   const Environment environment = Environment::of_process();
-  WorldSettings world_settings;
+  WorldOptions given;
   const RankEnv self = discover_rank(environment);
-  LoadedTrainSettings run =
-      load_train_settings({.jobs = job_traits(),
-                           .arguments = args,
-                           .environment = environment,
-                           .num_ranks = self.world_size,
-                           .declare_more = [&](Schema& schema) { declare(schema, world_settings); },
-                           .commit = build_commit()});
+  LoadedTrainSettings run = load_train_settings({.jobs = job_traits(),
+                                                 .arguments = args,
+                                                 .environment = environment,
+                                                 .num_ranks = self.world_size,
+                                                 .declare_more = [&](Schema& schema) { declare(schema, given); },
+                                                 .commit = build_commit()});
   if (run.is_done) return 0;
   survive_closed_pipes();
-  WorldOptions options = options_of(world_settings, *run.schema);
+  WorldOptions options = options_of(given, *run.schema);
   if (run.settings.use_cpu) {
     if (options.device == "cuda") throw UsageError("--use_cpu and --device cuda exclude each other; give one");
     options.device = "cpu";
@@ -156,7 +155,7 @@ Command train_command() {
     names.push_back(job->name);
     train.jobs.push_back({.name = "train " + job->name, .summary = job->summary, .declare = [job](Schema& schema) {
                             declare(schema, *job, schema.keep<DeclaredSettings>());
-                            declare(schema, schema.keep<WorldSettings>());
+                            declare(schema, schema.keep<WorldOptions>());
                           }});
   }
   train.summary = "train a model: " + join(names, ", ");

@@ -2,8 +2,7 @@
 
 namespace tessera {
 
-void declare(Schema& schema, WorldSettings& settings) {
-  WorldOptions& options = settings.options;
+void declare(Schema& schema, WorldOptions& options) {
   schema.group("Ranks");
   schema.text("backend", &options.backend, "auto: nccl if every rank has its own GPU, else mpi",
               {.preset = "auto", .choices = {"auto", "mpi", "nccl"}});
@@ -17,13 +16,10 @@ void declare(Schema& schema, WorldSettings& settings) {
                   {.preset = "1m", .at_least = 0.1});
   schema.integer("ranks_per_node", &options.ranks_per_node,
                  "pretend that each node has this many ranks; 0: the real number", {.preset = "0", .at_least = 0});
-  schema.text("log_ranks", &settings.log_ranks, "the ranks that report their start",
-              {.preset = "0", .choices = {"0", "all"}});
+  schema.word("log_ranks", &options.log_all_ranks, {"0", "all"}, "the ranks that report their start", {.preset = "0"});
 }
 
-WorldOptions options_of(const WorldSettings& settings, const Schema& schema) {
-  WorldOptions options = settings.options;
-  options.log_all_ranks = settings.log_ranks == "all";
+WorldOptions options_of(WorldOptions options, const Schema& schema) {
   const Json chosen = schema.to_json();
   for (const auto& [name, value] : chosen.items()) {
     // Settings that are accepted without effect may differ: a launcher's --local_rank does.

@@ -118,7 +118,7 @@ TrainRequest request_of(const ResolvedExperiment& experiment, const std::vector<
   request.num_ranks = experiment.num_ranks();
   request.needs_data = false;
   // The schema is bound to it: it lives as long as the request, which the result keeps.
-  const auto world = std::make_shared<WorldSettings>();
+  const auto world = std::make_shared<WorldOptions>();
   request.declare_more = [world](Schema& schema) { declare(schema, *world); };
   request.arguments = {experiment.job};
   for (const auto& [setting, given] : experiment.settings) {

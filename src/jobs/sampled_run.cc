@@ -104,7 +104,7 @@ std::unique_ptr<MemorySampler> start_sampler_of_launcher(const LaunchedRanks& ra
   const std::vector<std::string>& words = ranks.command;
   if (words.size() < 3 || words[0] != self || words[1] != "train" || !may_ask_for_monitoring(words)) return nullptr;
   LoadedTrainSettings run;
-  WorldSettings of_ranks;
+  WorldOptions of_ranks;
   try {
     run = load_train_settings({.jobs = job_traits(),
                                .arguments = {words.begin() + 2, words.end()},

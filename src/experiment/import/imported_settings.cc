@@ -174,7 +174,7 @@ class SettingsReader {
   const AccelerateConfig& accelerate_;
   Remarks& remarks_;
   DeclaredSettings declared_;
-  WorldSettings world_;
+  WorldOptions world_;
   Schema schema_;
   ImportedSettings made_;
 };
