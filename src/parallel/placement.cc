@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <variant>
+#include <type_traits>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -58,60 +58,39 @@ std::vector<std::string> names_of(const auto& wanted) {
   return names;
 }
 
-struct Option {
-  const char* name;
-  std::variant<bool SpreadOptions::*, std::int64_t SpreadOptions::*, std::string SpreadOptions::*,
-               BackwardPrefetch SpreadOptions::*>
-      member;
-  const char* help;
-  std::vector<std::string> choices = {};  // of a text
-};
-
 const std::vector<std::string>& prefetch_words() {
   static const std::vector<std::string> words = {"none", "backward_pre", "backward_post"};  // in the order of the enum
   return words;
 }
 
-std::vector<std::string> strategy_choices() {
-  std::vector<std::string> names = strategy_names();
-  names.insert(names.begin(), "auto");
-  return names;
-}
-
-const std::vector<Option>& option_table() {
-  static const std::vector<Option> options = {
-      {"strategy", &SpreadOptions::strategy,
-       "which rank keeps which part of the model's state; auto: single on one rank, ddp on several",
-       strategy_choices()},
-      {"offload_optimizer", &SpreadOptions::offload_optimizer,
-       "keep master values, moments and reduced gradients in host memory and update them there"},
-      {"offload_param", &SpreadOptions::offload_parameters,
-       "keep the parameters in host memory between uses; needs a strategy that splits them"},
-      {"pin_memory", &SpreadOptions::pin_memory, "page-lock the host memory of offloaded state"},
-      {"delayed_update", &SpreadOptions::delayed_update,
+// Calls each(name, member, help) for every option.
+void for_each_option(const auto& each) {
+  each("strategy", &SpreadOptions::strategy,
+       "which rank keeps which part of the model's state; auto: single on one rank, ddp on several");
+  each("offload_optimizer", &SpreadOptions::offload_optimizer,
+       "keep master values, moments and reduced gradients in host memory and update them there");
+  each("offload_param", &SpreadOptions::offload_parameters,
+       "keep the parameters in host memory between uses; needs a strategy that splits them");
+  each("pin_memory", &SpreadOptions::pin_memory, "page-lock the host memory of offloaded state");
+  each("delayed_update", &SpreadOptions::delayed_update,
        "run an offloaded update during the next step, which still uses the old values: faster, with different losses, "
-       "which also depend on when the run evaluates and saves"},
-      {"forward_prefetch", &SpreadOptions::forward_prefetch, "gather the next block while a block computes forward"},
-      {"backward_prefetch", &SpreadOptions::backward_prefetch,
-       "gather the next block in backward: before or after a block computes, or not ahead"},
-      {"sync_module_states", &SpreadOptions::sync_module_states, "start every rank with rank 0's values"},
-      {"hpz_partition_size", &SpreadOptions::hpz_partition_size,
-       "zero3_hpz: number of ranks that share the second copy; must be the ranks per node, which 0 means"},
-      {"units_on_device", &SpreadOptions::units_on_device,
-       "with offload: number of units (blocks of layers) that keep everything on the GPU, the root first"},
-  };
-  return options;
+       "which also depend on when the run evaluates and saves");
+  each("forward_prefetch", &SpreadOptions::forward_prefetch, "gather the next block while a block computes forward");
+  each("backward_prefetch", &SpreadOptions::backward_prefetch,
+       "gather the next block in backward: before or after a block computes, or not ahead");
+  each("sync_module_states", &SpreadOptions::sync_module_states, "start every rank with rank 0's values");
+  each("hpz_partition_size", &SpreadOptions::hpz_partition_size,
+       "zero3_hpz: number of ranks that share the second copy; must be the ranks per node, which 0 means");
+  each("units_on_device", &SpreadOptions::units_on_device,
+       "with offload: number of units (blocks of layers) that keep everything on the GPU, the root first");
 }
 
-struct Text {
-  std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(std::int64_t value) const { return std::to_string(value); }
-  std::string operator()(const std::string& value) const { return value; }
-  std::string operator()(BackwardPrefetch value) const { return prefetch_words()[static_cast<std::size_t>(value)]; }
-};
-
-std::string text_of(const Option& option, const SpreadOptions& options) {
-  return std::visit([&](const auto member) { return Text()(options.*member); }, option.member);
+template <typename Value>
+std::string text_of(const Value& value) {
+  if constexpr (std::is_same_v<Value, BackwardPrefetch>)
+    return prefetch_words()[static_cast<std::size_t>(value)];
+  else
+    return fmt::format("{}", value);
 }
 
 }  // namespace
@@ -214,25 +193,29 @@ std::vector<std::string> strategy_names(StrategyFamily family) {
 
 void declare(Schema& schema, SpreadOptions& options, const std::vector<std::string>& names) {
   const SpreadOptions presets;
-  for (const Option& option : option_table()) {
-    if (!names.empty() && std::ranges::find(names, option.name) == names.end()) continue;
-    const char* name = option.name;
-    const SettingTraits traits = {.preset = text_of(option, presets), .choices = option.choices};
-    if (const auto* flag = std::get_if<bool SpreadOptions::*>(&option.member)) {
-      schema.boolean(name, &(options.**flag), option.help, traits);
-    } else if (const auto* number = std::get_if<std::int64_t SpreadOptions::*>(&option.member)) {
-      schema.integer(name, &(options.**number), option.help, {.preset = traits.preset, .at_least = 0});
-    } else if (const auto* text = std::get_if<std::string SpreadOptions::*>(&option.member)) {
-      schema.text(name, &(options.**text), option.help, traits);
+  for_each_option([&](const char* name, auto member, const char* help) {
+    if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) return;
+    auto* value = &(options.*member);
+    SettingTraits traits = {.preset = text_of(presets.*member)};
+    if constexpr (std::is_same_v<decltype(value), bool*>) {
+      schema.boolean(name, value, help, traits);
+    } else if constexpr (std::is_same_v<decltype(value), std::int64_t*>) {
+      traits.at_least = 0;
+      schema.integer(name, value, help, traits);
+    } else if constexpr (std::is_same_v<decltype(value), std::string*>) {
+      traits.choices = strategy_names();
+      traits.choices.insert(traits.choices.begin(), "auto");
+      schema.text(name, value, help, traits);
     } else {
-      schema.word(name, &options.backward_prefetch, prefetch_words(), option.help, traits);
+      schema.word(name, value, prefetch_words(), help, traits);
     }
-  }
+  });
 }
 
 std::vector<std::pair<std::string, std::string>> describe(const SpreadOptions& options) {
   std::vector<std::pair<std::string, std::string>> described;
-  for (const Option& option : option_table()) described.emplace_back(option.name, text_of(option, options));
+  for_each_option(
+      [&](const char* name, auto member, const char*) { described.emplace_back(name, text_of(options.*member)); });
   return described;
 }
 
