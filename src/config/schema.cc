@@ -185,7 +185,6 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
   struct Seen {
     const Mention* mention;
     Setting::Value value;
-    std::string canonical;
   };
   // By setting, then by name: in the order of the first mention.
   std::map<const Setting*, std::vector<Seen>> seen;
@@ -197,18 +196,12 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{} ({}): {}", as_written(mention), mention.origin, error.what()));
     }
-    // Compared by value: '4G' and '4096M' do not contradict each other.
-    const Seen latest{&mention, value, Setting::canonical(mention.setting->kind_, value)};
     std::vector<Seen>& names = seen[mention.setting];
     const auto same_name = std::find_if(names.begin(), names.end(), [&](const Seen& each) {
       return with_underscores(each.mention->name) == with_underscores(mention.name) &&
              each.mention->origin == mention.origin;
     });
-    if (same_name == names.end()) {
-      names.push_back(latest);
-    } else {
-      *same_name = latest;
-    }
+    (same_name == names.end() ? names.emplace_back() : *same_name) = {&mention, value};
   }
   // A variable's name is in its origin.
   const auto shown = [&](const Mention& mention) {
@@ -220,7 +213,7 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
     const std::vector<Seen>& names = seen[&setting];
     const Seen& first = names.front();
     for (const Seen& other : names) {
-      if (other.canonical == first.canonical) continue;
+      if (other.value == first.value) continue;  // '4G' and '4096M' do not contradict each other
       throw UsageError(fmt::format("{} is given twice with different values: {} ({}) and {} ({}); {}",
                                    first.mention->name, shown(*first.mention), first.mention->origin,
                                    shown(*other.mention), other.mention->origin, advice_on_two(setting, source)));
@@ -248,11 +241,9 @@ bool Schema::has(const std::string& name) const {
 
 Setting* Schema::find(const std::string& name) {
   const std::string wanted = with_underscores(name);
+  const auto is_wanted = [&](const std::string& each) { return with_underscores(each) == wanted; };
   for (Setting& setting : settings_) {
-    if (with_underscores(setting.name_) == wanted) return &setting;
-    for (const std::string& alias : setting.traits_.aliases) {
-      if (with_underscores(alias) == wanted) return &setting;
-    }
+    if (is_wanted(setting.name_) || std::ranges::any_of(setting.traits_.aliases, is_wanted)) return &setting;
   }
   return nullptr;
 }
