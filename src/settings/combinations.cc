@@ -46,9 +46,7 @@ void check_spread(const Schema& schema, const DeclaredSettings& s, const Resolut
     refuse(fmt::format("{}: needs a strategy that splits the parameters ({}), found {}", shown(schema, "offload_param"),
                        join(strategies_that_split_parameters(), ", "), shown(schema, "strategy")));
   }
-  need(schema, spread.offload_optimizer || spread.offload_parameters, {"pin_memory"},
-       "with --offload_optimizer or --offload_param");
-  need(schema, spread.offload_optimizer || spread.offload_parameters, {"gpu_memory", "units_on_device"},
+  need(schema, spread.offload_optimizer || spread.offload_parameters, {"pin_memory", "gpu_memory", "units_on_device"},
        "with --offload_optimizer or --offload_param");
   if (s.train.gpu_memory || spread.units_on_device > 0) {
     const char* const given = s.train.gpu_memory ? "gpu_memory" : "units_on_device";

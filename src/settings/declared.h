@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,11 +33,6 @@ struct DeclaredSettings {
   int initial_scale_power = 16;
   std::int64_t train_batch_size = 0, samples_per_rank = 0, subset_seed = -1, data_seed = -1;
   double layers_per_rank = 0;
-
-  // Values of names that are refused or have no effect here (see ForeignArgument).
-  std::deque<bool> foreign_flags;
-  std::deque<double> foreign_numbers;
-  std::deque<std::string> foreign_words;
 };
 
 // Presets that differ between jobs, as a user would write them.
@@ -92,26 +86,19 @@ struct ForeignArgument {
   enum class Form { kBool, kNumber, kText };
   const char* name;
   Form form;
-  bool is_refused;      // else accepted without effect
-  const char* reason;   // why it changes nothing, or what to do instead
-  const char* neutral;  // values that are accepted all the same, separated by |; nullptr: none
+  const char* reason;  // why it changes nothing, or what to do instead
+  // Of one that is refused: values that are accepted all the same, separated by |. nullptr: accepted without effect.
+  const char* neutral = nullptr;
   bool is_secret = false;
+  bool is_refused() const { return neutral != nullptr; }
 };
 
 const std::vector<ForeignArgument>& foreign_arguments();
 
 // Adds them to the schema, hidden from the help.
-void declare_foreign(Schema& schema, DeclaredSettings& s);
+void declare_foreign(Schema& schema);
 
 // Call after all sources are read. Throws UsageError for a refused argument; one note lists the accepted ones.
 void check_foreign(const Schema& schema, std::vector<std::string>& notes);
 
-namespace internal {
-
-void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s);
-void declare_precision(Schema& schema, DeclaredSettings& s);
-void declare_optimizer(Schema& schema, const JobTraits& job, DeclaredSettings& s);
-void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s);
-
-}  // namespace internal
 }  // namespace tessera

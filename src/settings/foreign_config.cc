@@ -58,24 +58,15 @@ bool has_form(const Json& value, Form form) {
 }
 
 const char* form_name(Form form) {
-  switch (form) {
-    case Form::kBool:
-      return "true or false";
-    case Form::kCount:
-      return "a whole number of at least 0";
-    case Form::kPositive:
-      return "a whole number of at least 1";
-    case Form::kNumber:
-      return "a number";
-    case Form::kText:
-      return "a string";
-    case Form::kSection:
-    case Form::kSectionOrBool:
-      return "an object";
-    case Form::kAny:
-      break;
-  }
-  return "a value";
+  static constexpr const char* kNames[] = {"true or false",
+                                           "a whole number of at least 0",
+                                           "a whole number of at least 1",
+                                           "a number",
+                                           "a string",
+                                           "a value",
+                                           "an object",
+                                           "an object"};
+  return kNames[static_cast<std::size_t>(form)];
 }
 
 class Walk {
@@ -99,11 +90,11 @@ class Walk {
 
   void visit(const KeyRule& rule, const std::string& path, const JsonReader& value) {
     if (value.json() == "auto" && rule.form != Form::kText && rule.form != Form::kAny) {
-      if (rule.takes_auto) return;  // the setting keeps what the other sources give it
+      if (rule.takes_auto()) return;  // the setting keeps what the other sources give it
       value.refuse(fmt::format("expected {}; \"auto\" has no meaning here", form_name(rule.form)));
     }
     if (!has_form(value.json(), rule.form)) {
-      value.refuse_value(std::string(form_name(rule.form)) + (rule.takes_auto ? " or \"auto\"" : ""));
+      value.refuse_value(std::string(form_name(rule.form)) + (rule.takes_auto() ? " or \"auto\"" : ""));
     }
     switch (rule.fate) {
       case Fate::kSetting:
@@ -113,7 +104,7 @@ class Walk {
         config_.without_effect.push_back(fmt::format("{} ({})", path, rule.what));
         break;
       case Fate::kOnly:
-        if (text_of(value.json()) != text_of(Json::parse(rule.neutral))) {
+        if (text_of(value.json()) != text_of(Json::parse(rule.accepts))) {
           value.refuse(fmt::format("{} is not possible here: {}", shown(value.json()), rule.what));
         }
         break;
@@ -138,16 +129,17 @@ class Walk {
   }
 
   const KeyRule* find(const std::string& section, const std::string& key) const {
-    const auto found = std::find_if(rules_.begin(), rules_.end(),
-                                    [&](const KeyRule& rule) { return section == rule.section && key == rule.key; });
+    const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const KeyRule& rule) {
+      return section == rule.section() && key == rule.key();
+    });
     return found == rules_.end() ? nullptr : &*found;
   }
 
   [[noreturn]] void refuse_unknown(const std::string& section, const std::string& key, const JsonReader& value) const {
     std::vector<std::string> here, elsewhere;
     for (const KeyRule& rule : rules_) {
-      if (section == rule.section) here.emplace_back(rule.key);
-      if (key == rule.key) elsewhere.emplace_back(rule.section);
+      if (section == rule.section()) here.emplace_back(rule.key());
+      if (key == rule.key()) elsewhere.emplace_back(rule.section());
     }
     std::string advice;
     if (const auto meant = nearest(key, here)) {

@@ -8,6 +8,7 @@
 // format's own reader completes them: ds_config.cc, fsdp_config.cc. (no torch)
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,17 +24,19 @@ struct KeyRule {
   enum class Fate {
     kSetting,   // is the setting `what`
     kNoEffect,  // accepted with a note: `what` says why
-    kOnly,      // only the value `neutral` (JSON text) is accepted; `what` says what to do instead
+    kOnly,      // only the value `accepts` (JSON text) is accepted; `what` says what to do instead
     kOff,       // a section that is accepted unless its "enabled" is true
     kReader,    // the format's reader handles it
   };
-  const char* section;  // "zero_optimization.offload_param"; "" for the top level
-  const char* key;
+  std::string_view path;  // "zero_optimization.offload_param.device"
   Form form;
   Fate fate;
   const char* what = "";
-  bool takes_auto = false;
-  const char* neutral = "";
+  std::string_view accepts = "";  // auto: a setting may be left to the other sources
+
+  std::string_view key() const { return path.substr(path.rfind('.') + 1); }  // npos + 1 is 0: the whole
+  std::string_view section() const { return path.substr(0, std::max(path.size() - key().size(), std::size_t{1}) - 1); }
+  bool takes_auto() const { return accepts == "auto"; }
 };
 
 // Another program's JSON file. Top-level keys may start with `prefix`, which is removed.

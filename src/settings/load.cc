@@ -63,11 +63,6 @@ void read_sources(const TrainRequest& request, const DeclaredSettings& s, Schema
 
 }  // namespace
 
-LoadedTrainSettings::LoadedTrainSettings() = default;
-LoadedTrainSettings::LoadedTrainSettings(LoadedTrainSettings&&) noexcept = default;
-LoadedTrainSettings& LoadedTrainSettings::operator=(LoadedTrainSettings&&) noexcept = default;
-LoadedTrainSettings::~LoadedTrainSettings() = default;
-
 LoadedTrainSettings load_train_settings(const TrainRequest& request) {
   LoadedTrainSettings loaded;
   loaded.request = request;

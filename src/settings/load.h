@@ -35,11 +35,6 @@ struct TrainRequest {
 };
 
 struct LoadedTrainSettings {
-  LoadedTrainSettings();
-  LoadedTrainSettings(LoadedTrainSettings&&) noexcept;
-  LoadedTrainSettings& operator=(LoadedTrainSettings&&) noexcept;
-  ~LoadedTrainSettings();
-
   bool is_done = false;
   TrainRequest request;
   TrainSettings settings;
@@ -76,7 +71,7 @@ void resolve_batch(Schema& schema, std::int64_t total, const std::int64_t& batch
 // "--fp16=true (command line)", "fp16=true (ds.json: fp16.enabled)": how messages name a setting with its value.
 std::string shown(const Schema& schema, const std::string& name);
 // Records a derived value in the schema, so that --print_config shows it and where it comes from.
-void follow(Schema& schema, const std::string& name, std::int64_t value, const std::string& from);
+void follow(Schema& schema, const std::string& name, const Json& value, const std::string& from);
 // `name` was given and replaces `other`: refuses both from one source, and notes that the higher source wins.
 void overrule(const Schema& schema, const std::string& name, const std::string& other, std::vector<std::string>& notes);
 // Throws UsageError "<what> is missing" if the value is empty.

@@ -19,7 +19,7 @@ std::string shown(const Schema& schema, const std::string& name) {
   return fmt::format("{}{}={} ({})", dashes, setting.name(), setting.shown_text(), setting.origin());
 }
 
-void follow(Schema& schema, const std::string& name, std::int64_t value, const std::string& from) {
+void follow(Schema& schema, const std::string& name, const Json& value, const std::string& from) {
   schema.read_json(Json{{name, value}}, "follows from " + from);
 }
 
@@ -111,8 +111,7 @@ void resolve_wrap(Schema& schema, DeclaredSettings& s) {
                                  shown(schema, "min_num_params")));
   }
   if (!schema.at("wrap").is_set() && (by_class || by_size)) {
-    schema.read_json(Json{{"wrap", by_class ? "class" : "size"}},
-                     by_class ? "follows from --wrap_classes" : "follows from --min_num_params");
+    follow(schema, "wrap", by_class ? "class" : "size", by_class ? "--wrap_classes" : "--min_num_params");
   }
   const auto need = [&](UnitWrap kind, const char* word, const char* name, bool is_given) {
     if ((wrap.wrap == kind) == is_given) return;

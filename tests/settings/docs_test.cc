@@ -116,7 +116,7 @@ TEST_F(Pages, KeysOfTheFilesThatAreSettingsAreNamed) {
   const auto check = [](const std::string& text, const std::vector<KeyRule>& rules) {
     for (const KeyRule& rule : rules) {
       if (rule.fate != KeyRule::Fate::kSetting) continue;
-      EXPECT_NE(text.find(rule.key), std::string::npos) << rule.section << "." << rule.key;
+      EXPECT_NE(text.find(rule.key()), std::string::npos) << rule.path;
     }
   };
   check(page("from_deepspeed.md"), ds_config_rules());

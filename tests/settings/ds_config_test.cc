@@ -269,10 +269,10 @@ TEST_F(DsConfig, EveryRuleLeadsSomewhere) {
     testing::internal::GetCapturedStdout();
     for (const KeyRule& rule : ds_config_rules()) {
       if (rule.fate == KeyRule::Fate::kSetting) {
-        EXPECT_NO_THROW(loaded.schema->at(rule.what)) << rule.key;
+        EXPECT_NO_THROW(loaded.schema->at(rule.what)) << rule.path;
       }
       if (rule.fate != KeyRule::Fate::kReader) {
-        EXPECT_NE(std::string(rule.what), "") << rule.key;
+        EXPECT_NE(std::string(rule.what), "") << rule.path;
       }
     }
   }

@@ -109,7 +109,7 @@ TEST_F(HuggingFace, WhatThereIsNotIsRefusedWithAdvice) {
             "--half_precision_backend=apex (command line): there is no Apex; leave it out");
   EXPECT_EQ(refusal({"--half_precision_backend=cuda_amp"}), "accepted");
   for (const ForeignArgument& argument : foreign_arguments()) {
-    if (!argument.is_refused) continue;
+    if (!argument.is_refused()) continue;
     const bool is_yes = argument.form == ForeignArgument::Form::kBool && std::string(argument.neutral) == "true";
     const std::string value = argument.form == ForeignArgument::Form::kBool     ? (is_yes ? "False" : "True")
                               : argument.form == ForeignArgument::Form::kNumber ? "12345"
@@ -134,7 +134,7 @@ TEST_F(HuggingFace, ThePageHasEveryArgument) {
     EXPECT_NE(page.find("`--" + name + "`"), std::string::npos) << name;
     if (const ForeignArgument* other = foreign(name)) {
       const std::string row =
-          fmt::format("| `--{}` | {} | {} |", name, other->is_refused ? "refused" : "no effect", other->reason);
+          fmt::format("| `--{}` | {} | {} |", name, other->is_refused() ? "refused" : "no effect", other->reason);
       EXPECT_NE(page.find(row), std::string::npos) << row;
     }
   }

@@ -36,7 +36,7 @@ bool holds(std::string_view words, const std::string& word) {
 
 const KeyRule* fsdp_rule(const std::string& key) {
   for (const KeyRule& rule : fsdp_config_rules()) {
-    if (std::string_view(rule.section).empty() && key == rule.key) return &rule;
+    if (rule.section().empty() && key == rule.key()) return &rule;
   }
   return nullptr;
 }
