@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "jobs/qa_job.h"
-#include "model/model_config.h"
+#include "model/gpt.h"
 #include "settings/load.h"
 #include "settings/shared.h"
 

@@ -128,12 +128,4 @@ std::int64_t KeyValueCache::longest() const {
   return host_lengths_.empty() ? 0 : *std::max_element(host_lengths_.begin(), host_lengths_.end());
 }
 
-std::int64_t KeyValueCache::bytes_for(const CacheShape& s, std::int64_t element_bytes) {
-  return 2 * s.num_layers * s.num_sequences * s.num_heads * s.capacity * s.head_dim * element_bytes;
-}
-
-std::int64_t KeyValueCache::bytes() const {
-  return bytes_for(shape_, keys_.empty() ? 0 : static_cast<std::int64_t>(keys_.front().element_size()));
-}
-
 }  // namespace tessera
