@@ -1,5 +1,8 @@
 #include "cli/commands.h"
 
+#include "core/file.h"
+#include "core/output.h"
+
 namespace tessera {
 namespace {
 
@@ -37,6 +40,14 @@ std::vector<DescribedCommand> described_commands() {
     for (const Command& job : command.jobs) result.push_back(described(job));
   }
   return result;
+}
+
+void write_output(const std::string& text, const std::string& file) {
+  if (file.empty()) {
+    print_out(text);
+  } else {
+    write_file_atomically(file, text);
+  }
 }
 
 }  // namespace tessera

@@ -6,7 +6,6 @@
 
 #include "cli/commands.h"
 #include "cli/experiment_command.h"
-#include "cli/report.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -16,6 +15,7 @@
 #include "experiment/run_folder.h"
 #include "experiment/standing.h"
 #include "record/find_runs.h"
+#include "results/page/page.h"
 #include "results/tables/experiment_table.h"
 
 namespace tessera {
@@ -163,8 +163,7 @@ int report_experiments(const ExperimentCommand& command) {
   } else {
     for (const StoredRun& run : stored) request.folders.push_back(run.folder.string());
   }
-  request.unrecorded = unrecorded_of(command, stored);
-  return write_report(request);
+  return write_report(request, unrecorded_of(command, stored));
 }
 
 int collect_experiments(const ExperimentCommand& command) {
@@ -174,8 +173,8 @@ int collect_experiments(const ExperimentCommand& command) {
   collect(stored, target);
   write_file_atomically(target / "failed.txt", failures_text(command, stored));
   print_out(fmt::format("{}: {} runs\n", target.string(), stored.size()));
-  return write_report(
-      {{target.string()}, (target / "report.html").string(), "Experiments", unrecorded_of(command, stored)});
+  return write_report({{target.string()}, (target / "report.html").string(), "Experiments"},
+                      unrecorded_of(command, stored));
 }
 
 }  // namespace tessera

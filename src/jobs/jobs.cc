@@ -27,6 +27,12 @@ std::vector<const JobTraits*> job_traits() {
   return traits;
 }
 
+std::int64_t num_parameters(const torch::nn::Module& model) {
+  std::int64_t numel = 0;
+  for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();
+  return numel;
+}
+
 PrefetchOptions loader_options(const DataSettings& data, at::Device device, std::int64_t batch_bytes) {
   const auto of_workers = [&](std::int64_t num_workers, std::int64_t most_ahead) -> PrefetchOptions {
     const std::int64_t ahead = std::min(num_workers * data.prefetch_factor, most_ahead);

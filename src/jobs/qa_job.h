@@ -11,7 +11,9 @@ JobTraits qa_traits();
 // Their JobTraits::resolve: looks for SQuAD if no file is given. Throws UsageError if it is not found.
 void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
 
-std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,
-                                     const std::optional<std::filesystem::path>& checkpoint);
+// Their Job::open; `config`: see open_qa_model.
+std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run,
+                                     const std::optional<std::filesystem::path>& checkpoint,
+                                     ScratchConfig config = nullptr);
 
 }  // namespace tessera

@@ -181,27 +181,6 @@ TrainSettings decided(TrainSettings settings, const World& world, const Schema& 
   return settings;
 }
 
-ImageTaskOptions image_task_options(const TrainSettings& settings, const World& world) {
-  const DataSettings& data = settings.data;
-  ImageTaskOptions options;
-  options.rank = world.rank();
-  options.num_ranks = world.size();
-  options.device = world.device();
-  options.compute = scalar_type_of(settings.precision.compute);
-  options.batch_size = settings.loop.batch_size;
-  options.eval_batch_size = settings.loop.eval_batch_size;
-  options.shuffles = data.shuffle;
-  options.drops_tail = data.sampler_drop_last;
-  options.drops_short_batch = data.drop_last;
-  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading =
-      loader_options(data, world.device(),
-                     std::max(options.batch_size, options.eval_batch_size) * 3 * data.image_size * data.image_size);
-  options.tries_kernels = world.device().is_cuda() && !settings.loop.full_determinism;
-  options.local_metrics = settings.evaluation.local_metrics;
-  return options;
-}
-
 // Whether to evaluate. Throws UsageError if an evaluation is requested but there is nothing to evaluate on.
 bool evaluates(const TrainSettings& settings, const Schema& schema) {
   const bool wants =
@@ -231,35 +210,27 @@ PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::i
 class ImageJob : public OpenJob {
  public:
   ImageJob(World& world, TrainSettings settings, ImageModel model, ImageData data)
-      : world_(world),
-        settings_(std::move(settings)),
-        model_(std::move(model)),
+      : OpenJob(world, std::move(settings), {*model.model, std::move(model.config)}),
+        model_(std::move(model.model)),
         data_(std::move(data)),
-        saved_{*model_.model, model_.config},
-        task_(model_.model, *data_.training, data_.evaluation.get(), image_task_options(settings_, world)) {}
+        task_(model_, *data_.training, data_.evaluation.get(), settings_, world) {}
 
-  const TrainSettings& settings() const override { return settings_; }
   TrainTask& task() override { return task_; }
-  const SavedModel& saved_model() const override { return saved_; }
-  PlanReport memory_plan() const override {
-    return plan_of_images(settings_, *model_.model, data_.training->size(), world_);
-  }
+  PlanReport memory_plan() const override { return plan_of_images(settings_, *model_, data_.training->size(), world_); }
 
   // So long that pictures decoded beforehand play no part.
   double predicted_update_seconds() override {
-    const std::int64_t num_ahead = image_task_options(settings_, world_).loading.num_ahead;
     TrialLength length;
-    length.uncounted = std::max(length.uncounted, 2 * num_ahead);
-    length.counted = std::max(length.counted, 2 * num_ahead);
+    length.uncounted = std::max(length.uncounted, 2 * task_.num_ahead());
+    length.counted = std::max(length.counted, 2 * task_.num_ahead());
     return tried_seconds(world_, task_, settings_, first_values(), length);
   }
 
   void announce(const StepPlan& plan) const override {
-    std::int64_t numel = 0;
-    for (const at::Tensor& parameter : model_.model->parameters()) numel += parameter.numel();
-    const std::int64_t num_eval = data_.evaluation ? data_.evaluation->size() : 0;
+    const std::int64_t num_eval = task_.num_eval_rows();
     log_info("{}: {} parameters, strategy {}, {} training images of {} classes, {} validation images", settings_.job,
-             numel, settings_.spread.strategy, data_.training->size(), data_.training->num_classes(), num_eval);
+             num_parameters(*model_), settings_.spread.strategy, data_.training->size(), data_.training->num_classes(),
+             num_eval);
     log_info("{} steps of {} x {} images on {} rank{}, {} epochs", plan.total_steps(), settings_.loop.batch_size,
              settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
     if (settings_.precision.compute != NumberType::kFloat32) {
@@ -267,15 +238,14 @@ class ImageJob : public OpenJob {
                settings_.precision.compute == NumberType::kFloat16 ? "float16" : "bfloat16");
     }
     if (num_eval == 0) log_info("there will be no evaluation");
-    if (model_.model->num_classes() > data_.training->num_classes()) {
-      log_info("the model has {} classes, the data has {}", model_.model->num_classes(), data_.training->num_classes());
+    if (model_->num_classes() > data_.training->num_classes()) {
+      log_info("the model has {} classes, the data has {}", model_->num_classes(), data_.training->num_classes());
     }
   }
 
   void before_training(Trainer& trainer, Console& console, Listeners& listeners) override {
     begin_ = steady_seconds();
-    reporter_.emplace(world_, task_, settings_.evaluation.local_metrics, trainer, console, listeners);
-    trainer.after_epoch([this](const Update& update) { reporter_->on_epoch(update); });
+    task_.report_epochs(trainer, console, listeners);
   }
 
   void after_saving(Trainer&, Console& console, Listeners&) override {
@@ -285,14 +255,10 @@ class ImageJob : public OpenJob {
   }
 
  private:
-  World& world_;
-  TrainSettings settings_;
-  ImageModel model_;
+  std::shared_ptr<ResNet50> model_;
   ImageData data_;
-  SavedModel saved_;
   ImageTask task_;
   double begin_ = 0;
-  std::optional<EpochReporter> reporter_;
 };
 
 std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrainSettings& run,

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <exception>
 
 #include "core/log.h"
@@ -11,17 +10,6 @@ namespace {
 
 const char* precision_of(NumberType type) {
   return type == NumberType::kFloat16 ? "fp16" : type == NumberType::kBFloat16 ? "bf16" : "fp32";
-}
-
-int ranks_per_node(const World& world) {
-  const std::vector<int>& nodes = world.node_of_rank();
-  return static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
-}
-
-std::int64_t num_parameters(const torch::nn::Module& model) {
-  std::int64_t numel = 0;
-  for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();
-  return numel;
 }
 
 // Those of a step at its peak, on one rank.
@@ -73,7 +61,7 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("device", std::string(world.device().is_cuda() ? "cuda" : "cpu"));
   facts.set("nodes", std::int64_t{world.num_nodes()});
   facts.set("ranks", std::int64_t{world.size()});
-  facts.set("ranks_per_node", std::int64_t{ranks_per_node(world)});
+  facts.set("ranks_per_node", std::int64_t{ranks_of_node(world)});
   facts.set("strategy", settings.spread.strategy);
   facts.set("offload_optimizer", settings.spread.offload_optimizer);
   facts.set("offload_param", settings.spread.offload_parameters);
