@@ -89,13 +89,6 @@ std::vector<std::filesystem::path> records_of(const RunsFolder& folder, const st
   return records;
 }
 
-std::string one_name(const ExperimentCommand& command) {
-  if (command.names().size() != 1) {
-    throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
-  }
-  return command.names().front();
-}
-
 }  // namespace
 
 int status_of_experiments(const ExperimentCommand& command) {
@@ -136,8 +129,11 @@ int cancel_experiments(const ExperimentCommand& command) {
 }
 
 int table_of_experiments(const ExperimentCommand& command) {
+  if (command.names().size() != 1) {
+    throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
+  }
   TableRequest request;
-  request.name = one_name(command);
+  request.name = command.names().front();
   request.format = command.format;
   if (!std::filesystem::is_directory(command.runs)) {
     throw UsageError(fmt::format("{}: no such folder; --runs names the one above the runs", command.runs));

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "jobs/qa_job.h"
+#include "jobs/qa_files.h"
 #include "settings/load.h"
 #include "settings/shared.h"
 

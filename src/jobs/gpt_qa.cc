@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "jobs/qa_job.h"
+#include "jobs/qa_files.h"
 #include "model/gpt.h"
 #include "settings/load.h"
 #include "settings/shared.h"

@@ -14,9 +14,8 @@
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
 #include "jobs/answers.h"
+#include "jobs/jobs.h"
 #include "model/language_model.h"
-#include "settings/train_settings.h"
-#include "state/model_output.h"
 
 namespace tessera {
 
@@ -61,5 +60,18 @@ struct FoundSquad {
 // UsageError that names the folders. If that cache has SQuAD as Arrow files, it also says how to make a file of them.
 FoundSquad find_squad(const std::string& data_dir, const Environment& environment,
                       const std::filesystem::path& here = {});
+
+// What the question-answering jobs share: settings, data, the run itself (qa_job.cc). Their own files provide the
+// model.
+
+// Without name, summary, model and the presets that differ.
+JobTraits qa_traits();
+// Their JobTraits::resolve: looks for SQuAD if no file is given. Throws UsageError if it is not found.
+void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
+
+// Their Job::open; `config`: see open_qa_model.
+std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run,
+                                     const std::optional<std::filesystem::path>& checkpoint,
+                                     ScratchConfig config = nullptr);
 
 }  // namespace tessera

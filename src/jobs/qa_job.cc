@@ -1,5 +1,3 @@
-#include "jobs/qa_job.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"

@@ -80,13 +80,6 @@ ImageFolder part_of(ImageFolder folder, std::int64_t count) {
   return folder;
 }
 
-fs::path weights_path(const TrainSettings& settings, const std::optional<fs::path>& checkpoint,
-                      const Environment& environment) {
-  if (checkpoint) return *checkpoint;
-  const std::string& name = settings.model.name_or_path;
-  return name.empty() ? fs::path() : find_model_folder(name, environment);
-}
-
 std::int64_t classes_of(const Weights& weights, const fs::path& path, const ImageFolder& data) {
   const WeightEntry* head = weights.find(kHeadWeight);
   if (head == nullptr || head->shape.size() != 2) {
@@ -156,7 +149,9 @@ struct ImageModel {
 // have fewer classes than the data.
 ImageModel open_image_model(const TrainSettings& settings, const ImageFolder& data,
                             const std::optional<fs::path>& checkpoint, const Environment& environment) {
-  const fs::path path = weights_path(settings, checkpoint, environment);
+  fs::path path = checkpoint.value_or("");
+  const std::string& name = settings.model.name_or_path;
+  if (path.empty() && !name.empty()) path = find_model_folder(name, environment);
   std::optional<Weights> weights;
   if (!path.empty()) weights.emplace(Weights::open(path));
   const std::int64_t num_classes = weights ? classes_of(*weights, path, data) : std::ssize(data.classes);

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/unicode.h"
 #include "jobs/answers.h"
@@ -104,12 +105,7 @@ AnswerScore score(std::vector<std::string> predicted, std::vector<std::string> g
 }  // namespace
 
 std::string normalize_answer(std::string_view answer) {
-  std::string text;
-  for (const std::string& word : words_of(answer)) {
-    if (!text.empty()) text += ' ';
-    text += word;
-  }
-  return text;
+  return join(words_of(answer), " ");
 }
 
 AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers) {

@@ -23,7 +23,7 @@ class KeyValueCache {
  public:
   KeyValueCache(const CacheShape& shape, const at::TensorOptions& options);
 
-  // All prompts, one per row. Throws Error if one is longer than the capacity.
+  // All prompts, one per row; none may be longer than the capacity.
   void begin_prompt(const PackedBatch& prompts);
   void store(std::int64_t layer, const at::Tensor& k, const at::Tensor& v);  // [T, H, D]
 
