@@ -116,26 +116,17 @@ constexpr Shell kShells[] = {
 #include "cli/completion/in_fish.fish"
     }};
 
-// The cases of a choice by one argument.
-class Choice {
- public:
-  Choice(const Language& language, int argument) : language_(language), argument_(argument) {}
+using Cases = std::vector<std::pair<std::vector<std::string>, std::string>>;  // patterns, and what to do
 
-  void add(const std::vector<std::string>& patterns, const std::string& action) {
+std::string choice(const Language& language, int argument, const Cases& cases, const std::string& otherwise) {
+  std::string text;
+  for (const auto& [patterns, action] : cases) {
     std::vector<std::string> quoted;
-    for (const std::string& pattern : patterns) quoted.push_back(language_.quoted(pattern));
-    cases_ += fmt::format(fmt::runtime(language_.one_case), join(quoted, language_.between_patterns), action);
+    for (const std::string& pattern : patterns) quoted.push_back(language.quoted(pattern));
+    text += fmt::format(fmt::runtime(language.one_case), join(quoted, language.between_patterns), action);
   }
-  bool empty() const { return cases_.empty(); }
-  std::string text(const std::string& otherwise = "return 1") const {
-    return fmt::format(fmt::runtime(language_.choice), argument_, cases_, otherwise);
-  }
-
- private:
-  const Language& language_;
-  int argument_;
-  std::string cases_;
-};
+  return fmt::format(fmt::runtime(language.choice), argument, text, otherwise);
+}
 
 // What may come after these words; empty: the name of a file.
 CompletionWords next_words(const std::vector<DescribedCommand>& commands, const std::string& stage) {
@@ -153,7 +144,7 @@ CompletionWords next_words(const std::vector<DescribedCommand>& commands, const 
   return words;
 }
 
-Choice values_of_options(const Language& language, const DescribedCommand& command) {
+Cases values_of_options(const Language& language, const DescribedCommand& command) {
   using Takes = DescribedOption::Takes;
   std::map<std::vector<std::string>, std::vector<std::string>> options;  // by the values that they take
   for (const DescribedOption& option : command.options) {
@@ -162,38 +153,38 @@ Choice values_of_options(const Language& language, const DescribedCommand& comma
     std::vector<std::string>& alike = options[option.values.empty() ? any : option.values];
     alike.insert(alike.end(), option.names.begin(), option.names.end());
   }
-  Choice choice(language, 2);
-  for (const auto& [values, names] : options) choice.add(names, language.values(values));
-  return choice;
+  Cases cases;
+  for (const auto& [values, names] : options) cases.emplace_back(names, language.values(values));
+  return cases;
 }
 
 std::string completion_script(const Shell& shell, const std::vector<DescribedCommand>& commands) {
   const Language& language = shell.language;
-  Choice known(language, 1), values(language, 1), options(language, 1), words(language, 1);
-  words.add({""}, shell.words(next_words(commands, "")));
+  Cases known, values, options, words = {{{""}, shell.words(next_words(commands, ""))}};
   for (const DescribedCommand& command : commands) {
     // What it is known by while one is typing: "runs", then "runs ls".
     std::vector<std::string> stages = {command.name};
     for (const std::string& verb : command.verbs) stages.push_back(command.name + " " + verb);
-    known.add(stages, "true");
-    if (const Choice choice = values_of_options(language, command); !choice.empty()) values.add(stages, choice.text());
+    known.emplace_back(stages, "true");
+    if (const Cases cases = values_of_options(language, command); !cases.empty()) {
+      values.emplace_back(stages, choice(language, 2, cases, "return 1"));
+    }
     CompletionWords names;
     for (const DescribedOption& option : command.options) {
       for (const std::string& name : option.names) names.push_back({name, option.help});
     }
-    options.add(stages, shell.words(names));
+    options.emplace_back(stages, shell.words(names));
     const CompletionWords next = next_words(commands, command.name);
-    if (!next.empty()) words.add({command.name}, shell.words(next));
+    if (!next.empty()) words.push_back({{command.name}, shell.words(next)});
   }
+  const auto function = [&](const char* name, const Cases& cases, const std::string& otherwise) {
+    return fmt::format(fmt::runtime(language.function), name, choice(language, 1, cases, otherwise));
+  };
   const std::string without_command =
       shell.words({{"--help", "the commands"}, {"--version", "of Tessera and of what it uses"}});
-  std::string text = fmt::format(fmt::runtime(shell.head), kVersion);
-  for (const auto& [name, body] :
-       {std::pair("knows", known.text()), std::pair("value", values.text()),
-        std::pair("options", options.text(without_command)), std::pair("words", words.text(shell.words({})))}) {
-    text += fmt::format(fmt::runtime(language.function), name, body);
-  }
-  return text + "\n" + shell.constant_part;
+  return fmt::format(fmt::runtime(shell.head), kVersion) + function("knows", known, "return 1") +
+         function("value", values, "return 1") + function("options", options, without_command) +
+         function("words", words, shell.words({})) + "\n" + shell.constant_part;
 }
 
 std::vector<std::string> shell_names() {

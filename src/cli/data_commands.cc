@@ -77,14 +77,8 @@ void declare(Schema& schema, DataCommandSettings& s) {
 
 // What happened with the cache, for the report.
 std::string cache_text(const TextData& data) {
-  switch (data.cache_use) {
-    case CacheUse::kFound:
-      return fmt::format("found in {}", data.cache_file.string());
-    case CacheUse::kMade:
-      return fmt::format("kept in {}", data.cache_file.string());
-    default:
-      return "not kept";
-  }
+  if (data.cache_use == CacheUse::kFound) return "found in " + data.cache_file.string();
+  return data.cache_use == CacheUse::kMade ? "kept in " + data.cache_file.string() : "not kept";
 }
 
 TextDataSettings text_settings(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {

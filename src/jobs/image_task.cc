@@ -38,16 +38,6 @@ void check_labels(const ImageDataset& images, std::int64_t num_classes) {
   }
 }
 
-// The last blocks see 1/32 of the side: of one image of 32 pixels that is one value per channel, of which batch norm
-// would compute a deviation of 0/0. torch refuses it, too.
-void check_last_batch(std::int64_t num_images, std::int64_t image_size) {
-  if (num_images > 1 || image_size > 32) return;
-  throw UsageError(
-      fmt::format("the last batch of an epoch has one image per rank, too few for batch norm at --image_size {}: use "
-                  "another --batch_size, or --dataloader_drop_last",
-                  image_size));
-}
-
 at::Tensor no_sums(at::Device device) {
   return at::zeros({3}, at::dtype(at::kDouble).device(device));
 }
@@ -112,7 +102,15 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
 
 std::int64_t ImageTask::num_batches_after(std::int64_t num_taken) const {
   const Batches batches = batches_of({0, num_taken});
-  if (!batches.empty()) check_last_batch(std::ssize(batches.back()), training_.settings().crop.crop_size);
+  // The last blocks see 1/32 of the side: of one image of 32 pixels that is one value per channel, of which batch norm
+  // would compute a deviation of 0/0. torch refuses it, too.
+  const int image_size = training_.settings().crop.crop_size;
+  if (!batches.empty() && batches.back().size() == 1 && image_size <= 32) {
+    throw UsageError(
+        fmt::format("the last batch of an epoch has one image per rank, too few for batch norm at --image_size {}: use "
+                    "another --batch_size, or --dataloader_drop_last",
+                    image_size));
+  }
   return std::ssize(batches);
 }
 
