@@ -18,6 +18,23 @@ const char* precision_of(NumberType type) {
   return type == NumberType::kFloat16 ? "fp16" : type == NumberType::kBFloat16 ? "bf16" : "fp32";
 }
 
+// Those of a step at its peak, on one rank.
+LogRecord planned_memory_of(OpenJob& job) {
+  if (!has_planned_units(job.task().model(), job.settings().wrap)) return {};
+  try {
+    const PlanReport report = job.memory_plan();
+    if (report.rows.empty()) return {};
+    const MemoryPlan& plan = report.rows.front().plan;
+    return {{"parameters", plan.peak.parameters},   {"gradients", plan.peak.gradients},
+            {"optimizer", plan.peak.optimizer},     {"in_flight", plan.peak.in_flight},
+            {"activations", plan.peak.activations}, {"total", plan.peak.total()},
+            {"host_total", plan.host.total()}};
+  } catch (const std::exception& error) {
+    log_debug("no memory plan: {}", error.what());  // if something is wrong, the run itself reports it
+    return {};
+  }
+}
+
 // By the names of the settings that leave the choice to the run.
 LogRecord decided_settings(const World& world, const TrainSettings& settings) {
   const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
@@ -54,16 +71,6 @@ std::int64_t num_parameters(const torch::nn::Module& model) {
   std::int64_t numel = 0;
   for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();
   return numel;
-}
-
-std::optional<PlanReport> known_plan(OpenJob& job) {
-  if (!has_planned_units(job.task().model(), job.settings().wrap)) return std::nullopt;
-  try {
-    return job.memory_plan();
-  } catch (const std::exception& error) {
-    log_debug("no memory plan: {}", error.what());
-    return std::nullopt;
-  }
 }
 
 RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
@@ -104,13 +111,7 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("global_batch", loop.batch_size * loop.accumulation * world.size());
   facts.set("updates_per_epoch", steps.updates_per_epoch());
   if (first_step > 0) facts.set("first_step", first_step);
-  if (const auto report = known_plan(job)) {
-    const MemoryPlan& plan = report->rows.front().plan;  // of a step at its peak, on one rank
-    made.planned_memory = {{"parameters", plan.peak.parameters},   {"gradients", plan.peak.gradients},
-                           {"optimizer", plan.peak.optimizer},     {"in_flight", plan.peak.in_flight},
-                           {"activations", plan.peak.activations}, {"total", plan.peak.total()},
-                           {"host_total", plan.host.total()}};
-  }
+  made.planned_memory = planned_memory_of(job);
   made.decided = decided_settings(world, settings);
   return made;
 }

@@ -77,10 +77,6 @@ Job resnet_tinyimagenet();
 // `make_page`: of the run's page, which rank 0 writes at the end. Collective.
 int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_page);
 
-// The plan of a run, for advice and records. None: it does not use the model's own units, or something is wrong, which
-// the run itself reports. Collective where the plan is.
-std::optional<PlanReport> known_plan(OpenJob& job);
-
 // What a run is, with every open choice decided: for run.json and for those who compare runs. `first_step`: updates
 // done before this run resumed. Collective where the memory plan is.
 RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,

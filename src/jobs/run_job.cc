@@ -81,9 +81,15 @@ void predict_speed(World& world, OpenJob& job) {
 
 // Refuses what cannot fit. Nodes may have different memory, so one that lacks it ends all.
 void check_memory(World& world, OpenJob& job) {
-  const std::optional<PlanReport> plan = known_plan(job);
+  if (!has_planned_units(job.task().model(), job.settings().wrap)) return;
   on_every_rank(world, [&] {
-    if (plan) check_plan(world, *plan);
+    try {
+      check_plan(world, job.memory_plan());
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->status() == ExitStatus::kOutOfMemory) throw;
+      log_debug("no memory plan: {}", error.what());  // only advice; if something is wrong, the run itself reports it
+    }
   });
 }
 
