@@ -17,6 +17,14 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (!command.summary.empty()) names.push_back(command.name);
+  }
+  return names;
+}
+
 std::vector<DescribedCommand> described_commands() {
   std::vector<DescribedCommand> result;
   const auto add = [&](const Command& command) {

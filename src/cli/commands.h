@@ -11,6 +11,8 @@ namespace tessera {
 
 const std::vector<Command>& commands();  // in the order of `tessera help`
 
+std::vector<std::string> command_names();  // of those for users
+
 // What a command declares, as data.
 struct DescribedCommand {
   std::string name;  // "runs", "train bloom-qa"

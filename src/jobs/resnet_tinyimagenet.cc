@@ -59,15 +59,6 @@ void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
 
 constexpr const char* kHeadWeight = "fc.weight";
 
-CropSettings crop_of(std::int64_t image_size) {
-  CropSettings crop;
-  const CropSettings usual;
-  crop.crop_size = static_cast<int>(image_size);
-  // 256 for 224, and in proportion.
-  crop.resize = static_cast<int>((image_size * usual.resize + usual.crop_size / 2) / usual.crop_size);
-  return crop;
-}
-
 // `count` of the items, evenly spread; 0: all.
 ImageFolder part_of(ImageFolder folder, std::int64_t count) {
   const std::int64_t size = std::ssize(folder.items);
@@ -116,7 +107,11 @@ ImageSettings image_settings(const TrainSettings& settings, bool augment) {
   ImageSettings images;
   images.augment = augment;
   images.seed = static_cast<std::uint64_t>(settings.loop.seed);
-  images.crop = crop_of(settings.data.image_size);
+  const CropSettings usual;
+  images.crop.crop_size = static_cast<int>(settings.data.image_size);
+  // 256 for 224, and in proportion.
+  images.crop.resize =
+      static_cast<int>((settings.data.image_size * usual.resize + usual.crop_size / 2) / usual.crop_size);
   return images;
 }
 
@@ -124,7 +119,7 @@ struct ImageData {
   std::unique_ptr<ImageDataset> training, evaluation;  // evaluation is null if there is nothing to evaluate on
 };
 
-// Reads validation images if `evaluates`; a plain tree of classes has none. --max_train_samples and --max_eval_samples
+// Reads validation images if `evaluates`. --max_train_samples and --max_eval_samples
 // pick images evenly from the list, so that every class gets its share. Throws UsageError naming the folder or file.
 ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
   const DataSettings& data = settings.data;
@@ -133,9 +128,7 @@ ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
                                           image_settings(settings, split == ImageSplit::kTrain));
   };
   ImageData opened{open(ImageSplit::kTrain, data.max_train_samples), nullptr};
-  if (evaluates && image_folder_form(data.data_dir) != ImageFolderForm::kOneTree) {
-    opened.evaluation = open(ImageSplit::kValidation, data.max_eval_samples);
-  }
+  if (evaluates) opened.evaluation = open(ImageSplit::kValidation, data.max_eval_samples);
   return opened;
 }
 

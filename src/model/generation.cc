@@ -77,50 +77,30 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
 // Most texts end long before a generous max_new_tokens, whose memory is then never allocated.
 constexpr std::int64_t kFirstNewTokens = 256;
 
-// The sequences still being generated, by their rows in the batch.
-class Rows {
- public:
-  explicit Rows(std::size_t count) : ended_(count, false) {
-    for (std::size_t i = 0; i < count; ++i) sequence_.push_back(i);
-  }
-
-  // Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
-  void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<TokenIds>& written) {
-    const at::Tensor host = tokens.cpu();
-    for (std::size_t row = 0; row < sequence_.size(); ++row) {
-      if (ended_[row]) continue;
-      const std::int64_t id = host.const_data_ptr<std::int64_t>()[row];
-      if (id == kNoToken) {
-        throw Error(fmt::format(
-            "generation: after {} new tokens of prompt {} the model's logits are NaN or infinite: the weights "
-            "are damaged, or too large for the type (float16 ends at 65504); try float32",
-            written[sequence_[row]].size(), sequence_[row]));
-      }
-      written[sequence_[row]].push_back(id);
-      ended_[row] = std::find(eos_ids.begin(), eos_ids.end(), id) != eos_ids.end();
-    }
-  }
-
-  std::size_t num_alive() const { return static_cast<std::size_t>(std::count(ended_.begin(), ended_.end(), false)); }
-  std::size_t size() const { return sequence_.size(); }
-
-  std::vector<std::int64_t> drop_ended() {
-    std::vector<std::int64_t> rows;
-    std::vector<std::size_t> sequences;
-    for (std::size_t row = 0; row < sequence_.size(); ++row) {
-      if (ended_[row]) continue;
-      rows.push_back(static_cast<std::int64_t>(row));
-      sequences.push_back(sequence_[row]);
-    }
-    sequence_ = std::move(sequences);
-    ended_.assign(sequence_.size(), false);
-    return rows;
-  }
-
- private:
-  std::vector<std::size_t> sequence_;
-  std::vector<bool> ended_;
+// Of the batch: a sequence that is still being generated, or that has ended.
+struct Row {
+  std::size_t sequence;
+  bool has_ended = false;
 };
+
+// Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
+void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<Row>& rows,
+           std::vector<TokenIds>& written) {
+  const at::Tensor host = tokens.cpu();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].has_ended) continue;
+    TokenIds& sequence = written[rows[i].sequence];
+    const std::int64_t id = host.const_data_ptr<std::int64_t>()[i];
+    if (id == kNoToken) {
+      throw Error(fmt::format(
+          "generation: after {} new tokens of prompt {} the model's logits are NaN or infinite: the weights "
+          "are damaged, or too large for the type (float16 ends at 65504); try float32",
+          sequence.size(), rows[i].sequence));
+    }
+    sequence.push_back(id);
+    rows[i].has_ended = std::ranges::find(eos_ids, id) != eos_ids.end();
+  }
+}
 
 // [B] int64 from scores [B, V]; kNoToken for a row with a value that is not finite, found without waiting for a GPU.
 // `generator` is used if do_sample is set, with one draw for all rows, as in torch.multinomial.
@@ -188,16 +168,22 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
   const std::int64_t max_length = packed.max_seqlen + options.max_new_tokens - 1;  // the last token is never fed back
   KeyValueCache cache =
       model.make_cache(std::ssize(prompts), std::min(max_length, packed.max_seqlen + kFirstNewTokens));
-  Rows rows(prompts.size());
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < prompts.size(); ++i) rows.push_back({i});
   at::Tensor logits = model.prefill(packed, cache, runner);
   for (std::int64_t i = 0;; ++i) {
     at::Tensor tokens = choose_tokens(logits, options.sampling, generator);
-    rows.write(tokens, options.eos_ids, written);
-    if (rows.num_alive() == 0 || i + 1 == options.max_new_tokens) return written;
+    write(tokens, options.eos_ids, rows, written);
+    const auto num_alive = std::ranges::count(rows, false, &Row::has_ended);
+    if (num_alive == 0 || i + 1 == options.max_new_tokens) return written;
     // Ended rows cost as much as the others, so they are dropped once they make up half. Not when sampling: the draws
     // of a row must not depend on when the others end.
-    if (!options.sampling.do_sample && rows.num_alive() * 2 <= rows.size()) {
-      const std::vector<std::int64_t> kept = rows.drop_ended();
+    if (!options.sampling.do_sample && num_alive * 2 <= std::ssize(rows)) {
+      std::vector<std::int64_t> kept;
+      for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
+        if (!rows[static_cast<std::size_t>(i)].has_ended) kept.push_back(i);
+      }
+      std::erase_if(rows, [](const Row& row) { return row.has_ended; });
       cache.keep(kept);
       tokens = tokens.index_select(0, at::tensor(kept, at::kLong).to(tokens.device()));
     }
