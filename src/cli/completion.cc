@@ -118,7 +118,7 @@ constexpr Shell kShells[] = {
 
 using Cases = std::vector<std::pair<std::vector<std::string>, std::string>>;  // patterns, and what to do
 
-std::string choice(const Language& language, int argument, const Cases& cases, const std::string& otherwise) {
+std::string choice_text(const Language& language, int argument, const Cases& cases, const std::string& otherwise) {
   std::string text;
   for (const auto& [patterns, action] : cases) {
     std::vector<std::string> quoted;
@@ -167,7 +167,7 @@ std::string completion_script(const Shell& shell, const std::vector<DescribedCom
     for (const std::string& verb : command.verbs) stages.push_back(command.name + " " + verb);
     known.emplace_back(stages, "true");
     if (const Cases cases = values_of_options(language, command); !cases.empty()) {
-      values.emplace_back(stages, choice(language, 2, cases, "return 1"));
+      values.emplace_back(stages, choice_text(language, 2, cases, "return 1"));
     }
     CompletionWords names;
     for (const DescribedOption& option : command.options) {
@@ -178,7 +178,7 @@ std::string completion_script(const Shell& shell, const std::vector<DescribedCom
     if (!next.empty()) words.push_back({{command.name}, shell.words(next)});
   }
   const auto function = [&](const char* name, const Cases& cases, const std::string& otherwise) {
-    return fmt::format(fmt::runtime(language.function), name, choice(language, 1, cases, otherwise));
+    return fmt::format(fmt::runtime(language.function), name, choice_text(language, 1, cases, otherwise));
   };
   const std::string without_command =
       shell.words({{"--help", "the commands"}, {"--version", "of Tessera and of what it uses"}});

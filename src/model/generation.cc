@@ -84,8 +84,8 @@ struct Row {
 };
 
 // Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
-void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<Row>& rows,
-           std::vector<TokenIds>& written) {
+void append_tokens(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<Row>& rows,
+                   std::vector<TokenIds>& written) {
   const at::Tensor host = tokens.cpu();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].has_ended) continue;
@@ -173,15 +173,15 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
   at::Tensor logits = model.prefill(packed, cache, runner);
   for (std::int64_t i = 0;; ++i) {
     at::Tensor tokens = choose_tokens(logits, options.sampling, generator);
-    write(tokens, options.eos_ids, rows, written);
+    append_tokens(tokens, options.eos_ids, rows, written);
     const auto num_alive = std::ranges::count(rows, false, &Row::has_ended);
     if (num_alive == 0 || i + 1 == options.max_new_tokens) return written;
     // Ended rows cost as much as the others, so they are dropped once they make up half. Not when sampling: the draws
     // of a row must not depend on when the others end.
     if (!options.sampling.do_sample && num_alive * 2 <= std::ssize(rows)) {
       std::vector<std::int64_t> kept;
-      for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
-        if (!rows[static_cast<std::size_t>(i)].has_ended) kept.push_back(i);
+      for (std::int64_t row = 0; row < std::ssize(rows); ++row) {
+        if (!rows[static_cast<std::size_t>(row)].has_ended) kept.push_back(row);
       }
       std::erase_if(rows, [](const Row& row) { return row.has_ended; });
       cache.keep(kept);
