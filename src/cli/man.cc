@@ -28,15 +28,7 @@ const char* const kFiles =
 // Text that roff takes as it is: backslashes and hyphens stay what they are, and no line becomes a request.
 std::string roff(const std::string& text) {
   std::string result;
-  for (const char c : text) {
-    if (c == '\\') {
-      result += "\\e";
-    } else if (c == '-') {
-      result += "\\-";
-    } else {
-      result += c == '\n' ? ' ' : c;
-    }
-  }
+  for (const char c : text) result += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c == '\n' ? ' ' : c);
   return result.starts_with('.') || result.starts_with('\'') ? "\\&" + result : result;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -45,9 +46,9 @@ Sampler training_sampler(const TrainSettings& settings, std::int64_t num_rows, i
 }  // namespace
 
 std::vector<std::int64_t> QaEvaluation::rows_of(std::int64_t batch) const {
-  std::vector<std::int64_t> rows;
-  const std::int64_t end = std::min(rows_.size(), (batch + 1) * batch_size_);
-  for (std::int64_t row = batch * batch_size_; row < end; ++row) rows.push_back(row);
+  const std::int64_t begin = batch * batch_size_;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(std::min(batch_size_, rows_.size() - begin)));
+  std::iota(rows.begin(), rows.end(), begin);
   return rows;
 }
 

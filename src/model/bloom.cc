@@ -95,27 +95,24 @@ class BloomStepMemory : public TextStepMemory {
   void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
     if (is_one_node_) return node_forward(keeps, tape);
     const std::int64_t rows = row_bytes_;
-    const auto unless_kept = [&](std::int64_t bytes) {
-      if (!keeps) tape.give(bytes);
-    };
     tape.take(rows + statistics_bytes_);  // normed
-    unless_kept(statistics_bytes_);
+    tape.give_unless(keeps, statistics_bytes_);
     linear_forward(C_, 3 * C_, tape);  // q, k, v
     attention_forward(keeps, tape);
     linear_forward(C_, C_, tape);  // attended
     if (!keeps || widens_heads()) tape.give(3 * rows);
-    unless_kept(rows);  // the context
+    tape.give_unless(keeps, rows);  // the context
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
-    unless_kept(statistics_bytes_);
+    tape.give_unless(keeps, statistics_bytes_);
     linear_forward(C_, 4 * C_, tape);
     tape.take(4 * rows);               // the GELU's, only for the product
     linear_forward(4 * C_, C_, tape);  // output
     tape.give(4 * rows);
-    unless_kept(4 * rows);
+    tape.give_unless(keeps, 4 * rows);
     dropout_forward(rows, keeps, tape);
     tape.give(rows);  // attended
-    unless_kept(2 * rows + rows);
+    tape.give_unless(keeps, 2 * rows + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {

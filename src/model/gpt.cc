@@ -70,28 +70,25 @@ class GptStepMemory : public TextStepMemory {
 
   void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
     const std::int64_t rows = row_bytes_;
-    const auto unless_kept = [&](std::int64_t bytes) {
-      if (!keeps) tape.give(bytes);
-    };
     linear_forward(C_, 3 * C_, tape);  // q, k, v
     attention_forward(keeps, tape);
     linear_forward(C_, C_, tape);  // attended
     if (!keeps || widens_heads()) tape.give(3 * rows);
-    unless_kept(rows);  // the context
+    tape.give_unless(keeps, rows);  // the context
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
-    unless_kept(rows + statistics_bytes_);
+    tape.give_unless(keeps, rows + statistics_bytes_);
     linear_forward(C_, F_, tape);  // the ReLU is in place
     if (drops()) {
       tape.take(mask_bytes(inner_bytes_) + inner_bytes_);
-      unless_kept(mask_bytes(inner_bytes_) + inner_bytes_);
+      tape.give_unless(keeps, mask_bytes(inner_bytes_) + inner_bytes_);
     }
     linear_forward(F_, C_, tape);
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the second sum, and the output
-    unless_kept(rows + statistics_bytes_);
+    tape.give_unless(keeps, rows + statistics_bytes_);
     tape.give(2 * rows);  // attended, and the inputs of the second sum
-    unless_kept(inner_bytes_ + rows);
+    tape.give_unless(keeps, inner_bytes_ + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
