@@ -20,6 +20,7 @@
 #include "model/bloom.h"
 #include "model/parameters.h"
 #include "squad_like.h"
+#include "support/plain_generation.h"
 
 namespace tessera {
 namespace {
@@ -90,18 +91,15 @@ Compared compare(World& world, Engine& engine, LanguageModel& model, const std::
   AnswerOptions options;
   options.max_new_tokens = kNewTokens;
   options.batch_bytes = std::int64_t{8} << 30;
-  GenerationOptions plain;
-  plain.max_new_tokens = kNewTokens;
-  plain.use_cache = false;
   UnitRunner runner;
   std::vector<TokenIds> fast = answer(world, engine, model, prompts, options), slow;  // also warms up
-  if (world.device().is_cuda()) generate(model, {few.front()}, plain, runner);
+  if (world.device().is_cuda()) generate_plainly(model, {few.front()}, kNewTokens, {}, runner);
   Compared result;
   const std::size_t share = few.size() / kRounds;
   for (std::size_t round = 0; round < kRounds; ++round) {  // alternates, so that noise hits both
     result.slow_seconds += seconds_of(world, [&] {
       for (std::size_t i = round * share; i < (round + 1) * share; ++i) {
-        slow.push_back(generate(model, {few[i]}, plain, runner).front());
+        slow.push_back(generate_plainly(model, {few[i]}, kNewTokens, {}, runner).front());
       }
     });
     result.fast_seconds += seconds_of(world, [&] { fast = answer(world, engine, model, prompts, options); });

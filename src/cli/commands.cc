@@ -1,14 +1,9 @@
 #include "cli/commands.h"
 
+#include "core/file.h"
+#include "core/output.h"
+
 namespace tessera {
-namespace {
-
-DescribedCommand described(const Command& command) {
-  const Schema schema = command.schema();
-  return {command.name, command.summary, schema.usage(), schema.verbs(), schema.options()};
-}
-
-}  // namespace
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
@@ -22,21 +17,41 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (!command.summary.empty()) names.push_back(command.name);
+  }
+  return names;
+}
+
 std::vector<DescribedCommand> described_commands() {
   std::vector<DescribedCommand> result;
+  const auto add = [&](const Command& command) {
+    const Schema schema = command.schema();
+    result.push_back({command.name, command.summary, schema.usage(), schema.verbs(), schema.options()});
+  };
   for (const Command& command : commands()) {
     if (command.summary.empty()) continue;
     if (command.jobs.empty()) {
-      result.push_back(described(command));
+      add(command);
       continue;
     }
     result.push_back({.name = command.name,
                       .summary = command.summary,
                       .usage = "tessera " + command.name + " JOB [settings]",
                       .options = {{.names = {"--help"}, .help = "the jobs"}}});
-    for (const Command& job : command.jobs) result.push_back(described(job));
+    for (const Command& job : command.jobs) add(job);
   }
   return result;
+}
+
+void write_output(const std::string& text, const std::string& file) {
+  if (file.empty()) {
+    print_out(text);
+  } else {
+    write_file_atomically(file, text);
+  }
 }
 
 }  // namespace tessera

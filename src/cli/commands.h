@@ -11,6 +11,8 @@ namespace tessera {
 
 const std::vector<Command>& commands();  // in the order of `tessera help`
 
+std::vector<std::string> command_names();  // of those for users
+
 // What a command declares, as data.
 struct DescribedCommand {
   std::string name;  // "runs", "train bloom-qa"
@@ -51,6 +53,13 @@ Command env_command();        // env.cc
 
 // To the file; none: to standard output.
 void write_output(const std::string& text, const std::string& file);
+// `tessera report`: writes a page about the runs in these folders and prints what is on it.
+struct UnrecordedRun;
+struct ReportRequest {
+  std::vector<std::string> folders;
+  std::string output, title;
+};
+int write_report(const ReportRequest& request, const std::vector<UnrecordedRun>& others);  // to be named besides
 // `tessera --version`. The first line names the program and its commit, and is all that scripts compare; then one line
 // each for torch, CUDA and MPI. Loads nothing that is not loaded yet except the MPI library.
 std::string version_text();

@@ -1,10 +1,13 @@
-// `tessera completion bash|zsh|fish`: a script with which the shell completes Tessera's commands and options. Here are
-// the scripts of bash and zsh, which share the functions that find the command and an option's values.
+// `tessera completion bash|zsh|fish`: a script with which the shell completes Tessera's commands and options.
+//
+// All scripts have the same parts: a command known so far ('launch', 'train bloom-qa') is found in the words before the
+// cursor; then functions made of the declarations, a choice each, answer what may come next. What does not depend on
+// the declarations is in completion/.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 
-#include "cli/completion_scripts.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/output.h"
 #include "core/text.h"
@@ -12,235 +15,181 @@
 #include "experiment/scripts.h"
 
 namespace tessera {
-
-namespace internal {
-
 namespace {
 
-bool is_part_of_another(const std::string& name) {
-  return name.find(' ') != std::string::npos;
+// In place of a list of values: any file, or a value that nobody can guess.
+constexpr const char* kAnyFile = "@file";
+constexpr const char* kAnyValue = "@value";
+
+struct CompletionWord {
+  std::string text, help;
+};
+using CompletionWords = std::vector<CompletionWord>;
+
+std::string fish_word(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
 }
 
-}  // namespace
-
-std::vector<std::string> stages_of(const DescribedCommand& command) {
-  std::vector<std::string> stages = {command.name};
-  for (const std::string& verb : command.verbs) stages.push_back(command.name + " " + verb);
-  return stages;
+std::string values_in_sh(const std::vector<std::string>& values) {
+  return "REPLY=" + shell_word(join(values, " "));
 }
 
-std::vector<CompletionWord> next_words(const std::vector<DescribedCommand>& commands, const std::string& stage) {
-  std::vector<CompletionWord> words;
+std::string values_in_fish(const std::vector<std::string>& values) {
+  std::string text = "printf '%s\\n'";
+  for (const std::string& value : values) text += " " + fish_word(value);
+  return text;
+}
+
+std::string words_in_bash(const CompletionWords& words) {
+  std::vector<std::string> texts;
+  for (const CompletionWord& word : words) texts.push_back(word.text);
+  return values_in_sh(words.empty() ? std::vector<std::string>{kAnyFile} : texts);
+}
+
+// With what each means: _describe shows it.
+std::string words_in_zsh(const CompletionWords& words) {
+  std::string text = "reply=(";
+  for (const CompletionWord& word : words) text += "\n  " + shell_word(word.text + ":" + word.help);
+  return text + ")";
+}
+
+// A line of an answer is a word, a tab and what the word means.
+std::string words_in_fish(const CompletionWords& words) {
+  if (words.empty()) return "return 1";
+  std::string text = "printf '%s\\t%s\\n'";
+  for (const CompletionWord& word : words)
+    text += fmt::format(" \\\n  {} {}", fish_word(word.text), fish_word(word.help));
+  return text;
+}
+
+struct Language {
+  std::string (*quoted)(std::string_view word);
+  const char* between_patterns;
+  const char *one_case, *choice,
+      *function;  // formats: of patterns and action; argument, cases and the rest; name, body
+  std::string (*values)(const std::vector<std::string>& values);  // gives an option's values, or a constant above
+};
+constexpr Language kSh = {
+    shell_word, " | ", "{}) {} ;;\n", "case ${} in\n{}*) {} ;;\nesac", "_tessera_{}() {{\n{}\n}}\n", values_in_sh};
+constexpr Language kFish = {fish_word,
+                            " ",
+                            "case {}\n{}\n",
+                            "switch \"$argv[{}]\"\n{}case '*'\n{}\nend",
+                            "function __tessera_{}\n{}\nend\n",
+                            values_in_fish};
+
+struct Shell {
+  const char* name;
+  const char* head;  // format: of the version
+  const Language& language;
+  std::string (*words)(const CompletionWords& words);  // gives words with what they mean; none: the name of a file
+  const char* constant_part;
+};
+
+constexpr Shell kShells[] = {
+    {
+        "bash",
+        "# Completes tessera {} in bash: source <(tessera completion bash)\n\n",
+        kSh,
+        words_in_bash,
+#include "cli/completion/find_command.sh"
+#include "cli/completion/in_bash.sh"
+    },
+    {
+        "zsh",
+        "#compdef tessera\n# Completes tessera {} in zsh: source <(tessera completion zsh), after compinit\n\n",
+        kSh,
+        words_in_zsh,
+#include "cli/completion/find_command.sh"
+#include "cli/completion/in_zsh.sh"
+    },
+    {
+        "fish",
+        "# Completes tessera {} in fish: tessera completion fish | source\n\n",
+        kFish,
+        words_in_fish,
+#include "cli/completion/in_fish.fish"
+    }};
+
+using Cases = std::vector<std::pair<std::vector<std::string>, std::string>>;  // patterns, and what to do
+
+std::string choice_text(const Language& language, int argument, const Cases& cases, const std::string& otherwise) {
+  std::string text;
+  for (const auto& [patterns, action] : cases) {
+    std::vector<std::string> quoted;
+    for (const std::string& pattern : patterns) quoted.push_back(language.quoted(pattern));
+    text += fmt::format(fmt::runtime(language.one_case), join(quoted, language.between_patterns), action);
+  }
+  return fmt::format(fmt::runtime(language.choice), argument, text, otherwise);
+}
+
+// What may come after these words; empty: the name of a file.
+CompletionWords next_words(const std::vector<DescribedCommand>& commands, const std::string& stage) {
+  CompletionWords words;
   const std::string start = stage + " ";
   for (const DescribedCommand& command : commands) {
     if (command.name == stage) {
       for (const std::string& verb : command.verbs) words.push_back({verb, command.usage});
     } else if (command.name.starts_with(start)) {
       words.push_back({command.name.substr(start.size()), command.summary});
-    } else if ((stage.empty() || stage == "launch") && !is_part_of_another(command.name)) {
+    } else if ((stage.empty() || stage == "launch") && command.name.find(' ') == std::string::npos) {
       words.push_back({command.name, command.summary});
     }
   }
   return words;
 }
 
-std::vector<CompletionWord> option_words(const DescribedCommand& command) {
-  std::vector<CompletionWord> words;
+Cases values_of_options(const Language& language, const DescribedCommand& command) {
+  using Takes = DescribedOption::Takes;
+  std::map<std::vector<std::string>, std::vector<std::string>> options;  // by the values that they take
   for (const DescribedOption& option : command.options) {
-    for (const std::string& name : option.names) words.push_back({name, option.help});
+    if (option.takes == Takes::kNothing) continue;
+    const std::vector<std::string> any = {option.takes == Takes::kText ? kAnyFile : kAnyValue};
+    std::vector<std::string>& alike = options[option.values.empty() ? any : option.values];
+    alike.insert(alike.end(), option.names.begin(), option.names.end());
   }
-  return words;
+  Cases cases;
+  for (const auto& [values, names] : options) cases.emplace_back(names, language.values(values));
+  return cases;
 }
 
-std::vector<CompletionWord> options_without_command() {
-  return {{"--help", "the commands"}, {"--version", "of Tessera and of what it uses"}};
-}
-
-std::vector<CompletionValues> option_values(const DescribedCommand& command) {
-  std::vector<CompletionValues> all;
-  for (const DescribedOption& option : command.options) {
-    std::vector<std::string> values = option.values;
-    if (option.takes == DescribedOption::Takes::kNothing) continue;
-    if (values.empty()) values = {option.takes == DescribedOption::Takes::kText ? kAnyFile : kAnyValue};
-    const auto same = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.values == values; });
-    std::vector<std::string>& options =
-        same == all.end() ? all.emplace_back(CompletionValues{{}, values}).options : same->options;
-    options.insert(options.end(), option.names.begin(), option.names.end());
-  }
-  return all;
-}
-
-}  // namespace internal
-
-namespace {
-
-using internal::CompletionValues;
-using internal::CompletionWord;
-
-// Sets `command` to what the words before the cursor name, and REPLY to the values of an option.
-constexpr const char* kFindCommand = R"sh(
-_tessera_command() {
-  local each before= next
-  command=
-  for each in "$@"; do
-    if ! _tessera_value "$command" "$before"; then
-      case $command in
-        '' | launch) next=$each ;;
-        *) next="$command $each" ;;
-      esac
-      if _tessera_knows "$next"; then command=$next; fi
-    fi
-    before=$each
-  done
-}
-)sh";
-
-// bash cuts --strategy=ddp into three words.
-constexpr const char* kBashMain = R"sh(
-_tessera() {
-  local command REPLY word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  if [ "$word" = = ]; then
-    word=
-  elif [ "$before" = = ]; then
-    before=${COMP_WORDS[COMP_CWORD - 2]}
-  fi
-  _tessera_command "${COMP_WORDS[@]:1:COMP_CWORD - 1}"
-  if ! _tessera_value "$command" "$before"; then
-    case $word in
-      -*) _tessera_options "$command" ;;
-      *) _tessera_words "$command" ;;
-    esac
-  fi
-  COMPREPLY=()
-  case $REPLY in
-    @file) compopt -o default 2>/dev/null ;;
-    @value) ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "$REPLY" -- "$word") ;;
-  esac
-  # A program to launch may be any file.
-  if [ "$command" = launch ] && [ ${#COMPREPLY[@]} = 0 ]; then compopt -o default 2>/dev/null; fi
-}
-complete -F _tessera tessera
-)sh";
-
-// Read by `source`, or found in $fpath as the function _tessera itself.
-constexpr const char* kZshMain = R"sh(
-_tessera() {
-  local command REPLY word=${words[CURRENT]} before=${words[CURRENT - 1]}
-  local -a reply
-  _tessera_command "${(@)words[2,CURRENT - 1]}"
-  if [[ $word == --*=* ]]; then
-    before=${word%%=*}
-    compset -P '*='
-  fi
-  if _tessera_value "$command" "$before"; then
-    case $REPLY in
-      @file) _files ;;
-      @value) return 1 ;;
-      *) compadd -- ${=REPLY} ;;
-    esac
-  elif [[ $word == -* ]]; then
-    _tessera_options "$command"
-    _describe -o option reply
-  else
-    _tessera_words "$command"
-    # A program to launch may be any file.
-    if (( ${#reply} == 0 )); then
-      _files
-    elif ! _describe command reply && [[ $command == launch ]]; then
-      _files
-    fi
-  fi
-}
-if [ "$funcstack[1]" = _tessera ]; then
-  _tessera "$@"
-else
-  compdef _tessera tessera
-fi
-)sh";
-
-std::string patterns(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(shell_word(word));
-  return join(quoted, " | ");
-}
-
-std::string knows_function(const std::vector<DescribedCommand>& commands) {
-  std::string text = "_tessera_knows() {\n  case $1 in\n";
+std::string completion_script(const Shell& shell, const std::vector<DescribedCommand>& commands) {
+  const Language& language = shell.language;
+  Cases known, values, options, words = {{{""}, shell.words(next_words(commands, ""))}};
   for (const DescribedCommand& command : commands) {
-    text += fmt::format("    {}) ;;\n", patterns(internal::stages_of(command)));
-  }
-  return text + "    *) return 1 ;;\n  esac\n}\n";
-}
-
-std::string value_function(const std::vector<DescribedCommand>& commands) {
-  std::string text = "_tessera_value() {\n  case $1 in\n";
-  for (const DescribedCommand& command : commands) {
-    const std::vector<CompletionValues> all = internal::option_values(command);
-    if (all.empty()) continue;
-    text += fmt::format("    {})\n      case $2 in\n", patterns(internal::stages_of(command)));
-    for (const CompletionValues& each : all) {
-      text += fmt::format("        {}) REPLY={} ;;\n", patterns(each.options), shell_word(join(each.values, " ")));
+    // What it is known by while one is typing: "runs", then "runs ls".
+    std::vector<std::string> stages = {command.name};
+    for (const std::string& verb : command.verbs) stages.push_back(command.name + " " + verb);
+    known.emplace_back(stages, "true");
+    if (const Cases cases = values_of_options(language, command); !cases.empty()) {
+      values.emplace_back(stages, choice_text(language, 2, cases, "return 1"));
     }
-    text += "        *) return 1 ;;\n      esac\n      ;;\n";
+    CompletionWords names;
+    for (const DescribedOption& option : command.options) {
+      for (const std::string& name : option.names) names.push_back({name, option.help});
+    }
+    options.emplace_back(stages, shell.words(names));
+    const CompletionWords next = next_words(commands, command.name);
+    if (!next.empty()) words.push_back({{command.name}, shell.words(next)});
   }
-  return text + "    *) return 1 ;;\n  esac\n}\n";
-}
-
-// A function that gives words for each stage of each command. `assign` is how the shell keeps them.
-using Assign = std::string (*)(const std::vector<CompletionWord>& words);
-
-std::string options_function(const std::vector<DescribedCommand>& commands, Assign assign) {
-  std::string text = "_tessera_options() {\n  case $1 in\n";
-  for (const DescribedCommand& command : commands) {
-    text +=
-        fmt::format("    {}) {} ;;\n", patterns(internal::stages_of(command)), assign(internal::option_words(command)));
-  }
-  return text + fmt::format("    *) {} ;;\n  esac\n}}\n", assign(internal::options_without_command()));
-}
-
-std::string words_function(const std::vector<DescribedCommand>& commands, Assign assign) {
-  std::string text = "_tessera_words() {\n  case $1 in\n";
-  std::vector<std::string> stages = {""};
-  for (const DescribedCommand& command : commands) stages.push_back(command.name);
-  for (const std::string& stage : stages) {
-    const std::vector<CompletionWord> words = internal::next_words(commands, stage);
-    if (!words.empty()) text += fmt::format("    {}) {} ;;\n", shell_word(stage), assign(words));
-  }
-  return text + fmt::format("    *) {} ;;\n  esac\n}}\n", assign({}));
-}
-
-std::string assign_in_bash(const std::vector<CompletionWord>& words) {
-  std::vector<std::string> texts;
-  for (const CompletionWord& word : words) texts.push_back(word.text);
-  return "REPLY=" + shell_word(words.empty() ? internal::kAnyFile : join(texts, " "));
-}
-
-// With what each means: _describe shows it.
-std::string assign_in_zsh(const std::vector<CompletionWord>& words) {
-  std::string text = "reply=(";
-  for (const CompletionWord& word : words) text += fmt::format("\n      {}", shell_word(word.text + ":" + word.help));
-  return text + ")";
-}
-
-std::string shared_functions(const std::vector<DescribedCommand>& commands, Assign assign) {
-  return knows_function(commands) + value_function(commands) + options_function(commands, assign) +
-         words_function(commands, assign) + kFindCommand;
-}
-
-struct Shell {
-  std::string name;
-  std::string (*script)(const std::vector<DescribedCommand>&);
-};
-
-const std::vector<Shell>& shells() {
-  static const std::vector<Shell> all = {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
-  return all;
+  const auto function = [&](const char* name, const Cases& cases, const std::string& otherwise) {
+    return fmt::format(fmt::runtime(language.function), name, choice_text(language, 1, cases, otherwise));
+  };
+  const std::string without_command =
+      shell.words({{"--help", "the commands"}, {"--version", "of Tessera and of what it uses"}});
+  return fmt::format(fmt::runtime(shell.head), kVersion) + function("knows", known, "return 1") +
+         function("value", values, "return 1") + function("options", options, without_command) +
+         function("words", words, shell.words({})) + "\n" + shell.constant_part;
 }
 
 std::vector<std::string> shell_names() {
   std::vector<std::string> names;
-  for (const Shell& shell : shells()) names.push_back(shell.name);
+  for (const Shell& shell : kShells) names.emplace_back(shell.name);
   return names;
 }
 
@@ -256,9 +205,9 @@ int run_completion(Schema&, CompletionSettings& s) {
   if (s.words.size() != 1) {
     throw UsageError(fmt::format("tessera completion: expected the name of one shell: {}", join(shell_names(), ", ")));
   }
-  for (const Shell& shell : shells()) {
+  for (const Shell& shell : kShells) {
     if (shell.name != s.words.front()) continue;
-    print_out(shell.script(described_commands()));
+    print_out(completion_script(shell, described_commands()));
     return 0;
   }
   throw UsageError(fmt::format("tessera completion: '{}' is not a shell that it knows; shells: {}",
@@ -266,18 +215,6 @@ int run_completion(Schema&, CompletionSettings& s) {
 }
 
 }  // namespace
-
-std::string bash_completion(const std::vector<DescribedCommand>& commands) {
-  return fmt::format("# Completes tessera {} in bash: source <(tessera completion bash)\n\n", kVersion) +
-         shared_functions(commands, assign_in_bash) + kBashMain;
-}
-
-std::string zsh_completion(const std::vector<DescribedCommand>& commands) {
-  return fmt::format(
-             "#compdef tessera\n# Completes tessera {} in zsh: source <(tessera completion zsh), after compinit\n\n",
-             kVersion) +
-         shared_functions(commands, assign_in_zsh) + kZshMain;
-}
 
 Command completion_command() {
   return with_settings<CompletionSettings>(

@@ -63,14 +63,8 @@ void declare(Schema& schema, DataCommandSettings& s) {
 
 // What happened with the cache, for the report.
 std::string cache_text(const TextData& data) {
-  switch (data.cache_use) {
-    case CacheUse::kFound:
-      return fmt::format("found in {}", data.cache_file.string());
-    case CacheUse::kMade:
-      return fmt::format("kept in {}", data.cache_file.string());
-    default:
-      return "not kept";
-  }
+  if (data.cache_use == CacheUse::kFound) return "found in " + data.cache_file.string();
+  return data.cache_use == CacheUse::kMade ? "kept in " + data.cache_file.string() : "not kept";
 }
 
 TextDataSettings text_settings(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
@@ -146,21 +140,18 @@ void inspect_pictures(const Schema& schema, const fs::path& folder) {
   }
 }
 
-void inspect(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
+int run_data(Schema& schema, DataCommandSettings& settings) {
+  if (settings.words.size() != 2 || settings.words.front() != "inspect") {
+    throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
+  }
+  const fs::path path = settings.words.back();
   std::error_code ignored;
   // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
   if (fs::is_directory(path, ignored) && !is_arrow_folder(path)) {
     inspect_pictures(schema, path);
   } else {
-    inspect_text(schema, s, path);
+    inspect_text(schema, settings, path);
   }
-}
-
-int run_data(Schema& schema, DataCommandSettings& settings) {
-  if (settings.words.size() != 2 || settings.words.front() != "inspect") {
-    throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
-  }
-  inspect(schema, settings, settings.words.back());
   return 0;
 }
 

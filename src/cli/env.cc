@@ -31,33 +31,20 @@ namespace {
 namespace fs = std::filesystem;
 
 // Only these and those of monitor/machine_facts.h are ever shown: others may hold secrets.
-constexpr const char* kRankVariables[] = {"RANK",
-                                          "WORLD_SIZE",
-                                          "LOCAL_RANK",
-                                          "LOCAL_WORLD_SIZE",
-                                          "GROUP_RANK",
-                                          "NODE_RANK",
-                                          "TESSERA_LAUNCHED",
-                                          "OMPI_COMM_WORLD_RANK",
-                                          "OMPI_COMM_WORLD_SIZE",
-                                          "OMPI_COMM_WORLD_LOCAL_RANK",
-                                          "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                          "PMIX_RANK",
-                                          "SLURM_PROCID",
-                                          "SLURM_LOCALID",
-                                          "SLURM_NODEID"};
-constexpr const char* kSlurmVariables[] = {"SLURM_JOB_ID",  "SLURM_JOB_NAME",      "SLURM_JOB_PARTITION",
-                                           "SLURM_NNODES",  "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
-                                           "SLURM_STEP_ID", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_NODE",
-                                           "SLURM_GPUS",    "SLURM_GPUS_ON_NODE",  "SLURM_JOB_NODELIST"};
+constexpr std::string_view kRankVariables =
+    "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK TESSERA_LAUNCHED OMPI_COMM_WORLD_RANK "
+    "OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE PMIX_RANK SLURM_PROCID SLURM_LOCALID "
+    "SLURM_NODEID";
+constexpr std::string_view kSlurmVariables =
+    "SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_PARTITION SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_STEP_ID "
+    "SLURM_CPUS_PER_TASK SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_ON_NODE SLURM_JOB_NODELIST";
 
-template <std::size_t N>
-Variables those_set(const Environment& environment, const char* const (&names)[N]) {
+Variables those_set(const Environment& environment, std::string_view names) {
   Variables found;
-  for (const char* name : names) {
+  for (const std::string& name : split(names, ' ')) {
     // An empty variable counts as set: whoever looks for a mistake wants to see it.
     const auto entry = environment.all().find(name);
-    if (entry != environment.all().end()) found.emplace(entry->first, entry->second);
+    if (entry != environment.all().end()) found.insert(*entry);
   }
   return found;
 }
@@ -228,16 +215,6 @@ std::string running_torch_version() {
   return settings.substr(start + kName.size(), settings.find_first_of(", \n", start) - start - kName.size());
 }
 
-std::string cuda_line() {
-  const std::string flavour = cuda_flavour_text();
-  return flavour.empty() ? "no CUDA flavour" : flavour;
-}
-
-std::string mpi_line() {
-  const std::string found = mpi_library_version();
-  return found.empty() ? "no MPI: `tessera env` says why" : found;
-}
-
 }  // namespace
 
 Command env_command() {
@@ -249,8 +226,10 @@ Command env_command() {
 }
 
 std::string version_text() {
+  const std::string cuda = cuda_flavour_text(), mpi = mpi_library_version();
   return fmt::format("{}\ntorch {}, built with {}\n{}\n{}\n", this_program().version_line(), running_torch_version(),
-                     TORCH_VERSION, cuda_line(), mpi_line());
+                     TORCH_VERSION, cuda.empty() ? "no CUDA flavour" : cuda,
+                     mpi.empty() ? "no MPI: `tessera env` says why" : mpi);
 }
 
 }  // namespace tessera

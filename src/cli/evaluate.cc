@@ -88,7 +88,7 @@ void resolve(EvaluateSettings& s, int num_ranks) {
 LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, const TokenStore& rows,
                         std::int64_t batch_size) {
   const at::NoGradGuard no_gradients;
-  const QaEvaluation evaluation(model, rows, {world.rank(), world.size(), world.device(), batch_size});
+  const QaEvaluation evaluation(model, rows, world, batch_size);
   const double begin = steady_seconds();
   TrainTask::Totals totals;
   {
@@ -146,7 +146,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   const std::string warning = warning_of(label_mode_of(s.train.data.label_mode));
   if (!warning.empty() && world.rank() == 0) log_warn("{}", warning);
   TrainStepOptions options = step_options(s.train, *model.model, world.device());
-  options.first_values = FirstValues(model, 0);
+  options.first_values = first_values_of(model, 0);
   TrainStep step(world, *model.model, units_to_spread(*model.model, s.train.wrap), options);
   Engine& engine = step.engine();
   model.model->eval();

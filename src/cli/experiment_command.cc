@@ -114,12 +114,7 @@ void check_options(const ExperimentCommand& command, const Schema& schema) {
   }
 }
 
-}  // namespace
-
-void declare_experiment(Schema& schema) {
-  declare(schema, schema.keep<ExperimentSettings>());
-}
-
+// Returns false when help was asked for and has been printed.
 bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command) {
   ExperimentSettings read;
   Schema schema("tessera experiment", "the experiments of the catalogue: list, show, run, submit, table, ...");
@@ -138,13 +133,19 @@ bool read_experiment_command(const std::vector<std::string>& args, ExperimentCom
   return true;
 }
 
-Catalogue catalogue_of(const ExperimentCommand& command) {
+}  // namespace
+
+Catalogue open_catalogue(const std::string& folders, const std::string& preset) {
   CatalogueOptions options;
-  options.preset = command.preset;
-  if (!command.catalogue.empty()) {
-    for (const std::string& folder : split(command.catalogue, ',')) options.folders.emplace_back(folder);
+  options.preset = preset;
+  if (!folders.empty()) {
+    for (const std::string& folder : split(folders, ',')) options.folders.emplace_back(folder);
   }
   return Catalogue(options);
+}
+
+Catalogue catalogue_of(const ExperimentCommand& command) {
+  return open_catalogue(command.catalogue, command.preset);
 }
 
 std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, const Catalogue& catalogue) {
@@ -250,7 +251,7 @@ Command experiment_command() {
   return {.name = "experiment",
           .summary = "the experiments of the catalogue: list, show, run, submit, table, ...",
           .has_rank = false,
-          .declare = declare_experiment,
+          .declare = [](Schema& schema) { declare(schema, schema.keep<ExperimentSettings>()); },
           .run = run_experiment};
 }
 

@@ -29,10 +29,8 @@ struct ExperimentCommand {
   std::vector<std::string> names() const { return {words.begin() + (words.empty() ? 0 : 1), words.end()}; }
 };
 
-void declare_experiment(Schema& schema);
-// Returns false when help was asked for and has been printed.
-bool read_experiment_command(const std::vector<std::string>& args, ExperimentCommand& command);
-
+// `folders`: of --catalogue.
+Catalogue open_catalogue(const std::string& folders, const std::string& preset = CatalogueOptions().preset);
 Catalogue catalogue_of(const ExperimentCommand& command);
 // Those that the command names, resolved. Throws UsageError, also if it names none.
 std::vector<ResolvedExperiment> resolved_of(const ExperimentCommand& command, const Catalogue& catalogue);

@@ -6,7 +6,6 @@
 
 #include "cli/commands.h"
 #include "cli/experiment_command.h"
-#include "cli/report.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -16,6 +15,7 @@
 #include "experiment/run_folder.h"
 #include "experiment/standing.h"
 #include "record/find_runs.h"
+#include "results/page/page.h"
 #include "results/tables/experiment_table.h"
 
 namespace tessera {
@@ -89,13 +89,6 @@ std::vector<std::filesystem::path> records_of(const RunsFolder& folder, const st
   return records;
 }
 
-std::string one_name(const ExperimentCommand& command) {
-  if (command.names().size() != 1) {
-    throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
-  }
-  return command.names().front();
-}
-
 }  // namespace
 
 int status_of_experiments(const ExperimentCommand& command) {
@@ -136,8 +129,11 @@ int cancel_experiments(const ExperimentCommand& command) {
 }
 
 int table_of_experiments(const ExperimentCommand& command) {
+  if (command.names().size() != 1) {
+    throw UsageError("expected: tessera experiment table NAME, such as deepspeed/multi_gpu");
+  }
   TableRequest request;
-  request.name = one_name(command);
+  request.name = command.names().front();
   request.format = command.format;
   if (!std::filesystem::is_directory(command.runs)) {
     throw UsageError(fmt::format("{}: no such folder; --runs names the one above the runs", command.runs));
@@ -163,8 +159,7 @@ int report_experiments(const ExperimentCommand& command) {
   } else {
     for (const StoredRun& run : stored) request.folders.push_back(run.folder.string());
   }
-  request.unrecorded = unrecorded_of(command, stored);
-  return write_report(request);
+  return write_report(request, unrecorded_of(command, stored));
 }
 
 int collect_experiments(const ExperimentCommand& command) {
@@ -174,8 +169,8 @@ int collect_experiments(const ExperimentCommand& command) {
   collect(stored, target);
   write_file_atomically(target / "failed.txt", failures_text(command, stored));
   print_out(fmt::format("{}: {} runs\n", target.string(), stored.size()));
-  return write_report(
-      {{target.string()}, (target / "report.html").string(), "Experiments", unrecorded_of(command, stored)});
+  return write_report({{target.string()}, (target / "report.html").string(), "Experiments"},
+                      unrecorded_of(command, stored));
 }
 
 }  // namespace tessera

@@ -38,7 +38,7 @@ int run_one(const ExperimentCommand& command, const ResolvedExperiment& experime
   return started.wait();
 }
 
-SubmitOptions submit_options(const ExperimentCommand& command) {
+int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentCommand& command) {
   SubmitOptions options;
   options.runs = command.runs;
   options.site = site_of(command);
@@ -46,11 +46,6 @@ SubmitOptions submit_options(const ExperimentCommand& command) {
   options.script.syncs_wandb = command.wandb_sync;
   options.max_parallel = command.max_parallel;
   options.baseline_first = command.baseline_first;
-  return options;
-}
-
-int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentCommand& command) {
-  const SubmitOptions options = submit_options(command);
   for (const ResolvedExperiment& experiment : experiments) check_fits(experiment, options.site);
   if (command.dry_run) {
     for (const ResolvedExperiment& experiment : experiments) {
@@ -70,12 +65,7 @@ int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentComm
 
 int list_experiments(const ExperimentCommand& command) {
   const Catalogue catalogue = catalogue_of(command);
-  std::vector<const ExperimentSpec*> specs;
-  if (command.names().empty()) {
-    for (const ExperimentSpec& spec : catalogue.all()) specs.push_back(&spec);
-  } else {
-    specs = catalogue.select(command.names());
-  }
+  const auto specs = catalogue.select(command.names().empty() ? std::vector<std::string>{"*"} : command.names());
   std::string text;
   Json list = Json::array();
   std::size_t width = 0;
@@ -148,7 +138,7 @@ int rerun_experiments(const ExperimentCommand& command) {
       ++num_skipped;
       continue;
     }
-    if (state.stage == RunStage::kWaiting || (state.stage == RunStage::kRunning && state.run.job_id)) {
+    if (state.stage == RunStage::kWaiting || state.stage == RunStage::kRunning) {
       log_warn("{} is skipped: {}", state.run.experiment, state.words);
       ++num_skipped;
       continue;
@@ -172,14 +162,15 @@ int rerun_experiments(const ExperimentCommand& command) {
 
 int write_site(const ExperimentCommand& command) {
   const Environment environment = Environment::of_process();
-  if (command.output.empty()) {
+  fs::path file = command.output;
+  if (file.empty()) {
     if (const auto there = site_file(command.site, environment); there && fs::exists(*there)) {
       throw UsageError(fmt::format("{} exists already; -o FILE writes another", there->string()));
     }
-  } else if (fs::exists(command.output)) {
-    throw UsageError(fmt::format("{} exists already", command.output));
+    file = own_site_file(environment);
+  } else if (fs::exists(file)) {
+    throw UsageError(fmt::format("{} exists already", file.string()));
   }
-  const fs::path file = !command.output.empty() ? fs::path(command.output) : own_site_file(environment);
   const std::string text = discovered_site_text();
   if (file.has_parent_path()) fs::create_directories(file.parent_path());
   write_file_atomically(file, text);

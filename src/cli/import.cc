@@ -35,33 +35,6 @@ void declare(Schema& schema, ImportSettings& s) {
   schema.boolean("dry_run", &s.dry_run, "write nothing: print the experiment file instead");
 }
 
-using FilesToWrite = std::vector<std::pair<fs::path, std::string>>;
-
-FilesToWrite files_of(const Import& imported) {
-  FilesToWrite all;
-  for (const auto& [path, content] : imported.files) all.emplace_back(imported.output.parent_path() / path, content);
-  all.emplace_back(imported.output, imported.text);
-  return all;
-}
-
-// All files or none: a second import must not leave half of a first one.
-void refuse_existing(const FilesToWrite& files) {
-  std::error_code none;
-  for (const auto& [path, content] : files) {
-    if (!fs::exists(path, none)) continue;
-    throw UsageError(
-        fmt::format("{}: it exists; choose another with -o or --name, or replace it with --force", path.string()));
-  }
-}
-
-void write_files(const FilesToWrite& files) {
-  for (const auto& [path, content] : files) {
-    if (path.has_parent_path()) fs::create_directories(path.parent_path());
-    write_file_atomically(path, content);
-    print_out(fmt::format("wrote {}\n", path.string()));
-  }
-}
-
 // In ./experiments an experiment is found by its name alone.
 std::string next_step(const Import& imported) {
   const fs::path folder = imported.output.parent_path().lexically_normal();
@@ -81,14 +54,26 @@ int run_import(Schema&, ImportSettings& settings) {
                               .jobs = job_traits(),
                               .environment = Environment::of_process()};
   const Import imported = import_script(request);
-  const FilesToWrite files = files_of(imported);
-  if (!settings.force && !settings.dry_run) refuse_existing(files);
+  std::vector<std::pair<fs::path, std::string>> files;
+  for (const auto& [path, content] : imported.files) files.emplace_back(imported.output.parent_path() / path, content);
+  files.emplace_back(imported.output, imported.text);
+  // All files or none: a second import must not leave half of a first one.
+  for (const auto& [path, content] : files) {
+    std::error_code none;
+    if (settings.force || settings.dry_run || !fs::exists(path, none)) continue;
+    throw UsageError(
+        fmt::format("{}: it exists; choose another with -o or --name, or replace it with --force", path.string()));
+  }
   print_out(import_report(imported) + "\n");
   if (settings.dry_run) {
     print_out(fmt::format("{}, not written:\n\n{}", imported.output.string(), imported.text));
     return 0;
   }
-  write_files(files);
+  for (const auto& [path, content] : files) {
+    if (path.has_parent_path()) fs::create_directories(path.parent_path());
+    write_file_atomically(path, content);
+    print_out(fmt::format("wrote {}\n", path.string()));
+  }
   print_out(next_step(imported));
   return 0;
 }

@@ -65,10 +65,7 @@ const Command* look_up(const std::string& name) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) {
-    if (!command.summary.empty()) names.push_back(command.name);
-  }
+  const std::vector<std::string> names = command_names();
   const auto meant = nearest(name, names);
   throw UsageError(fmt::format("unknown command '{}'{}; commands: {}", name,
                                meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));

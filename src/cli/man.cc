@@ -13,18 +13,22 @@
 namespace tessera {
 namespace {
 
+const char* const kSynopsis =
+#include "cli/man/synopsis.roff"
+    ;
+
+const char* const kEnvironment =
+#include "cli/man/environment.roff"
+    ;
+
+const char* const kFiles =
+#include "cli/man/files.roff"
+    ;
+
 // Text that roff takes as it is: backslashes and hyphens stay what they are, and no line becomes a request.
 std::string roff(const std::string& text) {
   std::string result;
-  for (const char c : text) {
-    if (c == '\\') {
-      result += "\\e";
-    } else if (c == '-') {
-      result += "\\-";
-    } else {
-      result += c == '\n' ? ' ' : c;
-    }
-  }
+  for (const char c : text) result += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c == '\n' ? ' ' : c);
   return result.starts_with('.') || result.starts_with('\'') ? "\\&" + result : result;
 }
 
@@ -94,35 +98,8 @@ std::string declared_variables(const std::vector<DescribedCommand>& commands) {
 }
 
 std::string man_page(const std::vector<DescribedCommand>& commands) {
-  std::string text = fmt::format(".TH TESSERA 1 \"\" \"Tessera {}\" \"User Commands\"\n", kVersion);
-  text +=
-      ".SH NAME\ntessera \\- train models across GPUs and nodes\n"
-      ".SH SYNOPSIS\n.B tessera\n.I COMMAND\n.RI [ settings ]\n.br\n.B tessera COMMAND \\-\\-help\n.br\n"
-      ".B tessera \\-\\-version\n"
-      ".SH DESCRIPTION\n"
-      "Tessera trains models across GPUs and nodes from one program.\n"
-      "Each command shows its settings with\n.BR \\-\\-help ,\n"
-      "and with\n.B \\-\\-print_config\nthe value of each and where it came from.\n"
-      "Hyphens and underscores in the names of settings are the same.\n";
-  text += man_commands(commands) + exit_statuses();
-  text += ".SH ENVIRONMENT\n";
-  text += man_entry(
-      "TESSERA_LOG",
-      "what is logged: debug, info, warn or error; then, after a comma, by which ranks: info,all or debug,0-3");
-  text += man_entry("TESSERA_CACHE",
-                    "the folder of tokenized data, instead of $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
-  text += man_entry("TESSERA_SITE", "the cluster's site file, instead of $XDG_CONFIG_HOME/tessera/site.json");
-  text += ".PP\nA setting that the command line and the JSON files leave open is read from these variables:\n";
-  text += declared_variables(commands);
-  text +=
-      ".PP\n.B tessera env\nshows these and what it found of the variables of NCCL, MPI, OpenMP and Slurm.\n"
-      ".SH FILES\n";
-  text += man_entry("~/.config/tessera/site.json",
-                    "what a cluster needs in job scripts: tessera experiment site writes it");
-  text += man_entry("~/.cache/tessera", "tokenized data, kept for the next run");
-  text += man_entry("PREFIX/share/tessera/experiments", "the catalogue of experiments, to read and to copy from");
-  text += man_entry("PREFIX/share/tessera/demo", "the data of tessera demo");
-  return text + ".SH SEE ALSO\n.BR mpirun (1),\n.BR sbatch (1),\n.BR srun (1)\n";
+  return fmt::format(".TH TESSERA 1 \"\" \"Tessera {}\" \"User Commands\"\n", kVersion) + kSynopsis +
+         man_commands(commands) + exit_statuses() + kEnvironment + declared_variables(commands) + kFiles;
 }
 
 struct NoSettings {};

@@ -162,29 +162,26 @@ void check(const Schema& schema, const PlanSettings& s) {
   }
 }
 
-struct ConfigFile {
+PlannedModel planned_model(const PlanSettings& s, const StepShape& shape, bool is_text) {
+  if (!is_text) {
+    ResNet50 model(s.num_classes);
+    return planned_resnet50(model, s.image_size);
+  }
+  std::string origin = s.config_name;
   Json config;
-  std::string origin;
-};
-
-ConfigFile config_of(const PlanSettings& s) {
-  if (!s.config_name.empty()) return {read_json_file(s.config_name), s.config_name};
-  const ModelFolder folder = ModelFolder::open(find_model_folder(s.words.front(), Environment::of_process()));
-  return {folder.config(), (folder.path() / "config.json").string()};
-}
-
-PlannedModel plan_text_model(const ConfigFile& file, const StepShape& shape) {
-  const auto model = make_language_model(file.config, file.origin, at::device(at::kMeta));
+  if (!origin.empty()) {
+    config = read_json_file(origin);
+  } else {
+    const ModelFolder folder = ModelFolder::open(find_model_folder(s.words.front(), Environment::of_process()));
+    config = folder.config();
+    origin = (folder.path() / "config.json").string();
+  }
+  const auto model = make_language_model(config, origin, at::device(at::kMeta));
   if (model->max_positions() && shape.longest > *model->max_positions()) {
-    throw UsageError(fmt::format("--max_seq_length {}: {} has positions for only {}", shape.longest, file.origin,
+    throw UsageError(fmt::format("--max_seq_length {}: {} has positions for only {}", shape.longest, origin,
                                  *model->max_positions()));
   }
-  return planned_language_model(*model, file.config, file.origin);
-}
-
-PlannedModel plan_resnet(const PlanSettings& s) {
-  ResNet50 model(s.num_classes);
-  return planned_resnet50(model, s.image_size);
+  return planned_language_model(*model, config, origin);
 }
 
 void declare_plan(Schema& schema, PlanSettings& s) {
@@ -208,7 +205,7 @@ int run_plan(Schema& schema, PlanSettings& s) {
   report.request = request_of(schema, s, is_text);
   report.request.options.spread.units_on_device = s.spread.units_on_device;
   const std::vector<std::string> strategies = strategies_of(s, report.left_out);
-  report.model = is_text ? plan_text_model(config_of(s), report.request.shape) : plan_resnet(s);
+  report.model = planned_model(s, report.request.shape, is_text);
   report.request.options.buffer_bytes = report.model.buffer_bytes;
   report.optimizer = optimizer_of(s.optim).name;
   if (schema.at("memory").is_set()) report.limit_bytes = s.memory_bytes;

@@ -1,5 +1,4 @@
-#include "cli/report.h"
-
+// `tessera report`: one page about runs, as a file that opens in any browser.
 #include <fmt/format.h>
 
 #include "cli/commands.h"
@@ -22,7 +21,7 @@ void declare(Schema& schema, ReportRequest& settings) {
 
 int run_report(Schema&, ReportRequest& settings) {
   if (settings.folders.empty()) throw UsageError("tessera report takes folders with runs: tessera report DIR...");
-  return write_report(settings);
+  return write_report(settings, {});
 }
 
 }  // namespace
@@ -36,13 +35,12 @@ Command report_command() {
       declare, run_report);
 }
 
-int write_report(const ReportRequest& request) {
+int write_report(const ReportRequest& request, const std::vector<UnrecordedRun>& others) {
   const std::string title = request.title.empty() ? "Runs in " + join(request.folders, ", ") : request.title;
-  const RunsPage page =
-      make_runs_page(find_run_files(request.folders), title, request.output, Catalogue(CatalogueOptions()),
-                     find_bandwidth_logs(request.folders), request.unrecorded);
+  const RunsPage page = make_runs_page(find_run_files(request.folders), title, request.output,
+                                       Catalogue(CatalogueOptions()), find_bandwidth_logs(request.folders), others);
   std::string unrecorded;
-  for (const UnrecordedRun& run : request.unrecorded) {
+  for (const UnrecordedRun& run : others) {
     unrecorded += fmt::format("\nfailed before it left a record: {}: {}", run.name, run.reason);
   }
   if (page.num_runs == 0) {
@@ -51,7 +49,7 @@ int write_report(const ReportRequest& request) {
     throw UsageError(message);
   }
   write_file_atomically(request.output, page.html);
-  const std::size_t num_runs = page.num_runs + request.unrecorded.size();
+  const std::size_t num_runs = page.num_runs + others.size();
   print_out(fmt::format("{}\n{} {}, {} finished{}; {}{}\n", request.output, num_runs, num_runs == 1 ? "run" : "runs",
                         page.num_finished,
                         page.problems.empty() ? "" : fmt::format(", {} skipped", page.problems.size()),

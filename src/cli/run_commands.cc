@@ -35,15 +35,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAboutLaunch = "start ranks, watch them, and end all when one fails";
 
-// What `tessera launch` may start by its bare name.
-std::vector<std::string> rank_commands() {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) {
-    if (!command.summary.empty() && command.name != "launch") names.push_back(command.name);
-  }
-  return names;
-}
-
 int run_launch(const std::vector<std::string>& args) {
   LaunchSettings settings;
   Schema schema("tessera launch", kAboutLaunch);
@@ -60,7 +51,9 @@ int run_launch(const std::vector<std::string>& args) {
   survive_closed_pipes();
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const HostFacts host = examine_host(environment);
-  LaunchPlan plan = make_plan(settings, host, environment, self, rank_commands());
+  std::vector<std::string> subcommands = command_names();  // may be started by their bare names
+  std::erase(subcommands, "launch");
+  LaunchPlan plan = make_plan(settings, host, environment, self, subcommands);
   if (!schema.at("nproc_per_node").is_set()) {
     if (const std::string remark = remark_on_count(plan, host); !remark.empty()) plan.remarks.push_back(remark);
   }

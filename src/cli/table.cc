@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/experiment_command.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
 #include "core/output.h"
@@ -55,28 +55,8 @@ std::vector<NamedRun> named_runs(const TableSettings& s) {
   return named;
 }
 
-Catalogue catalogue_of(const TableSettings& s) {
-  CatalogueOptions options;
-  if (!s.catalogue.empty()) {
-    for (const std::string& folder : split(s.catalogue, ',')) options.folders.emplace_back(folder);
-  }
-  return Catalogue(options);
-}
-
-}  // namespace
-
-void write_output(const std::string& text, const std::string& file) {
-  if (file.empty()) {
-    print_out(text);
-  } else {
-    write_file_atomically(file, text);
-  }
-}
-
-namespace {
-
 int run_table(Schema&, TableSettings& settings) {
-  const Catalogue catalogue = catalogue_of(settings);
+  const Catalogue catalogue = open_catalogue(settings.catalogue);
   if (settings.words.empty()) {
     std::vector<std::string> names;
     for (const TableSpec& table : catalogue.tables()) names.push_back(table.name);

@@ -3,7 +3,6 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "core/log.h"
 #include "data/text/qa_sequence.h"
 #include "jobs/run_plan.h"
+#include "model/run_modes.h"
 
 namespace tessera {
 namespace {
@@ -54,12 +54,7 @@ class InStep : public UnitRunner {
 
   // Takes part until all ranks are done.
   void finish() {
-    const at::Tensor nothing = at::zeros({1}, at::device(world_.device()));
-    while (anybody_works(false)) {
-      for (const Unit& unit : model_.units()) {
-        engine_.run(unit, nothing, [](const at::Tensor& input) { return input; });
-      }
-    }
+    while (anybody_works(false)) pass_idly(model_, engine_, world_.device());
   }
 
  private:

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "jobs/qa_job.h"
+#include "jobs/qa_files.h"
 #include "settings/load.h"
 #include "settings/shared.h"
-#include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
@@ -29,19 +28,9 @@ void check_bloom(const Schema& schema, const DeclaredSettings& s, bool needs_dat
   }
 }
 
-Json config_from_scratch(const TrainSettings& settings) {
-  const std::string& file = settings.model.config_name;
-  Json config = read_json_file(file);
-  if (!config.is_object()) throw UsageError(file + ": expected a JSON object");
-  if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
-  return config;
-}
-
 std::unique_ptr<OpenJob> open_bloom_qa(World& world, const LoadedTrainSettings& run,
                                        const std::optional<std::filesystem::path>& checkpoint) {
-  QaModel model = open_qa_model(run.settings, run.request.environment,
-                                {.without_tokenizer = [&] { return config_from_scratch(run.settings); }});
-  return open_qa_job(world, run, std::move(model), checkpoint);
+  return open_qa_job(world, run, checkpoint);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "jobs/qa_job.h"
-#include "model/model_config.h"
+#include "jobs/qa_files.h"
+#include "model/gpt.h"
 #include "settings/load.h"
 
 namespace tessera {
@@ -82,11 +82,7 @@ GptConfig gpt_sizes(const ModelSettings& model, std::int64_t vocab_size) {
 
 std::optional<std::int64_t> num_gpt_parameters(const TrainSettings& settings) {
   const Json config = gpt_sizes(settings.model, settings.model.vocab_size).to_json();
-  std::int64_t count = 0;
-  for (const at::Tensor& each : make_language_model(config, "the settings", at::device(at::kMeta))->parameters()) {
-    count += each.numel();
-  }
-  return count;
+  return num_parameters(*make_language_model(config, "the settings", at::device(at::kMeta)));
 }
 
 Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
@@ -99,10 +95,7 @@ Json gpt_config_of(const ModelSettings& model, const Tokenizer& tokenizer) {
 
 std::unique_ptr<OpenJob> open_gpt_qa(World& world, const LoadedTrainSettings& run,
                                      const std::optional<std::filesystem::path>& checkpoint) {
-  QaModel model = open_qa_model(
-      run.settings, run.request.environment,
-      {.with_tokenizer = [&](const Tokenizer& tokenizer) { return gpt_config_of(run.settings.model, tokenizer); }});
-  return open_qa_job(world, run, std::move(model), checkpoint);
+  return open_qa_job(world, run, checkpoint, gpt_config_of);
 }
 
 }  // namespace

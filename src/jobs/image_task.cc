@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -18,27 +19,12 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "data/loading/sampler.h"
+#include "jobs/jobs.h"
 #include "model/run_modes.h"
+#include "train/step_setup.h"
 
 namespace tessera {
 namespace {
-
-SamplerOptions training_order(const ImageTaskOptions& options, std::int64_t num_images) {
-  return {.num_rows = num_images,
-          .rank = options.rank,
-          .num_ranks = options.num_ranks,
-          .order = options.shuffles ? Order::kShuffled : Order::kSequential,
-          .seed = options.data_seed,
-          .tail = options.drops_tail ? Tail::kDrop : Tail::kRepeat};
-}
-
-SamplerOptions evaluation_order(const ImageTaskOptions& options, std::int64_t num_images, int rank) {
-  return {.num_rows = num_images,
-          .rank = rank,
-          .num_ranks = options.num_ranks,
-          .order = Order::kSequential,
-          .tail = Tail::kUneven};
-}
 
 void check_labels(const ImageDataset& images, std::int64_t num_classes) {
   for (std::int64_t i = 0; i < images.size(); ++i) {
@@ -52,16 +38,6 @@ void check_labels(const ImageDataset& images, std::int64_t num_classes) {
   }
 }
 
-// The last blocks see 1/32 of the side: of one image of 32 pixels that is one value per channel, of which batch norm
-// would compute a deviation of 0/0. torch refuses it, too.
-void check_last_batch(std::int64_t num_images, std::int64_t image_size) {
-  if (num_images > 1 || image_size > 32) return;
-  throw UsageError(
-      fmt::format("the last batch of an epoch has one image per rank, too few for batch norm at --image_size {}: use "
-                  "another --batch_size, or --dataloader_drop_last",
-                  image_size));
-}
-
 at::Tensor no_sums(at::Device device) {
   return at::zeros({3}, at::dtype(at::kDouble).device(device));
 }
@@ -70,6 +46,19 @@ std::vector<double> read(const at::Tensor& sums) {
   const at::Tensor host = sums.cpu();
   const double* first = host.const_data_ptr<double>();
   return {first, first + host.numel()};
+}
+
+// From the last evaluation after that step; without one there is no number.
+void add_validation(const std::vector<LogRecord>& history, std::int64_t first_step, EpochResult& result) {
+  result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
+  for (auto record = history.rbegin(); record != history.rend(); ++record) {
+    if (record->number("step").value_or(0) <= static_cast<double>(first_step)) return;
+    const std::optional<double> loss = record->number("eval_loss"), accuracy = record->number("eval_accuracy");
+    if (!loss || !accuracy) continue;
+    result.val_loss = *loss;
+    result.val_accuracy = 100 * *accuracy;
+    return;
+  }
 }
 
 }  // namespace
@@ -86,16 +75,20 @@ at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::
 }
 
 ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
-                     const ImageTaskOptions& options)
+                     const TrainSettings& settings, World& world)
     : model_(std::move(model)),
       training_(training),
       evaluation_(evaluation),
-      options_(options),
-      link_(options.device, /*pins=*/true),
-      sums_(no_sums(options.device)) {
-  if (training_.size() == 0 || (options_.drops_tail && training_.size() < options_.num_ranks)) {
+      settings_(settings),
+      world_(world),
+      loading_(loader_options(settings.data, world.device(),
+                              std::max(settings.loop.batch_size, settings.loop.eval_batch_size) * 3 *
+                                  settings.data.image_size * settings.data.image_size)),
+      link_(world.device(), /*pins=*/true),
+      sums_(no_sums(world.device())) {
+  if (training_.size() == 0 || (settings.data.sampler_drop_last && training_.size() < world.size())) {
     throw UsageError(fmt::format("{} training images for {} ranks: every rank needs at least one; start fewer ranks",
-                                 training_.size(), options_.num_ranks));
+                                 training_.size(), world.size()));
   }
   check_labels(training_, model_->num_classes());
   if (evaluation_ != nullptr) check_labels(*evaluation_, model_->num_classes());
@@ -103,29 +96,44 @@ ImageTask::ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& traini
     throw UsageError(
         fmt::format("{} training images do not fill a batch of {} on each of {} rank{}, and --dataloader_drop_last "
                     "drops partial batches: use a smaller --batch_size, or turn that off",
-                    training_.size(), options_.batch_size, options_.num_ranks, options_.num_ranks == 1 ? "" : "s"));
+                    training_.size(), settings.loop.batch_size, world.size(), world.size() == 1 ? "" : "s"));
   }
 }
 
 std::int64_t ImageTask::num_batches_after(std::int64_t num_taken) const {
   const Batches batches = batches_of({0, num_taken});
-  if (!batches.empty()) check_last_batch(std::ssize(batches.back()), training_.settings().crop.crop_size);
+  // The last blocks see 1/32 of the side: of one image of 32 pixels that is one value per channel, of which batch norm
+  // would compute a deviation of 0/0. torch refuses it, too.
+  const int image_size = training_.settings().crop.crop_size;
+  if (!batches.empty() && batches.back().size() == 1 && image_size <= 32) {
+    throw UsageError(
+        fmt::format("the last batch of an epoch has one image per rank, too few for batch norm at --image_size {}: use "
+                    "another --batch_size, or --dataloader_drop_last",
+                    image_size));
+  }
   return std::ssize(batches);
 }
 
 ImageTask::Batches ImageTask::batches_of(const DataPosition& begin) const {
-  Sampler sampler(training_order(options_, training_.size()));
+  const DataSettings& data = settings_.data;
+  const std::int64_t batch_size = settings_.loop.batch_size;
+  Sampler sampler({.num_rows = training_.size(),
+                   .rank = world_.rank(),
+                   .num_ranks = world_.size(),
+                   .order = data.shuffle ? Order::kShuffled : Order::kSequential,
+                   .seed = static_cast<std::uint64_t>(settings_.loop.data_seed),
+                   .tail = data.sampler_drop_last ? Tail::kDrop : Tail::kRepeat});
   sampler.resume({begin.epoch, begin.num_taken, training_.size()});
-  Batches batches = sampler.batches(options_.batch_size);
-  const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < options_.batch_size;
-  if (options_.drops_short_batch && last_is_short) batches.pop_back();
+  Batches batches = sampler.batches(batch_size);
+  const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < batch_size;
+  if (data.drop_last && last_is_short) batches.pop_back();
   return batches;
 }
 
 // For a GPU, bytes are copied (a quarter of the floats' size) from page-locked memory: such a copy does not block.
 PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                                 std::int64_t begin) const {
-  const bool is_cuda = options_.device.is_cuda();
+  const bool is_cuda = world_.device().is_cuda();
   const auto make = [&images, batches, epoch, is_cuda](std::int64_t number) {
     const auto& indices = batches[static_cast<std::size_t>(number)];
     ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch),
@@ -133,7 +141,7 @@ PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, cons
     if (is_cuda) batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
     return batch;
   };
-  return {begin, std::ssize(batches), make, options_.loading};
+  return {begin, std::ssize(batches), make, loading_};
 }
 
 ImageTask::Epoch ImageTask::open_epoch(const DataPosition& begin, std::int64_t first_batch) const {
@@ -158,20 +166,20 @@ TrainTask::UpdateShape ImageTask::begin_update(const Update& update) {
   UpdateShape shape{update.num_batches, 0};
   for (std::int64_t i = 0; i < update.num_batches; ++i) {
     // All ranks have the same number.
-    shape.num_counted +=
-        std::ssize(epoch_->batches[static_cast<std::size_t>(update.first_batch + i)]) * options_.num_ranks;
+    shape.num_counted += std::ssize(epoch_->batches[static_cast<std::size_t>(update.first_batch + i)]) * world_.size();
   }
   return shape;
 }
 
 ImageBatch ImageTask::copied(const ImageBatch& loaded) const {
-  return {loaded.images.to(options_.device, /*non_blocking=*/true),
-          loaded.labels.to(options_.device, /*non_blocking=*/true)};
+  return {loaded.images.to(world_.device(), /*non_blocking=*/true),
+          loaded.labels.to(world_.device(), /*non_blocking=*/true)};
 }
 
 ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
-  if (copied.images.scalar_type() != at::kByte) return {copied.images.to(options_.compute), copied.labels};
-  return {normalise(copied.images, training_.settings().normalization, options_.compute), copied.labels};
+  const at::ScalarType type = scalar_type_of(settings_.precision.compute);  // parameters are float32
+  if (copied.images.scalar_type() != at::kByte) return {copied.images.to(type), copied.labels};
+  return {normalise(copied.images, training_.settings().normalization, type), copied.labels};
 }
 
 void ImageTask::load() {
@@ -192,11 +200,11 @@ void ImageTask::load() {
 
 // After the work that is queued, forward's, and beside what will be, backward's.
 void ImageTask::copy_ahead(Epoch& epoch) const {
-  if (!options_.device.is_cuda()) return;
+  if (!world_.device().is_cuda()) return;
   const std::optional<ImageBatch> batch = epoch.loader->next_if_made();
   if (!batch) return;
   const auto room_for = [&](const at::Tensor& values) {
-    return at::empty_like(values, values.options().device(options_.device).pinned_memory(false));
+    return at::empty_like(values, values.options().device(world_.device()).pinned_memory(false));
   };
   const ImageBatch there{room_for(batch->images), room_for(batch->labels)};
   link_.to_device(there.labels, batch->labels);
@@ -206,7 +214,7 @@ void ImageTask::copy_ahead(Epoch& epoch) const {
 
 // Trying takes seconds for each size: an epoch's last batch, a shorter one, gets what cuDNN expects to be fast.
 void ImageTask::choose_kernels(std::int64_t num_images, const Batches& batches) const {
-  if (!options_.tries_kernels) return;
+  if (!world_.device().is_cuda() || settings_.loop.full_determinism) return;
   at::globalContext().setBenchmarkCuDNN(num_images == std::ssize(batches.front()));
 }
 
@@ -218,37 +226,36 @@ at::Tensor ImageTask::loss_sum(UnitRunner& runner, std::uint64_t /*seed*/, doubl
   return loss;
 }
 
-ImageSums ImageTask::take_training_sums() {
-  const std::vector<double> sums = read(std::exchange(sums_, no_sums(options_.device)));
-  return {sums[0], sums[1], sums[2]};
-}
-
 TrainTask::Totals ImageTask::evaluate(UnitRunner& runner,
                                       const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
   const auto batches_of_rank = [&](int rank) {
-    return Sampler(evaluation_order(options_, num_eval_rows(), rank)).batches(options_.eval_batch_size);
+    return Sampler({.num_rows = num_eval_rows(),
+                    .rank = rank,
+                    .num_ranks = world_.size(),
+                    .order = Order::kSequential,
+                    .tail = Tail::kUneven})
+        .batches(settings_.loop.eval_batch_size);
   };
-  const Batches own = batches_of_rank(options_.rank);
+  const Batches own = batches_of_rank(world_.rank());
   const std::int64_t num_batches = std::ssize(batches_of_rank(0));  // rank 0 has the most
   PrefetchLoader<ImageBatch> loader = loader_of(*evaluation_, own, /*epoch=*/0, /*begin=*/0);
-  at::Tensor sums = no_sums(options_.device);
+  at::Tensor sums = no_sums(world_.device());
   for (std::int64_t i = 0; i < num_batches; ++i) {
     if (const std::optional<ImageBatch> batch = loader.next()) {
       const ImageBatch there = prepared(copied(*batch));
       choose_kernels(there.labels.numel(), own);
       image_loss(*model_, there.images, there.labels, runner, sums);
     } else {
-      pass_idly(*model_, runner, options_.device);
+      pass_idly(*model_, runner, world_.device());
     }
     after_batch(i + 1, num_batches);
   }
-  const bool is_counted = !options_.local_metrics || options_.rank == 0;
+  const bool is_counted = !settings_.evaluation.local_metrics || world_.rank() == 0;
   return {is_counted ? read(sums) : std::vector<double>(3, 0.0), num_batches};
 }
 
 LogRecord ImageTask::metrics(const std::vector<double>& sums) const {
-  const ImageSums all{sums[0], sums[1], sums[2]};
-  return {{"eval_loss", all.mean_loss()}, {"eval_accuracy", all.accuracy()}};
+  return {{"eval_loss", sums[0] / sums[2]}, {"eval_accuracy", sums[1] / sums[2]}};
 }
 
 std::string format_epoch_line(const EpochResult& result) {
@@ -268,54 +275,31 @@ LogRecord epoch_metrics(const EpochResult& result) {
           {"LR", result.learning_rate}};
 }
 
-EpochReporter::EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
-                             Listeners& listeners)
-    : world_(world),
-      task_(task),
-      local_metrics_(local_metrics),
-      trainer_(trainer),
-      console_(console),
-      listeners_(listeners),
-      begin_(steady_seconds()),
-      first_step_(trainer.progress().step) {}
-
-void EpochReporter::on_epoch(const Update& update) {
-  const ImageSums own = task_.take_training_sums();
-  const std::vector<std::vector<double>> by_rank = gather_numbers(world_, {own.loss, own.num_right, own.num_images});
-  const double now = steady_seconds();
-  ImageSums sums;  // of the ranks that the metrics cover
-  double num_images = 0;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-    num_images += by_rank[rank][2];
-    if (local_metrics_ && rank > 0) continue;
-    sums.loss += by_rank[rank][0];
-    sums.num_right += by_rank[rank][1];
-    sums.num_images += by_rank[rank][2];
-  }
-  EpochResult result;
-  result.epoch = update.epoch + 1;
-  result.num_epochs = trainer_.plan().num_epochs();
-  result.learning_rate = trainer_.used_rate();
-  result.train_loss = sums.mean_loss();
-  result.train_accuracy = 100 * sums.accuracy();
-  result.images_per_second = num_images / (now - std::exchange(begin_, now));
-  add_validation(result);
-  if (world_.rank() == 0) console_.print_line(format_epoch_line(result));
-  listeners_.on_epoch_metrics(trainer_.now(), result.epoch, epoch_metrics(result));
-  first_step_ = trainer_.progress().step;
-}
-
-void EpochReporter::add_validation(EpochResult& result) const {
-  result.val_loss = result.val_accuracy = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<LogRecord>& history = trainer_.progress().history;
-  for (auto record = history.rbegin(); record != history.rend(); ++record) {
-    if (record->number("step").value_or(0) <= static_cast<double>(first_step_)) return;
-    const std::optional<double> loss = record->number("eval_loss"), accuracy = record->number("eval_accuracy");
-    if (!loss || !accuracy) continue;
-    result.val_loss = *loss;
-    result.val_accuracy = 100 * *accuracy;
-    return;
-  }
+void ImageTask::report_epochs(Trainer& trainer, Console& console, Listeners& listeners) {
+  trainer.after_epoch(
+      [&, begin = steady_seconds(), first_step = trainer.progress().step](const Update& update) mutable {
+        const std::vector<double> own = read(std::exchange(sums_, no_sums(world_.device())));
+        const std::vector<std::vector<double>> by_rank = gather_numbers(world_, own);
+        const double now = steady_seconds();
+        std::vector<double> sums(3);  // of the ranks that the metrics cover
+        double num_images = 0;
+        for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+          num_images += by_rank[rank][2];
+          if (settings_.evaluation.local_metrics && rank > 0) continue;
+          for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += by_rank[rank][i];
+        }
+        EpochResult result;
+        result.epoch = update.epoch + 1;
+        result.num_epochs = trainer.plan().num_epochs();
+        result.learning_rate = trainer.used_rate();
+        result.train_loss = sums[0] / sums[2];
+        result.train_accuracy = 100 * (sums[1] / sums[2]);
+        result.images_per_second = num_images / (now - std::exchange(begin, now));
+        const std::int64_t before = std::exchange(first_step, trainer.progress().step);
+        add_validation(trainer.progress().history, before, result);
+        if (world_.rank() == 0) console.print_line(format_epoch_line(result));
+        listeners.on_epoch_metrics(trainer.now(), result.epoch, epoch_metrics(result));
+      });
 }
 
 }  // namespace tessera

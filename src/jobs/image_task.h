@@ -11,33 +11,12 @@
 #include "listeners/console.h"
 #include "model/resnet.h"
 #include "parallel/offload.h"
+#include "settings/train_settings.h"
 #include "tessera/world.h"
 #include "train/task.h"
 #include "train/trainer.h"
 
 namespace tessera {
-
-struct ImageTaskOptions {
-  int rank = 0, num_ranks = 1;
-  at::Device device = at::kCPU;
-  at::ScalarType compute = at::kFloat;               // of the images and so of the model; parameters are float32
-  std::int64_t batch_size = 1, eval_batch_size = 1;  // images per rank and micro-step
-  bool shuffles = true;
-  bool drops_tail = true;          // what does not divide evenly between the ranks
-  bool drops_short_batch = false;  // an epoch's last, on every rank
-  std::uint64_t data_seed = 0;
-  PrefetchOptions loading{.num_workers = 0, .num_ahead = 1};
-  bool tries_kernels = false;  // cuDNN's: it measures which are fastest for a batch's size
-  bool local_metrics = false;  // evaluation gives rank 0's own numbers, not those of all ranks
-};
-
-// Sums over images, from which the metrics are computed.
-struct ImageSums {
-  double loss = 0, num_right = 0, num_images = 0;
-
-  double mean_loss() const { return loss / num_images; }
-  double accuracy() const { return num_right / num_images; }
-};
 
 // The cross entropy summed over the images, in float32 whatever their type, with gradient. Adds loss, correct answers
 // and number of images to `sums`, [3] double on the device; nothing waits for the device.
@@ -49,10 +28,10 @@ at::Tensor image_loss(ResNet50& model, const at::Tensor& images_BCHW, const at::
 // images; the last batch may be short. Evaluation sees every image once, on one rank.
 class ImageTask : public TrainTask {
  public:
-  // `evaluation` may be null; both data sets must outlive the task. Throws UsageError if a rank would have no batch, if
-  // batch norm cannot use the last one, or if a label is outside the model's classes.
+  // `evaluation` may be null; all but the model must outlive the task. Throws UsageError if a rank would have no batch,
+  // if batch norm cannot use the last one, or if a label is outside the model's classes.
   ImageTask(std::shared_ptr<ResNet50> model, const ImageDataset& training, const ImageDataset* evaluation,
-            const ImageTaskOptions& options);
+            const TrainSettings& settings, World& world);
 
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }
@@ -67,8 +46,9 @@ class ImageTask : public TrainTask {
   // eval_loss, and eval_accuracy from 0 to 1.
   LogRecord metrics(const std::vector<double>& sums) const override;
 
-  // Of this rank's training passes since the last call; waits for the device.
-  ImageSums take_training_sums();
+  std::int64_t num_ahead() const { return loading_.num_ahead; }  // batches that are decoded beforehand
+  // From now on prints each epoch's line and reports its metrics. All must outlive the task's last epoch.
+  void report_epochs(Trainer& trainer, Console& console, Listeners& listeners);
 
  private:
   using Batches = std::vector<std::vector<std::int64_t>>;
@@ -83,7 +63,9 @@ class ImageTask : public TrainTask {
   std::shared_ptr<ResNet50> model_;
   const ImageDataset& training_;
   const ImageDataset* evaluation_;
-  ImageTaskOptions options_;
+  const TrainSettings& settings_;
+  World& world_;
+  PrefetchOptions loading_;
   HostLink link_;
 
   // From an epoch's first image, or from where a run resumed.
@@ -121,28 +103,5 @@ struct EpochResult {
 std::string format_epoch_line(const EpochResult& result);
 // The same under the names that reports use: Loss/train, Accuracy/val, Throughput/images_per_sec, LR.
 LogRecord epoch_metrics(const EpochResult& result);
-
-// Prints each epoch's line and reports its metrics.
-class EpochReporter {
- public:
-  // All must outlive it; the first epoch starts now.
-  EpochReporter(World& world, ImageTask& task, bool local_metrics, Trainer& trainer, Console& console,
-                Listeners& listeners);
-
-  void on_epoch(const Update& update);
-
- private:
-  // From the last evaluation within the epoch; without one there is no number.
-  void add_validation(EpochResult& result) const;
-
-  World& world_;
-  ImageTask& task_;
-  bool local_metrics_;
-  Trainer& trainer_;
-  Console& console_;
-  Listeners& listeners_;
-  double begin_;
-  std::int64_t first_step_;  // updates before this epoch
-};
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
@@ -27,12 +28,14 @@ namespace tessera {
 // A job with its model and data, on one rank. Every rank reads the same files and gets the same result or refusal.
 class OpenJob {
  public:
+  OpenJob(World& world, TrainSettings settings, SavedModel saved)
+      : world_(world), settings_(std::move(settings)), saved_(std::move(saved)) {}
   virtual ~OpenJob() = default;
 
   // The run's settings, with all open choices decided.
-  virtual const TrainSettings& settings() const = 0;
+  const TrainSettings& settings() const { return settings_; }
   virtual TrainTask& task() = 0;
-  virtual const SavedModel& saved_model() const = 0;
+  const SavedModel& saved_model() const { return saved_; }
   virtual ParameterSource first_values() const { return {}; }  // empty: the model's own
   virtual PlanReport memory_plan() const = 0;                  // of the run's largest pass
   // Seconds of an update, tried out (speed_trial.h). It may change the model: the job must not be run then. Collective.
@@ -43,6 +46,13 @@ class OpenJob {
   // is saved.
   virtual void before_training(Trainer&, Console&, Listeners&) {}
   virtual void after_saving(Trainer&, Console&, Listeners&) {}
+
+ protected:
+  World& world_;
+  TrainSettings settings_;
+
+ private:
+  SavedModel saved_;
 };
 
 struct Job {
@@ -71,6 +81,8 @@ int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_p
 // done before this run resumed. Collective where the memory plan is.
 RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& job, const StepPlan& steps,
                   std::int64_t first_step);
+
+std::int64_t num_parameters(const torch::nn::Module& model);
 
 // How a job's loaders run. -1 workers: as many as libtorch may use threads, since a GPU leaves them free, at most 16
 // and no more than a gibibyte of batches, or two, keeps busy; none where the threads compute themselves. `batch_bytes`:

@@ -49,6 +49,13 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
   return {path, {{path, "tokenizer.json"}}};
 }
 
+Json config_from_scratch(const std::string& file) {
+  Json config = read_json_file(file);
+  if (!config.is_object()) throw UsageError(file + ": expected a JSON object");
+  if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
+  return config;
+}
+
 std::vector<std::int64_t> ids_at(const Json& config, const std::string& origin) {
   return JsonReader(JsonSource{&config, origin}).integers("eos_token_id", 0, std::numeric_limits<std::int64_t>::max());
 }
@@ -167,7 +174,7 @@ std::string advice_on_arrow(const fs::path& cache, const fs::path& target) {
 
 }  // namespace
 
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, const ScratchConfig& scratch) {
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, ScratchConfig scratch) {
   const ModelSettings& model = settings.model;
   fs::path folder;
   Json config;
@@ -179,8 +186,8 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     config = opened.config();
     generation = opened.generation_config();
     origin = (folder / "config.json").string();
-  } else if (scratch.without_tokenizer) {
-    config = scratch.without_tokenizer();
+  } else if (!model.config_name.empty()) {
+    config = config_from_scratch(model.config_name);
     origin = model.config_name;
   }
   const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
@@ -189,7 +196,7 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
   TokenizerPlace place = find_tokenizer(settings, folder, environment);
   Tokenizer tokenizer = Tokenizer::load(place.path);
   if (!made) {
-    config = scratch.with_tokenizer(tokenizer);
+    config = scratch(model, tokenizer);
     made = make();
   }
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
@@ -197,8 +204,9 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
           folder,          std::move(eos_ids)};
 }
 
-SavedModel saved_model_of(const QaModel& model) {
-  return {*model.model, model.config, model.generation_config, model.tokenizer_files};
+TextData open_qa_training(const TrainSettings& settings, const QaModel& model, const Environment& environment) {
+  const DataSettings& data = settings.data;
+  return load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer);
 }
 
 QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
@@ -225,45 +233,20 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
   return opened;
 }
 
-QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment) {
-  const DataSettings& data = settings.data;
-  QaData opened{
-      load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer),
-      std::nullopt,
-      {}};
-  if (data.validation_file.empty()) return opened;
-  QaEvaluationData evaluation = open_qa_evaluation(settings, model, environment);
-  opened.evaluation = std::move(evaluation.text);
-  opened.prompts = std::move(evaluation.prompts);
-  return opened;
+ParameterSource first_values_of(const QaModel& model, std::uint64_t seed) {
+  if (model.weights_folder.empty()) return fresh_values_of(*model.model, seed);
+  LoadOptions options;
+  options.base_model_prefix = model.model->base_prefix();
+  options.ties = model.model->tied_names();
+  const auto weights = std::make_shared<const Weights>(Weights::open(model.weights_folder));
+  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, options);
+  return [weights, source](const std::string& name, const at::Tensor& values) { source->fill(name, values); };
 }
 
-struct FirstValues::Impl {
-  std::optional<Weights> weights;
-  std::optional<WeightSource> source;
-  double initializer_range = 0;
-  std::uint64_t seed = 0;
-};
-
-FirstValues::FirstValues(const QaModel& model, std::uint64_t seed) {
-  auto impl = std::make_shared<Impl>();
-  impl->initializer_range = model.model->initializer_range();
-  impl->seed = seed;
-  if (!model.weights_folder.empty()) {
-    LoadOptions options;
-    options.base_model_prefix = model.model->base_prefix();
-    options.ties = model.model->tied_names();
-    impl->weights.emplace(Weights::open(model.weights_folder));
-    impl->source.emplace(*model.model, *impl->weights, options);
-  }
-  impl_ = std::move(impl);
-}
-
-FirstValues::~FirstValues() = default;
-
-void FirstValues::operator()(const std::string& name, at::Tensor values) const {
-  if (impl_->source) return impl_->source->fill(name, values);
-  initialise_parameter(values, name, impl_->initializer_range, impl_->seed);
+ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed) {
+  return [range = model.initializer_range(), seed](const std::string& name, at::Tensor values) {
+    initialise_parameter(values, name, range, seed);
+  };
 }
 
 FoundSquad find_squad(const std::string& data_dir, const Environment& environment, const fs::path& here) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,10 +14,8 @@
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
 #include "jobs/answers.h"
+#include "jobs/jobs.h"
 #include "model/language_model.h"
-#include "settings/train_settings.h"
-#include "state/model_output.h"
-#include "weights/weights.h"
 
 namespace tessera {
 
@@ -32,16 +29,14 @@ struct QaModel {
   std::vector<std::int64_t> eos_ids;
 };
 
-// Makes the config.json of a model from scratch; one of the two is set.
-struct ScratchConfig {
-  std::function<Json()> without_tokenizer{};
-  std::function<Json(const Tokenizer&)> with_tokenizer{};
-};
+// Makes the config.json of a model from scratch that has none.
+using ScratchConfig = Json (*)(const ModelSettings& settings, const Tokenizer& tokenizer);
 
-// Throws UsageError if a folder has no tokenizer, a config is invalid, or a file is missing.
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, const ScratchConfig& scratch = {});
+// The model of --model_name_or_path, that of --config_name from scratch, or else that of `config`. Throws UsageError if
+// a folder has no tokenizer, a config is invalid, or a file is missing.
+QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, ScratchConfig config = nullptr);
 
-SavedModel saved_model_of(const QaModel& model);
+TextData open_qa_training(const TrainSettings& settings, const QaModel& model, const Environment& environment);
 
 struct QaEvaluationData {
   TextData text;
@@ -52,25 +47,9 @@ struct QaEvaluationData {
 QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
                                     const Environment& environment);
 
-struct QaData {
-  TextData training;
-  std::optional<TextData> evaluation;
-  std::vector<QaPrompt> prompts;
-};
-
-QaData open_qa_data(const TrainSettings& settings, const QaModel& model, const Environment& environment);
-
 // The engine's initial values: the file's, or fresh ones that depend on the seed alone.
-class FirstValues {
- public:
-  FirstValues(const QaModel& model, std::uint64_t seed);
-  ~FirstValues();
-  void operator()(const std::string& name, at::Tensor values) const;
-
- private:
-  struct Impl;
-  std::shared_ptr<const Impl> impl_;
-};
+ParameterSource first_values_of(const QaModel& model, std::uint64_t seed);
+ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed);
 
 // For runs without --train_file.
 struct FoundSquad {
@@ -81,5 +60,18 @@ struct FoundSquad {
 // UsageError that names the folders. If that cache has SQuAD as Arrow files, it also says how to make a file of them.
 FoundSquad find_squad(const std::string& data_dir, const Environment& environment,
                       const std::filesystem::path& here = {});
+
+// What the question-answering jobs share: settings, data, the run itself (qa_job.cc). Their own files provide the
+// model.
+
+// Without name, summary, model and the presets that differ.
+JobTraits qa_traits();
+// Their JobTraits::resolve: looks for SQuAD if no file is given. Throws UsageError if it is not found.
+void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
+
+// Their Job::open; `config`: see open_qa_model.
+std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run,
+                                     const std::optional<std::filesystem::path>& checkpoint,
+                                     ScratchConfig config = nullptr);
 
 }  // namespace tessera

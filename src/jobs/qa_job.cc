@@ -1,5 +1,3 @@
-#include "jobs/qa_job.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,34 +5,16 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
 #include "listeners/log_line.h"
-#include "model/parameters.h"
 #include "settings/load.h"
 #include "settings/shared.h"
 
 namespace tessera {
 namespace {
-
-QaTaskOptions qa_task_options(const TrainSettings& settings, const World& world) {
-  const DataSettings& data = settings.data;
-  QaTaskOptions options;
-  options.rank = world.rank();
-  options.num_ranks = world.size();
-  options.device = world.device();
-  options.batch_size = settings.loop.batch_size;
-  options.eval_batch_size = settings.loop.eval_batch_size;
-  options.accumulation = settings.loop.accumulation;
-  options.merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
-  options.shuffles = data.shuffle;
-  options.drops_last = data.drop_last;
-  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading =
-      loader_options(data, world.device(), std::max(options.batch_size, options.eval_batch_size) * data.max_length * 8);
-  return options;
-}
 
 bool judges_by_answers(const TrainSettings& settings) {
   const std::string& metric = settings.evaluation.metric_for_best_model;
@@ -43,23 +23,21 @@ bool judges_by_answers(const TrainSettings& settings) {
 
 class QaJob : public OpenJob {
  public:
-  QaJob(World& world, TrainSettings settings, QaModel model, QaData data)
-      : world_(world),
-        settings_(std::move(settings)),
+  QaJob(World& world, TrainSettings settings, QaModel model, TextData training,
+        std::optional<QaEvaluationData> evaluation)
+      : OpenJob(world, std::move(settings),
+                {*model.model, model.config, model.generation_config, model.tokenizer_files}),
         model_(std::move(model)),
-        data_(std::move(data)),
-        saved_(saved_model_of(model_)),
-        task_(model_.model, data_.training.tokens, data_.evaluation ? &data_.evaluation->tokens : nullptr,
-              qa_task_options(settings_, world)) {}
+        training_(std::move(training)),
+        evaluation_(std::move(evaluation)),
+        task_(model_.model, training_.tokens, evaluation_ ? &evaluation_->text.tokens : nullptr, settings_, world) {}
 
-  const TrainSettings& settings() const override { return settings_; }
   TrainTask& task() override { return task_; }
-  const SavedModel& saved_model() const override { return saved_; }
   ParameterSource first_values() const override {
-    return FirstValues(model_, static_cast<std::uint64_t>(settings_.loop.seed));
+    return first_values_of(model_, static_cast<std::uint64_t>(settings_.loop.seed));
   }
   PlanReport memory_plan() const override {
-    return plan_of_rows(settings_, model_, data_.training.tokens, world_,
+    return plan_of_rows(settings_, model_, training_.tokens, world_,
                         settings_.loop.merge_accumulation == MergeAccumulation::kOn);
   }
 
@@ -78,20 +56,14 @@ class QaJob : public OpenJob {
           TrainSettings settings = settings_;
           settings.spread.units_on_device = std::min(spread.units_on_device, 1 + blocks.on_device);
           const auto model = model_with_blocks(blocks.on_device + blocks.on_host);
-          QaTask task(model, data_.training.tokens, nullptr, qa_task_options(settings, world_));
-          const auto draw = [&](const std::string& name, at::Tensor values) {
-            initialise_parameter(values, name, model->initializer_range(), /*seed=*/0);
-          };
-          return tried_seconds(world_, task, settings, draw, length);
+          QaTask task(model, training_.tokens, nullptr, settings, world_);
+          return tried_seconds(world_, task, settings, fresh_values_of(*model, /*seed=*/0), length);
         });
   }
 
   void announce(const StepPlan& plan) const override {
-    std::int64_t numel = 0;
-    for (const at::Tensor& parameter : model_.model->parameters()) numel += parameter.numel();
-    log_info("{}: {} parameters, strategy {}, {} training rows, {} evaluation rows", settings_.job, numel,
-             settings_.spread.strategy, data_.training.tokens.size(),
-             data_.evaluation ? data_.evaluation->tokens.size() : 0);
+    log_info("{}: {} parameters, strategy {}, {} training rows, {} evaluation rows", settings_.job,
+             num_parameters(*model_.model), settings_.spread.strategy, task_.num_rows(), task_.num_eval_rows());
     log_info("{} steps of {} x {} rows on {} rank{}, {} epochs", plan.total_steps(), settings_.loop.batch_size,
              settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
     const std::int64_t asked = settings_.model.vocab_size;
@@ -107,7 +79,7 @@ class QaJob : public OpenJob {
   void before_training(Trainer& trainer, Console&, Listeners&) override {
     if (!judges_by_answers(settings_)) return;
     trainer.add_metrics([this, &trainer] {
-      const LogRecord found = answer_metrics(answers(trainer), data_.prompts);
+      const LogRecord found = metrics_of_answers(trainer);
       LogRecord renamed;
       for (const auto& [key, value] : found.entries()) renamed.set("eval_" + key, value);
       return renamed;
@@ -116,9 +88,9 @@ class QaJob : public OpenJob {
 
   // The saved model's own answers.
   void after_saving(Trainer& trainer, Console& console, Listeners& listeners) override {
-    if (data_.prompts.empty()) return;
+    if (!evaluation_ || evaluation_->prompts.empty()) return;
     announce_generation(world_, trainer.step().engine());
-    const LogRecord metrics = answer_metrics(answers(trainer), data_.prompts);
+    const LogRecord metrics = metrics_of_answers(trainer);
     if (world_.rank() == 0) console.print_line(format_evaluation_metrics(metrics));
     listeners.on_summary(trainer.now(), metrics);
   }
@@ -134,16 +106,16 @@ class QaJob : public OpenJob {
     return model;
   }
 
-  std::vector<std::string> answers(Trainer& trainer) const {
-    return answer(world_, trainer.step().engine(), *model_.model, model_.tokenizer, data_.prompts,
-                  answer_options(world_, model_.eos_ids, settings_.evaluation.max_new_tokens));
+  LogRecord metrics_of_answers(Trainer& trainer) const {
+    const std::vector<QaPrompt>& prompts = evaluation_->prompts;
+    return answer_metrics(answer(world_, trainer.step().engine(), *model_.model, model_.tokenizer, prompts,
+                                 answer_options(world_, model_.eos_ids, settings_.evaluation.max_new_tokens)),
+                          prompts);
   }
 
-  World& world_;
-  TrainSettings settings_;
   QaModel model_;
-  QaData data_;
-  SavedModel saved_;
+  TextData training_;
+  std::optional<QaEvaluationData> evaluation_;
   QaTask task_;
 };
 
@@ -190,23 +162,29 @@ void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how
   }
 }
 
-std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run, QaModel model,
-                                     const std::optional<std::filesystem::path>& checkpoint) {
+std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run,
+                                     const std::optional<std::filesystem::path>& checkpoint, ScratchConfig config) {
   TrainSettings settings = run.settings;
+  const Environment& environment = run.request.environment;
+  QaModel model = open_qa_model(settings, environment, config);
   if (checkpoint) model.weights_folder = *checkpoint;
-  QaData data = open_qa_data(settings, model, run.request.environment);
-  check_vocabulary(data.training.tokens, *model.model, settings.data.train_file);
-  if (data.evaluation) check_vocabulary(data.evaluation->tokens, *model.model, settings.data.validation_file);
-  if (judges_by_answers(settings) && data.prompts.empty()) {
+  TextData training = open_qa_training(settings, model, environment);
+  std::optional<QaEvaluationData> evaluation;
+  if (!settings.data.validation_file.empty()) evaluation = open_qa_evaluation(settings, model, environment);
+  check_vocabulary(training.tokens, *model.model, settings.data.train_file);
+  if (evaluation) check_vocabulary(evaluation->text.tokens, *model.model, settings.data.validation_file);
+  if (judges_by_answers(settings) && (!evaluation || evaluation->prompts.empty())) {
     throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true",
                                  settings.evaluation.metric_for_best_model));
   }
-  const auto merged = [&] { return plan_of_rows(settings, model, data.training.tokens, world, /*merges=*/true); };
-  const bool merges = decide_merging(settings, *model.model, merged, world);
+  const auto plan = [&](bool merges) { return plan_of_rows(settings, model, training.tokens, world, merges); };
+  const bool merges = decide_merging(
+      settings, *model.model, [&] { return plan(true); }, world);
   settings.loop.merge_accumulation = merges ? MergeAccumulation::kOn : MergeAccumulation::kOff;
   use_gpu_memory(
-      settings, [&] { return plan_of_rows(settings, model, data.training.tokens, world, merges); }, world);
-  return std::make_unique<QaJob>(world, std::move(settings), std::move(model), std::move(data));
+      settings, [&] { return plan(merges); }, world);
+  return std::make_unique<QaJob>(world, std::move(settings), std::move(model), std::move(training),
+                                 std::move(evaluation));
 }
 
 }  // namespace tessera

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
-#include "data/loading/sampler.h"
-#include "data/loading/text_batches.h"
 #include "data/text/token_store.h"
 #include "model/language_model.h"
+#include "settings/train_settings.h"
 #include "tessera/packed_batch.h"
+#include "tessera/world.h"
 #include "train/task.h"
 
 namespace tessera {
@@ -21,17 +21,11 @@ namespace tessera {
 //
 // Batch b has the same rows however many ranks there are, and goes to rank b modulo their number. The losses are added
 // in the order of the batches, so that any number of ranks gives the same bits.
-struct QaEvaluationOptions {
-  int rank = 0, num_ranks = 1;
-  at::Device device = at::kCPU;
-  std::int64_t batch_size = 1;  // rows per rank
-};
-
 class QaEvaluation {
  public:
-  // All must outlive it.
-  QaEvaluation(LanguageModel& model, const TokenStore& rows, const QaEvaluationOptions& options)
-      : model_(model), rows_(rows), options_(options) {}
+  // All must outlive it. `batch_size`: rows per rank.
+  QaEvaluation(LanguageModel& model, const TokenStore& rows, const World& world, std::int64_t batch_size)
+      : model_(model), rows_(rows), world_(world), batch_size_(batch_size) {}
 
   std::int64_t num_rows() const { return rows_.size(); }
   // As TrainTask's, in evaluation mode and without gradients. Sums: the loss of each batch, 0 for those of other ranks.
@@ -41,23 +35,13 @@ class QaEvaluation {
   LogRecord metrics(const std::vector<double>& sums) const;
 
  private:
-  std::int64_t num_batches() const { return (rows_.size() + options_.batch_size - 1) / options_.batch_size; }
+  std::int64_t num_batches() const { return (rows_.size() + batch_size_ - 1) / batch_size_; }
   std::vector<std::int64_t> rows_of(std::int64_t batch) const;
 
   LanguageModel& model_;
   const TokenStore& rows_;
-  QaEvaluationOptions options_;
-};
-
-struct QaTaskOptions {
-  int rank = 0, num_ranks = 1;
-  at::Device device = at::kCPU;
-  std::int64_t batch_size = 1, eval_batch_size = 1;  // rows per rank and micro-step
-  std::int64_t accumulation = 1;
-  bool merges = false;  // the micro-steps of an update run as one pass
-  bool shuffles = true, drops_last = false;
-  std::uint64_t data_seed = 0;
-  PrefetchOptions loading{.num_workers = 0, .num_ahead = 1};
+  const World& world_;
+  std::int64_t batch_size_;
 };
 
 // Throws UsageError naming row, id and vocabulary if a token is outside the model's vocabulary. `what` is what messages
@@ -69,9 +53,10 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
 // communication.
 class QaTask : public TrainTask {
  public:
-  // `evaluation` may be null. Throws UsageError if there are fewer rows than ranks, or no full batch.
+  // `evaluation` may be null; all but the model must outlive the task. Throws UsageError if there are fewer rows than
+  // ranks, or no full batch.
   QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
-         const QaTaskOptions& options);
+         const TrainSettings& settings, const World& world);
 
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }
@@ -87,14 +72,17 @@ class QaTask : public TrainTask {
  private:
   using Batches = std::vector<std::vector<std::int64_t>>;
 
-  Batches batches_of(const DataPosition& begin, int rank) const;
   void start_epoch(const DataPosition& begin);
-  std::int64_t pass_of(std::int64_t batch) const { return options_.merges ? batch / options_.accumulation : batch; }
-  Batches passes_of(const Batches& batches) const;
+  std::int64_t pass_of(std::int64_t batch) const {
+    const LoopSettings& loop = settings_.loop;
+    return loop.merge_accumulation == MergeAccumulation::kOn ? batch / loop.accumulation : batch;
+  }
+  Batches passes_of(const DataPosition& begin, int rank) const;  // the rows of each pass
 
   std::shared_ptr<LanguageModel> model_;
   const TokenStore& training_;
-  QaTaskOptions options_;
+  const TrainSettings& settings_;
+  const World& world_;
   std::optional<QaEvaluation> evaluation_;
   std::vector<std::int64_t> counted_of_row_;
 

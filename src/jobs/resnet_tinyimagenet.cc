@@ -56,15 +56,6 @@ void declare_image_metrics(Schema& schema, DeclaredSettings& s) {
 
 constexpr const char* kHeadWeight = "fc.weight";
 
-CropSettings crop_of(std::int64_t image_size) {
-  CropSettings crop;
-  const CropSettings usual;
-  crop.crop_size = static_cast<int>(image_size);
-  // 256 for 224, and in proportion.
-  crop.resize = static_cast<int>((image_size * usual.resize + usual.crop_size / 2) / usual.crop_size);
-  return crop;
-}
-
 // `count` of the items, evenly spread; 0: all.
 ImageFolder part_of(ImageFolder folder, std::int64_t count) {
   const std::int64_t size = std::ssize(folder.items);
@@ -75,13 +66,6 @@ ImageFolder part_of(ImageFolder folder, std::int64_t count) {
   }
   folder.items = std::move(items);
   return folder;
-}
-
-fs::path weights_path(const TrainSettings& settings, const std::optional<fs::path>& checkpoint,
-                      const Environment& environment) {
-  if (checkpoint) return *checkpoint;
-  const std::string& name = settings.model.name_or_path;
-  return name.empty() ? fs::path() : find_model_folder(name, environment);
 }
 
 std::int64_t classes_of(const Weights& weights, const fs::path& path, const ImageFolder& data) {
@@ -120,7 +104,11 @@ ImageSettings image_settings(const TrainSettings& settings, bool augment) {
   ImageSettings images;
   images.augment = augment;
   images.seed = static_cast<std::uint64_t>(settings.loop.seed);
-  images.crop = crop_of(settings.data.image_size);
+  const CropSettings usual;
+  images.crop.crop_size = static_cast<int>(settings.data.image_size);
+  // 256 for 224, and in proportion.
+  images.crop.resize =
+      static_cast<int>((settings.data.image_size * usual.resize + usual.crop_size / 2) / usual.crop_size);
   return images;
 }
 
@@ -128,7 +116,7 @@ struct ImageData {
   std::unique_ptr<ImageDataset> training, evaluation;  // evaluation is null if there is nothing to evaluate on
 };
 
-// Reads validation images if `evaluates`; a plain tree of classes has none. --max_train_samples and --max_eval_samples
+// Reads validation images if `evaluates`. --max_train_samples and --max_eval_samples
 // pick images evenly from the list, so that every class gets its share. Throws UsageError naming the folder or file.
 ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
   const DataSettings& data = settings.data;
@@ -137,9 +125,7 @@ ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
                                           image_settings(settings, split == ImageSplit::kTrain));
   };
   ImageData opened{open(ImageSplit::kTrain, data.max_train_samples), nullptr};
-  if (evaluates && image_folder_form(data.data_dir) != ImageFolderForm::kOneTree) {
-    opened.evaluation = open(ImageSplit::kValidation, data.max_eval_samples);
-  }
+  if (evaluates) opened.evaluation = open(ImageSplit::kValidation, data.max_eval_samples);
   return opened;
 }
 
@@ -153,7 +139,9 @@ struct ImageModel {
 // have fewer classes than the data.
 ImageModel open_image_model(const TrainSettings& settings, const ImageFolder& data,
                             const std::optional<fs::path>& checkpoint, const Environment& environment) {
-  const fs::path path = weights_path(settings, checkpoint, environment);
+  fs::path path = checkpoint.value_or("");
+  const std::string& name = settings.model.name_or_path;
+  if (path.empty() && !name.empty()) path = find_model_folder(name, environment);
   std::optional<Weights> weights;
   if (!path.empty()) weights.emplace(Weights::open(path));
   const std::int64_t num_classes = weights ? classes_of(*weights, path, data) : std::ssize(data.classes);
@@ -176,27 +164,6 @@ TrainSettings decided(TrainSettings settings, const World& world, const Schema& 
   }
   merge = MergeAccumulation::kOff;
   return settings;
-}
-
-ImageTaskOptions image_task_options(const TrainSettings& settings, const World& world) {
-  const DataSettings& data = settings.data;
-  ImageTaskOptions options;
-  options.rank = world.rank();
-  options.num_ranks = world.size();
-  options.device = world.device();
-  options.compute = scalar_type_of(settings.precision.compute);
-  options.batch_size = settings.loop.batch_size;
-  options.eval_batch_size = settings.loop.eval_batch_size;
-  options.shuffles = data.shuffle;
-  options.drops_tail = data.sampler_drop_last;
-  options.drops_short_batch = data.drop_last;
-  options.data_seed = static_cast<std::uint64_t>(settings.loop.data_seed);
-  options.loading =
-      loader_options(data, world.device(),
-                     std::max(options.batch_size, options.eval_batch_size) * 3 * data.image_size * data.image_size);
-  options.tries_kernels = world.device().is_cuda() && !settings.loop.full_determinism;
-  options.local_metrics = settings.evaluation.local_metrics;
-  return options;
 }
 
 // Whether to evaluate. Throws UsageError if an evaluation is requested but there is nothing to evaluate on.
@@ -228,35 +195,27 @@ PlanReport plan_of_images(const TrainSettings& settings, ResNet50& model, std::i
 class ImageJob : public OpenJob {
  public:
   ImageJob(World& world, TrainSettings settings, ImageModel model, ImageData data)
-      : world_(world),
-        settings_(std::move(settings)),
-        model_(std::move(model)),
+      : OpenJob(world, std::move(settings), {*model.model, std::move(model.config)}),
+        model_(std::move(model.model)),
         data_(std::move(data)),
-        saved_{*model_.model, model_.config},
-        task_(model_.model, *data_.training, data_.evaluation.get(), image_task_options(settings_, world)) {}
+        task_(model_, *data_.training, data_.evaluation.get(), settings_, world) {}
 
-  const TrainSettings& settings() const override { return settings_; }
   TrainTask& task() override { return task_; }
-  const SavedModel& saved_model() const override { return saved_; }
-  PlanReport memory_plan() const override {
-    return plan_of_images(settings_, *model_.model, data_.training->size(), world_);
-  }
+  PlanReport memory_plan() const override { return plan_of_images(settings_, *model_, data_.training->size(), world_); }
 
   // So long that pictures decoded beforehand play no part.
   double predicted_update_seconds() override {
-    const std::int64_t num_ahead = image_task_options(settings_, world_).loading.num_ahead;
     TrialLength length;
-    length.uncounted = std::max(length.uncounted, 2 * num_ahead);
-    length.counted = std::max(length.counted, 2 * num_ahead);
+    length.uncounted = std::max(length.uncounted, 2 * task_.num_ahead());
+    length.counted = std::max(length.counted, 2 * task_.num_ahead());
     return tried_seconds(world_, task_, settings_, first_values(), length);
   }
 
   void announce(const StepPlan& plan) const override {
-    std::int64_t numel = 0;
-    for (const at::Tensor& parameter : model_.model->parameters()) numel += parameter.numel();
-    const std::int64_t num_eval = data_.evaluation ? data_.evaluation->size() : 0;
+    const std::int64_t num_eval = task_.num_eval_rows();
     log_info("{}: {} parameters, strategy {}, {} training images of {} classes, {} validation images", settings_.job,
-             numel, settings_.spread.strategy, data_.training->size(), data_.training->num_classes(), num_eval);
+             num_parameters(*model_), settings_.spread.strategy, data_.training->size(), data_.training->num_classes(),
+             num_eval);
     log_info("{} steps of {} x {} images on {} rank{}, {} epochs", plan.total_steps(), settings_.loop.batch_size,
              settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
     if (settings_.precision.compute != NumberType::kFloat32) {
@@ -264,15 +223,14 @@ class ImageJob : public OpenJob {
                settings_.precision.compute == NumberType::kFloat16 ? "float16" : "bfloat16");
     }
     if (num_eval == 0) log_info("there will be no evaluation");
-    if (model_.model->num_classes() > data_.training->num_classes()) {
-      log_info("the model has {} classes, the data has {}", model_.model->num_classes(), data_.training->num_classes());
+    if (model_->num_classes() > data_.training->num_classes()) {
+      log_info("the model has {} classes, the data has {}", model_->num_classes(), data_.training->num_classes());
     }
   }
 
   void before_training(Trainer& trainer, Console& console, Listeners& listeners) override {
     begin_ = steady_seconds();
-    reporter_.emplace(world_, task_, settings_.evaluation.local_metrics, trainer, console, listeners);
-    trainer.after_epoch([this](const Update& update) { reporter_->on_epoch(update); });
+    task_.report_epochs(trainer, console, listeners);
   }
 
   void after_saving(Trainer&, Console& console, Listeners&) override {
@@ -282,14 +240,10 @@ class ImageJob : public OpenJob {
   }
 
  private:
-  World& world_;
-  TrainSettings settings_;
-  ImageModel model_;
+  std::shared_ptr<ResNet50> model_;
   ImageData data_;
-  SavedModel saved_;
   ImageTask task_;
   double begin_ = 0;
-  std::optional<EpochReporter> reporter_;
 };
 
 std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrainSettings& run,

@@ -73,12 +73,10 @@ std::string job_of_rank(const fs::path& folder, const RankEnv& self, const Envir
 
 // Only the command line can ask for monitoring; whoever asks for help or --print_config starts no run.
 bool may_ask_for_monitoring(const std::vector<std::string>& words) {
-  const auto is_any = [&](std::initializer_list<const char*> names) {
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return std::any_of(names.begin(), names.end(), [&](const char* name) { return word.starts_with(name); });
-    });
+  const auto has = [&](const char* start) {
+    return std::ranges::any_of(words, [&](const std::string& word) { return word.starts_with(start); });
   };
-  return is_any({"--monitor"}) && !is_any({"-h", "--help", "--print_config", "--print-config"});
+  return has("--monitor") && !has("-h") && !has("--help") && !has("--print_config") && !has("--print-config");
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // How well an answer matches the gold answers.
 #include <algorithm>
-#include <map>
+#include <iterator>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/unicode.h"
 #include "jobs/answers.h"
@@ -83,23 +84,20 @@ std::vector<std::string> words_of(std::string_view answer) {
   return words;
 }
 
-AnswerScore score(const std::vector<std::string>& predicted, const std::vector<std::string>& gold) {
+AnswerScore score(std::vector<std::string> predicted, std::vector<std::string> gold) {
   AnswerScore result;
   result.exact_match = predicted == gold ? 1 : 0;
   if (predicted.empty() || gold.empty()) {
     result.f1 = result.exact_match;
     return result;
   }
-  std::map<std::string_view, int> left;  // of each gold word
-  for (const std::string& word : gold) ++left[word];
-  int num_same = 0;
-  for (const std::string& word : predicted) {
-    const auto found = left.find(word);
-    if (found != left.end() && found->second-- > 0) ++num_same;
-  }
-  if (num_same == 0) return result;
-  const double precision = 1.0 * num_same / static_cast<double>(predicted.size());
-  const double recall = 1.0 * num_same / static_cast<double>(gold.size());
+  std::ranges::sort(predicted);
+  std::ranges::sort(gold);
+  std::vector<std::string> same;
+  std::ranges::set_intersection(predicted, gold, std::back_inserter(same));
+  if (same.empty()) return result;
+  const double precision = static_cast<double>(same.size()) / static_cast<double>(predicted.size());
+  const double recall = static_cast<double>(same.size()) / static_cast<double>(gold.size());
   result.f1 = (2 * precision * recall) / (precision + recall);
   return result;
 }
@@ -107,12 +105,7 @@ AnswerScore score(const std::vector<std::string>& predicted, const std::vector<s
 }  // namespace
 
 std::string normalize_answer(std::string_view answer) {
-  std::string text;
-  for (const std::string& word : words_of(answer)) {
-    if (!text.empty()) text += ' ';
-    text += word;
-  }
-  return text;
+  return join(words_of(answer), " ");
 }
 
 AnswerScore score_answer(std::string_view prediction, const std::vector<std::string>& gold_answers) {

@@ -2,19 +2,20 @@
 #include "model/bloom.h"
 
 #include <ATen/ops/linear.h>
-#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
 #include "kernels/bias_gelu.h"
 #include "kernels/layer_norm.h"
 #include "kernels/transformer_block.h"
-#include "model/parameters.h"
 #include "model/step_memory.h"
 
 namespace tessera {
 
-class BloomBlock : public torch::nn::Module {
+namespace {
+
+class BloomBlock : public LanguageBlock {
  public:
   BloomBlock(const BloomConfig& config, const at::TensorOptions& options) : config_(config) {
     const std::int64_t C = config.hidden_size;
@@ -28,7 +29,7 @@ class BloomBlock : public torch::nn::Module {
     down_ = add_affine(*mlp, "dense_4h_to_h", {C, 4 * C}, true, options);
   }
 
-  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const override {
     if (is_one_node(x, attend, keys)) return kernels::transformer_block(x, as_node(), *attend.packed);
     const double epsilon = config_.layer_norm_epsilon;
     const at::Tensor normed = kernels::layer_norm(x, input_norm_->weight, input_norm_->bias, epsilon);
@@ -80,70 +81,6 @@ class BloomBlock : public torch::nn::Module {
   std::shared_ptr<Affine> input_norm_, query_key_value_, dense_, attention_norm_, up_, down_;
 };
 
-Bloom::Bloom(const BloomConfig& config, const at::TensorOptions& options)
-    : LanguageModel({config.vocab_size, config.hidden_size, config.num_layers, config.num_heads, std::nullopt,
-                     config.attention_dropout}),
-      config_(config) {
-  const std::vector<std::int64_t> table{config.vocab_size, config.hidden_size}, vector{config.hidden_size};
-  const auto root = register_module("transformer", std::make_shared<NameLevel>());
-  embedding_ = add_affine(*root, "word_embeddings", table, false, options);
-  embedding_norm_ = add_affine(*root, "word_embeddings_layernorm", vector, true, options);
-  const auto list = root->register_module("h", std::make_shared<NameLevel>());
-  for (std::int64_t i = 0; i < config.num_layers; ++i) {
-    const std::string index = std::to_string(i);
-    blocks_.push_back(list->register_module(index, std::make_shared<BloomBlock>(config, options)));
-    units_.push_back({"transformer.h." + index, "BloomBlock", blocks_.back().get()});
-  }
-  last_norm_ = add_affine(*root, "ln_f", vector, true, options);
-  if (!config.tie_word_embeddings) head_ = add_affine(*this, "lm_head", table, false, options);
-}
-
-std::vector<std::pair<std::string, std::string>> Bloom::tied_names() const {
-  if (head_) return {};
-  return {{"lm_head.weight", "transformer.word_embeddings.weight"}};
-}
-
-at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&, const at::Tensor& table, bool is_tied) const {
-  const at::Tensor tokens = look_up(table, ids, is_tied);
-  return kernels::layer_norm(tokens, embedding_norm_->weight, embedding_norm_->bias, config_.layer_norm_epsilon);
-}
-
-at::Tensor Bloom::run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
-                            const DropoutKeys& keys) const {
-  return blocks_[index]->forward(x, attend, keys);
-}
-
-at::Tensor Bloom::finish(const at::Tensor& x) {
-  return kernels::layer_norm(x, last_norm_->weight, last_norm_->bias, config_.layer_norm_epsilon);
-}
-
-const at::Tensor& Bloom::head_weight() const {
-  return head_ ? head_->weight : embedding_->weight;
-}
-
-std::vector<float> alibi_slopes(std::int64_t num_heads) {
-  std::int64_t whole = 1;  // the largest power of two up to num_heads
-  while (whole * 2 <= num_heads) whole *= 2;
-  const auto slope = [](std::int64_t heads, std::int64_t power) {
-    // The base is rounded to float before it is raised, as the original's tensors are.
-    const auto base = static_cast<float>(std::exp2(-8.0 / static_cast<double>(heads)));
-    return static_cast<float>(std::pow(static_cast<double>(base), static_cast<double>(power)));
-  };
-  std::vector<float> slopes;
-  for (std::int64_t i = 1; i <= whole; ++i) slopes.push_back(slope(whole, i));
-  for (std::int64_t i = 1; i <= num_heads - whole; ++i) slopes.push_back(slope(2 * whole, 2 * i - 1));
-  return slopes;
-}
-
-std::optional<at::Tensor> Bloom::slopes() const {
-  if (!slopes_.defined() || slopes_.device() != device()) {
-    slopes_ = at::tensor(alibi_slopes(config_.num_heads), at::kFloat).to(device());
-  }
-  return slopes_;
-}
-
-namespace {
-
 // What the code above keeps and takes.
 class BloomStepMemory : public TextStepMemory {
  public:
@@ -158,27 +95,24 @@ class BloomStepMemory : public TextStepMemory {
   void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
     if (is_one_node_) return node_forward(keeps, tape);
     const std::int64_t rows = row_bytes_;
-    const auto unless_kept = [&](std::int64_t bytes) {
-      if (!keeps) tape.give(bytes);
-    };
     tape.take(rows + statistics_bytes_);  // normed
-    unless_kept(statistics_bytes_);
+    tape.give_unless(keeps, statistics_bytes_);
     linear_forward(C_, 3 * C_, tape);  // q, k, v
     attention_forward(keeps, tape);
     linear_forward(C_, C_, tape);  // attended
     if (!keeps || widens_heads()) tape.give(3 * rows);
-    unless_kept(rows);  // the context
+    tape.give_unless(keeps, rows);  // the context
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
-    unless_kept(statistics_bytes_);
+    tape.give_unless(keeps, statistics_bytes_);
     linear_forward(C_, 4 * C_, tape);
     tape.take(4 * rows);               // the GELU's, only for the product
     linear_forward(4 * C_, C_, tape);  // output
     tape.give(4 * rows);
-    unless_kept(4 * rows);
+    tape.give_unless(keeps, 4 * rows);
     dropout_forward(rows, keeps, tape);
     tape.give(rows);  // attended
-    unless_kept(2 * rows + rows);
+    tape.give_unless(keeps, 2 * rows + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
@@ -236,6 +170,89 @@ class BloomStepMemory : public TextStepMemory {
 };
 
 }  // namespace
+
+BloomConfig BloomConfig::from_json(const Json& config, const std::string& origin) {
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
+  BloomConfig c;
+  c.vocab_size = reader.integer({"vocab_size"}, 1, kMaxVocabSize, c.vocab_size);
+  c.hidden_size = reader.integer({"hidden_size", "n_embed"}, 1, kMaxHiddenSize, c.hidden_size);
+  c.num_layers = reader.integer({"n_layer", "num_hidden_layers"}, 1, kMaxLayers, c.num_layers);
+  c.num_heads = reader.integer({"n_head", "num_attention_heads"}, 1, kMaxHiddenSize, c.num_heads);
+  c.read_rest(reader);
+  if (const std::int64_t inner = reader.integer({"n_inner"}, 1, 4 * kMaxHiddenSize, 4 * c.hidden_size);
+      inner != 4 * c.hidden_size) {
+    reader.refuse_member("n_inner",
+                         fmt::format("expected BLOOM's 4 x hidden_size = {}, found {}", 4 * c.hidden_size, inner));
+  }
+  c.hidden_dropout = reader.real({"hidden_dropout"}, 0, kMaxDropout, c.hidden_dropout);
+  c.attention_dropout = reader.real({"attention_dropout"}, 0, kMaxDropout, c.attention_dropout);
+  c.residual_after_norm = reader.boolean({"apply_residual_connection_post_layernorm"}, c.residual_after_norm);
+  c.tie_word_embeddings = reader.boolean({"tie_word_embeddings"}, c.tie_word_embeddings);
+  const std::int64_t split = reader.integer({"pretraining_tp"}, 1, kMaxHiddenSize, 1);
+  if (reader.boolean({"slow_but_exact"}, false) && split > 1) {
+    reader.refuse_member(
+        "slow_but_exact",
+        fmt::format("true with \"pretraining_tp\" {}: Tessera does not split layers to reproduce the rounding "
+                    "of the original training; set it to false",
+                    split));
+  }
+  return c;
+}
+
+Json BloomConfig::to_json() const {
+  return {{"architectures", {"BloomForCausalLM"}},
+          {"model_type", "bloom"},
+          {"vocab_size", vocab_size},
+          {"hidden_size", hidden_size},
+          {"n_layer", num_layers},
+          {"n_head", num_heads},
+          {"layer_norm_epsilon", layer_norm_epsilon},
+          {"initializer_range", initializer_range},
+          {"hidden_dropout", hidden_dropout},
+          {"attention_dropout", attention_dropout},
+          {"apply_residual_connection_post_layernorm", residual_after_norm},
+          {"tie_word_embeddings", tie_word_embeddings},
+          {"slow_but_exact", false},
+          {"pretraining_tp", 1}};
+}
+
+Bloom::Bloom(const BloomConfig& config, const at::TensorOptions& options) : LanguageModel(config, config.to_json()) {
+  const std::vector<std::int64_t> table{config.vocab_size, config.hidden_size}, vector{config.hidden_size};
+  const auto root = register_module("transformer", std::make_shared<NameLevel>());
+  embedding_ = add_affine(*root, "word_embeddings", table, false, options);
+  embedding_norm_ = add_affine(*root, "word_embeddings_layernorm", vector, true, options);
+  const auto list = root->register_module("h", std::make_shared<NameLevel>());
+  for (std::int64_t i = 0; i < config.num_layers; ++i) {
+    add_block(*list, "transformer.h.", "BloomBlock", std::make_shared<BloomBlock>(config, options));
+  }
+  last_norm_ = add_affine(*root, "ln_f", vector, true, options);
+  base_prefix_ = "transformer";
+  if (config.tie_word_embeddings) {
+    tied_names_ = {{"lm_head.weight", "transformer.word_embeddings.weight"}};
+  } else {
+    head_ = add_affine(*this, "lm_head", table, false, options);
+  }
+}
+
+at::Tensor Bloom::embed(const at::Tensor& ids, const at::Tensor&, const at::Tensor& table, bool is_tied) const {
+  const at::Tensor tokens = look_up(table, ids, is_tied);
+  return kernels::layer_norm(tokens, embedding_norm_->weight, embedding_norm_->bias, shape().layer_norm_epsilon);
+}
+
+std::vector<float> alibi_slopes(std::int64_t num_heads) {
+  std::int64_t whole = 1;  // the largest power of two up to num_heads
+  while (whole * 2 <= num_heads) whole *= 2;
+  const auto slope = [](std::int64_t heads, std::int64_t power) {
+    // The base is rounded to float before it is raised, as the original's tensors are.
+    const auto base = static_cast<float>(std::exp2(-8.0 / static_cast<double>(heads)));
+    return static_cast<float>(std::pow(static_cast<double>(base), static_cast<double>(power)));
+  };
+  std::vector<float> slopes;
+  for (std::int64_t i = 1; i <= whole; ++i) slopes.push_back(slope(whole, i));
+  for (std::int64_t i = 1; i <= num_heads - whole; ++i) slopes.push_back(slope(2 * whole, 2 * i - 1));
+  return slopes;
+}
 
 std::unique_ptr<StepMemory> bloom_step_memory(const Json& config, const std::string& origin, const StepShape& shape) {
   const BloomConfig c = BloomConfig::from_json(config, origin);

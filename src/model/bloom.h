@@ -3,14 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/language_model.h"
-#include "model/model_config.h"
-#include "model/parameters.h"
 
 namespace tessera {
 
@@ -20,33 +16,31 @@ namespace tessera {
 // two, then every second slope of the next larger one, from its first, until there are H.
 std::vector<float> alibi_slopes(std::int64_t num_heads);
 
-class BloomBlock;
+// Its config.json as transformers writes it.
+struct BloomConfig : LanguageModelShape {
+  // Absent fields take transformers' defaults.
+  BloomConfig() : LanguageModelShape{250880, 64, 2, 8} { has_alibi = true; }
+
+  double hidden_dropout = 0;
+  bool residual_after_norm = false;  // "apply_residual_connection_post_layernorm"
+  bool tie_word_embeddings = true;
+
+  // Throws UsageError naming `origin` and the field: impossible sizes, probabilities outside [0, 1), slow_but_exact
+  // with pretraining_tp > 1 (it would leave out biases).
+  static BloomConfig from_json(const Json& config, const std::string& origin);
+  Json to_json() const;
+};
 
 class Bloom : public LanguageModel {
  public:
   explicit Bloom(const BloomConfig& config, const at::TensorOptions& options = at::kFloat);
 
-  Json config() const override { return config_.to_json(); }
-  double initializer_range() const override { return config_.initializer_range; }
-  std::vector<std::pair<std::string, std::string>> tied_names() const override;
-  std::string base_prefix() const override { return "transformer"; }
-
  protected:
   at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
                    bool is_tied) const override;
-  const at::Tensor& embedding_weight() const override { return embedding_->weight; }
-  at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
-                       const DropoutKeys& keys) const override;
-  at::Tensor finish(const at::Tensor& x) override;
-  const at::Tensor& head_weight() const override;
-  std::optional<at::Tensor> slopes() const override;
 
  private:
-  BloomConfig config_;
-  std::shared_ptr<Affine> embedding_, embedding_norm_, last_norm_;
-  std::shared_ptr<Affine> head_;  // null if tied
-  std::vector<std::shared_ptr<BloomBlock>> blocks_;
-  mutable at::Tensor slopes_;  // on the device of the last pass
+  std::shared_ptr<Affine> embedding_norm_;
 };
 
 }  // namespace tessera

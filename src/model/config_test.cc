@@ -3,8 +3,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "model/language_model.h"
-#include "model/model_config.h"
+#include "model/bloom.h"
+#include "model/gpt.h"
 #include "support/contains.h"
 
 namespace tessera {

@@ -24,6 +24,7 @@
 namespace tessera {
 namespace {
 
+constexpr std::int64_t kNoToken = -1;
 constexpr double kOut = -std::numeric_limits<double>::infinity();
 
 void keep_top_k(at::Tensor& scores, std::int64_t k) {
@@ -37,6 +38,17 @@ void keep_top_p(at::Tensor& scores, double p) {
   at::Tensor removed = at::softmax(sorted, -1).cumsum(-1) <= 1 - p;
   removed.slice(-1, removed.size(-1) - 1).fill_(false);  // the best token stays
   scores.masked_fill_(removed.scatter(-1, order, removed), kOut);
+}
+
+void check_sampling(const Sampling& sampling) {
+  if (!(sampling.temperature > 0)) {
+    throw UsageError(fmt::format("temperature {}: expected a number above 0 (for the best token, turn sampling off)",
+                                 sampling.temperature));
+  }
+  if (sampling.top_k < 0) throw UsageError(fmt::format("top_k {}: expected 0 (all) or more", sampling.top_k));
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+    throw UsageError(fmt::format("top_p {}: expected a number above 0 and at most 1", sampling.top_p));
+  }
 }
 
 void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
@@ -61,123 +73,52 @@ void check_prompts(const LanguageModel& model, const std::vector<TokenIds>& prom
   }
 }
 
-// The source of the next tokens' logits.
-class Continuation {
- public:
-  virtual ~Continuation() = default;
-  virtual at::Tensor first() = 0;                      // [B, V]
-  virtual at::Tensor next(const at::Tensor& ids) = 0;  // [B] to [B, V]
-  virtual void keep(const std::vector<std::int64_t>& rows) = 0;
-};
-
 // New tokens per sequence that the cache first has room for, beside the prompt; the room doubles whenever it is full.
 // Most texts end long before a generous max_new_tokens, whose memory is then never allocated.
 constexpr std::int64_t kFirstNewTokens = 256;
 
-class CachedContinuation : public Continuation {
- public:
-  CachedContinuation(LanguageModel& model, UnitRunner& runner, const std::vector<TokenIds>& prompts,
-                     std::int64_t max_new_tokens)
-      : model_(model),
-        runner_(runner),
-        prompts_(pack_sequences(prompts, model.device())),
-        max_length_(prompts_.max_seqlen + max_new_tokens - 1),  // the last token is never fed back
-        cache_(model.make_cache(static_cast<std::int64_t>(prompts.size()),
-                                std::min(max_length_, prompts_.max_seqlen + kFirstNewTokens))) {}
-
-  at::Tensor first() override { return model_.prefill(prompts_, cache_, runner_); }
-  at::Tensor next(const at::Tensor& ids) override {
-    if (cache_.longest() == cache_.capacity()) cache_.grow(std::min(max_length_, 2 * cache_.capacity()));
-    return model_.next_logits(ids, cache_, runner_);
-  }
-  void keep(const std::vector<std::int64_t>& rows) override { cache_.keep(rows); }
-
- private:
-  LanguageModel& model_;
-  UnitRunner& runner_;
-  PackedBatch prompts_;
-  std::int64_t max_length_;
-  KeyValueCache cache_;
+// Of the batch: a sequence that is still being generated, or that has ended.
+struct Row {
+  std::size_t sequence;
+  bool has_ended = false;
 };
 
-class PlainContinuation : public Continuation {
- public:
-  PlainContinuation(LanguageModel& model, UnitRunner& runner, std::vector<TokenIds> sequences)
-      : model_(model), runner_(runner), sequences_(std::move(sequences)) {}
-
-  at::Tensor first() override {
-    const PackedBatch batch = pack_sequences(sequences_, model_.device());
-    return model_.logits(batch, runner_, batch.cu_seqlens.slice(0, 1).to(at::kLong) - 1);
+// Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
+void append_tokens(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<Row>& rows,
+                   std::vector<TokenIds>& written) {
+  const at::Tensor host = tokens.cpu();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].has_ended) continue;
+    TokenIds& sequence = written[rows[i].sequence];
+    const std::int64_t id = host.const_data_ptr<std::int64_t>()[i];
+    if (id == kNoToken) {
+      throw Error(fmt::format(
+          "generation: after {} new tokens of prompt {} the model's logits are NaN or infinite: the weights "
+          "are damaged, or too large for the type (float16 ends at 65504); try float32",
+          sequence.size(), rows[i].sequence));
+    }
+    sequence.push_back(id);
+    rows[i].has_ended = std::ranges::find(eos_ids, id) != eos_ids.end();
   }
-  at::Tensor next(const at::Tensor& ids) override {
-    const at::Tensor host = ids.cpu();
-    for (std::size_t i = 0; i < sequences_.size(); ++i) sequences_[i].push_back(host.const_data_ptr<std::int64_t>()[i]);
-    return first();
-  }
-  void keep(const std::vector<std::int64_t>& rows) override {
-    std::vector<TokenIds> kept;
-    for (const std::int64_t row : rows) kept.push_back(std::move(sequences_[static_cast<std::size_t>(row)]));
-    sequences_ = std::move(kept);
-  }
-
- private:
-  LanguageModel& model_;
-  UnitRunner& runner_;
-  std::vector<TokenIds> sequences_;
-};
-
-std::unique_ptr<Continuation> continuation_of(LanguageModel& model, UnitRunner& runner,
-                                              const std::vector<TokenIds>& prompts, const GenerationOptions& options) {
-  if (options.use_cache) {
-    return std::make_unique<CachedContinuation>(model, runner, prompts, options.max_new_tokens);
-  }
-  return std::make_unique<PlainContinuation>(model, runner, prompts);
 }
 
-// The sequences still being generated, by their rows in the batch.
-class Rows {
- public:
-  explicit Rows(std::size_t count) : ended_(count, false) {
-    for (std::size_t i = 0; i < count; ++i) sequence_.push_back(i);
-  }
+// [B] int64 from scores [B, V]; kNoToken for a row with a value that is not finite, found without waiting for a GPU.
+// `generator` is used if do_sample is set, with one draw for all rows, as in torch.multinomial.
+at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
+  const at::Tensor broken = at::isfinite(scores).all(-1).logical_not();
+  if (!sampling.do_sample) return at::argmax(scores, -1).masked_fill_(broken, kNoToken);
+  // multinomial kills a GPU's context if a probability is NaN: broken rows are drawn from something else.
+  const at::Tensor sound = scores.masked_fill(broken.unsqueeze(1), 0);
+  const at::Tensor probabilities = at::softmax(filter_scores(sound, sampling), -1);
+  return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1).masked_fill_(broken, kNoToken);
+}
 
-  // Appends each row's token to its sequence; rows that have ended stay in the batch but append nothing.
-  void write(const at::Tensor& tokens, const std::vector<std::int64_t>& eos_ids, std::vector<TokenIds>& written) {
-    const at::Tensor host = tokens.cpu();
-    for (std::size_t row = 0; row < sequence_.size(); ++row) {
-      if (ended_[row]) continue;
-      const std::int64_t id = host.const_data_ptr<std::int64_t>()[row];
-      if (id == kNoToken) {
-        throw Error(fmt::format(
-            "generation: after {} new tokens of prompt {} the model's logits are NaN or infinite: the weights "
-            "are damaged, or too large for the type (float16 ends at 65504); try float32",
-            written[sequence_[row]].size(), sequence_[row]));
-      }
-      written[sequence_[row]].push_back(id);
-      ended_[row] = std::find(eos_ids.begin(), eos_ids.end(), id) != eos_ids.end();
-    }
-  }
-
-  std::size_t num_alive() const { return static_cast<std::size_t>(std::count(ended_.begin(), ended_.end(), false)); }
-  std::size_t size() const { return sequence_.size(); }
-
-  std::vector<std::int64_t> drop_ended() {
-    std::vector<std::int64_t> rows;
-    std::vector<std::size_t> sequences;
-    for (std::size_t row = 0; row < sequence_.size(); ++row) {
-      if (ended_[row]) continue;
-      rows.push_back(static_cast<std::int64_t>(row));
-      sequences.push_back(sequence_[row]);
-    }
-    sequence_ = std::move(sequences);
-    ended_.assign(sequence_.size(), false);
-    return rows;
-  }
-
- private:
-  std::vector<std::size_t> sequence_;
-  std::vector<bool> ended_;
-};
+at::Generator make_generator(const at::Device& device, std::uint64_t seed) {
+  if (device.is_cpu()) return at::detail::createCPUGenerator(seed);
+  at::Generator generator = at::detail::getCUDAHooks().getNewGenerator(device.index());
+  generator.set_current_seed(seed);
+  return generator;
+}
 
 }  // namespace
 
@@ -207,39 +148,12 @@ PackedBatch pack_sequences(const std::vector<TokenIds>& sequences, const at::Dev
           /*num_counted=*/0};
 }
 
-void check_sampling(const Sampling& sampling) {
-  if (!(sampling.temperature > 0)) {
-    throw UsageError(fmt::format("temperature {}: expected a number above 0 (for the best token, turn sampling off)",
-                                 sampling.temperature));
-  }
-  if (sampling.top_k < 0) throw UsageError(fmt::format("top_k {}: expected 0 (all) or more", sampling.top_k));
-  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
-    throw UsageError(fmt::format("top_p {}: expected a number above 0 and at most 1", sampling.top_p));
-  }
-}
-
 at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling) {
   at::Tensor filtered = scores.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   if (sampling.temperature != 1) filtered.div_(sampling.temperature);
   if (sampling.top_k > 0) keep_top_k(filtered, sampling.top_k);
   if (sampling.top_p < 1) keep_top_p(filtered, sampling.top_p);
   return filtered;
-}
-
-at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
-  const at::Tensor broken = at::isfinite(scores).all(-1).logical_not();
-  if (!sampling.do_sample) return at::argmax(scores, -1).masked_fill_(broken, kNoToken);
-  // multinomial kills a GPU's context if a probability is NaN: broken rows are drawn from something else.
-  const at::Tensor sound = scores.masked_fill(broken.unsqueeze(1), 0);
-  const at::Tensor probabilities = at::softmax(filter_scores(sound, sampling), -1);
-  return at::multinomial(probabilities, 1, /*replacement=*/false, generator).squeeze(1).masked_fill_(broken, kNoToken);
-}
-
-at::Generator make_generator(const at::Device& device, std::uint64_t seed) {
-  if (device.is_cpu()) return at::detail::createCPUGenerator(seed);
-  at::Generator generator = at::detail::getCUDAHooks().getNewGenerator(device.index());
-  generator.set_current_seed(seed);
-  return generator;
 }
 
 std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>& prompts,
@@ -250,21 +164,31 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
   const Evaluating evaluating(model);
   const at::NoGradGuard no_gradients;
   at::Generator generator = make_generator(model.device(), options.seed);
-  const auto continuation = continuation_of(model, runner, prompts, options);
-  Rows rows(prompts.size());
-  at::Tensor logits = continuation->first();
+  const PackedBatch packed = pack_sequences(prompts, model.device());
+  const std::int64_t max_length = packed.max_seqlen + options.max_new_tokens - 1;  // the last token is never fed back
+  KeyValueCache cache =
+      model.make_cache(std::ssize(prompts), std::min(max_length, packed.max_seqlen + kFirstNewTokens));
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < prompts.size(); ++i) rows.push_back({i});
+  at::Tensor logits = model.prefill(packed, cache, runner);
   for (std::int64_t i = 0;; ++i) {
     at::Tensor tokens = choose_tokens(logits, options.sampling, generator);
-    rows.write(tokens, options.eos_ids, written);
-    if (rows.num_alive() == 0 || i + 1 == options.max_new_tokens) return written;
+    append_tokens(tokens, options.eos_ids, rows, written);
+    const auto num_alive = std::ranges::count(rows, false, &Row::has_ended);
+    if (num_alive == 0 || i + 1 == options.max_new_tokens) return written;
     // Ended rows cost as much as the others, so they are dropped once they make up half. Not when sampling: the draws
     // of a row must not depend on when the others end.
-    if (!options.sampling.do_sample && rows.num_alive() * 2 <= rows.size()) {
-      const std::vector<std::int64_t> kept = rows.drop_ended();
-      continuation->keep(kept);
+    if (!options.sampling.do_sample && num_alive * 2 <= std::ssize(rows)) {
+      std::vector<std::int64_t> kept;
+      for (std::int64_t row = 0; row < std::ssize(rows); ++row) {
+        if (!rows[static_cast<std::size_t>(row)].has_ended) kept.push_back(row);
+      }
+      std::erase_if(rows, [](const Row& row) { return row.has_ended; });
+      cache.keep(kept);
       tokens = tokens.index_select(0, at::tensor(kept, at::kLong).to(tokens.device()));
     }
-    logits = continuation->next(tokens);
+    if (cache.longest() == cache.capacity()) cache.grow(std::min(max_length, 2 * cache.capacity()));
+    logits = model.next_logits(tokens, cache, runner);
   }
 }
 

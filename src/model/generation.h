@@ -2,7 +2,6 @@
 // or a seeded draw from what temperature, top-k and top-p leave, in transformers' order and with its rules.
 #pragma once
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -25,26 +24,14 @@ struct Sampling {
   double top_p = 1;         // only the fewest tokens whose probabilities reach it, at least one; 1: all
 };
 
-// Throws UsageError for an invalid value, naming it and what is allowed.
-void check_sampling(const Sampling& sampling);
-
 // scores: [B, V] to float32 with -inf where a filter removed the token.
 at::Tensor filter_scores(const at::Tensor& scores, const Sampling& sampling);
-
-// [B] int64 from scores [B, V]; kNoToken for a row with a value that is not finite, found without waiting for a GPU.
-// `generator` is on the scores' device; it is used if do_sample is set, with one draw for all rows, as in
-// torch.multinomial.
-inline constexpr std::int64_t kNoToken = -1;
-at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator);
-
-at::Generator make_generator(const at::Device& device, std::uint64_t seed);
 
 struct GenerationOptions {
   std::int64_t max_new_tokens = 20;
   Sampling sampling;
   std::uint64_t seed = 0;             // of the draws
   std::vector<std::int64_t> eos_ids;  // a sequence ends with the first of these, which is part of it
-  bool use_cache = true;              // false: recompute all tokens at each step; the same tokens, slowly
 };
 
 // The continuation of each prompt, without the prompt. The model is in eval mode meanwhile. The number of passes

@@ -5,12 +5,13 @@
 #include <ATen/ops/relu.h>
 
 #include "kernels/layer_norm.h"
-#include "model/parameters.h"
 #include "model/step_memory.h"
 
 namespace tessera {
 
-class EncoderLayer : public torch::nn::Module {
+namespace {
+
+class EncoderLayer : public LanguageBlock {
  public:
   EncoderLayer(const GptConfig& config, const at::TensorOptions& options) : config_(config) {
     const std::int64_t C = config.hidden_size;
@@ -24,7 +25,7 @@ class EncoderLayer : public torch::nn::Module {
     norm2_ = add_affine(*this, "norm2", {C}, true, options);
   }
 
-  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+  at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const override {
     const double p = config_.dropout;
     const at::Tensor attended = dropout(self_attention(x, attend), p, keys, 1);
     const at::Tensor middle = add_and_norm(attended, x, *norm1_);
@@ -51,34 +52,6 @@ class EncoderLayer : public torch::nn::Module {
   std::shared_ptr<Affine> out_, linear1_, linear2_, norm1_, norm2_;
 };
 
-Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
-    : LanguageModel({config.vocab_size, config.hidden_size, config.num_layers, config.num_heads,
-                     config.learned_positions ? std::optional(config.seq_length) : std::nullopt, config.dropout}),
-      config_(config) {
-  const std::int64_t C = config.hidden_size;
-  embedding_ = add_affine(*this, "embedding", {config.vocab_size, C}, false, options);
-  if (config.learned_positions) positions_ = add_affine(*this, "positions", {config.seq_length, C}, false, options);
-  const auto list = register_module("layers", std::make_shared<NameLevel>());
-  for (std::int64_t i = 0; i < config.num_layers; ++i) {
-    const std::string index = std::to_string(i);
-    layers_.push_back(list->register_module(index, std::make_shared<EncoderLayer>(config, options)));
-    units_.push_back({"layers." + index, "TransformerEncoderLayer", layers_.back().get()});
-  }
-  const auto head = register_module("head", std::make_shared<NameLevel>());
-  head_bias_ = head->register_parameter("bias", at::empty({config.vocab_size}, options));
-}
-
-at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table, bool is_tied) const {
-  const at::Tensor tokens = look_up(table, ids, is_tied);
-  return positions_ ? tokens + look_up(positions_->weight, positions, false) : tokens;
-}
-
-at::Tensor Gpt::run_block(std::size_t index, const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
-  return layers_[index]->forward(x, attend, keys);
-}
-
-namespace {
-
 // What the code above keeps and takes.
 class GptStepMemory : public TextStepMemory {
  public:
@@ -97,28 +70,25 @@ class GptStepMemory : public TextStepMemory {
 
   void unit_forward(std::size_t, bool keeps, MemoryTape& tape) const override {
     const std::int64_t rows = row_bytes_;
-    const auto unless_kept = [&](std::int64_t bytes) {
-      if (!keeps) tape.give(bytes);
-    };
     linear_forward(C_, 3 * C_, tape);  // q, k, v
     attention_forward(keeps, tape);
     linear_forward(C_, C_, tape);  // attended
     if (!keeps || widens_heads()) tape.give(3 * rows);
-    unless_kept(rows);  // the context
+    tape.give_unless(keeps, rows);  // the context
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the sum, and that normed
-    unless_kept(rows + statistics_bytes_);
+    tape.give_unless(keeps, rows + statistics_bytes_);
     linear_forward(C_, F_, tape);  // the ReLU is in place
     if (drops()) {
       tape.take(mask_bytes(inner_bytes_) + inner_bytes_);
-      unless_kept(mask_bytes(inner_bytes_) + inner_bytes_);
+      tape.give_unless(keeps, mask_bytes(inner_bytes_) + inner_bytes_);
     }
     linear_forward(F_, C_, tape);
     dropout_forward(rows, keeps, tape);
     tape.take(2 * rows + statistics_bytes_);  // the second sum, and the output
-    unless_kept(rows + statistics_bytes_);
+    tape.give_unless(keeps, rows + statistics_bytes_);
     tape.give(2 * rows);  // attended, and the inputs of the second sum
-    unless_kept(inner_bytes_ + rows);
+    tape.give_unless(keeps, inner_bytes_ + rows);
   }
 
   void unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const override {
@@ -153,7 +123,68 @@ class GptStepMemory : public TextStepMemory {
   const std::int64_t num_positions_;  // learned; 0: none
 };
 
+LanguageModelShape shape_of(const GptConfig& config) {
+  LanguageModelShape shape = config;
+  if (config.learned_positions) shape.max_positions = config.seq_length;
+  shape.attention_dropout = config.dropout;
+  return shape;
+}
+
 }  // namespace
+
+GptConfig GptConfig::from_json(const Json& config, const std::string& origin) {
+  const JsonSource source{&config, origin};
+  const JsonReader reader(source);
+  GptConfig c;
+  c.vocab_size = reader.integer({"vocab_size"}, 1, kMaxVocabSize);
+  c.hidden_size = reader.integer({"hidden_size"}, 1, kMaxHiddenSize);
+  c.num_layers = reader.integer({"num_layers"}, 1, kMaxLayers);
+  c.num_heads = reader.integer({"num_heads"}, 1, kMaxHiddenSize);
+  c.ff_dim = reader.integer({"ff_dim"}, 1, 16 * kMaxHiddenSize);
+  c.seq_length = reader.integer({"seq_length"}, 1, std::int64_t{1} << 24, c.seq_length);
+  c.read_rest(reader);
+  const std::string positions = reader.text({"positions"}, "none");
+  if (positions != "none" && positions != "learned") {
+    reader.at("positions").refuse_value("\"none\" or \"learned\"");
+  }
+  c.learned_positions = positions == "learned";
+  c.dropout = reader.real({"dropout"}, 0, kMaxDropout, c.dropout);
+  return c;
+}
+
+Json GptConfig::to_json() const {
+  return {{"model_type", "tessera-gpt"},
+          {"vocab_size", vocab_size},
+          {"hidden_size", hidden_size},
+          {"num_layers", num_layers},
+          {"num_heads", num_heads},
+          {"ff_dim", ff_dim},
+          {"seq_length", seq_length},
+          {"positions", learned_positions ? "learned" : "none"},
+          {"dropout", dropout},
+          {"layer_norm_epsilon", layer_norm_epsilon},
+          {"initializer_range", initializer_range},
+          {"tie_word_embeddings", true}};
+}
+
+Gpt::Gpt(const GptConfig& config, const at::TensorOptions& options)
+    : LanguageModel(shape_of(config), config.to_json()) {
+  const std::int64_t C = config.hidden_size;
+  embedding_ = add_affine(*this, "embedding", {config.vocab_size, C}, false, options);
+  if (config.learned_positions) positions_ = add_affine(*this, "positions", {config.seq_length, C}, false, options);
+  const auto list = register_module("layers", std::make_shared<NameLevel>());
+  for (std::int64_t i = 0; i < config.num_layers; ++i) {
+    add_block(*list, "layers.", "TransformerEncoderLayer", std::make_shared<EncoderLayer>(config, options));
+  }
+  const auto head = register_module("head", std::make_shared<NameLevel>());
+  head_bias_ = head->register_parameter("bias", at::empty({config.vocab_size}, options));
+  tied_names_ = {{"head.weight", "embedding.weight"}};
+}
+
+at::Tensor Gpt::embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table, bool is_tied) const {
+  const at::Tensor tokens = look_up(table, ids, is_tied);
+  return positions_ ? tokens + look_up(positions_->weight, positions, false) : tokens;
+}
 
 std::unique_ptr<StepMemory> gpt_step_memory(const Json& config, const std::string& origin, const StepShape& shape) {
   const GptConfig c = GptConfig::from_json(config, origin);

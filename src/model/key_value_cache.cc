@@ -36,9 +36,6 @@ KeyValueCache::KeyValueCache(const CacheShape& shape, const at::TensorOptions& o
 }
 
 void KeyValueCache::grow(std::int64_t capacity) {
-  if (capacity < shape_.capacity) {
-    throw Error(fmt::format("generation: a cache of {} tokens cannot grow to {}", shape_.capacity, capacity));
-  }
   const std::int64_t before = std::exchange(shape_.capacity, capacity);
   for (std::vector<at::Tensor>* kept : {&keys_, &values_}) {
     for (at::Tensor& slots : *kept) {
@@ -52,15 +49,8 @@ void KeyValueCache::grow(std::int64_t capacity) {
 void KeyValueCache::begin_prompt(const PackedBatch& prompts) {
   const at::Tensor starts = prompts.cu_seqlens.cpu();
   const auto* start = starts.const_data_ptr<std::int32_t>();
-  if (starts.numel() - 1 != shape_.num_sequences) {
-    throw Error(
-        fmt::format("generation: {} prompts for a cache of {} sequences", starts.numel() - 1, shape_.num_sequences));
-  }
   host_lengths_.clear();
   for (std::int64_t b = 0; b < shape_.num_sequences; ++b) host_lengths_.push_back(start[b + 1] - start[b]);
-  if (longest() > shape_.capacity) {
-    throw Error(fmt::format("generation: a prompt of {} tokens for a cache of {}", longest(), shape_.capacity));
-  }
   lengths_ = at::tensor(host_lengths_, at::kLong).to(prompts.input_ids.device());
   slots_ =
       slots(at::repeat_interleave(lengths_, std::optional<std::int64_t>(prompts.input_ids.numel())), prompts.positions);
@@ -126,14 +116,6 @@ void KeyValueCache::keep(const std::vector<std::int64_t>& rows) {
 
 std::int64_t KeyValueCache::longest() const {
   return host_lengths_.empty() ? 0 : *std::max_element(host_lengths_.begin(), host_lengths_.end());
-}
-
-std::int64_t KeyValueCache::bytes_for(const CacheShape& s, std::int64_t element_bytes) {
-  return 2 * s.num_layers * s.num_sequences * s.num_heads * s.capacity * s.head_dim * element_bytes;
-}
-
-std::int64_t KeyValueCache::bytes() const {
-  return bytes_for(shape_, keys_.empty() ? 0 : static_cast<std::int64_t>(keys_.front().element_size()));
 }
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ class KeyValueCache {
  public:
   KeyValueCache(const CacheShape& shape, const at::TensorOptions& options);
 
-  // All prompts, one per row. Throws Error if one is longer than the capacity.
+  // All prompts, one per row; none may be longer than the capacity.
   void begin_prompt(const PackedBatch& prompts);
   void store(std::int64_t layer, const at::Tensor& k, const at::Tensor& v);  // [T, H, D]
 
@@ -42,9 +42,6 @@ class KeyValueCache {
   const at::Tensor& lengths() const { return lengths_; }  // [B] int64 on the device: the position of the next token
   std::int64_t longest() const;
   std::int64_t capacity() const { return shape_.capacity; }
-  std::int64_t num_sequences() const { return shape_.num_sequences; }
-  std::int64_t bytes() const;
-  static std::int64_t bytes_for(const CacheShape& shape, std::int64_t element_bytes);
 
  private:
   at::Tensor slots(const at::Tensor& rows, const at::Tensor& positions) const;

@@ -2,18 +2,18 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/error.h"
-#include "core/json_reader.h"
 #include "core/text.h"
 #include "kernels/attention.h"
+#include "kernels/layer_norm.h"
 #include "kernels/sizes.h"
 #include "model/bloom.h"
 #include "model/gpt.h"
-#include "model/parameters.h"
 #include "model/step_memory.h"
 
 namespace tessera {
@@ -81,42 +81,67 @@ LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatc
   };
 }
 
+void LanguageModelShape::read_rest(const JsonReader& reader) {
+  if (hidden_size % num_heads != 0) {
+    reader.refuse_member("hidden_size", fmt::format("{} is not a multiple of the {} heads", hidden_size, num_heads));
+  }
+  layer_norm_epsilon = reader.real({"layer_norm_epsilon"}, 0, 1, layer_norm_epsilon);
+  initializer_range = reader.real({"initializer_range"}, 0, 1e3, initializer_range);
+}
+
+void LanguageModel::add_block(torch::nn::Module& list, const std::string& prefix, const std::string& kind,
+                              std::shared_ptr<LanguageBlock> block) {
+  const std::string index = std::to_string(units_.size());
+  list.register_module(index, block);
+  units_.push_back({prefix + index, kind, block.get()});
+  blocks_.push_back(std::move(block));
+}
+
+std::optional<at::Tensor> LanguageModel::slopes() const {
+  if (!shape_.has_alibi) return std::nullopt;
+  if (!slopes_.defined() || slopes_.device() != device()) {
+    slopes_ = at::tensor(alibi_slopes(shape_.num_heads), at::kFloat).to(device());
+  }
+  return slopes_;
+}
+
 at::Tensor LanguageModel::run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner) {
   const DropoutKeys keys = is_training() ? DropoutKeys(dropout_seed_) : DropoutKeys();
   for (std::size_t i = 0; i < units_.size(); ++i) {
     // By value: a runner may call it again during backward, when the seed of the next pass is already set.
     const DropoutKeys mine = keys.child(i);
     x = runner.run(units_[i], x, [this, i, mine, attend = attend_of(i, mine)](const at::Tensor& input) {
-      return run_block(i, input, attend, mine);
+      return blocks_[i]->forward(input, attend, mine);
     });
   }
-  return x;
+  if (!last_norm_) return x;
+  return kernels::layer_norm(x, last_norm_->weight, last_norm_->bias, shape_.layer_norm_epsilon);
 }
 
 at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner) {
-  return hidden_states(batch, runner, embedding_weight(), /*is_tied=*/false);
+  return hidden_states(batch, runner, embedding_->weight, /*is_tied=*/false);
 }
 
 at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& table,
                                         bool is_tied) {
   check_length(shape_, batch.max_seqlen);
   const at::Tensor embedded = embed(batch.input_ids, batch.positions, table, is_tied);
-  return finish(run_units(embedded, packed_attention_of(batch), runner));
+  return run_units(embedded, packed_attention_of(batch), runner);
 }
 
 kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner, kernels::LinearCrossEntropy how) {
   how.counted = batch.counted;
-  if (!embedding_weight().is_same(head_weight())) {
-    return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias(), batch.targets, how);
+  if (head_) {
+    return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias_, batch.targets, how);
   }
   const TiedTable table = tie(head_weight());
   const at::Tensor hidden = hidden_states(batch, runner, table.for_rows, /*is_tied=*/true);
   how.parameter = head_weight();
-  return kernels::linear_cross_entropy(hidden, table.for_head, head_bias(), batch.targets, how);
+  return kernels::linear_cross_entropy(hidden, table.for_head, head_bias_, batch.targets, how);
 }
 
 at::Tensor LanguageModel::head(const at::Tensor& hidden) const {
-  return at::linear(hidden, head_weight(), head_bias());
+  return at::linear(hidden, head_weight(), head_bias_);
 }
 
 at::Tensor LanguageModel::logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows) {
@@ -141,7 +166,7 @@ at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cac
     }};
   };
   const at::Tensor hidden =
-      finish(run_units(embed(prompts.input_ids, prompts.positions, embedding_weight(), false), keeping, runner));
+      run_units(embed(prompts.input_ids, prompts.positions, embedding_->weight, false), keeping, runner);
   const at::Tensor last_rows = prompts.cu_seqlens.slice(0, 1).to(at::kLong) - 1;
   return head(hidden.index_select(0, last_rows));
 }
@@ -156,8 +181,7 @@ at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cach
                           qkv.select(parts_dim, 2));
     }};
   };
-  const at::Tensor logits =
-      head(finish(run_units(embed(ids, cache.lengths(), embedding_weight(), false), cached, runner)));
+  const at::Tensor logits = head(run_units(embed(ids, cache.lengths(), embedding_->weight, false), cached, runner));
   cache.end_token();
   return logits;
 }

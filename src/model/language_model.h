@@ -13,23 +13,36 @@
 #include <utility>
 #include <vector>
 
-#include "core/json.h"
+#include "core/json_reader.h"
 #include "kernels/attention.h"
 #include "kernels/linear_cross_entropy.h"
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
+#include "model/parameters.h"
 #include "tessera/packed_batch.h"
 #include "tessera/text_model.h"
 #include "tessera/unit.h"
 
 namespace tessera {
 
+// Upper limits: a config beyond these is a mistake, not a model.
+inline constexpr std::int64_t kMaxVocabSize = std::int64_t{1} << 30;
+inline constexpr std::int64_t kMaxHiddenSize = std::int64_t{1} << 20;
+inline constexpr std::int64_t kMaxLayers = 100'000;
+inline constexpr double kMaxDropout = 0.99;  // at 1 everything would be dropped
+
+// What the families' configs have in common.
 struct LanguageModelShape {
   std::int64_t vocab_size = 0, hidden_size = 0, num_layers = 0, num_heads = 0;
-  std::optional<std::int64_t> max_positions;  // none: any length
+  std::optional<std::int64_t> max_positions{};  // none: any length
+  bool has_alibi = false;
   double attention_dropout = 0;
+  double layer_norm_epsilon = 1e-5;
+  double initializer_range = 0.02;
 
   std::int64_t head_dim() const { return hidden_size / num_heads; }
+  // Reads the last two. Throws UsageError if the heads do not divide the hidden size.
+  void read_rest(const JsonReader& reader);
 };
 
 // What a block calls once, with its fused projection: qkv [T, H, 3, D] (parts_dim 2) or [T, 3, H, D] (1) to [T, H, D].
@@ -41,18 +54,23 @@ struct Attend {
   at::Tensor operator()(const at::Tensor& qkv, std::int64_t parts_dim) const { return call(qkv, parts_dim); }
 };
 
+class LanguageBlock : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const = 0;
+};
+
 class LanguageModel : public TextModel {
  public:
   const LanguageModelShape& shape() const { return shape_; }
   std::int64_t vocab_size() const { return shape_.vocab_size; }
   std::optional<std::int64_t> max_positions() const { return shape_.max_positions; }
   const std::vector<Unit>& units() const override { return units_; }
-  virtual Json config() const = 0;  // as make_language_model takes it
-  virtual double initializer_range() const = 0;
+  const Json& config() const { return config_; }  // as make_language_model takes it
+  double initializer_range() const { return shape_.initializer_range; }
   // Names under which files may hold a parameter a second time, each with the parameter's own name: the tied head.
-  virtual std::vector<std::pair<std::string, std::string>> tied_names() const = 0;
+  const std::vector<std::pair<std::string, std::string>>& tied_names() const { return tied_names_; }
   // The name prefix that files of the model without its head leave out: "transformer"; empty: none.
-  virtual std::string base_prefix() const { return {}; }
+  const std::string& base_prefix() const { return base_prefix_; }
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 
@@ -64,7 +82,7 @@ class LanguageModel : public TextModel {
   at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner);
   kernels::LossSum loss(const PackedBatch& batch, UnitRunner& runner, kernels::LinearCrossEntropy how = {});
   at::Tensor loss_sum(const PackedBatch& batch, UnitRunner& runner) final { return loss(batch, runner).sum; }
-  std::string config_json() const final { return config().dump(); }
+  std::string config_json() const final { return config_.dump(); }
   // [R, V] of the given rows of the batch ([R] int64), or of all.
   at::Tensor logits(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& rows = {});
 
@@ -75,29 +93,37 @@ class LanguageModel : public TextModel {
   at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
 
  protected:
-  explicit LanguageModel(const LanguageModelShape& shape) : shape_(shape) {}
+  LanguageModel(const LanguageModelShape& shape, Json config) : shape_(shape), config_(std::move(config)) {}
 
-  // [T] and [T] to [T, C], with embedding_weight() or, if it is tied to the head, with one name of a TiedTable.
+  // Registers the next block of `list`, whose names begin with `prefix`, as a unit.
+  void add_block(torch::nn::Module& list, const std::string& prefix, const std::string& kind,
+                 std::shared_ptr<LanguageBlock> block);
+  // [T] and [T] to [T, C], with the embedding's weight or, if it is tied to the head, with one name of a TiedTable.
   virtual at::Tensor embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
                            bool is_tied) const = 0;
-  virtual const at::Tensor& embedding_weight() const = 0;
-  virtual at::Tensor run_block(std::size_t index, const at::Tensor& x, const Attend& attend,
-                               const DropoutKeys& keys) const = 0;
-  virtual at::Tensor finish(const at::Tensor& x) = 0;  // the last norm, if there is one
-  virtual const at::Tensor& head_weight() const = 0;   // [V, C]
-  virtual std::optional<at::Tensor> head_bias() const { return {}; }
-  virtual std::optional<at::Tensor> slopes() const { return {}; }  // [H] float32 on the device: ALiBi's
 
-  std::vector<Unit> units_;
+  std::shared_ptr<Affine> embedding_;
+  std::shared_ptr<Affine> last_norm_;    // null: none
+  std::shared_ptr<Affine> head_;         // [V, C]; null: tied to the embedding
+  std::optional<at::Tensor> head_bias_;  // none: none
+  std::vector<std::pair<std::string, std::string>> tied_names_;
+  std::string base_prefix_;
 
  private:
   using AttendOfLayer = std::function<Attend(std::size_t layer, const DropoutKeys& keys)>;
   at::Tensor hidden_states(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& table, bool is_tied);
+  // The blocks and the last norm.
   at::Tensor run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner);
   AttendOfLayer packed_attention_of(const PackedBatch& batch) const;
+  const at::Tensor& head_weight() const { return head_ ? head_->weight : embedding_->weight; }
   at::Tensor head(const at::Tensor& hidden) const;
+  std::optional<at::Tensor> slopes() const;  // [H] float32 on the device: ALiBi's
 
   LanguageModelShape shape_;
+  Json config_;
+  std::vector<std::shared_ptr<LanguageBlock>> blocks_;
+  std::vector<Unit> units_;
+  mutable at::Tensor slopes_;  // on the device of the last pass
   std::uint64_t dropout_seed_ = 0;
 };
 

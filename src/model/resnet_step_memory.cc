@@ -47,23 +47,20 @@ class ResNet50StepMemory : public StepMemory {
   void unit_forward(std::size_t unit, bool keeps, MemoryTape& tape) const override {
     const Block& block = blocks_[unit];
     const auto [inner, middle, out] = bytes_of(unit);
-    const auto unless_kept = [&](std::int64_t bytes) {
-      if (!keeps) tape.give(bytes);
-    };
     convolution_forward(block.in_channels, block.channels, 1, inner, keeps, tape);
     tape.take(inner);  // batch-norm's, the ReLU in place
-    unless_kept(inner);
+    tape.give_unless(keeps, inner);
     convolution_forward(block.channels, block.channels, 9, middle, keeps, tape);
     tape.take(middle);
-    unless_kept(inner + middle);
+    tape.give_unless(keeps, inner + middle);
     convolution_forward(block.channels, block.channels * kExpansion, 1, out, keeps, tape);
     tape.take(out);  // becomes the sum and the output in place
-    unless_kept(middle + out);
+    tape.give_unless(keeps, middle + out);
     if (!block.changes_shape) return;
     convolution_forward(block.in_channels, block.channels * kExpansion, 1, out, keeps, tape);
     tape.take(out);
     tape.give(out);  // added
-    unless_kept(out);
+    tape.give_unless(keeps, out);
   }
 
   void unit_backward(std::size_t unit, bool gradient_is_held, MemoryTape& tape) const override {

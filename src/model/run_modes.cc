@@ -28,9 +28,8 @@ struct Recompute : torch::CustomClassHolder {
 class Checkpoint : public torch::autograd::Function<Checkpoint> {
  public:
   // `anchor` needs a gradient, so that backward reaches the unit's parameters even if its input needs none.
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& anchor,
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& /*anchor*/,
                             const c10::intrusive_ptr<Recompute>& recompute) {
-    (void)anchor;
     context->save_for_backward({input});
     context->saved_data["recompute"] = c10::IValue::make_capsule(recompute);
     context->saved_data["input_needs_gradient"] = input.requires_grad();

@@ -29,6 +29,9 @@ class MemoryTape {
   virtual void hand_over_in_place(std::int64_t numel) { hand_over(numel); }
 
   void pass(std::int64_t bytes) { take(bytes), give(bytes); }  // temporary
+  void give_unless(bool keeps, std::int64_t bytes) {
+    if (!keeps) give(bytes);
+  }
 };
 
 // One micro-batch, and what it runs on.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "monitor/process_usage.h"
 #include "support/contains.h"
+#include "support/plain_generation.h"
 #include "support/small_language_model.h"
 
 namespace tessera {
@@ -51,9 +52,7 @@ TEST(Generation, ABatchGivesWhatEachPromptGivesAlone) {
     GenerationOptions options;
     options.max_new_tokens = 12;
     const auto together = generate(*model, kPrompts, options, runner);
-    options.use_cache = false;
-    EXPECT_EQ(generate(*model, kPrompts, options, runner), together);
-    options.use_cache = true;
+    EXPECT_EQ(generate_plainly(*model, kPrompts, options.max_new_tokens, {}, runner), together);
     for (std::size_t i = 0; i < kPrompts.size(); ++i) {
       EXPECT_EQ(generate(*model, {kPrompts[i]}, options, runner).front(), together[i]) << i;
     }
@@ -115,8 +114,8 @@ TEST(Generation, TheCacheTakesItsMemoryOnce) {
   UnitRunner runner;
   const std::int64_t before = live_cpu_bytes();
   KeyValueCache cache = model->make_cache(4, 64);
-  EXPECT_EQ(live_cpu_bytes() - before, cache.bytes());
-  EXPECT_EQ(cache.bytes(), 2 * 3 * 4 * 64 * 64 * 4);
+  constexpr std::int64_t kBytes = 2 * 3 * 4 * 64 * 64 * 4;
+  EXPECT_EQ(live_cpu_bytes() - before, kBytes);
   model->prefill(pack_sequences(kPrompts, at::kCPU), cache, runner);
   const auto step = [&] { model->next_logits(at::tensor({1, 2, 3, 4}, at::kLong), cache, runner); };
   step();
@@ -124,7 +123,7 @@ TEST(Generation, TheCacheTakesItsMemoryOnce) {
   reset_peak_cpu_bytes();
   for (int i = 0; i < 20; ++i) step();
   EXPECT_LT(live_cpu_bytes() - after_one, 64 * 1024) << "only the bias of one step grows";
-  EXPECT_LT(peak_cpu_bytes() - after_one, cache.bytes() / 2) << "no layer's cache is copied";
+  EXPECT_LT(peak_cpu_bytes() - after_one, kBytes / 2) << "no layer's cache is copied";
 }
 
 TEST(Generation, AGrownCacheGivesTheSameBits) {
@@ -134,7 +133,7 @@ TEST(Generation, AGrownCacheGivesTheSameBits) {
   const PackedBatch prompts = pack_sequences(kPrompts, at::kCPU);
   EXPECT_TRUE(at::equal(model->prefill(prompts, wide, runner), model->prefill(prompts, grown, runner)));
   grown.grow(20);
-  EXPECT_EQ(grown.bytes(), wide.bytes());
+  EXPECT_EQ(grown.capacity(), wide.capacity());
   for (int i = 0; i < 13; ++i) {
     const at::Tensor ids = at::full({4}, i, at::kLong);
     EXPECT_TRUE(at::equal(model->next_logits(ids, wide, runner), model->next_logits(ids, grown, runner))) << i;
@@ -148,8 +147,7 @@ TEST(Generation, GoesOnWhenTheCacheIsFull) {
   options.max_new_tokens = 300;  // more than the cache first has room for
   const auto cached = generate(*model, {{1, 2, 3}}, options, runner);
   EXPECT_EQ(cached.front().size(), 300u);
-  options.use_cache = false;
-  EXPECT_EQ(generate(*model, {{1, 2, 3}}, options, runner), cached);
+  EXPECT_EQ(generate_plainly(*model, {{1, 2, 3}}, options.max_new_tokens, {}, runner), cached);
 }
 
 TEST(Generation, TextThatEndsTakesNoMemoryForAGenerousLimit) {
