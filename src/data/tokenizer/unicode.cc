@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "data/tokenizer/characters.h"
+
 namespace tessera::internal {
 namespace {
 
@@ -121,6 +123,23 @@ CharTable::CharTable() {
     if (is_new) blocks_.push_back(content);
     block_of_[block] = place->second;
   }
+}
+
+std::size_t begin_of_trailing_space(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0) {
+    const std::size_t last = utf8_previous(text, end);
+    if ((CharTable::get()[utf8_decode(text.data() + last)] & kSpace) == 0) break;
+    end = last;
+  }
+  return end;
+}
+std::size_t end_of_leading_space(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && (CharTable::get()[utf8_decode(text.data() + at)] & kSpace) != 0) {
+    at += utf8_length(static_cast<unsigned char>(text[at]));
+  }
+  return at;
 }
 
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name) {
