@@ -115,21 +115,20 @@ std::int64_t ImageTask::num_batches_after(std::int64_t num_taken) const {
 
 ImageTask::Batches ImageTask::batches_of(const DataPosition& begin) const {
   Sampler sampler(training_order(options_, training_.size()));
-  sampler.resume({begin.epoch, begin.num_taken, training_.size()});
+  sampler.start_epoch(begin.epoch, begin.num_taken);
   Batches batches = sampler.batches(options_.batch_size);
   const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < options_.batch_size;
   if (options_.drops_short_batch && last_is_short) batches.pop_back();
   return batches;
 }
 
-// For a GPU, bytes are copied (a quarter of the floats' size) from page-locked memory: such a copy does not block.
+// For a GPU from page-locked memory: such a copy does not block.
 PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                                 std::int64_t begin) const {
   const bool is_cuda = options_.device.is_cuda();
   const auto make = [&images, batches, epoch, is_cuda](std::int64_t number) {
     const auto& indices = batches[static_cast<std::size_t>(number)];
-    ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch),
-                                   is_cuda ? PixelKind::kBytes : PixelKind::kNormalised);
+    ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch));
     if (is_cuda) batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
     return batch;
   };
@@ -170,8 +169,7 @@ ImageBatch ImageTask::copied(const ImageBatch& loaded) const {
 }
 
 ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
-  if (copied.images.scalar_type() != at::kByte) return {copied.images.to(options_.compute), copied.labels};
-  return {normalise(copied.images, training_.settings().normalization, options_.compute), copied.labels};
+  return {normalise(copied.images, options_.compute), copied.labels};
 }
 
 void ImageTask::load() {

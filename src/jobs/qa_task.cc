@@ -128,13 +128,13 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
 
 std::int64_t QaTask::num_batches_after(std::int64_t num_taken) const {
   Sampler sampler(training_order(options_, training_.size(), options_.rank));
-  sampler.resume({0, num_taken, training_.size()});
+  sampler.start_epoch(0, num_taken);
   return (sampler.size() + options_.batch_size - 1) / options_.batch_size;
 }
 
 QaTask::Batches QaTask::batches_of(const DataPosition& begin, int rank) const {
   Sampler sampler(training_order(options_, training_.size(), rank));
-  sampler.resume({begin.epoch, begin.num_taken, training_.size()});
+  sampler.start_epoch(begin.epoch, begin.num_taken);
   return sampler.batches(options_.batch_size);
 }
 
