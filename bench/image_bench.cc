@@ -20,7 +20,7 @@ double images_per_second(const tessera::ImageDataset& images, std::int64_t num_i
     std::vector<std::int64_t> indices;
     for (std::int64_t k = i; k < std::min(i + kBatch, num_images); ++k) indices.push_back(k % images.size());
     const auto batch = load_images(images, indices, static_cast<std::uint32_t>(i / images.size()));
-    if (!as_bytes) normalise(batch.images);
+    if (!as_bytes) tessera::normalise(batch.images);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   return static_cast<double>(num_images) / seconds.count();
