@@ -123,21 +123,20 @@ ImageTask::Batches ImageTask::batches_of(const DataPosition& begin) const {
                    .order = data.shuffle ? Order::kShuffled : Order::kSequential,
                    .seed = static_cast<std::uint64_t>(settings_.loop.data_seed),
                    .tail = data.sampler_drop_last ? Tail::kDrop : Tail::kRepeat});
-  sampler.resume({begin.epoch, begin.num_taken, training_.size()});
+  sampler.start_epoch(begin.epoch, begin.num_taken);
   Batches batches = sampler.batches(batch_size);
   const bool last_is_short = !batches.empty() && std::ssize(batches.back()) < batch_size;
   if (data.drop_last && last_is_short) batches.pop_back();
   return batches;
 }
 
-// For a GPU, bytes are copied (a quarter of the floats' size) from page-locked memory: such a copy does not block.
+// For a GPU from page-locked memory: such a copy does not block.
 PrefetchLoader<ImageBatch> ImageTask::loader_of(const ImageDataset& images, const Batches& batches, std::int64_t epoch,
                                                 std::int64_t begin) const {
   const bool is_cuda = world_.device().is_cuda();
   const auto make = [&images, batches, epoch, is_cuda](std::int64_t number) {
     const auto& indices = batches[static_cast<std::size_t>(number)];
-    ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch),
-                                   is_cuda ? PixelKind::kBytes : PixelKind::kNormalised);
+    ImageBatch batch = load_images(images, indices, static_cast<std::uint32_t>(epoch));
     if (is_cuda) batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
     return batch;
   };
@@ -178,8 +177,7 @@ ImageBatch ImageTask::copied(const ImageBatch& loaded) const {
 
 ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
   const at::ScalarType type = scalar_type_of(settings_.precision.compute);  // parameters are float32
-  if (copied.images.scalar_type() != at::kByte) return {copied.images.to(type), copied.labels};
-  return {normalise(copied.images, training_.settings().normalization, type), copied.labels};
+  return {normalise(copied.images, type), copied.labels};
 }
 
 void ImageTask::load() {

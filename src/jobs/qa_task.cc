@@ -39,7 +39,7 @@ Sampler training_sampler(const TrainSettings& settings, std::int64_t num_rows, i
                    .tail = settings.data.drop_last ? Tail::kDrop : Tail::kRepeat,
                    .share = Share::kBatches,
                    .batch_size = settings.loop.batch_size});
-  sampler.resume({begin.epoch, begin.num_taken, num_rows});
+  sampler.start_epoch(begin.epoch, begin.num_taken);
   return sampler;
 }
 

@@ -96,8 +96,8 @@ Json config_of(const ImageSettings& settings, std::int64_t num_classes, const Im
           {"label2id", numbers},
           {"image_size", settings.crop.crop_size},
           {"resize", settings.crop.resize},
-          {"image_mean", settings.normalization.mean},
-          {"image_std", settings.normalization.deviation}};
+          {"image_mean", kPixelMean},
+          {"image_std", kPixelDeviation}};
 }
 
 ImageSettings image_settings(const TrainSettings& settings, bool augment) {

@@ -117,13 +117,12 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
                         const StepShape& pass, const World& world, bool merges) {
   const TrainStepOptions step = step_options(settings, model, world.device());
   check_world(world, step.spread);
-  const OptimizerChoice optimizer = optimizer_choice(settings.optimizer);
+  const OptimizerChoice optimizer = choose_optimizer(settings.optimizer.optim, settings.optimizer.numbers);
   PlanReport report;
   report.model = std::move(planned);
   MemoryPlanOptions& options = report.request.options;
   options.spread = step.spread;
-  options.types = {step.compute_type, step.reduce_type.value_or(step.compute_type),
-                   settings.loop.accumulation > 1 && !merges};
+  options.types = {step.types.compute, step.types.reduce, settings.loop.accumulation > 1 && !merges};
   options.num_moments = num_moments_of(optimizer);
   options.num_ranks = world.size();
   // Nodes may have different sizes if nothing is sharded within a single node.

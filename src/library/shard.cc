@@ -21,10 +21,8 @@ namespace {
 TrainStepOptions step_options(const ShardOptions& options, const World& world) {
   TrainStepOptions step;
   step.spread = options.spread;
-  step.compute_type = options.compute_type;
-  step.reduce_type = options.reduce_type;
+  step.types = {options.compute_type, options.reduce_type.value_or(options.compute_type), options.accumulates};
   if (options.compute_type == at::kHalf) step.loss_scale.emplace();
-  step.accumulates = options.accumulates;
   step.recomputes = options.recomputes;
   step.device = world.device();
   step.is_exempt_from_decay = options.is_exempt_from_decay;

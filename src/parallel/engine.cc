@@ -93,8 +93,11 @@ Engine::Engine(World& world, torch::nn::Module& model, const std::vector<Unit>& 
   }
   for (std::size_t index = 0; index < division.size(); ++index) {
     const bool is_root = index == units.size();
-    add_unit(is_root ? kRootName : units[index].name, division[index],
-             placement_of_unit(placement(), options.spread, index, division.size()));
+    const Placement row = placement_of_unit(placement(), options.spread, index, division.size());
+    units_.emplace_back(
+        is_root ? kRootName : units[index].name, division[index],
+        UnitCommon{row.in_shards(groups_.num_shards()), groups_, options_.types, device_, link_.get(), &clock_},
+        options_.first_values, options_.spread.sync_module_states);
     if (!is_root) index_of_[units[index].module] = index;
   }
   if (options.spread.sync_module_states) buffers_.take_from_first();
@@ -111,19 +114,6 @@ Engine::~Engine() {
     on_accumulated_gradient(parameter, nullptr);
     kernels::stop_collecting(parameter);
   }
-}
-
-void Engine::add_unit(const std::string& name, const std::vector<UnitParameter>& parameters,
-                      const Placement& placement) {
-  units_.emplace_back(name, parameters,
-                      FlatUnit::Common{.placement = placement,
-                                       .groups = groups_,
-                                       .types = options_.types,
-                                       .device = device_,
-                                       .link = link_.get(),
-                                       .clock = &clock_,
-                                       .first_values = options_.first_values,
-                                       .sync_from_first = options_.spread.sync_module_states});
 }
 
 void Engine::watch(std::size_t index, const std::vector<UnitParameter>& parameters) {

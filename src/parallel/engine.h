@@ -110,7 +110,6 @@ class Engine : public UnitRunner, private UnitVerbs {
   class Collector;  // of the gradients that nodes of a unit give
 
   std::size_t root() const { return schedule_.root(); }
-  void add_unit(const std::string& name, const std::vector<UnitParameter>& parameters, const Placement& placement);
   void watch(std::size_t index, const std::vector<UnitParameter>& parameters);
   at::Tensor run_unit(std::size_t index, const at::Tensor& input, const Body& body);
   void release_all();

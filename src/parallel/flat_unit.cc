@@ -16,15 +16,14 @@ std::vector<FlatLayout::Entry> entries_of(const std::vector<UnitParameter>& para
 
 }  // namespace
 
-FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const Common& common)
+FlatUnit::FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const UnitCommon& common,
+                   const ParameterSource& first_values, bool sync_from_first)
     : context_(std::make_shared<UnitContext>(
-          UnitContext{std::move(name), FlatLayout(entries_of(parameters), common.groups.num_shards()),
-                      common.placement.in_shards(common.groups.num_shards()), common.groups, common.types,
-                      common.device, common.link, common.clock})) {
+          UnitContext{common, std::move(name), FlatLayout(entries_of(parameters), common.groups.num_shards())})) {
   std::vector<at::Tensor> by_slot;
   for (const std::size_t entry : layout().entry_of_slot()) by_slot.push_back(parameters[entry].parameter);
   at::NoGradGuard no_gradients;
-  values_ = std::make_unique<UnitValues>(context_, by_slot, common.first_values, common.sync_from_first);
+  values_ = std::make_unique<UnitValues>(context_, by_slot, first_values, sync_from_first);
   gradient_ = std::make_unique<UnitGradient>(context_, by_slot);
 }
 

@@ -27,21 +27,11 @@ struct UnitParameter {
 
 class FlatUnit {
  public:
-  // What all units of an engine share.
-  struct Common {
-    Placement placement;
-    UnitGroups groups;
-    UnitTypes types;
-    at::Device device = at::kCPU;    // where units compute
-    const HostLink* link = nullptr;  // needed if the row offloads
-    StepClock* clock = nullptr;      // of the engine
-    ParameterSource first_values{};  // empty: the parameters' own
-    bool sync_from_first = true;     // collective: everyone takes the values of the groups' first rank
-  };
-
   // Moves the parameters' values into the unit: they become views of its whole buffer, in the compute type, on the
-  // device.
-  FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const Common& common);
+  // device. `first_values`: empty: the parameters' own. `sync_from_first`: collective: everyone takes the values of the
+  // groups' first rank.
+  FlatUnit(std::string name, const std::vector<UnitParameter>& parameters, const UnitCommon& common,
+           const ParameterSource& first_values, bool sync_from_first);
 
   const std::string& name() const { return context_->name; }
   const FlatLayout& layout() const { return context_->layout; }

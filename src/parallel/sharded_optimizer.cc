@@ -21,11 +21,11 @@ at::Tensor part(const FlatUnit& unit, const at::Tensor& tensor, FlatRange range)
   return tensor.narrow(0, range.begin - unit.updated().begin, range.numel());
 }
 
+}  // namespace
+
 at::ScalarType scalar_type_of(NumberType type) {
   return type == NumberType::kFloat32 ? at::kFloat : type == NumberType::kFloat16 ? at::kHalf : at::kBFloat16;
 }
-
-}  // namespace
 
 int num_moments_of(const OptimizerChoice& choice) {
   std::size_t bytes = 0;

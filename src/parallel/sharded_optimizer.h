@@ -19,6 +19,8 @@
 
 namespace tessera {
 
+at::ScalarType scalar_type_of(NumberType type);
+
 // The learning rate comes with each update; the weight decay applies to the decaying parameters.
 struct OptimizerChoice {
   const OptimizerKind* optimizer = nullptr;

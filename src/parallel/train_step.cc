@@ -9,20 +9,16 @@
 namespace tessera {
 namespace {
 
-at::ScalarType checked_type(const char* name, at::ScalarType type) {
-  if (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) return type;
+void check_type(const char* name, at::ScalarType type) {
+  if (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) return;
   throw UsageError(fmt::format("{} {}: expected Float, BFloat16 or Half", name, c10::toString(type)));
 }
 
-EngineOptions engine_options(const World& world, const TrainStepOptions& options) {
-  const at::ScalarType compute = checked_type("compute_type", options.compute_type);
-  EngineOptions engine;
-  engine.spread = resolve_strategy(options.spread, world.size());
-  engine.types = {compute, checked_type("reduce_type", options.reduce_type.value_or(compute)), options.accumulates};
-  engine.is_exempt_from_decay = options.is_exempt_from_decay;
-  engine.device = options.device;
-  engine.first_values = options.first_values;
-  return engine;
+EngineOptions engine_options(const World& world, EngineOptions options) {
+  check_type("compute_type", options.types.compute);
+  check_type("reduce_type", options.types.reduce);
+  options.spread = resolve_strategy(std::move(options.spread), world.size());
+  return options;
 }
 
 }  // namespace

@@ -17,10 +17,8 @@
 // at a time. The model must outlive it, and every graph made under it must be destroyed before it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,19 +29,10 @@
 
 namespace tessera {
 
-struct TrainStepOptions {
-  SpreadOptions spread;
-  at::ScalarType compute_type = at::kFloat;    // float32, bfloat16 or float16: what units compute in and gathers carry
-  std::optional<at::ScalarType> reduce_type;   // of gradients between ranks; none: the compute type
+// The strategy may be "auto". Types are float32, bfloat16 and float16.
+struct TrainStepOptions : EngineOptions {
   std::optional<LossScaleOptions> loss_scale;  // none: losses are not scaled
-  bool accumulates = false;                    // several micro-steps per update
   bool recomputes = false;                     // keep only the inputs of units for backward, and recompute the rest
-  std::optional<at::Device> device;            // where to compute; none: where the parameters are
-  // Parameters without weight decay; empty: none.
-  std::function<bool(const std::string& name)> is_exempt_from_decay;
-  // The parameters' first values, asked for unit by unit: the model may then be on the meta device, and no rank ever
-  // holds more of it than the strategy says plus one unit. Empty: the parameters' own values.
-  ParameterSource first_values;
 };
 
 struct StepArguments {

@@ -107,15 +107,18 @@ inline bool keeps_remainder(const UnitTypes& types, const Placement& row, bool o
          (row.optimizer.is_on_host() || !row.parameters.is_on_host());
 }
 
-struct UnitContext {
-  std::string name;
-  FlatLayout layout;
+struct UnitCommon {
   Placement placement;  // the row adapted to this number of shards
   UnitGroups groups;
   UnitTypes types;
-  at::Device device;     // where the unit computes
+  at::Device device;     // where units compute
   const HostLink* link;  // null if nothing is offloaded
   StepClock* clock;      // what waits is timed by
+};
+
+struct UnitContext : UnitCommon {
+  std::string name;
+  FlatLayout layout;
 
   FlatRange own_shard() const { return layout.shard(groups.shard_rank()); }
   // What this rank's optimizer updates: its shard, or everything.

@@ -1,5 +1,3 @@
-#include "plan/memory_advice.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 
 #include "core/text.h"
+#include "plan/memory_plan.h"
 
 namespace tessera {
 namespace {

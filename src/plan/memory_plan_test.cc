@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "plan/memory_advice.h"
 
 namespace tessera {
 namespace {

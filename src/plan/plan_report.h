@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "plan/memory_advice.h"
+#include "plan/memory_plan.h"
 
 namespace tessera {
 

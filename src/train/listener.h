@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/log_record.h"
@@ -59,26 +60,38 @@ class TrainListener {
 
 class Listeners {
  public:
-  void add(std::unique_ptr<TrainListener> listener);
+  void add(std::unique_ptr<TrainListener> listener) { entries_.push_back({std::move(listener), false}); }
 
-  void on_train_begin(const RunMoment& at);
-  void on_step_end(const RunMoment& at);
-  void on_log(const RunMoment& at, const LogRecord& record);
-  void on_metrics(const RunMoment& at, const LogRecord& record);
-  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record);
-  void on_system_metrics(const RunMoment& at, const LogRecord& record);
-  void on_evaluation_step(const RunMoment& at, std::int64_t done, std::int64_t total);
-  void on_evaluation_end(const RunMoment& at);
-  void on_save(const RunMoment& at, const SavedCheckpoint& saved);
-  void on_summary(const RunMoment& at, const LogRecord& record);
-  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason);
+  void on_train_begin(const RunMoment& at) { tell(&TrainListener::on_train_begin, at); }
+  void on_step_end(const RunMoment& at) { tell(&TrainListener::on_step_end, at); }
+  void on_log(const RunMoment& at, const LogRecord& record) { tell(&TrainListener::on_log, at, record); }
+  void on_metrics(const RunMoment& at, const LogRecord& record) { tell(&TrainListener::on_metrics, at, record); }
+  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) {
+    tell(&TrainListener::on_epoch_metrics, at, epoch, record);
+  }
+  void on_system_metrics(const RunMoment& at, const LogRecord& record) {
+    tell(&TrainListener::on_system_metrics, at, record);
+  }
+  void on_evaluation_step(const RunMoment& at, std::int64_t done, std::int64_t total) {
+    tell(&TrainListener::on_evaluation_step, at, done, total);
+  }
+  void on_evaluation_end(const RunMoment& at) { tell(&TrainListener::on_evaluation_end, at); }
+  void on_save(const RunMoment& at, const SavedCheckpoint& saved) { tell(&TrainListener::on_save, at, saved); }
+  void on_summary(const RunMoment& at, const LogRecord& record) { tell(&TrainListener::on_summary, at, record); }
+  void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {
+    tell(&TrainListener::on_train_end, at, end, reason);
+  }
 
  private:
   struct Entry {
     std::unique_ptr<TrainListener> listener;
     bool has_failed = false;
   };
-  void tell(const std::function<void(TrainListener&)>& event);
+  template <typename Event, typename... Arguments>
+  void tell(Event event, const Arguments&... arguments) {
+    tell_each([&](TrainListener& each) { (each.*event)(arguments...); });
+  }
+  void tell_each(const std::function<void(TrainListener&)>& event);
 
   std::vector<Entry> entries_;
 };

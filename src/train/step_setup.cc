@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "parallel/model_parts.h"
 
@@ -41,20 +42,19 @@ void be_deterministic() {
 
 }  // namespace
 
-at::ScalarType scalar_type_of(NumberType type) {
-  return type == NumberType::kFloat32 ? at::kFloat : type == NumberType::kFloat16 ? at::kHalf : at::kBFloat16;
-}
-
-TrainStepOptions step_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device) {
+TrainStepOptions step_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device,
+                              ParameterSource first_values) {
   const PrecisionSettings& precision = settings.precision;
+  const LoopSettings& loop = settings.loop;
+  const at::ScalarType compute = precision.is_amp ? at::kFloat : scalar_type_of(precision.compute);
   TrainStepOptions options;
   options.spread = settings.spread;
-  options.compute_type = precision.is_amp ? at::kFloat : scalar_type_of(precision.compute);
-  if (precision.reduce) options.reduce_type = scalar_type_of(*precision.reduce);
+  options.types = {compute, precision.reduce ? scalar_type_of(*precision.reduce) : compute,
+                   loop.accumulation > 1 && loop.merge_accumulation != MergeAccumulation::kOn};
   if (precision.compute == NumberType::kFloat16) options.loss_scale = precision.loss_scale;
-  options.accumulates = settings.loop.accumulation > 1 && settings.loop.merge_accumulation != MergeAccumulation::kOn;
-  options.recomputes = settings.loop.gradient_checkpointing;
+  options.recomputes = loop.gradient_checkpointing;
   options.device = device;
+  options.first_values = std::move(first_values);
   if (settings.optimizer.decays_all) return options;
   std::set<std::string> exempt;
   for (const auto& item : model.named_parameters()) {
@@ -76,10 +76,6 @@ std::vector<Unit> units_to_spread(const UnitModel& model, const WrapSettings& wr
       break;
   }
   return model.units();
-}
-
-OptimizerChoice optimizer_choice(const OptimizerSettings& settings) {
-  return choose_optimizer(settings.optim, settings.numbers);
 }
 
 std::vector<std::string> set_numerics(const TrainSettings& settings, at::Device device) {

@@ -21,11 +21,6 @@ namespace {
 
 constexpr std::size_t kMostUnread = 1000;  // losses kept on the device if a run logs nothing
 
-TrainStepOptions with_first_values(TrainStepOptions options, ParameterSource first_values) {
-  options.first_values = std::move(first_values);
-  return options;
-}
-
 }  // namespace
 
 Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
@@ -39,9 +34,9 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
       schedule_(schedule_options(plan_, settings)),
       flow_(settings.flow, plan_.total_steps()),
       step_(world, task.model(), units_to_spread(task.model(), settings.wrap),
-            with_first_values(step_options(settings, task.model(), world.device()), std::move(first_values))),
+            step_options(settings, task.model(), world.device(), std::move(first_values))),
       speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
-  step_.set_optimizer(optimizer_choice(settings_.optimizer));
+  step_.set_optimizer(choose_optimizer(settings_.optimizer.optim, settings_.optimizer.numbers));
   const EvaluationSettings& evaluation = settings_.evaluation;
   if (!evaluation.metric_for_best_model.empty()) {
     best_.emplace(evaluation.metric_for_best_model, evaluation.greater_is_better);
@@ -63,8 +58,6 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
   shape_.eval_steps = settings_.flow.eval_steps.value_or(settings_.flow.logging_steps);
   shape_.save_steps = settings_.flow.save_steps;
 }
-
-Trainer::~Trainer() = default;
 
 void Trainer::restore(const RunState& saved, const std::optional<LossScaler::State>& scale) {
   check_resumable(saved.progress, plan_);

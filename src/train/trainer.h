@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,7 +34,6 @@ class Trainer {
   // Without a checkpointer nothing is saved.
   Trainer(World& world, TrainTask& task, const TrainSettings& settings, const StepPlan& plan,
           ParameterSource first_values, Listeners& listeners, Checkpointer* checkpointer = nullptr);
-  ~Trainer();
 
   // What every evaluation shows besides the task's own metrics: {'eval_f1': ...}. Collective.
   void add_metrics(std::function<LogRecord()> metrics) { more_metrics_ = std::move(metrics); }
@@ -79,7 +77,7 @@ class Trainer {
   void tell_summary();
   void log(const LogRecord& record);
   void log_losses();
-  void evaluate_and_judge(bool& is_best);
+  bool evaluate_and_judge();  // whether it is the best so far
   void read_losses();
   void check_skipped(const Update& update, const StepOutcome& outcome, const at::Tensor& own_loss);
   std::int64_t num_advanced_before(const Update& update) const;

@@ -3,8 +3,6 @@
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "comm/exchange.h"
 #include "core/host.h"
 #include "model/run_modes.h"
@@ -27,11 +25,8 @@ void Trainer::read_losses() {
 
 void Trainer::act(const Actions& actions) {
   if (actions.log) log_losses();
-  bool is_best = false;
-  const bool evaluates = actions.evaluate && task_.num_eval_rows() > 0;
-  if (evaluates) evaluate_and_judge(is_best);
-  const bool saves = settings_.flow.saving == Interval::kBest ? evaluates && is_best : actions.save;
-  if (saves) save();
+  const bool is_best = actions.evaluate && task_.num_eval_rows() > 0 && evaluate_and_judge();
+  if (settings_.flow.saving == Interval::kBest ? is_best : actions.save) save();
 }
 
 void Trainer::save() {
@@ -75,15 +70,16 @@ LogRecord Trainer::evaluate() {
   return record;
 }
 
-void Trainer::evaluate_and_judge(bool& is_best) {
+bool Trainer::evaluate_and_judge() {
   const LogRecord record = evaluate();
-  if (!best_) return;
+  if (!best_) return false;
   const double value = best_->value_in(record);
   if (patience_ && patience_->should_stop(value, *best_)) should_stop_ = true;
-  is_best = best_->add(value, progress_.step);
+  const bool is_best = best_->add(value, progress_.step);
   progress_.best_value = best_->best_value();
   progress_.best_step = best_->best_step();
   if (patience_) progress_.evaluations_without_gain = patience_->num_without_gain();
+  return is_best;
 }
 
 void Trainer::tell_summary() {

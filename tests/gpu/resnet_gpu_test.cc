@@ -135,10 +135,10 @@ TEST_F(ResNet50Gpu, StaysChannelsLastInEveryPrecision) {
 
 TEST_F(ResNet50Gpu, BytesNormalisedThereAreThoseNormalisedHere) {
   const at::Tensor bytes = at::randint(0, 256, {2, 3, 224, 224}, at::kByte).contiguous(at::MemoryFormat::ChannelsLast);
-  const at::Tensor there = normalise(bytes.to(at::kCUDA), Normalization{}), here = normalise(bytes, Normalization{});
+  const at::Tensor there = normalise(bytes.to(at::kCUDA)), here = normalise(bytes);
   EXPECT_TRUE(there.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(there.cpu().allclose(here, 1e-6, 1e-6));
-  const at::Tensor half = normalise(bytes.to(at::kCUDA), Normalization{}, at::kHalf);
+  const at::Tensor half = normalise(bytes.to(at::kCUDA), at::kHalf);
   EXPECT_TRUE(half.equal(there.to(at::kHalf)));
   EXPECT_TRUE(half.is_contiguous(at::MemoryFormat::ChannelsLast));
 }

@@ -109,7 +109,7 @@ class SpreadStep {
     TrainStepOptions options;
     options.spread.strategy = spread.strategy;
     options.spread.offload_optimizer = options.spread.offload_parameters = spread.offloads;
-    options.compute_type = spread.type;
+    options.types.compute = options.types.reduce = spread.type;
     return options;
   }
   std::vector<FlatState> states() {

@@ -55,13 +55,8 @@ class RandomStream {
 };
 
 struct CropSettings {
-  int crop_size = 224;      // side length in pixels that a model sees
-  int resize = 256;         // validation: the shorter side, before the centre crop
-  double min_scale = 0.08;  // training: share of the picture's area
-  double max_scale = 1.0;
-  double min_ratio = 3.0 / 4.0;  // training: width / height
-  double max_ratio = 4.0 / 3.0;
-  double flip_probability = 0.5;
+  int crop_size = 224;  // side length in pixels that a model sees
+  int resize = 256;     // validation: the shorter side, before the centre crop
 };
 
 // `source`, a box of the picture, is resized to `size`; the part of it in `window` is shown, mirrored or not.
@@ -72,10 +67,8 @@ struct View {
   bool mirrored = false;
 };
 
-// Throws UsageError naming the invalid value.
-void check(const CropSettings& settings);
-
-// Draws the same values from the stream as torchvision, from the same distributions: ten tries, then the largest
+// torchvision's defaults: 8 to 100 % of the picture's area at a ratio from 3/4 to 4/3, mirrored half of the time. Draws
+// the same values from the stream as torchvision, from the same distributions: ten tries, then the largest
 // centred box of an allowed ratio.
 View training_view(const ImageSize& picture, const CropSettings& settings, RandomStream& random);
 View validation_view(const ImageSize& picture, const CropSettings& settings);

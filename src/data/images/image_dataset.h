@@ -1,52 +1,39 @@
-// A folder of pictures as numbered items, each ready for a model: decoded, cropped, resized, normalised.
+// A folder of pictures as numbered items, each ready for a model: decoded, cropped, resized; normalised on the device.
 //
 //   ImageDataset images(read_image_folder(dir, ImageSplit::kTrain), {.augment = true, .seed = 42});
-//   std::vector<float> pixels(images.num_values());
+//   std::vector<std::uint8_t> pixels(images.num_values());
 //   images.load(17, epoch, pixels.data());
 //
-// load() may be called from any number of threads; each keeps its own decoder and buffers. The result depends only on
-// the seed, the epoch and the index. Errors name the file. load_images() and image_loader() give batches of them as
-// tensors.
+// load() and load_images() may be called from any number of threads; each keeps its own decoder and buffers. The result
+// depends only on the seed, the epoch and the index. Errors name the file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
+#include <string>
 
 #include "data/images/crop.h"
 #include "data/images/image_folder.h"
-#include "data/images/resample.h"
-#include "data/loading/prefetch_loader.h"
 
 namespace tessera {
+
+// ImageNet's, for byte values scaled to 0 to 1, as commonly written.
+inline constexpr std::array<float, 3> kPixelMean = {0.485f, 0.456f, 0.406f};
+inline constexpr std::array<float, 3> kPixelDeviation = {0.229f, 0.224f, 0.225f};
 
 struct ImageSettings {
   bool augment = false;  // random crop and mirroring (training), or resize and centre crop (validation)
   std::uint64_t seed = 0;
   CropSettings crop = {};
-  Normalization normalization = {};
-};
-
-// A picture in memory as a model sees it; draws from `random` if the settings augment. One thread at a time.
-class ImageReader {
- public:
-  void read(std::string_view jpeg, const ImageSettings& settings, RandomStream random, std::uint8_t* pixels_HWC);
-  void read(std::string_view jpeg, const ImageSettings& settings, RandomStream random, float* pixels_HWC);
-  const std::string& warning() const { return decoder_.warning(); }
-
- private:
-  RgbView decode(std::string_view jpeg, const ImageSettings& settings, RandomStream& random);
-
-  JpegDecoder decoder_;
-  Resampler resampler_;
 };
 
 class ImageDataset {
  public:
+  // Throws UsageError if the crop's size is not 1 to 4096.
   explicit ImageDataset(ImageFolder folder, ImageSettings settings = {});
 
   std::int64_t size() const { return std::ssize(folder_.items); }
@@ -58,14 +45,11 @@ class ImageDataset {
     return static_cast<std::size_t>(3 * settings_.crop.crop_size) * settings_.crop.crop_size;
   }
 
-  // Rows of interleaved R, G, B, num_values() in all; as bytes (0 to 255) or normalised.
+  // Rows of interleaved R, G, B, num_values() in all.
   void load(std::int64_t index, std::uint32_t epoch, std::uint8_t* pixels_HWC) const;
-  void load(std::int64_t index, std::uint32_t epoch, float* pixels_HWC) const;
 
  private:
   const ImageItem& item(std::int64_t index) const;
-  template <typename Value>
-  void load_into(std::int64_t index, std::uint32_t epoch, Value* pixels_HWC) const;
   void report_damage(const ImageItem& item, const std::string& warning) const;
 
   ImageFolder folder_;
@@ -74,26 +58,13 @@ class ImageDataset {
 };
 
 struct ImageBatch {
-  at::Tensor images;  // [B, 3, S, S], channels-last: normalised floats, or bytes (PixelKind)
+  at::Tensor images;  // [B, 3, S, S], channels-last: bytes
   at::Tensor labels;  // [B], int64
 };
+ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch);
 
-enum class PixelKind {
-  kNormalised,
-  kBytes,  // a quarter of the memory and of the copy to a GPU; call normalise() there
-};
-
-// May be called from any thread. Errors name the file.
-ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch,
-                       PixelKind kind = PixelKind::kNormalised);
-
-// Batches in order from number `begin`, each made by one of the threads. The dataset must outlive the loader; `batches`
-// come from a sampler. At most options.num_ahead batches are in memory: a float batch of 512 takes 308 MB.
-PrefetchLoader<ImageBatch> image_loader(const ImageDataset& images, std::vector<std::vector<std::int64_t>> batches,
-                                        std::uint32_t epoch, PixelKind kind = PixelKind::kNormalised,
-                                        std::int64_t begin = 0, PrefetchOptions options = {});
-
-// Converts bytes [B, 3, S, S] on any device to what kNormalised gives, on the same device, in `type`.
-at::Tensor normalise(const at::Tensor& bytes, const Normalization& normalization, at::ScalarType type = at::kFloat);
+// (byte / 255 - mean) / deviation in `type`, on the device of the bytes [B, 3, S, S]: these are a quarter of the
+// floats' size, in memory and in the copy to a GPU.
+at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type = at::kFloat);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "data/loading/prefetch_loader.h"
 #include "support/image_references.h"
 
 namespace tessera {
@@ -20,8 +21,8 @@ ImageFolder samples() {
   return folder;
 }
 
-std::vector<float> loaded(const ImageDataset& images, std::int64_t index, std::uint32_t epoch) {
-  std::vector<float> pixels(images.num_values());
+std::vector<std::uint8_t> loaded(const ImageDataset& images, std::int64_t index, std::uint32_t epoch) {
+  std::vector<std::uint8_t> pixels(images.num_values());
   images.load(index, epoch, pixels.data());
   return pixels;
 }
@@ -32,31 +33,15 @@ TEST(ImageDataset, ValidationImagesAreTorchvisions) {
   for (const Json& one : references.index["validation"]) {
     if (one["file"] != "large.jpg") continue;
     const ImageDataset images(samples());
-    std::vector<std::uint8_t> pixels(images.num_values());
-    images.load(3, 0, pixels.data());
-    EXPECT_EQ(largest_difference(pixels, references.at(one)), 0);
+    EXPECT_EQ(largest_difference(loaded(images, 3, 0), references.at(one)), 0);
     ++num_compared;
   }
   EXPECT_EQ(num_compared, 1);
 }
 
-TEST(ImageDataset, FloatsAreTheNormalisedBytes) {
-  const ImageDataset images(samples(), {.augment = true, .seed = 9});
-  const Normalization& normalization = images.settings().normalization;
-  for (std::int64_t i = 0; i < images.size(); ++i) {
-    std::vector<std::uint8_t> bytes(images.num_values());
-    images.load(i, 4, bytes.data());
-    const std::vector<float> floats = loaded(images, i, 4);
-    for (std::size_t v = 0; v < bytes.size(); ++v) {
-      const float expected = (bytes[v] / 255.0f - normalization.mean[v % 3]) / normalization.deviation[v % 3];
-      ASSERT_NEAR(floats[v], expected, 1e-6) << i << " " << v;
-    }
-  }
-}
-
 TEST(ImageDataset, AnImageDoesNotDependOnWhoLoadsIt) {
   const ImageDataset images(samples(), {.augment = true, .seed = 1});
-  std::vector<std::vector<float>> alone, together(static_cast<std::size_t>(images.size()));
+  std::vector<std::vector<std::uint8_t>> alone, together(static_cast<std::size_t>(images.size()));
   for (std::int64_t i = 0; i < images.size(); ++i) alone.push_back(loaded(images, i, 2));
   std::vector<std::thread> threads;
   for (std::int64_t first : {2, 1, 0}) {
@@ -67,6 +52,11 @@ TEST(ImageDataset, AnImageDoesNotDependOnWhoLoadsIt) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(alone, together);
+}
+
+TEST(ImageDataset, ACropThatCannotBeIsRefused) {
+  EXPECT_THROW(ImageDataset(samples(), {.crop = {.crop_size = 0}}), UsageError);
+  EXPECT_THROW(ImageDataset(samples(), {.crop = {.crop_size = 5000}}), UsageError);
 }
 
 TEST(ImageDataset, EpochAndSeedChangeTheCrop) {
@@ -116,6 +106,15 @@ ImageDataset dataset(bool augment) {
   return ImageDataset(std::move(folder), {.augment = augment, .seed = 3, .crop = {.crop_size = 32, .resize = 36}});
 }
 
+using Batches = std::vector<std::vector<std::int64_t>>;
+
+PrefetchLoader<ImageBatch> loader_of(const ImageDataset& images, const Batches& batches, std::int64_t begin,
+                                     PrefetchOptions options) {
+  return {begin, std::ssize(batches),
+          [&](std::int64_t number) { return load_images(images, batches[static_cast<std::size_t>(number)], 7); },
+          std::move(options)};
+}
+
 TEST(ImageBatch, IsTheImagesOfItsIndicesChannelsLast) {
   const ImageDataset images = dataset(true);
   const std::vector<std::int64_t> indices = {3, 0, 3};
@@ -124,20 +123,18 @@ TEST(ImageBatch, IsTheImagesOfItsIndicesChannelsLast) {
   EXPECT_TRUE(batch.images.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(batch.labels[0].item<std::int64_t>(), 0);
   EXPECT_TRUE(batch.images[0].equal(batch.images[2]));
-  std::vector<float> alone(images.num_values());
-  images.load(0, 1, alone.data());
+  const std::vector<std::uint8_t> alone = loaded(images, 0, 1);
   for (std::int64_t c = 0; c < 3; ++c) {
-    EXPECT_EQ((batch.images[1][c][17][5].item<float>()), alone[static_cast<std::size_t>((17 * 32 + 5) * 3 + c)]);
+    EXPECT_EQ((batch.images[1][c][17][5].item<std::uint8_t>()), alone[static_cast<std::size_t>((17 * 32 + 5) * 3 + c)]);
   }
 }
 
 TEST(ImageBatch, TheNumberOfWorkersChangesNothing) {
   const ImageDataset images = dataset(true);
-  const std::vector<std::vector<std::int64_t>> batches = {{0, 1}, {2, 3}, {4, 0}, {1, 2}, {3}};
+  const Batches batches = {{0, 1}, {2, 3}, {4, 0}, {1, 2}, {3}};
   std::vector<at::Tensor> expected;
   for (const int num_workers : {0, 1, 3}) {
-    auto loader =
-        image_loader(images, batches, 7, PixelKind::kNormalised, 0, {.num_workers = num_workers, .num_ahead = 3});
+    auto loader = loader_of(images, batches, 0, {.num_workers = num_workers, .num_ahead = 3});
     std::size_t number = 0;
     while (const std::optional<ImageBatch> batch = loader.next()) {
       if (num_workers == 0) expected.push_back(batch->images);
@@ -145,31 +142,37 @@ TEST(ImageBatch, TheNumberOfWorkersChangesNothing) {
     }
     EXPECT_EQ(number, batches.size());
   }
-  auto resumed = image_loader(images, batches, 7, PixelKind::kNormalised, 3);
+  auto resumed = loader_of(images, batches, 3, {});
   EXPECT_TRUE(resumed.next()->images.equal(expected[3]));
 }
 
-TEST(ImageBatch, BytesNormalisedAreTheNormalisedBatch) {
+TEST(ImageBatch, IsNormalisedInAnyType) {
   const ImageDataset images = dataset(false);
   const std::vector<std::int64_t> indices = {0, 1, 2, 3, 4};
-  const ImageBatch bytes = load_images(images, indices, 0, PixelKind::kBytes);
-  const at::Tensor normalised = normalise(bytes.images, images.settings().normalization);
+  const ImageBatch bytes = load_images(images, indices, 0);
   EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
+  const at::Tensor normalised = normalise(bytes.images);
   EXPECT_TRUE(normalised.is_contiguous(at::MemoryFormat::ChannelsLast));
-  EXPECT_TRUE(normalised.allclose(load_images(images, indices, 0).images, 1e-6, 1e-6));
+  const std::uint8_t* byte = bytes.images.const_data_ptr<std::uint8_t>();
+  const float* value = normalised.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < normalised.numel(); ++i) {
+    const auto c = static_cast<std::size_t>(i % 3);
+    const float expected = (byte[i] / 255.0f - kPixelMean[c]) / kPixelDeviation[c];
+    ASSERT_NEAR(value[i], expected, 1e-6) << i;
+  }
   for (const auto type : {at::kHalf, at::kBFloat16}) {
-    const at::Tensor half = normalise(bytes.images, images.settings().normalization, type);
+    const at::Tensor half = normalise(bytes.images, type);
     EXPECT_TRUE(half.equal(normalised.to(type)));
     EXPECT_TRUE(half.is_contiguous(at::MemoryFormat::ChannelsLast));
   }
-  EXPECT_THROW(normalise(normalised, images.settings().normalization), Error);
+  EXPECT_THROW(normalise(normalised), Error);
 }
 
 TEST(ImageBatch, ALoaderMayEndInTheMiddle) {
   const ImageDataset images = dataset(true);
-  const std::vector<std::vector<std::int64_t>> batches(200, {0, 1, 2, 3, 4});
+  const Batches batches(200, {0, 1, 2, 3, 4});
   for (const int num_taken : {0, 1, 5}) {
-    auto loader = image_loader(images, batches, 0, PixelKind::kBytes, 0, {.num_workers = 8, .num_ahead = 16});
+    auto loader = loader_of(images, batches, 0, {.num_workers = 8, .num_ahead = 16});
     for (int i = 0; i < num_taken; ++i) EXPECT_EQ(loader.next()->images.size(0), 5);
     EXPECT_EQ(loader.position(), num_taken);
   }
@@ -179,7 +182,8 @@ TEST(ImageBatch, ABrokenImageIsNamedInTheBatchThatNeededIt) {
   ImageFolder folder = dataset(false).folder();
   folder.items.push_back({"reference.json", 0});
   const ImageDataset images(folder, {.crop = {.crop_size = 32, .resize = 36}});
-  auto loader = image_loader(images, {{0}, {1, 5}, {2}}, 0, PixelKind::kNormalised, 0, {.num_workers = 2});
+  const Batches batches = {{0}, {1, 5}, {2}};
+  auto loader = loader_of(images, batches, 0, {.num_workers = 2});
   EXPECT_TRUE(loader.next().has_value());
   try {
     loader.next();

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "core/error.h"
 
 // Where one build serves every x86-64 processor, the loops are also compiled for wide vectors and the loader picks. All
-// arithmetic is on integers, plus one multiplication and addition per float: the bits hardly depend on it.
+// arithmetic is on integers: the bits do not depend on it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define TESSERA_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("default", "avx2"), flatten))
@@ -108,24 +107,11 @@ void resample_rows_of(const RgbView& pixels, const ResamplePlan& plan, std::uint
   }
 }
 
-// The output of the last pass: bytes, or floats scaled and shifted by the column's values.
-struct ToBytes {
-  std::uint8_t* __restrict out;
-  void put(int i, std::uint32_t value) const { out[i] = static_cast<std::uint8_t>(value); }
-};
-struct ToFloats {
-  float* __restrict out;
-  const float* __restrict scale;
-  const float* __restrict offset;
-  void put(int i, std::uint32_t value) const {
-    out[i] = static_cast<float>(static_cast<std::int32_t>(value)) * scale[i] + offset[i];
-  }
-};
-
-template <typename Target>
 inline void combine_two(const std::uint8_t* __restrict a, const std::uint8_t* __restrict b, std::uint32_t weight_a,
-                        std::uint32_t weight_b, int n, Target target) {
-  for (int i = 0; i < n; ++i) target.put(i, (kHalf + a[i] * weight_a + b[i] * weight_b) >> kFractionBits);
+                        std::uint32_t weight_b, int n, std::uint8_t* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    out[i] = static_cast<std::uint8_t>((kHalf + a[i] * weight_a + b[i] * weight_b) >> kFractionBits);
+  }
 }
 
 inline void add_two(const std::uint8_t* __restrict a, const std::uint8_t* __restrict b, std::uint32_t weight_a,
@@ -133,27 +119,20 @@ inline void add_two(const std::uint8_t* __restrict a, const std::uint8_t* __rest
   for (int i = 0; i < n; ++i) sums[i] += a[i] * weight_a + b[i] * weight_b;
 }
 
-// Rows first, first + 1, ... of `narrow`; `last` is its last row: weights after it are 0.
-template <typename Target>
-inline void combine_rows(const std::uint8_t* narrow, std::size_t row_bytes, int first, int last,
-                         const std::uint32_t* weights, int num_taps, int n, std::uint32_t* sums, Target target) {
-  const auto row = [&](int t) { return narrow + row_bytes * static_cast<std::size_t>(std::min(first + t, last)); };
-  const auto weight = [&](int t) { return t < num_taps ? weights[t] : 0; };
-  if (num_taps <= 2) return combine_two(row(0), row(1), weight(0), weight(1), n, target);
-  std::fill_n(sums, n, kHalf);
-  for (int t = 0; t < num_taps; t += 2) add_two(row(t), row(t + 1), weight(t), weight(t + 1), n, sums);
-  for (int i = 0; i < n; ++i) target.put(i, sums[i] >> kFractionBits);
+inline void to_bytes(const std::uint32_t* __restrict sums, int n, std::uint8_t* __restrict out) {
+  for (int i = 0; i < n; ++i) out[i] = static_cast<std::uint8_t>(sums[i] >> kFractionBits);
 }
 
+// Rows first, first + 1, ... of `narrow`; `last` is its last row: weights after it are 0.
 TESSERA_FOR_EACH_VECTOR_WIDTH
-void combine_rows_to_bytes(const std::uint8_t* narrow, std::size_t row_bytes, int first, int last,
-                           const std::uint32_t* weights, int num_taps, int n, std::uint32_t* sums, ToBytes target) {
-  combine_rows(narrow, row_bytes, first, last, weights, num_taps, n, sums, target);
-}
-TESSERA_FOR_EACH_VECTOR_WIDTH
-void combine_rows_to_floats(const std::uint8_t* narrow, std::size_t row_bytes, int first, int last,
-                            const std::uint32_t* weights, int num_taps, int n, std::uint32_t* sums, ToFloats target) {
-  combine_rows(narrow, row_bytes, first, last, weights, num_taps, n, sums, target);
+void combine_rows(const std::uint8_t* narrow, std::size_t row_bytes, int first, int last, const std::uint32_t* weights,
+                  int num_taps, int n, std::uint32_t* sums, std::uint8_t* out) {
+  const auto row = [&](int t) { return narrow + row_bytes * static_cast<std::size_t>(std::min(first + t, last)); };
+  const auto weight = [&](int t) { return t < num_taps ? weights[t] : 0; };
+  if (num_taps <= 2) return combine_two(row(0), row(1), weight(0), weight(1), n, out);
+  std::fill_n(sums, n, kHalf);
+  for (int t = 0; t < num_taps; t += 2) add_two(row(t), row(t + 1), weight(t), weight(t + 1), n, sums);
+  to_bytes(sums, n, out);
 }
 
 }  // namespace
@@ -220,36 +199,13 @@ void Resampler::resample_columns(const RgbView& pixels) {
   sums_.resize(row_bytes_);
 }
 
-template <typename Out>
-void Resampler::run_into(const RgbView& pixels, Out* out_HWC) {
+void Resampler::run(const RgbView& pixels, std::uint8_t* out_HWC) {
   resample_columns(pixels);
-  const int n = static_cast<int>(row_bytes_);
   for (std::size_t y = 0; y < rows_.begin.size(); ++y) {
     const std::uint32_t* weights = rows_.weights.data() + y * static_cast<std::size_t>(rows_.num_taps);
-    Out* out = out_HWC + y * row_bytes_;
-    if constexpr (std::is_same_v<Out, float>) {
-      combine_rows_to_floats(narrow_.data(), row_bytes_, rows_.begin[y], rows_.size - 1, weights, rows_.num_taps, n,
-                             sums_.data(), {out, scale_.data(), offset_.data()});
-    } else {
-      combine_rows_to_bytes(narrow_.data(), row_bytes_, rows_.begin[y], rows_.size - 1, weights, rows_.num_taps, n,
-                            sums_.data(), {out});
-    }
+    combine_rows(narrow_.data(), row_bytes_, rows_.begin[y], rows_.size - 1, weights, rows_.num_taps,
+                 static_cast<int>(row_bytes_), sums_.data(), out_HWC + y * row_bytes_);
   }
-}
-
-void Resampler::run(const RgbView& pixels, std::uint8_t* out_HWC) {
-  run_into(pixels, out_HWC);
-}
-
-void Resampler::run(const RgbView& pixels, const Normalization& normalization, float* out_HWC) {
-  const std::size_t n = columns_.begin.size() * kChannels;
-  scale_.resize(n);
-  offset_.resize(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    scale_[i] = normalization.scale(i % kChannels);
-    offset_[i] = normalization.offset(i % kChannels);
-  }
-  run_into(pixels, out_HWC);
 }
 
 }  // namespace tessera

@@ -1,13 +1,11 @@
 // Resizing as Pillow resizes RGB with BILINEAR (which smooths when it shrinks), bit for bit: the same weights in 22-bit
 // fixed point, columns first, rounded to bytes, then rows. (Since version 13 Pillow does rows first where the height
 // shrinks more than the width; there bytes differ by at most one.) Only the window that is shown is computed, and only
-// from the pixels it needs; mirroring is free. The output is the bytes themselves, or (value - mean) / deviation in
-// float, fused into the last pass.
+// from the pixels it needs; mirroring is free.
 //
 // A Resampler is for one thread and is meant to be kept: its buffers are reused.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,18 +14,6 @@
 #include "data/images/jpeg.h"
 
 namespace tessera {
-
-// ImageNet's, for byte values scaled to 0 to 1, as commonly written.
-struct Normalization {
-  std::array<float, 3> mean = {0.485f, 0.456f, 0.406f};
-  std::array<float, 3> deviation = {0.229f, 0.224f, 0.225f};
-
-  // (byte / 255 - mean) / deviation as byte * scale + offset.
-  float scale(std::size_t channel) const { return static_cast<float>(1.0 / (255.0 * double{deviation[channel]})); }
-  float offset(std::size_t channel) const {
-    return static_cast<float>(-double{mean[channel]} / double{deviation[channel]});
-  }
-};
 
 // One direction of a resize: output o is the sum over t of source[begin[o] + t] * weights[o * num_taps + t] / 2^22.
 struct ResamplePlan {
@@ -48,11 +34,8 @@ class Resampler {
   PixelBox prepare(const View& view);
   // Step 2: `pixels` is that box; out has window height x window width x 3 values.
   void run(const RgbView& pixels, std::uint8_t* out_HWC);
-  void run(const RgbView& pixels, const Normalization& normalization, float* out_HWC);
 
  private:
-  template <typename Out>
-  void run_into(const RgbView& pixels, Out* out_HWC);
   void resample_columns(const RgbView& pixels);
 
   ResamplePlan columns_, rows_;
@@ -60,7 +43,6 @@ class Resampler {
   std::vector<std::uint8_t> narrow_;  // [rows needed][row_bytes_]: columns done, rows still to do
   std::size_t row_bytes_ = 0;
   std::vector<std::uint32_t> sums_;
-  std::vector<float> scale_, offset_;  // of one output row
 };
 
 }  // namespace tessera

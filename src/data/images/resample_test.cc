@@ -1,10 +1,12 @@
 #include "data/images/resample.h"
 
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "core/error.h"
+#include "data/images/image_dataset.h"
 #include "support/image_references.h"
 
 namespace tessera {
@@ -59,8 +61,11 @@ TEST(Resample, NormalisedFloatsAreTorchvisionsToRounding) {
     JpegDecoder decoder;
     Resampler resampler;
     const View view = view_of(one, decoder.open(jpeg));
-    std::vector<float> out(3 * 32 * 32), expected(out.size());
-    resampler.run(decoder.decode(resampler.prepare(view)), Normalization{}, out.data());
+    const at::Tensor bytes = at::empty({1, 3, 32, 32}, at::kByte, at::MemoryFormat::ChannelsLast);
+    resampler.run(decoder.decode(resampler.prepare(view)), bytes.mutable_data_ptr<std::uint8_t>());
+    const at::Tensor normalised = normalise(bytes);
+    const std::span out(normalised.const_data_ptr<float>(), 3 * 32 * 32);
+    std::vector<float> expected(out.size());
     std::memcpy(expected.data(), references.at(one), expected.size() * sizeof(float));
     for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[i], 1e-6) << one["file"] << " " << i;
   }

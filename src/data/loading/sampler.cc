@@ -47,54 +47,33 @@ std::vector<std::int64_t> torch_permutation(std::int64_t n, std::uint64_t seed) 
 
 }  // namespace
 
-Json to_json(const SamplerState& state) {
-  return {{"epoch", state.epoch}, {"num_taken", state.num_taken}, {"num_rows", state.num_rows}};
-}
-
-SamplerState sampler_state(const Json& object, const std::string& origin) {
-  const auto number = [&](const char* key) {
-    if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer() ||
-        object[key].get<double>() < 0 || object[key].get<double>() > 1e18) {
-      throw UsageError(fmt::format("{}: expected a sampler's state with a whole number \"{}\"", origin, key));
-    }
-    return object[key].get<std::int64_t>();
-  };
-  return {number("epoch"), number("num_taken"), number("num_rows")};
-}
-
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   check(options_);
   start_epoch(0);
 }
 
-void Sampler::resume(const SamplerState& state) {
-  // The state also counts repeated indices at the epoch's end. No epoch repeats more than one round of its own number
-  // of ranks, which may have differed. So only impossible states are refused.
-  if (state.epoch < 0 || state.num_taken < 0) {
-    throw Error(fmt::format("a sampler cannot resume at epoch {} after {} indices", state.epoch, state.num_taken));
+void Sampler::start_epoch(std::int64_t epoch, std::int64_t num_taken) {
+  // Repeated indices at the epoch's end count too. No epoch repeats more than one round of its own number of ranks,
+  // which may have differed: so `num_taken` may be more than there are rows.
+  if (epoch < 0 || num_taken < 0) {
+    throw Error(fmt::format("a sampler cannot start at epoch {} after {} indices", epoch, num_taken));
   }
-  if (state.num_rows != options_.num_rows) {
-    throw UsageError(
-        fmt::format("the run to resume was at epoch {} of a data set of {} rows, but this one has {}: use the same "
-                    "data (file and number of samples), or start a new run",
-                    state.epoch, state.num_rows, options_.num_rows));
-  }
-  if (state.epoch != start_.epoch) order_.clear();
-  start_ = state;
-  num_own_ = share_of(options_, std::max<std::int64_t>(0, options_.num_rows - state.num_taken));
+  if (epoch != epoch_) order_.clear();
+  epoch_ = epoch;
+  num_taken_ = num_taken;
+  num_own_ = share_of(options_, std::max<std::int64_t>(0, options_.num_rows - num_taken));
 }
 
 std::int64_t Sampler::place_of(std::int64_t i) const {
   const std::int64_t round = round_of(options_), own = round / options_.num_ranks;
-  return start_.num_taken + i / own * round + options_.rank * own + i % own;
+  return num_taken_ + i / own * round + options_.rank * own + i % own;
 }
 
 std::int64_t Sampler::index(std::int64_t i) {
   if (i < 0 || i >= num_own_) throw Error(fmt::format("a sampler of {} indices has no index {}", num_own_, i));
   const std::int64_t place = place_of(i) % options_.num_rows;
   if (options_.order == Order::kSequential) return place;
-  if (order_.empty())
-    order_ = torch_permutation(options_.num_rows, options_.seed + static_cast<std::uint64_t>(start_.epoch));
+  if (order_.empty()) order_ = torch_permutation(options_.num_rows, options_.seed + static_cast<std::uint64_t>(epoch_));
   return order_[static_cast<std::size_t>(place)];
 }
 
@@ -112,14 +91,6 @@ std::vector<std::vector<std::int64_t>> Sampler::batches(std::int64_t batch_size)
     all.back().push_back(index(i));
   }
   return all;
-}
-
-SamplerState Sampler::state_after(std::int64_t num_own) const {
-  const std::int64_t own = round_of(options_) / options_.num_ranks;
-  if (num_own < 0 || num_own > num_own_ || (num_own % own != 0 && num_own != num_own_)) {
-    throw Error(fmt::format("a sampler of {} indices in runs of {} has no state after {}", num_own_, own, num_own));
-  }
-  return {start_.epoch, start_.num_taken + num_own * options_.num_ranks, options_.num_rows};
 }
 
 }  // namespace tessera

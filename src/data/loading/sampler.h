@@ -18,8 +18,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/json.h"
-
 namespace tessera {
 
 enum class Order { kSequential, kShuffled };
@@ -44,24 +42,12 @@ struct SamplerOptions {
   std::int64_t batch_size = 1;  // for kBatches
 };
 
-struct SamplerState {
-  std::int64_t epoch = 0;
-  std::int64_t num_taken = 0;  // of this epoch's indices, by all ranks together
-  std::int64_t num_rows = 0;   // of the data set: the numbers above are meaningless for another size
-};
-
-Json to_json(const SamplerState& state);
-// Throws UsageError naming `origin` if the object is not such a state.
-SamplerState sampler_state(const Json& object, const std::string& origin);
-
 class Sampler {
  public:
   explicit Sampler(const SamplerOptions& options);
 
-  // Begins an epoch, or resumes in the middle of one. Throws UsageError if the state is for a data set of another size.
-  void resume(const SamplerState& state);
-  void start_epoch(std::int64_t epoch) { resume({epoch, 0, options_.num_rows}); }
-  std::int64_t epoch() const { return start_.epoch; }
+  // Begins an epoch, or resumes in the middle of one: after all ranks together have taken so many of its indices.
+  void start_epoch(std::int64_t epoch, std::int64_t num_taken = 0);
 
   // This rank's indices, from where the epoch began or was resumed.
   std::int64_t size() const { return num_own_; }
@@ -70,15 +56,11 @@ class Sampler {
   // Batches of `batch_size`, the last one shorter.
   std::vector<std::vector<std::int64_t>> batches(std::int64_t batch_size);
 
-  // The state after every rank has taken `num_own` of its indices: whole batches for kBatches, or all. Where ranks have
-  // different counts (kUneven), rank 0 has the most and knows when the epoch is over.
-  SamplerState state_after(std::int64_t num_own) const;
-
  private:
   std::int64_t place_of(std::int64_t i) const;  // in the epoch's order, repeated as often as needed
 
   SamplerOptions options_;
-  SamplerState start_;
+  std::int64_t epoch_ = 0, num_taken_ = 0;
   std::int64_t num_own_ = 0;
   std::vector<std::int64_t> order_;  // empty: not made, or sequential
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "support/row_hash.h"
 
 namespace tessera {
@@ -86,8 +87,7 @@ TEST(Sampler, GoesOnAtAnyStepAsIfItHadNotStopped) {
       const Indices all = whole.indices();
       for (std::int64_t taken = 0; taken <= std::ssize(all); taken += 3) {
         Sampler resumed(options);
-        resumed.resume(sampler_state(to_json(whole.state_after(taken)), "test"));
-        EXPECT_EQ(resumed.epoch(), 5);
+        resumed.start_epoch(5, taken * options.num_ranks);
         const Indices rest = resumed.indices();
         EXPECT_EQ(rest, Indices(all.begin() + std::min<std::int64_t>(taken, std::ssize(all)), all.end())) << taken;
       }
@@ -97,16 +97,14 @@ TEST(Sampler, GoesOnAtAnyStepAsIfItHadNotStopped) {
 
 TEST(Sampler, GoesOnWithAnotherNumberOfRanksTakingEachRowOnce) {
   Indices taken;
-  SamplerState state;
   for (int rank = 0; rank < 4; ++rank) {
     Sampler sampler({.num_rows = 1000, .rank = rank, .num_ranks = 4, .seed = 1, .tail = Tail::kUneven});
     const Indices own = sampler.indices();
     append(taken, Indices(own.begin(), own.begin() + 100));
-    state = sampler.state_after(100);
   }
   for (int rank = 0; rank < 3; ++rank) {
     Sampler sampler({.num_rows = 1000, .rank = rank, .num_ranks = 3, .seed = 1, .tail = Tail::kUneven});
-    sampler.resume(state);
+    sampler.start_epoch(0, 400);
     append(taken, sampler.indices());
   }
   EXPECT_EQ(taken.size(), 1000U);
@@ -130,15 +128,9 @@ TEST(Sampler, RefusesWhatCannotBe) {
   EXPECT_THROW(Sampler({.num_rows = -1}), Error);
   Sampler sampler({.num_rows = 3});
   EXPECT_THROW(sampler.index(3), Error);
-  EXPECT_THROW(sampler.resume({-1, 0, 3}), Error);
-  EXPECT_THROW(sampler.resume({1, 2, 4}), UsageError);  // of a data set of four rows
+  EXPECT_THROW(sampler.start_epoch(-1), Error);
+  EXPECT_THROW(sampler.start_epoch(0, -1), Error);
   EXPECT_THROW(sampler.batches(0), Error);
-  EXPECT_THROW(sampler.state_after(4), Error);
-  const Sampler batches({.num_rows = 12, .num_ranks = 2, .share = Share::kBatches, .batch_size = 3});
-  EXPECT_EQ(batches.state_after(3).num_taken, 6);
-  EXPECT_THROW(batches.state_after(2), Error);  // in the middle of a batch
-  EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1})"), "x"), UsageError);
-  EXPECT_THROW(sampler_state(Json::parse(R"({"epoch": 1, "num_taken": -2, "num_rows": 3})"), "x"), UsageError);
 }
 
 }  // namespace

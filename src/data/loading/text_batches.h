@@ -25,7 +25,7 @@ struct PackOptions {
 PackedBatch pack_rows(const TokenStore& tokens, std::span<const std::int64_t> rows, const PackOptions& options = {});
 
 // Batches in order from number `begin`, made ahead by worker threads. The store must outlive the loader; `batches` come
-// from Sampler::batches() or data/text/row_groups.h.
+// from Sampler::batches().
 PrefetchLoader<PackedBatch> text_loader(const TokenStore& tokens, std::vector<std::vector<std::int64_t>> batches,
                                         std::int64_t begin = 0, PrefetchOptions options = {},
                                         const PackOptions& packing = {});

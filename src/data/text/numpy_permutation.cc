@@ -116,24 +116,15 @@ class Pcg64 {
 
 }  // namespace
 
-std::vector<std::int64_t> numpy_permutation(std::int64_t n, std::uint64_t seed) {
-  if (n < 0 || n > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(fmt::format("cannot shuffle {} rows as datasets does: at most 2^32 - 1 are supported", n));
-  }
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  Pcg64 random(seed);
-  for (std::size_t i = order.size(); i-- > 1;) std::swap(order[i], order[random.up_to(static_cast<std::uint32_t>(i))]);
-  return order;
-}
-
 std::vector<std::int64_t> rows_of(const Subset& subset, std::int64_t num_rows) {
-  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(num_rows));
+  std::iota(rows.begin(), rows.end(), 0);
   if (subset.is_shuffled) {
-    rows = numpy_permutation(num_rows, subset.seed);
-  } else {
-    rows.resize(static_cast<std::size_t>(num_rows));
-    std::iota(rows.begin(), rows.end(), 0);
+    if (num_rows > std::numeric_limits<std::uint32_t>::max()) {
+      throw Error(fmt::format("cannot shuffle {} rows as datasets does: at most 2^32 - 1 are supported", num_rows));
+    }
+    Pcg64 random(subset.seed);
+    for (std::size_t i = rows.size(); i-- > 1;) std::swap(rows[i], rows[random.up_to(static_cast<std::uint32_t>(i))]);
   }
   if (subset.max_rows >= 0 && subset.max_rows < num_rows) rows.resize(static_cast<std::size_t>(subset.max_rows));
   return rows;

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSpace = " \t\r\n";
+constexpr const char *kJsonLines = "JSON lines", *kJsonRows = "a JSON array of rows";
 
 // [{"text": ..., "answer_start": ...}, ...]
 std::vector<SquadAnswer> answers_of_list(const JsonReader& list) {
@@ -113,16 +114,16 @@ std::vector<SquadRow> rows_of_lines(std::string_view text, const std::string& or
 // Every form except JSON lines with more than one line.
 void read_whole(const JsonReader& root, SquadFile& file) {
   if (root.is_array()) {
-    file.form = SquadForm::kJsonRows;
+    file.form = kJsonRows;
     file.rows = rows_of_array(root);
   } else if (root.has("context") && !root.has("data")) {
-    file.form = SquadForm::kJsonLines;  // of one line
+    file.form = kJsonLines;  // of one line
     add_row(file.rows, root);
   } else {
     const JsonReader data = root.at("data");
     if (root.has("version") && root.at("version").is_string()) file.version = root.at("version").as_text();
     if (data.size() > 0 && data.at(std::size_t{0}).has("context")) {
-      file.form = SquadForm::kJsonRows;
+      file.form = kJsonRows;
       file.rows = rows_of_array(data);
     } else {
       file.rows = rows_of_articles(data);
@@ -148,23 +149,12 @@ bool is_json_lines(std::string_view text) {
 
 }  // namespace
 
-const char* name_of(SquadForm form) {
-  switch (form) {
-    case SquadForm::kJsonLines:
-      return "JSON lines";
-    case SquadForm::kJsonRows:
-      return "a JSON array of rows";
-    default:
-      return "SQuAD JSON";
-  }
-}
-
 SquadFile parse_squad(std::string_view text, const std::string& origin) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   SquadFile file;
   if (is_json_lines(text)) {
-    file.form = SquadForm::kJsonLines;
+    file.form = kJsonLines;
     file.rows = rows_of_lines(text, origin);
   } else {
     const Json value = parse_json(text, origin);
@@ -215,10 +205,6 @@ std::string read_squad_bytes(const fs::path& path) {
         fmt::format("{} is compressed with gzip: expected JSON or JSON lines; unpack it first", path.string()));
   }
   return bytes;
-}
-
-SquadFile read_squad(const fs::path& path) {
-  return parse_squad(read_squad_bytes(path), path.string());
 }
 
 }  // namespace tessera

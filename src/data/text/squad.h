@@ -26,23 +26,18 @@ struct SquadRow {
   std::vector<SquadAnswer> answers;            // none: the passage does not answer it (v2.0)
 };
 
-enum class SquadForm { kSquadJson, kJsonLines, kJsonRows };
-
 struct SquadFile {
-  SquadForm form = SquadForm::kSquadJson;
-  std::string version;  // as in the file; empty if it has none
+  std::string form = "SQuAD JSON";  // or "JSON lines", "a JSON array of rows"
+  std::string version;              // as in the file; empty if it has none
   std::vector<SquadRow> rows;
 };
-
-const char* name_of(SquadForm form);
 
 // Throws UsageError "x.json:12:7: data[3].paragraphs[1].qas[0].answers: expected an array, found a string"; also if the
 // file has no question. `origin` is what messages call the text.
 SquadFile parse_squad(std::string_view text, const std::string& origin);
 
-// Refuses a folder that `datasets` saved (Arrow files), and explains how to turn it into JSON lines.
-SquadFile read_squad(const std::filesystem::path& path);
-// The bytes of such a file, for callers that hash them before parsing. Refuses what read_squad() refuses.
+// The bytes of such a file. Refuses a folder that `datasets` saved (Arrow files), and explains how to turn it into JSON
+// lines.
 std::string read_squad_bytes(const std::filesystem::path& path);
 // Whether `datasets`' save_to_disk() made this folder.
 bool is_arrow_folder(const std::filesystem::path& folder);

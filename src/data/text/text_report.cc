@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
-#include "data/text/row_groups.h"
 
 namespace tessera {
 
@@ -33,6 +32,39 @@ double share_avoided(std::int64_t num_tokens, std::int64_t num_places) {
   return num_places == 0 ? 0 : 1 - static_cast<double>(num_tokens) / static_cast<double>(num_places);
 }
 
+// How many batches of at most `budget` tokens the rows need, none split: in their order, where a batch ends before the
+// row that does not fit.
+std::int64_t num_batches_in_order(const std::vector<std::int64_t>& lengths, std::int64_t budget) {
+  std::int64_t num_batches = 0, left = -1;
+  for (std::size_t row = 0; row < lengths.size(); ++row) {
+    if (lengths[row] > budget) {
+      throw UsageError(
+          fmt::format("row {} has {} tokens, more than the {} of a whole batch, and rows are not split; raise the "
+                      "number of tokens per batch or lower max_length",
+                      row, lengths[row], budget));
+    }
+    if (num_batches == 0 || lengths[row] > left) {
+      ++num_batches;
+      left = budget;
+    }
+    left -= lengths[row];
+  }
+  return num_batches;
+}
+
+// As few as best-fit finds, longest rows first.
+std::int64_t num_batches_tight(std::vector<std::int64_t> lengths, std::int64_t budget) {
+  std::sort(lengths.begin(), lengths.end(), std::greater());
+  std::multiset<std::int64_t> left;  // of each batch
+  for (const std::int64_t length : lengths) {
+    const auto fitting = left.lower_bound(length);
+    const std::int64_t room = fitting == left.end() ? budget : *fitting;
+    if (fitting != left.end()) left.erase(fitting);
+    left.insert(room - length);
+  }
+  return std::ssize(left);
+}
+
 std::string line(const std::string& name, const std::string& value) {
   return fmt::format("  {:<22} {}\n", name, value);
 }
@@ -44,7 +76,7 @@ std::string line(const std::string& name, std::int64_t value) {
 
 SquadSummary summarise(const SquadFile& file) {
   SquadSummary summary;
-  summary.form = name_of(file.form);
+  summary.form = file.form;
   summary.version = file.version;
   summary.num_rows = std::ssize(file.rows);
   std::set<std::string_view> titles, ids;
@@ -73,11 +105,10 @@ TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::i
   summary.max_length = max_length;
   summary.batch_size = batch_size;
   summary.batch_tokens = batch_tokens;
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens.size())), rows(lengths.size());
-  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  std::vector<std::int64_t> lengths;
   std::int64_t num_places = 0, longest_of_batch = 0;
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    lengths[static_cast<std::size_t>(row)] = tokens.length(row);
+    lengths.push_back(tokens.length(row));
     longest_of_batch = std::max(longest_of_batch, tokens.length(row));
     if ((row + 1) % batch_size == 0 || row + 1 == tokens.size()) {
       num_places += longest_of_batch * (row % batch_size + 1);
@@ -87,8 +118,8 @@ TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::i
   summary.padding_to_max_length = share_avoided(summary.counts.num_tokens, tokens.size() * max_length);
   summary.padding_to_longest = share_avoided(summary.counts.num_tokens, num_places);
   if (batch_tokens > 0) {
-    summary.num_groups_in_order = std::ssize(group_in_order(rows, lengths, batch_tokens));
-    summary.num_groups_tight = std::ssize(group_tightly(rows, lengths, batch_tokens));
+    summary.num_groups_in_order = num_batches_in_order(lengths, batch_tokens);
+    summary.num_groups_tight = num_batches_tight(lengths, batch_tokens);
   }
   if (!lengths.empty()) {
     const auto middle = lengths.begin() + std::ssize(lengths) / 2;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "core/error.h"
 #include "data/text/qa_sequence.h"
+#include "support/message_of.h"
 #include "support/squad_sample.h"
 #include "tessera/ignored_target.h"
 
@@ -54,9 +57,37 @@ TEST(TextReport, SharesOfPaddingAreThoseOfTheLengths) {
   EXPECT_NE(text.find("padding avoided        40.0 % against padding to max_length, 21.1 %"), std::string::npos)
       << text;
   EXPECT_EQ(summary_json(summary)["batches_in_order"], 3);
-  EXPECT_THROW(summarise(tokens, 50, 2, 45), UsageError);
+  const std::string expected = "row 4 has 50 tokens, more than the 45 of a whole batch";
+  EXPECT_EQ(message_of([&] { summarise(tokens, 50, 2, 45); }).substr(0, expected.size()), expected);
   EXPECT_THROW(summarise(tokens, 50, 0, 0), Error);
   EXPECT_FALSE(summary_json(summarise(tokens, 50, 2, 0)).contains("batches_in_order"));
+}
+
+TEST(TextReport, CountsTheBatchesThatRowsFill) {
+  const auto summary_of = [](const std::vector<std::size_t>& lengths, std::int64_t batch_tokens) {
+    TokenStoreBuilder builder;
+    for (const std::size_t length : lengths) {
+      builder.add(std::vector<std::int32_t>(length, 1), std::vector<std::int32_t>(length, kIgnoredTarget), false);
+    }
+    return summarise(TokenStore::of_bytes(builder.bytes("k", std::ssize(lengths))), 512, 2, batch_tokens);
+  };
+  const std::vector<std::size_t> lengths = {4, 3, 3, 9, 1, 1, 10};
+  EXPECT_EQ(summary_of(lengths, 10).num_groups_in_order, 4);  // 4 + 3 + 3, 9 + 1, 1, 10
+  EXPECT_EQ(summary_of(lengths, 10).num_groups_tight, 4);
+  EXPECT_EQ(summary_of(lengths, 11).num_groups_in_order, 3);  // 4 + 3 + 3, 9 + 1 + 1, 10
+  EXPECT_EQ(summary_of(lengths, 11).num_groups_tight, 3);
+  EXPECT_EQ(summary_of({6, 6, 4, 4}, 10).num_groups_in_order, 3);
+  EXPECT_EQ(summary_of({6, 6, 4, 4}, 10).num_groups_tight, 2);
+  EXPECT_EQ(summary_of({}, 10).num_groups_in_order, 0);
+  EXPECT_EQ(summary_of({}, 10).num_groups_tight, 0);
+  std::mt19937 random(1);
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    std::vector<std::size_t> many(200);
+    for (auto& length : many) length = 1 + random() % 512;
+    const TokenSummary summary = summary_of(many, 2048);
+    EXPECT_LE(summary.num_groups_tight, summary.num_groups_in_order);
+    EXPECT_GE(summary.num_groups_tight * 2048, summary.counts.num_tokens);
+  }
 }
 
 }  // namespace

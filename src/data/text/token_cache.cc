@@ -47,28 +47,26 @@ class MakerLock {
  public:
   explicit MakerLock(const fs::path& cache_file)
       : file_(cache_file.parent_path() / fmt::format(".{}.lock", cache_file.stem().string())),
-        descriptor_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) return;
+        lock_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (!lock_) return;
     for (const double begin = steady_seconds(); steady_seconds() - begin < kSilentSeconds;) {
-      if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+      if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     // The other process may be slow or stopped: tell the user what we wait for. A dead process holds no lock.
     log_info("waiting for another process to make {}", cache_file.string());
-    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    while (::flock(lock_.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
   }
   ~MakerLock() {
-    if (descriptor_ < 0) return;
-    ::unlink(file_.c_str());  // waiting processes find the cache file; later ones may make a new lock
-    ::close(descriptor_);
+    if (lock_) ::unlink(file_.c_str());  // waiting processes find the cache file; later ones may make a new lock
   }
   MakerLock(const MakerLock&) = delete;
   MakerLock& operator=(const MakerLock&) = delete;
 
  private:
   fs::path file_;
-  int descriptor_;
+  Fd lock_;
 };
 
 // Sequences of the rows with these numbers; stops at the first error.

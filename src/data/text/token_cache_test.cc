@@ -193,7 +193,7 @@ TEST(TokenCache, SubsetsTakeTheRowsAsked) {
   const TextData all = load_text_data(settings, sample_tokenizer());
   settings.subset = {10, true, 42};
   const TextData some = load_text_data(settings, sample_tokenizer());
-  const std::vector<std::int64_t> rows = numpy_permutation(37, 42);
+  const std::vector<std::int64_t> rows = rows_of({-1, true, 42}, 37);
   ASSERT_EQ(some.tokens.size(), 10);
   for (std::int64_t i = 0; i < 10; ++i) {
     EXPECT_TRUE(std::ranges::equal(some.tokens.ids(i), all.tokens.ids(rows[static_cast<std::size_t>(i)])));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL  // no library to link
 #include <xxhash.h>
@@ -15,6 +14,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "data/text/qa_sequence.h"
 
 namespace tessera {
@@ -65,44 +65,25 @@ void put(std::string& bytes, std::size_t& at, const void* data, std::size_t size
   at += size;
 }
 
-class Mapping {
- public:
-  Mapping(void* address, std::size_t size) : address_(address), size_(size) {}
-  ~Mapping() { ::munmap(address_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  std::string_view bytes() const { return {static_cast<const char*>(address_), size_}; }
-
- private:
-  void* address_;
-  std::size_t size_;
+struct MappedFile {
+  std::shared_ptr<const void> owner;  // null: there is no such file, or it is empty
+  std::string_view bytes;
 };
 
-// Null if there is no such file; throws Error if the system cannot read it.
-std::shared_ptr<const Mapping> map_file(const std::filesystem::path& path) {
+// Throws Error if the system cannot read the file.
+MappedFile map_file(const std::filesystem::path& path) {
   const auto fail = [&] {
     throw Error(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)));
   };
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return nullptr;
-    fail();
-  }
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return {};
   struct stat facts;
-  void* address = MAP_FAILED;
-  std::size_t size = 0;
-  if (::fstat(descriptor, &facts) == 0) {
-    size = static_cast<std::size_t>(facts.st_size);
-    if (size > 0) address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  }
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
-  if (address == MAP_FAILED) {
-    if (size == 0) return nullptr;  // treat an empty file as missing
-    fail();
-  }
-  return std::make_shared<const Mapping>(address, size);
+  if (!file || ::fstat(file.get(), &facts) != 0) fail();
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  if (size == 0) return {};
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) fail();
+  return {{address, [size](void* begin) { ::munmap(begin, size); }}, {static_cast<const char*>(address), size}};
 }
 
 }  // namespace
@@ -146,11 +127,11 @@ TokenStore TokenStore::of_bytes(std::string bytes) {
 
 std::optional<TokenStore> TokenStore::open(const std::filesystem::path& path, const std::string& key,
                                            std::string* mistake) {
-  const auto mapping = map_file(path);
-  std::string wrong = mapping == nullptr ? "" : mistake_in(mapping->bytes(), key);
+  const MappedFile file = map_file(path);
+  const std::string wrong = file.owner == nullptr ? "" : mistake_in(file.bytes, key);
   if (mistake != nullptr) *mistake = wrong;
-  if (mapping == nullptr || !wrong.empty()) return std::nullopt;
-  return TokenStore(mapping, mapping->bytes(), true);
+  if (file.owner == nullptr || !wrong.empty()) return std::nullopt;
+  return TokenStore(file.owner, file.bytes, true);
 }
 
 void TokenStoreBuilder::add(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,

@@ -20,23 +20,6 @@ bool begins_with_word(std::string_view text) {
   return !text.empty() && (CharTable::get()[utf8_decode(text.data())] & kPlainWord);
 }
 
-std::size_t begin_of_trailing_space(std::string_view text) {
-  std::size_t end = text.size();
-  while (end > 0) {
-    const std::size_t last = utf8_previous(text, end);
-    if ((CharTable::get()[utf8_decode(text.data() + last)] & kSpace) == 0) break;
-    end = last;
-  }
-  return end;
-}
-std::size_t end_of_leading_space(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size() && (CharTable::get()[utf8_decode(text.data() + at)] & kSpace) != 0) {
-    at += utf8_length(static_cast<unsigned char>(text[at]));
-  }
-  return at;
-}
-
 }  // namespace
 
 void TextFinder::add(std::string_view text, std::int32_t id) {
@@ -77,7 +60,7 @@ std::optional<TextFinder::Found> TextFinder::find(std::string_view text, std::si
 }
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
-                         const Normalizer* normalizer) {
+                         const Normalizer& normalizer) {
   // The original looks for special tokens first, then for the others, each in file order.
   std::vector<const AddedToken*> specials, others;
   for (const AddedToken& token : tokens) {
@@ -101,7 +84,7 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary
   specials.insert(specials.end(), others.begin(), others.end());
   for (const AddedToken* token : specials) {
     std::string content = token->content;
-    if (token->normalized && normalizer != nullptr) normalizer->apply(content);
+    if (token->normalized && normalizer) normalizer(content);
     (token->normalized ? normalized_ : plain_).add(content, ids_.find(token->content)->second);
   }
 }
@@ -139,44 +122,42 @@ const AddedToken* AddedTokens::token_of(std::int32_t id) const {
 
 namespace {
 
-AddedToken read_token(const Component& component) {
-  return {component.text("content"), component.flag("single_word"), component.flag("lstrip"),
-          component.flag("rstrip"),  component.flag("normalized"),  component.flag("special")};
+AddedToken read_token(const JsonReader& token) {
+  return {token.text("content"),   token.boolean("single_word"), token.boolean("lstrip"),
+          token.boolean("rstrip"), token.boolean("normalized"),  token.boolean("special")};
 }
 
 }  // namespace
 
-std::vector<AddedToken> read_added_tokens_decoder(const Component& config, const Vocabulary& vocabulary) {
+std::vector<AddedToken> read_added_tokens_decoder(const JsonReader& config, const Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens;
   if (!config.has("added_tokens_decoder")) return tokens;
-  const Component all = config.child("added_tokens_decoder");
-  if (!all.json().is_object()) all.refuse_value("an object");
   std::int32_t next_id = vocabulary.num_tokens();
-  for (const auto& item : all.json().items()) {
-    const Component component = all.child(item.key());
+  for (const auto& [key, component] : config.at("added_tokens_decoder").members()) {
     tokens.push_back(read_token(component));
     const auto known = vocabulary.id_of(tokens.back().content);
     const std::int32_t id = known ? *known : next_id++;
-    if (item.key() != std::to_string(id)) component.refuse(fmt::format("this token's id is {}", id));
+    if (key != std::to_string(id)) component.refuse(fmt::format("this token's id is {}", id));
   }
   return tokens;
 }
 
-AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabulary, const Normalizer* normalizer) {
+AddedTokens read_added_tokens(const JsonReader& file, const Vocabulary& vocabulary, const Normalizer& normalizer) {
   if (!file.has("added_tokens")) return {};
   std::vector<AddedToken> tokens;
-  std::vector<Component> components = file.children("added_tokens");
-  for (const Component& component : components) {
+  const std::vector<JsonReader> components = file.at("added_tokens").items();
+  for (const JsonReader& component : components) {
     component.allow_only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    component.id("id");
+    as_token_id(component.at("id"));
     tokens.push_back(read_token(component));
   }
   AddedTokens added(tokens, vocabulary, normalizer);
   for (std::size_t i = 0; i < components.size(); ++i) {
     const auto id = added.id_of(tokens[i].content);
-    if (id && *id != components[i].id("id")) {
+    const std::int32_t written = as_token_id(components[i].at("id"));
+    if (id && *id != written) {
       log_warn("{}: the file gives \"{}\" the id {}, but its position gives {}, which is used (as in `tokenizers`)",
-               components[i].where(), printable(tokens[i].content, 60), components[i].id("id"), *id);
+               components[i].place(), printable(tokens[i].content, 60), written, *id);
     }
   }
   return added;

@@ -9,9 +9,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "data/tokenizer/component.h"
-#include "data/tokenizer/normalizer.h"
-#include "data/tokenizer/vocabulary.h"
+#include "core/json_reader.h"
+#include "data/tokenizer/bpe.h"
+#include "data/tokenizer/steps.h"
 
 namespace tessera::internal {
 
@@ -55,7 +55,7 @@ class AddedTokens {
  public:
   AddedTokens() = default;
   // In file order. Tokens that `vocabulary` does not know get the ids after it, as in the original.
-  AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const Normalizer* normalizer);
+  AddedTokens(const std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const Normalizer& normalizer);
 
   // Tokens looked for in the raw text, and those looked for in the normalized text (`normalized`).
   void split(std::string_view text, bool normalized, std::vector<Segment>& segments) const;
@@ -75,8 +75,8 @@ class AddedTokens {
 };
 
 // "added_tokens" of tokenizer.json.
-AddedTokens read_added_tokens(const Component& file, const Vocabulary& vocabulary, const Normalizer* normalizer);
+AddedTokens read_added_tokens(const JsonReader& file, const Vocabulary& vocabulary, const Normalizer& normalizer);
 // "added_tokens_decoder" of tokenizer_config.json, for folders without tokenizer.json: {"50256": {"content": ...}}.
-std::vector<AddedToken> read_added_tokens_decoder(const Component& config, const Vocabulary& vocabulary);
+std::vector<AddedToken> read_added_tokens_decoder(const JsonReader& config, const Vocabulary& vocabulary);
 
 }  // namespace tessera::internal

@@ -8,17 +8,55 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "data/tokenizer/component.h"
-#include "data/tokenizer/vocabulary.h"
+#include "core/json_reader.h"
 
 namespace tessera::internal {
+
+struct StringHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+using IdOfToken = std::unordered_map<std::string, std::int32_t, StringHash, std::equal_to<>>;
+
+// Tokens by id and ids by token: one of each, no id twice.
+class Vocabulary {
+ public:
+  // Returns the token that already has this id, if any; then nothing is added.
+  std::optional<std::string> add(std::string token, std::int32_t id) {
+    if (static_cast<std::size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<std::size_t>(id) + 1);
+    if (tokens_[static_cast<std::size_t>(id)]) return *tokens_[static_cast<std::size_t>(id)];
+    tokens_[static_cast<std::size_t>(id)] = token;
+    ids_.emplace(std::move(token), id);
+    return std::nullopt;
+  }
+
+  std::optional<std::int32_t> id_of(std::string_view token) const {
+    const auto found = ids_.find(token);
+    if (found == ids_.end()) return std::nullopt;
+    return found->second;
+  }
+  // Null if no token has the id.
+  const std::string* token_of(std::int32_t id) const {
+    if (id < 0 || static_cast<std::size_t>(id) >= tokens_.size()) return nullptr;
+    const auto& token = tokens_[static_cast<std::size_t>(id)];
+    return token ? &*token : nullptr;
+  }
+  std::int32_t num_tokens() const { return static_cast<std::int32_t>(ids_.size()); }
+  std::int32_t end_id() const { return static_cast<std::int32_t>(tokens_.size()); }  // the largest + 1
+
+ private:
+  IdOfToken ids_;
+  std::vector<std::optional<std::string>> tokens_;
+};
 
 struct Merge {
   std::uint32_t rank;
@@ -182,10 +220,16 @@ class Bpe {
   IdOfToken whole_pieces_;  // by their bytes, for ignore_merges
 };
 
+// Tables are as long as the largest id: a bound keeps a broken file from exhausting the memory.
+inline constexpr std::int32_t kMaxTokenId = (1 << 22) - 1;
+inline std::int32_t as_token_id(const JsonReader& value) {
+  return static_cast<std::int32_t>(value.as_integer(0, kMaxTokenId));
+}
+
 // "model" of tokenizer.json.
-Bpe read_bpe(const Component& component);
+Bpe read_bpe(const JsonReader& component);
 // vocab.json and the lines of merges.txt.
-Vocabulary read_vocabulary(const Component& component);
+Vocabulary read_vocabulary(const JsonReader& component);
 MergePairs parse_merges(std::string_view text, const std::string& origin);
 
 }  // namespace tessera::internal

@@ -8,7 +8,7 @@
 
 namespace tessera::internal {
 
-std::unique_ptr<Pattern> make_expression(const std::string&, const std::string&) {
+Pattern make_expression(const std::string&, const std::string&) {
   return nullptr;
 }
 
@@ -169,7 +169,7 @@ class ClassExpander {
   bool may_ignore_case_ = false;  // an option (?i) came before
 };
 
-class OnigurumaPattern : public Pattern {
+class OnigurumaPattern {
  public:
   OnigurumaPattern(const std::string& expression, const std::string& where) : expression_(expression), where_(where) {
     static OnigEncoding encoding = ONIG_ENCODING_UTF8;
@@ -181,12 +181,12 @@ class OnigurumaPattern : public Pattern {
     OnigErrorInfo error{};
     const int result = onig_new(&compiled, text, text + expanded.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
                                 ONIG_SYNTAX_DEFAULT, &error);
-    compiled_.reset(compiled);
+    compiled_.reset(compiled, onig_free);
     if (result != ONIG_NORMAL) fail("cannot be used", result, &error);
   }
 
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    const Region region(onig_region_new());
+  void operator()(std::string_view text, std::vector<Match>& matches) const {
+    const std::unique_ptr<OnigRegion, FreeRegion> region(onig_region_new());
     const OnigUChar* const begin = bytes_of(text);
     const OnigUChar* const end = begin + text.size();
     std::size_t from = 0;
@@ -210,11 +210,9 @@ class OnigurumaPattern : public Pattern {
   }
 
  private:
-  struct Free {
-    void operator()(regex_t* compiled) const { onig_free(compiled); }
+  struct FreeRegion {
     void operator()(OnigRegion* region) const { onig_region_free(region, 1); }
   };
-  using Region = std::unique_ptr<OnigRegion, Free>;
 
   static const OnigUChar* bytes_of(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
 
@@ -225,14 +223,14 @@ class OnigurumaPattern : public Pattern {
                                  reinterpret_cast<const char*>(message)));
   }
 
-  std::unique_ptr<regex_t, Free> compiled_;
+  std::shared_ptr<regex_t> compiled_;
   std::string expression_, where_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pattern> make_expression(const std::string& expression, const std::string& where) {
-  return std::make_unique<OnigurumaPattern>(expression, where);
+Pattern make_expression(const std::string& expression, const std::string& where) {
+  return OnigurumaPattern(expression, where);
 }
 
 }  // namespace tessera::internal

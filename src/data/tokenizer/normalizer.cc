@@ -1,5 +1,3 @@
-#include "data/tokenizer/normalizer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include <vector>
 
 #include "data/tokenizer/characters.h"
-#include "data/tokenizer/pattern.h"
+#include "data/tokenizer/steps.h"
 #include "data/tokenizer/unicode.h"
 
 namespace tessera::internal {
@@ -94,115 +92,64 @@ bool stays_as_it_is(std::string_view text, NormalForm form) {
   return true;
 }
 
-class NormalFormNormalizer : public Normalizer {
- public:
-  explicit NormalFormNormalizer(NormalForm form) : form_(form) {}
-  void apply(std::string& text) const override {
-    if (stays_as_it_is(text, form_)) return;
-    std::u32string parts;
-    for (const char32_t c : to_utf32(text)) append_decomposed(parts, c, form_.compatibility);
-    order_marks(parts);
-    if (form_.compose) parts = composed(parts);
-    text.clear();
-    for (const char32_t c : parts) append_utf8(text, c);
-  }
+void to_normal_form(std::string& text, NormalForm form) {
+  if (stays_as_it_is(text, form)) return;
+  std::u32string parts;
+  for (const char32_t c : to_utf32(text)) append_decomposed(parts, c, form.compatibility);
+  order_marks(parts);
+  if (form.compose) parts = composed(parts);
+  text.clear();
+  for (const char32_t c : parts) append_utf8(text, c);
+}
 
- private:
-  NormalForm form_;
-};
-
-class Lowercase : public Normalizer {
- public:
-  void apply(std::string& text) const override {
-    std::u32string lower;
-    for (const char32_t c : to_utf32(text)) append_lower_case(lower, c);
-    text.clear();
-    for (const char32_t c : lower) append_utf8(text, c);
-  }
-};
-
-class Strip : public Normalizer {
- public:
-  Strip(bool left, bool right) : left_(left), right_(right) {}
-  void apply(std::string& text) const override {
-    const CharTable& table = CharTable::get();
-    std::size_t begin = 0, end = text.size();
-    while (left_ && begin < end && (table[utf8_decode(text.data() + begin)] & kSpace) != 0) {
-      begin += utf8_length(static_cast<unsigned char>(text[begin]));
-    }
-    while (right_ && end > begin) {
-      const std::size_t last = utf8_previous(text, end);
-      if ((table[utf8_decode(text.data() + last)] & kSpace) == 0) break;
-      end = last;
-    }
-    text = text.substr(begin, end - begin);
-  }
-
- private:
-  bool left_, right_;
-};
-
-class ReplaceNormalizer : public Normalizer {
- public:
-  explicit ReplaceNormalizer(Replacement replacement) : replacement_(std::move(replacement)) {}
-  void apply(std::string& text) const override { text = replacement_.apply(text); }
-
- private:
-  Replacement replacement_;
-};
-
-class Prepend : public Normalizer {
- public:
-  explicit Prepend(std::string text) : text_(std::move(text)) {}
-  void apply(std::string& text) const override {
-    if (!text.empty()) text.insert(0, text_);
-  }
-
- private:
-  std::string text_;
-};
-
-class NormalizerSequence : public Normalizer {
- public:
-  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
-  void apply(std::string& text) const override {
-    for (const auto& step : steps_) step->apply(text);
-  }
-
- private:
-  std::vector<std::unique_ptr<Normalizer>> steps_;
-};
+void to_lower_case(std::string& text) {
+  std::u32string lower;
+  for (const char32_t c : to_utf32(text)) append_lower_case(lower, c);
+  text.clear();
+  for (const char32_t c : lower) append_utf8(text, c);
+}
 
 }  // namespace
 
-std::unique_ptr<Normalizer> read_normalizer(const Component& component) {
+Normalizer read_normalizer(const JsonReader& component) {
   if (component.is_null()) return nullptr;
-  const std::string type = component.type();
+  const std::string type = component.text("type");
   if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
     component.allow_only({"type"});
-    return std::make_unique<NormalFormNormalizer>(NormalForm{type[2] == 'K', type.back() == 'C'});
+    const NormalForm form{type[2] == 'K', type.back() == 'C'};
+    return [form](std::string& text) { to_normal_form(text, form); };
   }
   if (type == "Lowercase") {
     component.allow_only({"type"});
-    return std::make_unique<Lowercase>();
+    return to_lower_case;
   }
   if (type == "Strip") {
     component.allow_only({"type", "strip_left", "strip_right"});
-    return std::make_unique<Strip>(component.flag("strip_left"), component.flag("strip_right"));
+    const bool left = component.boolean("strip_left"), right = component.boolean("strip_right");
+    return [left, right](std::string& text) {
+      if (right) text.resize(begin_of_trailing_space(text));
+      if (left) text.erase(0, end_of_leading_space(text));
+    };
   }
-  if (type == "Replace") return std::make_unique<ReplaceNormalizer>(read_replacement(component));
+  if (type == "Replace") {
+    return [replace = read_replacement(component)](std::string& text) { text = replace(text); };
+  }
   if (type == "Prepend") {
     component.allow_only({"type", "prepend"});
-    return std::make_unique<Prepend>(component.text("prepend"));
+    return [prefix = component.text("prepend")](std::string& text) {
+      if (!text.empty()) text.insert(0, prefix);
+    };
   }
   if (type == "Sequence") {
     component.allow_only({"type", "normalizers"});
-    std::vector<std::unique_ptr<Normalizer>> steps;
-    for (const Component& step : component.children("normalizers")) {
+    std::vector<Normalizer> steps;
+    for (const JsonReader& step : component.at("normalizers").items()) {
       if (step.is_null()) step.refuse_value("a normalizer");
       steps.push_back(read_normalizer(step));
     }
-    return std::make_unique<NormalizerSequence>(std::move(steps));
+    return [steps](std::string& text) {
+      for (const Normalizer& step : steps) step(text);
+    };
   }
   component.refuse(fmt::format(
       "the normalizer \"{}\" is not supported; supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace, Prepend, "

@@ -51,150 +51,120 @@ std::size_t end_of_space(std::string_view text, const Walker& walker, std::size_
   return end == second || walker.at_end(end) ? end : utf8_previous(text, end);
 }
 
-class Gpt2Pattern : public Pattern {
- public:
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    const Walker walker(text);
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = match_end(text, walker, at);
-      matches.push_back({at, end});
-      at = end;
-    }
+// For expressions of which every character begins a match: these follow each other without gaps.
+template <auto match_end>
+void find_back_to_back(std::string_view text, std::vector<Match>& matches) {
+  const Walker walker(text);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = match_end(text, walker, at);
+    matches.push_back({at, end});
+    at = end;
   }
+}
 
- private:
-  // Every character begins a match, so matches follow each other without gaps.
-  static std::size_t match_end(std::string_view text, const Walker& walker, std::size_t at) {
-    if (text[at] == '\'') {
-      if (const std::size_t length = contraction_length(text.substr(at)); length > 0) return at + length;
-    }
-    const unsigned kind = walker.flags(at) & kKinds;
-    if (kind != kSpace) return walker.run(walker.next(at), kKinds, kind);
-    const std::size_t second = walker.next(at);
-    if (walker.at_end(second)) return second;
-    const unsigned second_kind = walker.flags(second) & kKinds;
-    if (second_kind != kSpace && text[at] == ' ') return walker.run(second, kKinds, second_kind);
-    return end_of_space(text, walker, at);
+std::size_t gpt2_contraction_length(std::string_view text) {
+  if (text.size() < 2) return 0;
+  if (std::strchr("stmd", text[1]) != nullptr && text[1] != '\0') return 2;
+  const std::string_view two = text.substr(1, 2);
+  return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
+}
+
+std::size_t gpt2_match_end(std::string_view text, const Walker& walker, std::size_t at) {
+  if (text[at] == '\'') {
+    if (const std::size_t length = gpt2_contraction_length(text.substr(at)); length > 0) return at + length;
   }
+  const unsigned kind = walker.flags(at) & kKinds;
+  if (kind != kSpace) return walker.run(walker.next(at), kKinds, kind);
+  const std::size_t second = walker.next(at);
+  if (walker.at_end(second)) return second;
+  const unsigned second_kind = walker.flags(second) & kKinds;
+  if (second_kind != kSpace && text[at] == ' ') return walker.run(second, kKinds, second_kind);
+  return end_of_space(text, walker, at);
+}
 
-  static std::size_t contraction_length(std::string_view text) {
-    if (text.size() < 2) return 0;
-    if (std::strchr("stmd", text[1]) != nullptr && text[1] != '\0') return 2;
-    const std::string_view two = text.substr(1, 2);
-    return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
+bool is_line_end(char c) {
+  return c == '\r' || c == '\n';
+}
+
+// [^\s\p{L}\p{N}]+[\r\n]*
+std::size_t end_of_others(std::string_view text, const Walker& walker, std::size_t at) {
+  at = walker.run(at, kKinds, 0);
+  while (at < text.size() && is_line_end(text[at])) ++at;
+  return at;
+}
+
+// In either case; U+017F, the long s, is a small form of S.
+std::size_t llama3_contraction_length(std::string_view text) {
+  const auto lower = [&](std::size_t i) { return i < text.size() ? static_cast<char>(text[i] | 0x20) : '\0'; };
+  if (text.substr(1).starts_with("\u017F")) return 3;
+  const char first = lower(1), second = lower(2);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  return (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
+}
+
+// The alternatives in their order; each returns if it applies.
+template <int max_digits>
+std::size_t llama3_match_end(std::string_view text, const Walker& walker, std::size_t at) {
+  if (text[at] == '\'') {
+    if (const std::size_t length = llama3_contraction_length(text.substr(at)); length > 0) return at + length;
   }
-};
-
-class Llama3Pattern : public Pattern {
- public:
-  explicit Llama3Pattern(int max_digits) : max_digits_(max_digits) {}
-
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    const Walker walker(text);
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = match_end(text, walker, at);
-      matches.push_back({at, end});
-      at = end;
-    }
-  }
-
- private:
-  static bool is_line_end(char c) { return c == '\r' || c == '\n'; }
-
-  // Every character begins a match. The alternatives in their order; each returns if it applies.
-  std::size_t match_end(std::string_view text, const Walker& walker, std::size_t at) const {
-    if (text[at] == '\'') {
-      if (const std::size_t length = contraction_length(text.substr(at)); length > 0) return at + length;
-    }
-    const unsigned kind = walker.flags(at) & kKinds;
-    if (kind == kLetter) return walker.run(at, kKinds, kLetter);
-    if (kind == kNumber) return end_of_number(walker, at);
-    const std::size_t second = walker.next(at);
-    if (!walker.at_end(second)) {
-      const unsigned second_kind = walker.flags(second) & kKinds;
-      if (second_kind == kLetter && !is_line_end(text[at])) return walker.run(second, kKinds, kLetter);
-      if (second_kind == 0 && text[at] == ' ') return end_of_others(text, walker, second);
-    }
-    if (kind == 0) return end_of_others(text, walker, at);
-    std::size_t end = walker.run(at, kSpace, kSpace);
-    while (end > at && !is_line_end(text[end - 1])) --end;
-    return end > at ? end : end_of_space(text, walker, at);
-  }
-
-  std::size_t end_of_number(const Walker& walker, std::size_t at) const {
-    for (int i = 0; i < max_digits_ && !walker.at_end(at) && (walker.flags(at) & kNumber) != 0; ++i) {
+  const unsigned kind = walker.flags(at) & kKinds;
+  if (kind == kLetter) return walker.run(at, kKinds, kLetter);
+  if (kind == kNumber) {
+    for (int i = 0; i < max_digits && !walker.at_end(at) && (walker.flags(at) & kNumber) != 0; ++i)
       at = walker.next(at);
-    }
     return at;
   }
-
-  // [^\s\p{L}\p{N}]+[\r\n]*
-  static std::size_t end_of_others(std::string_view text, const Walker& walker, std::size_t at) {
-    at = walker.run(at, kKinds, 0);
-    while (at < text.size() && is_line_end(text[at])) ++at;
-    return at;
+  const std::size_t second = walker.next(at);
+  if (!walker.at_end(second)) {
+    const unsigned second_kind = walker.flags(second) & kKinds;
+    if (second_kind == kLetter && !is_line_end(text[at])) return walker.run(second, kKinds, kLetter);
+    if (second_kind == 0 && text[at] == ' ') return end_of_others(text, walker, second);
   }
-
-  // In either case; U+017F, the long s, is a small form of S.
-  static std::size_t contraction_length(std::string_view text) {
-    const auto lower = [&](std::size_t i) { return i < text.size() ? static_cast<char>(text[i] | 0x20) : '\0'; };
-    if (text.substr(1).starts_with("\u017F")) return 3;
-    const char first = lower(1), second = lower(2);
-    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
-    return (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l') ? 3
-                                                                                                                 : 0;
-  }
-
-  int max_digits_;
-};
+  if (kind == 0) return end_of_others(text, walker, at);
+  std::size_t end = walker.run(at, kSpace, kSpace);
+  while (end > at && !is_line_end(text[end - 1])) --end;
+  return end > at ? end : end_of_space(text, walker, at);
+}
 
 // " ?" and a run of non-stop characters. The text between matches is left to the caller.
-class BloomPattern : public Pattern {
- public:
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    const Walker walker(text);
-    std::size_t at = 0;
-    while (true) {
-      const std::size_t stopped = at;
-      at = walker.run(at, kBloomStop, kBloomStop);
-      if (walker.at_end(at)) return;
-      const std::size_t begin = at > stopped && text[at - 1] == ' ' ? at - 1 : at;
-      at = walker.run(at, kBloomStop, 0);
-      matches.push_back({begin, at});
-    }
+void find_bloom_pieces(std::string_view text, std::vector<Match>& matches) {
+  const Walker walker(text);
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t stopped = at;
+    at = walker.run(at, kBloomStop, kBloomStop);
+    if (walker.at_end(at)) return;
+    const std::size_t begin = at > stopped && text[at - 1] == ' ' ? at - 1 : at;
+    at = walker.run(at, kBloomStop, 0);
+    matches.push_back({begin, at});
   }
-};
+}
 
-class LiteralPattern : public Pattern {
- public:
-  explicit LiteralPattern(std::string literal) : literal_(std::move(literal)) {}
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    for (std::size_t at = 0; (at = text.find(literal_, at)) != std::string_view::npos; at += literal_.size()) {
-      matches.push_back({at, at + literal_.size()});
-    }
-  }
+}  // namespace
 
- private:
-  std::string literal_;
-};
+Pattern make_pattern(const std::string& expression, const std::string& where) {
+  if (expression == kGpt2Expression) return find_back_to_back<gpt2_match_end>;
+  if (expression == kBloomExpression) return find_bloom_pieces;
+  if (expression == kLlama3Expression) return find_back_to_back<llama3_match_end<3>>;
+  if (expression == kQwen2Expression) return find_back_to_back<llama3_match_end<1>>;
+  if (auto pattern = make_expression(expression, where)) return pattern;
+  throw UsageError(where + ": the expression \"" + expression +
+                   "\" needs Oniguruma, but this tessera was built without it (only the expressions of BLOOM, GPT-2, "
+                   "Llama 3 and Qwen 2 are built in); install libonig-dev and build again");
+}
 
-class CharacterPattern : public Pattern {
- public:
-  explicit CharacterPattern(unsigned flags) : flags_(flags) {}
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+Pattern make_character_pattern(unsigned flags) {
+  return [flags](std::string_view text, std::vector<Match>& matches) {
     const Walker walker(text);
     for (std::size_t at = 0; at < text.size(); at = walker.next(at)) {
-      if ((walker.flags(at) & flags_) != 0) matches.push_back({at, walker.next(at)});
+      if ((walker.flags(at) & flags) != 0) matches.push_back({at, walker.next(at)});
     }
-  }
+  };
+}
 
- private:
-  unsigned flags_;
-};
-
-class WordPattern : public Pattern {
- public:
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+Pattern make_word_pattern() {
+  return [](std::string_view text, std::vector<Match>& matches) {
     const Walker walker(text);
     for (std::size_t at = 0; at < text.size();) {
       const unsigned kind = walker.flags(at) & (kPlainWord | kSpace);
@@ -202,54 +172,36 @@ class WordPattern : public Pattern {
       if (kind != kSpace) matches.push_back({at, end});
       at = end;
     }
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Pattern> make_pattern(const std::string& expression, const std::string& where) {
-  if (expression == kGpt2Expression) return std::make_unique<Gpt2Pattern>();
-  if (expression == kBloomExpression) return std::make_unique<BloomPattern>();
-  if (expression == kLlama3Expression) return std::make_unique<Llama3Pattern>(3);
-  if (expression == kQwen2Expression) return std::make_unique<Llama3Pattern>(1);
-  if (auto pattern = make_expression(expression, where)) return pattern;
-  throw UsageError(where + ": the expression \"" + expression +
-                   "\" needs Oniguruma, but this tessera was built without it (only the expressions of BLOOM, GPT-2, "
-                   "Llama 3 and Qwen 2 are built in); install libonig-dev and build again");
+  };
 }
 
-std::unique_ptr<Pattern> make_character_pattern(unsigned flags) {
-  return std::make_unique<CharacterPattern>(flags);
-}
-std::unique_ptr<Pattern> make_word_pattern() {
-  return std::make_unique<WordPattern>();
-}
-
-std::unique_ptr<Pattern> read_pattern(const Component& component) {
+Pattern read_pattern(const JsonReader& component) {
   component.allow_only({"String", "Regex"});
   if (component.json().size() != 1) component.refuse_value("either \"String\" or \"Regex\"");
-  if (component.has("Regex")) return make_pattern(component.text("Regex"), component.where());
-  std::string literal = component.text("String");
+  if (component.has("Regex")) return make_pattern(component.text("Regex"), component.place());
+  const std::string literal = component.text("String");
   if (literal.empty()) component.refuse("expected a text to look for, found an empty string");
-  return std::make_unique<LiteralPattern>(std::move(literal));
+  return [literal](std::string_view text, std::vector<Match>& matches) {
+    for (std::size_t at = 0; (at = text.find(literal, at)) != std::string_view::npos; at += literal.size()) {
+      matches.push_back({at, at + literal.size()});
+    }
+  };
 }
 
-std::string Replacement::apply(std::string_view text) const {
-  std::vector<Match> matches;
-  if (!text.empty()) pattern_->find_all(text, matches);
-  std::string result;
-  std::size_t done = 0;
-  for (const Match& match : matches) {
-    result += text.substr(done, match.begin - done);
-    result += content_;
-    done = match.end;
-  }
-  return result += text.substr(done);
-}
-
-Replacement read_replacement(const Component& component) {
+std::function<std::string(std::string_view)> read_replacement(const JsonReader& component) {
   component.allow_only({"type", "pattern", "content"});
-  return {read_pattern(component.child("pattern")), component.text("content")};
+  return [pattern = read_pattern(component.at("pattern")), content = component.text("content")](std::string_view text) {
+    std::vector<Match> matches;
+    if (!text.empty()) pattern(text, matches);
+    std::string result;
+    std::size_t done = 0;
+    for (const Match& match : matches) {
+      result += text.substr(done, match.begin - done);
+      result += content;
+      done = match.end;
+    }
+    return result += text.substr(done);
+  };
 }
 
 }  // namespace tessera::internal

@@ -1,47 +1,45 @@
-#include "data/tokenizer/post_processor.h"
-
 #include <fmt/format.h>
 
 #include <map>
 
 #include "core/text.h"
+#include "data/tokenizer/bpe.h"
+#include "data/tokenizer/steps.h"
 
 namespace tessera::internal {
 namespace {
 
 // ["</s>", 2]
-std::int32_t id_of_pair(const Component& pair) {
-  if (!pair.json().is_array() || pair.json().size() != 2) pair.refuse_value("a token and its id");
-  Component(pair.json()[0], pair.where() + "[0]").as_text();
-  return Component(pair.json()[1], pair.where() + "[1]").as_id();
+std::int32_t id_of_pair(const JsonReader& pair) {
+  if (pair.size() != 2) pair.refuse_value("a token and its id");
+  pair.at(std::size_t{0}).as_text();
+  return as_token_id(pair.at(1));
 }
 
-std::map<std::string, std::vector<std::int32_t>> read_special_tokens(const Component& component) {
-  if (!component.json().is_object()) component.refuse_value("an object");
+std::map<std::string, std::vector<std::int32_t>> read_special_tokens(const JsonReader& component) {
   std::map<std::string, std::vector<std::int32_t>> tokens;
-  for (const auto& item : component.json().items()) {
-    const Component token = component.child(item.key());
+  for (const auto& [name, token] : component.members()) {
     token.allow_only({"id", "ids", "tokens"});
-    std::vector<std::int32_t>& ids = tokens[item.key()];
-    for (const Component& id : token.children("ids")) ids.push_back(id.as_id());
-    if (token.children("tokens").size() != ids.size()) token.refuse("\"ids\" and \"tokens\" must have the same length");
+    std::vector<std::int32_t>& ids = tokens[name];
+    for (const JsonReader& id : token.at("ids").items()) ids.push_back(as_token_id(id));
+    if (token.at("tokens").size() != ids.size()) token.refuse("\"ids\" and \"tokens\" must have the same length");
   }
   return tokens;
 }
 
-PostProcessor read_template(const Component& component) {
+PostProcessor read_template(const JsonReader& component) {
   component.allow_only({"type", "single", "pair", "special_tokens"});
-  const auto special_tokens = read_special_tokens(component.child("special_tokens"));
+  const auto special_tokens = read_special_tokens(component.at("special_tokens"));
   PostProcessor processor;
   processor.single.clear();
-  for (const Component& piece : component.children("single")) {
+  for (const JsonReader& piece : component.at("single").items()) {
     piece.allow_only({"Sequence", "SpecialToken"});
     if (piece.has("Sequence")) {
-      if (piece.child("Sequence").text("id") != "A") piece.refuse("a template for one text can only use sequence A");
+      if (piece.at("Sequence").text("id") != "A") piece.refuse("a template for one text can only use sequence A");
       processor.single.push_back(PostProcessor::kText);
       continue;
     }
-    const std::string name = piece.child("SpecialToken").text("id");
+    const std::string name = piece.at("SpecialToken").text("id");
     const auto found = special_tokens.find(name);
     if (found == special_tokens.end()) {
       piece.refuse(fmt::format("\"special_tokens\" does not have \"{}\"", printable(name, 60)));
@@ -51,11 +49,11 @@ PostProcessor read_template(const Component& component) {
   return processor;
 }
 
-PostProcessor read_sequence(const Component& component) {
+PostProcessor read_sequence(const JsonReader& component) {
   component.allow_only({"type", "processors"});
   PostProcessor result;
   bool has_one = false;
-  for (const Component& step : component.children("processors")) {
+  for (const JsonReader& step : component.at("processors").items()) {
     const PostProcessor one = read_post_processor(step);
     if (one.single == PostProcessor{}.single) continue;
     if (has_one) step.refuse("more than one post-processor that adds tokens is not supported");
@@ -80,9 +78,9 @@ std::vector<std::int32_t> PostProcessor::apply(std::vector<std::int32_t> ids, bo
   return result;
 }
 
-PostProcessor read_post_processor(const Component& component) {
+PostProcessor read_post_processor(const JsonReader& component) {
   if (component.is_null()) return {};
-  const std::string type = component.type();
+  const std::string type = component.text("type");
   if (type == "ByteLevel") {  // affects only offsets, which we do not return
     component.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     return {};
@@ -90,7 +88,7 @@ PostProcessor read_post_processor(const Component& component) {
   if (type == "TemplateProcessing") return read_template(component);
   if (type == "RobertaProcessing" || type == "BertProcessing") {
     component.allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
-    return {{id_of_pair(component.child("cls")), PostProcessor::kText, id_of_pair(component.child("sep"))}};
+    return {{id_of_pair(component.at("cls")), PostProcessor::kText, id_of_pair(component.at("sep"))}};
   }
   if (type == "Sequence") return read_sequence(component);
   component.refuse(

@@ -1,16 +1,15 @@
-#include "data/tokenizer/pre_tokenizer.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "data/tokenizer/characters.h"
-#include "data/tokenizer/pattern.h"
+#include "data/tokenizer/steps.h"
 #include "data/tokenizer/unicode.h"
 
 namespace tessera::internal {
 namespace {
+
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct Part {
   std::size_t begin, end;
@@ -30,119 +29,55 @@ std::vector<Part> all_parts(std::string_view text, const std::vector<Match>& mat
   return parts;
 }
 
-// Joins parts as Contiguous (equal neighbours) or MergedWithPrevious (a match that follows a non-match) requires.
-std::vector<Part> joined(const std::vector<Part>& parts, SplitBehavior behavior) {
-  std::vector<Part> result;
-  bool previous = false;
-  for (const Part& part : parts) {
-    const bool joins = behavior == SplitBehavior::kContiguous ? part.is_match == previous : part.is_match && !previous;
-    if (joins && !result.empty()) {
-      result.back().end = part.end;
-    } else {
-      result.push_back(part);
-    }
-    previous = part.is_match;
-  }
-  return result;
+// Whether two neighbours become one piece.
+bool are_joined(const Part& left, const Part& right, SplitBehavior behavior) {
+  if (behavior == SplitBehavior::kContiguous) return left.is_match == right.is_match;
+  if (behavior == SplitBehavior::kMergedWithPrevious) return !left.is_match && right.is_match;
+  return behavior == SplitBehavior::kMergedWithNext && left.is_match && !right.is_match;
 }
 
-// MergedWithNext is MergedWithPrevious from the end.
-std::vector<Part> joined_with_next(std::vector<Part> parts) {
-  std::vector<Part> result;
-  bool previous = false;
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (part->is_match && !previous && !result.empty()) {
-      result.back().begin = part->begin;
-    } else {
-      result.push_back(*part);
-    }
-    previous = part->is_match;
-  }
-  std::reverse(result.begin(), result.end());
-  return result;
+void keep(std::string_view piece, std::size_t begin, std::size_t end, Pieces& pieces) {
+  if (begin != end) pieces.next.push_back(piece.substr(begin, end - begin));
 }
 
-class Split : public PreTokenizer {
- public:
-  Split(std::unique_ptr<Pattern> pattern, SplitBehavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+// The case of nearly all files, without a list of parts.
+void isolate(std::string_view piece, Pieces& pieces) {
+  std::size_t done = 0;
+  for (const Match& match : pieces.matches) {
+    keep(piece, done, match.begin, pieces);
+    keep(piece, match.begin, match.end, pieces);
+    done = match.end;
+  }
+  keep(piece, done, piece.size(), pieces);
+}
 
-  void apply(Pieces& pieces) const override {
+void split(std::string_view piece, SplitBehavior behavior, bool invert, Pieces& pieces) {
+  const std::vector<Part> parts = all_parts(piece, pieces.matches, invert);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (behavior == SplitBehavior::kRemoved && parts[i].is_match) continue;
+    const std::size_t begin = parts[i].begin;
+    while (i + 1 < parts.size() && are_joined(parts[i], parts[i + 1], behavior)) ++i;
+    keep(piece, begin, parts[i].end, pieces);
+  }
+}
+
+void add_split(PreTokenizers& all, Pattern pattern, SplitBehavior behavior, bool invert = false) {
+  all.steps.emplace_back([pattern = std::move(pattern), behavior, invert](Pieces& pieces) {
     pieces.next.clear();
     for (const std::string_view piece : pieces.views) {
       pieces.matches.clear();
-      pattern_->find_all(piece, pieces.matches);
-      if (behavior_ == SplitBehavior::kIsolated) {
+      pattern(piece, pieces.matches);
+      if (behavior == SplitBehavior::kIsolated) {
         isolate(piece, pieces);
       } else {
-        split(piece, pieces);
+        split(piece, behavior, invert, pieces);
       }
     }
     pieces.views.swap(pieces.next);
-  }
-
- private:
-  static void keep(std::string_view piece, std::size_t begin, std::size_t end, Pieces& pieces) {
-    if (begin != end) pieces.next.push_back(piece.substr(begin, end - begin));
-  }
-
-  // The case of nearly all files, without a list of parts.
-  static void isolate(std::string_view piece, Pieces& pieces) {
-    std::size_t done = 0;
-    for (const Match& match : pieces.matches) {
-      keep(piece, done, match.begin, pieces);
-      keep(piece, match.begin, match.end, pieces);
-      done = match.end;
-    }
-    keep(piece, done, piece.size(), pieces);
-  }
-
-  void split(std::string_view piece, Pieces& pieces) const {
-    std::vector<Part> parts = all_parts(piece, pieces.matches, invert_);
-    const bool removes = behavior_ == SplitBehavior::kRemoved;
-    if (behavior_ == SplitBehavior::kMergedWithNext) {
-      parts = joined_with_next(std::move(parts));
-    } else if (!removes) {
-      parts = joined(parts, behavior_);
-    }
-    for (const Part& part : parts) {
-      if (!removes || !part.is_match) keep(piece, part.begin, part.end, pieces);
-    }
-  }
-
-  std::unique_ptr<Pattern> pattern_;
-  SplitBehavior behavior_;
-  bool invert_;
-};
-
-class PrefixSpace : public PreTokenizer {
- public:
-  void apply(Pieces& pieces) const override {
-    for (std::string_view& piece : pieces.views) {
-      if (piece.front() != ' ') piece = pieces.made.emplace_back(" " + std::string(piece));
-    }
-  }
-};
-
-class ByteMapper : public PreTokenizer {
- public:
-  void apply(Pieces& pieces) const override {
-    for (std::string_view& piece : pieces.views) piece = pieces.made.emplace_back(bytes_to_characters(piece));
-  }
-};
-
-// Nested sequences become one list: (steps, whether the last maps bytes).
-void read_into(const Component& component, PreTokenizers& all);
-
-void add_byte_level(PreTokenizers& all, bool add_prefix_space, bool use_regex) {
-  if (add_prefix_space) all.steps.push_back(std::make_unique<PrefixSpace>());
-  if (use_regex) {
-    all.steps.push_back(std::make_unique<Split>(make_pattern(kGpt2Expression, ""), SplitBehavior::kIsolated, false));
-  }
-  all.ends_in_bytes = true;
+  });
 }
 
-SplitBehavior read_behavior(const Component& component) {
+SplitBehavior read_behavior(const JsonReader& component) {
   static const std::map<std::string, SplitBehavior, std::less<>> names = {
       {"Removed", SplitBehavior::kRemoved},
       {"Isolated", SplitBehavior::kIsolated},
@@ -156,72 +91,66 @@ SplitBehavior read_behavior(const Component& component) {
   return found->second;
 }
 
-// The step of a simple type; nothing if the name is unknown.
-std::unique_ptr<PreTokenizer> read_step(const Component& component, const std::string& type) {
-  if (type == "Split") {
-    component.allow_only({"type", "pattern", "behavior", "invert"});
-    return std::make_unique<Split>(read_pattern(component.child("pattern")), read_behavior(component.child("behavior")),
-                                   component.flag("invert"));
-  }
-  if (type == "Digits") {
-    component.allow_only({"type", "individual_digits"});
-    const SplitBehavior behavior =
-        component.flag("individual_digits") ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
-    return std::make_unique<Split>(make_character_pattern(kNumeric), behavior, false);
-  }
-  if (type == "Whitespace") {
-    component.allow_only({"type"});
-    return std::make_unique<Split>(make_word_pattern(), SplitBehavior::kRemoved, true);
-  }
-  if (type == "WhitespaceSplit") {
-    component.allow_only({"type"});
-    return std::make_unique<Split>(make_character_pattern(kSpace), SplitBehavior::kRemoved, false);
-  }
-  return nullptr;
-}
-
-void read_into(const Component& component, PreTokenizers& all) {
-  const std::string type = component.type();
+// Nested sequences become one list.
+void read_into(const JsonReader& component, PreTokenizers& all) {
+  const std::string type = component.text("type");
   if (type == "Sequence") {
     component.allow_only({"type", "pretokenizers"});
-    for (const Component& step : component.children("pretokenizers")) read_into(step, all);
+    for (const JsonReader& step : component.at("pretokenizers").items()) read_into(step, all);
     return;
   }
-  if (all.ends_in_bytes) {  // more steps follow, so the characters are needed
-    all.steps.push_back(make_byte_mapper());
-    all.ends_in_bytes = false;
-  }
+  if (all.ends_in_bytes) all.add_byte_mapper();  // more steps follow, so the characters are needed
   if (type == "ByteLevel") {
     component.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    component.flag("trim_offsets", true);  // affects only offsets, which we do not return
-    return add_byte_level(all, component.flag("add_prefix_space"), component.flag("use_regex", true));
-  }
-  auto step = read_step(component, type);
-  if (step == nullptr) {
+    component.boolean("trim_offsets", true);  // affects only offsets, which we do not return
+    all.add_byte_level(component.boolean("add_prefix_space"), component.boolean("use_regex", true));
+  } else if (type == "Split") {
+    component.allow_only({"type", "pattern", "behavior", "invert"});
+    add_split(all, read_pattern(component.at("pattern")), read_behavior(component.at("behavior")),
+              component.boolean("invert"));
+  } else if (type == "Digits") {
+    component.allow_only({"type", "individual_digits"});
+    add_split(all, make_character_pattern(kNumeric),
+              component.boolean("individual_digits") ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
+  } else if (type == "Whitespace") {
+    component.allow_only({"type"});
+    add_split(all, make_word_pattern(), SplitBehavior::kRemoved, /*invert=*/true);
+  } else if (type == "WhitespaceSplit") {
+    component.allow_only({"type"});
+    add_split(all, make_character_pattern(kSpace), SplitBehavior::kRemoved);
+  } else {
     component.refuse(fmt::format(
         "the pre-tokenizer \"{}\" is not supported; supported: Split, ByteLevel, Digits, Whitespace, WhitespaceSplit, "
         "Sequence",
         type));
   }
-  all.steps.push_back(std::move(step));
 }
 
 }  // namespace
 
-PreTokenizers read_pre_tokenizers(const Component& component) {
+PreTokenizers read_pre_tokenizers(const JsonReader& component) {
   PreTokenizers all;
   if (!component.is_null()) read_into(component, all);
   return all;
 }
 
-PreTokenizers byte_level_pre_tokenizers(bool add_prefix_space, bool use_regex) {
-  PreTokenizers all;
-  add_byte_level(all, add_prefix_space, use_regex);
-  return all;
+void PreTokenizers::add_byte_level(bool add_prefix_space, bool use_regex) {
+  if (add_prefix_space) {
+    steps.emplace_back([](Pieces& pieces) {
+      for (std::string_view& piece : pieces.views) {
+        if (piece.front() != ' ') piece = pieces.made.emplace_back(" " + std::string(piece));
+      }
+    });
+  }
+  if (use_regex) add_split(*this, make_pattern(kGpt2Expression, ""), SplitBehavior::kIsolated);
+  ends_in_bytes = true;
 }
 
-std::unique_ptr<PreTokenizer> make_byte_mapper() {
-  return std::make_unique<ByteMapper>();
+void PreTokenizers::add_byte_mapper() {
+  steps.emplace_back([](Pieces& pieces) {
+    for (std::string_view& piece : pieces.views) piece = pieces.made.emplace_back(bytes_to_characters(piece));
+  });
+  ends_in_bytes = false;
 }
 
 }  // namespace tessera::internal

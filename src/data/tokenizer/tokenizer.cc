@@ -52,16 +52,16 @@ struct Tokenizer::Impl {
 
   void encode_plain(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
     scratch.pieces.begin(text);
-    parts.pre_tokenizers.apply(scratch.pieces);
+    for (const auto& step : parts.pre_tokenizers.steps) step(scratch.pieces);
     for (const std::string_view piece : scratch.pieces.views) parts.model.encode(piece, scratch.bpe, ids);
   }
 
   // Normalizes a part between added tokens, then looks for those that are found in normalized text.
   void encode_segment(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
     std::string normalized;
-    if (parts.normalizer != nullptr) {
+    if (parts.normalizer) {
       normalized = text;
-      parts.normalizer->apply(normalized);
+      parts.normalizer(normalized);
       text = normalized;
     }
     if (!parts.added_tokens.any(true)) return encode_plain(text, scratch, ids);
@@ -84,17 +84,12 @@ struct Tokenizer::Impl {
   }
 };
 
-Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
-Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
-Tokenizer::~Tokenizer() = default;
-
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  return Tokenizer(std::make_unique<Impl>(internal::read_tokenizer(path)));
+  return Tokenizer(std::make_shared<Impl>(internal::read_tokenizer(path)));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view text, const std::string& origin) {
-  return Tokenizer(std::make_unique<Impl>(internal::read_tokenizer_json(text, origin)));
+  return Tokenizer(std::make_shared<Impl>(internal::read_tokenizer_json(std::string(text), origin)));
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
@@ -117,8 +112,8 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
     if (token == nullptr || (skip_special_tokens && parts.added_tokens.is_special(*token))) continue;
     tokens.push_back(*token);
   }
-  if (parts.decoder == nullptr) return join(tokens, " ");
-  parts.decoder->apply(tokens);
+  if (!parts.decoder) return join(tokens, " ");
+  parts.decoder(tokens);
   return join(tokens, "");
 }
 
@@ -139,12 +134,6 @@ std::optional<std::int32_t> Tokenizer::pad_id() const {
 }
 PaddingSide Tokenizer::padding_side() const {
   return impl_->parts.padding_side;
-}
-const std::optional<StoredTruncation>& Tokenizer::truncation() const {
-  return impl_->parts.truncation;
-}
-const std::optional<StoredPadding>& Tokenizer::padding() const {
-  return impl_->parts.padding;
 }
 const std::string& Tokenizer::content_hash() const {
   return impl_->parts.content_hash;

@@ -11,27 +11,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tessera {
 
 enum class PaddingSide { kLeft, kRight };
-
-// "truncation" of tokenizer.json, as stored there.
-struct StoredTruncation {
-  std::int64_t max_length = 0, stride = 0;
-  PaddingSide direction = PaddingSide::kRight;  // the side that is cut
-  std::string strategy;                         // LongestFirst, OnlyFirst or OnlySecond
-};
-
-// "padding" of tokenizer.json, as stored there.
-struct StoredPadding {
-  std::optional<std::int64_t> fixed_length;  // none: to the longest of the batch
-  PaddingSide direction = PaddingSide::kRight;
-  std::int64_t pad_to_multiple_of = 0;  // 0: no rounding
-  std::int32_t pad_id = 0, pad_type_id = 0;
-  std::string pad_token;
-};
 
 class Tokenizer {
  public:
@@ -42,13 +27,9 @@ class Tokenizer {
   // The text of a tokenizer.json; `origin` is what messages call it.
   static Tokenizer from_json(std::string_view text, const std::string& origin);
 
-  Tokenizer(Tokenizer&&) noexcept;
-  Tokenizer& operator=(Tokenizer&&) noexcept;
-  ~Tokenizer();
-
-  // `add_special_tokens` lets the post-processor add its tokens. Truncation and padding are not applied here. Text that
-  // is not UTF-8 is read as if each maximal ill-formed part were U+FFFD (Python's errors="replace"). Throws Error if an
-  // expression of the file takes too many steps, or a needed unknown token is missing.
+  // `add_special_tokens` lets the post-processor add its tokens. The file's truncation and padding are ignored. Text
+  // that is not UTF-8 is read as if each maximal ill-formed part were U+FFFD (Python's errors="replace"). Throws Error
+  // if an expression of the file takes too many steps, or a needed unknown token is missing.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
   // Always UTF-8: bytes that make no character become U+FFFD. Ids that no token has are skipped, as in the original
   // (models often have more rows than the vocabulary has tokens); negative ones are refused.
@@ -58,15 +39,13 @@ class Tokenizer {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   std::optional<std::int32_t> eos_id() const, bos_id() const, pad_id() const;
   PaddingSide padding_side() const;
-  const std::optional<StoredTruncation>& truncation() const;
-  const std::optional<StoredPadding>& padding() const;
   // A hash of everything that decides what `encode` gives: the key of caches.
   const std::string& content_hash() const;
 
  private:
   struct Impl;
-  explicit Tokenizer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Tokenizer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace tessera

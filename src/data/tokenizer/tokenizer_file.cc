@@ -31,64 +31,16 @@ std::string hash_of(std::initializer_list<std::string_view> parts) {
   return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
-PaddingSide read_direction(const Component& component) {
-  const std::string side = component.as_text();
-  if (side != "Left" && side != "Right") component.refuse_value("Left or Right");
-  return side == "Left" ? PaddingSide::kLeft : PaddingSide::kRight;
-}
-
-std::optional<StoredTruncation> read_truncation(const Component& file) {
-  if (!file.has("truncation")) return std::nullopt;
-  const Component component = file.child("truncation");
-  component.allow_only({"direction", "max_length", "strategy", "stride"});
-  StoredTruncation stored;
-  component.child("max_length");
-  stored.max_length = component.count("max_length", 0);
-  stored.stride = component.count("stride", 0);
-  if (component.has("direction")) stored.direction = read_direction(component.child("direction"));
-  stored.strategy = component.has("strategy") ? component.text("strategy") : "LongestFirst";
-  if (stored.strategy != "LongestFirst" && stored.strategy != "OnlyFirst" && stored.strategy != "OnlySecond") {
-    component.child("strategy").refuse_value("LongestFirst, OnlyFirst or OnlySecond");
-  }
-  return stored;
-}
-
-std::optional<StoredPadding> read_padding(const Component& file) {
-  if (!file.has("padding")) return std::nullopt;
-  const Component component = file.child("padding");
-  component.allow_only({"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"});
-  StoredPadding stored;
-  const Component strategy = component.child("strategy");
-  if (strategy.json().is_object()) {
-    strategy.allow_only({"Fixed"});
-    strategy.child("Fixed");
-    stored.fixed_length = strategy.count("Fixed", 0);
-  } else if (strategy.as_text() != "BatchLongest") {
-    strategy.refuse_value("\"BatchLongest\" or {\"Fixed\": length}");
-  }
-  stored.direction = read_direction(component.child("direction"));
-  stored.pad_to_multiple_of = component.count("pad_to_multiple_of", 0);
-  stored.pad_id = component.id("pad_id");
-  stored.pad_type_id = component.id("pad_type_id");
-  stored.pad_token = component.text("pad_token");
-  return stored;
-}
-
 // Pieces stay bytes if the model can read bytes; otherwise the last step turns them into characters.
 void agree_on_bytes(PreTokenizers& pre_tokenizers, Bpe& model) {
-  if (pre_tokenizers.ends_in_bytes && !model.read_bytes()) pre_tokenizers.steps.push_back(make_byte_mapper());
-}
-
-Component child_or_null(const Component& file, std::string_view key) {
-  static const Json null;
-  return file.has(key) ? file.child(key) : Component(null, file.where());
+  if (pre_tokenizers.ends_in_bytes && !model.read_bytes()) pre_tokenizers.add_byte_mapper();
 }
 
 // The name of a special token: a string, or an object that describes one.
-std::optional<std::string> special_name(const Component& component, std::string_view key) {
-  if (!component.has(key)) return std::nullopt;
-  const Component value = component.child(key);
-  return value.json().is_object() ? value.text("content") : value.as_text();
+std::optional<std::string> special_name(const JsonReader& component, const char* key) {
+  const auto value = component.find(key);
+  if (!value) return std::nullopt;
+  return value->is_object() ? value->text("content") : value->as_text();
 }
 
 // tokenizer_config.json, then special_tokens_map.json, which wins where they differ (as in transformers 4).
@@ -98,14 +50,14 @@ void read_names(const fs::path& folder, TokenizerParts& parts) {
   for (const char* file_name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const fs::path path = folder / file_name;
     if (!fs::exists(path)) continue;
-    const Json json = read_json_file(path);
-    const Component component(json, path.string() + ":");
+    const JsonText json(read_file(path), path.string());
+    const JsonReader component = json.root();
     for (std::size_t i = 0; i < 3; ++i) {
       if (auto name = special_name(component, kKeys[i])) names[i] = std::move(name);
     }
     if (!component.has("padding_side")) continue;
     const std::string side = component.text("padding_side");
-    if (side != "left" && side != "right") component.child("padding_side").refuse_value("left or right");
+    if (side != "left" && side != "right") component.at("padding_side").refuse_value("left or right");
     parts.padding_side = side == "left" ? PaddingSide::kLeft : PaddingSide::kRight;
   }
   // GPT-2's folders do not name it; its class in transformers does.
@@ -123,9 +75,8 @@ void read_names(const fs::path& folder, TokenizerParts& parts) {
 
 TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
   const std::string vocab_text = read_file(vocab), merges_text = read_file(merges);
-  const Json json = parse_json(vocab_text, vocab.string());
-  Bpe model(read_vocabulary(Component(json, vocab.string())), parse_merges(merges_text, merges.string()), {},
-            merges.string());
+  Bpe model(read_vocabulary(JsonText(vocab_text, vocab.string()).root()), parse_merges(merges_text, merges.string()),
+            {}, merges.string());
   if (const fs::path extra = vocab.parent_path() / "added_tokens.json"; fs::exists(extra)) {
     throw UsageError(extra.string() + ": not supported without a tokenizer.json; save the tokenizer as one");
   }
@@ -133,12 +84,13 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
   std::vector<AddedToken> added;
   std::string config_text;
   if (const fs::path config = vocab.parent_path() / "tokenizer_config.json"; fs::exists(config)) {
-    const Json settings = parse_json(config_text = read_file(config), config.string());
-    const Component component(settings, config.string() + ":");
-    add_prefix_space = component.flag("add_prefix_space", false);
-    added = read_added_tokens_decoder(component, model.vocabulary());
+    config_text = read_file(config);
+    const JsonText settings(config_text, config.string());
+    add_prefix_space = settings.root().boolean("add_prefix_space", false);
+    added = read_added_tokens_decoder(settings.root(), model.vocabulary());
   }
-  PreTokenizers pre_tokenizers = byte_level_pre_tokenizers(add_prefix_space, true);
+  PreTokenizers pre_tokenizers;
+  pre_tokenizers.add_byte_level(add_prefix_space, /*use_regex=*/true);
   agree_on_bytes(pre_tokenizers, model);
   if (model.vocabulary().id_of(kEndOfText)) added.push_back({kEndOfText, false, false, false, false, true});
   AddedTokens added_tokens(added, model.vocabulary(), nullptr);
@@ -147,13 +99,8 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
           .pre_tokenizers = std::move(pre_tokenizers),
           .added_tokens = std::move(added_tokens),
           .post_processor = {},
-          .decoder = make_byte_level_decoder(),
-          .truncation = {},
-          .padding = {},
-          .content_hash = hash_of({kEncodingVersion, hash_of({config_text}), hash_of({vocab_text}), merges_text}),
-          .eos_id = {},
-          .bos_id = {},
-          .pad_id = {}};
+          .decoder = decode_byte_level,
+          .content_hash = hash_of({kEncodingVersion, hash_of({config_text}), hash_of({vocab_text}), merges_text})};
 }
 
 }  // namespace
@@ -163,29 +110,28 @@ std::optional<std::int32_t> TokenizerParts::id_of(std::string_view token) const 
   return id ? id : model.vocabulary().id_of(token);
 }
 
-TokenizerParts read_tokenizer_json(std::string_view text, const std::string& origin) {
-  const Json json = parse_json(text, origin);
-  const Component file(json, origin + ":");
+TokenizerParts read_tokenizer_json(std::string text, const std::string& origin) {
+  std::string content_hash = hash_of({kEncodingVersion, text});
+  const JsonText json(std::move(text), origin);
+  const JsonReader file = json.root();
   file.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
                    "decoder", "model"});
-  if (file.has("version") && file.text("version") != "1.0") file.child("version").refuse_value("\"1.0\"");
-  Bpe model = read_bpe(file.child("model"));
-  auto normalizer = read_normalizer(child_or_null(file, "normalizer"));
-  PreTokenizers pre_tokenizers = read_pre_tokenizers(child_or_null(file, "pre_tokenizer"));
+  if (file.text("version", "1.0") != "1.0") file.at("version").refuse_value("\"1.0\"");
+  const Json null;
+  const JsonSource nothing{&null, origin};
+  const auto part = [&](const char* key) { return file.find(key).value_or(JsonReader(nothing)); };
+  Bpe model = read_bpe(file.at("model"));
+  Normalizer normalizer = read_normalizer(part("normalizer"));
+  PreTokenizers pre_tokenizers = read_pre_tokenizers(part("pre_tokenizer"));
   agree_on_bytes(pre_tokenizers, model);
-  AddedTokens added_tokens = read_added_tokens(file, model.vocabulary(), normalizer.get());
+  AddedTokens added_tokens = read_added_tokens(file, model.vocabulary(), normalizer);
   return {.model = std::move(model),
           .normalizer = std::move(normalizer),
           .pre_tokenizers = std::move(pre_tokenizers),
           .added_tokens = std::move(added_tokens),
-          .post_processor = read_post_processor(child_or_null(file, "post_processor")),
-          .decoder = read_decoder(child_or_null(file, "decoder")),
-          .truncation = read_truncation(file),
-          .padding = read_padding(file),
-          .content_hash = hash_of({kEncodingVersion, text}),
-          .eos_id = {},
-          .bos_id = {},
-          .pad_id = {}};
+          .post_processor = read_post_processor(part("post_processor")),
+          .decoder = read_decoder(part("decoder")),
+          .content_hash = std::move(content_hash)};
 }
 
 TokenizerParts read_tokenizer(const fs::path& path) {

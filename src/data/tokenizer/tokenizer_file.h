@@ -2,38 +2,32 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/bpe.h"
-#include "data/tokenizer/decoder.h"
-#include "data/tokenizer/normalizer.h"
-#include "data/tokenizer/post_processor.h"
-#include "data/tokenizer/pre_tokenizer.h"
+#include "data/tokenizer/steps.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace tessera::internal {
 
 struct TokenizerParts {
   Bpe model;
-  std::unique_ptr<Normalizer> normalizer;  // may be none
+  Normalizer normalizer;  // may be none
   PreTokenizers pre_tokenizers;
   AddedTokens added_tokens;
   PostProcessor post_processor;
-  std::unique_ptr<Decoder> decoder;  // may be none
-  std::optional<StoredTruncation> truncation;
-  std::optional<StoredPadding> padding;
+  Decoder decoder;  // may be none
   std::string content_hash;
-  std::optional<std::int32_t> eos_id, bos_id, pad_id;
+  std::optional<std::int32_t> eos_id = {}, bos_id = {}, pad_id = {};
   PaddingSide padding_side = PaddingSide::kRight;
 
   std::optional<std::int32_t> id_of(std::string_view token) const;
 };
 
-TokenizerParts read_tokenizer_json(std::string_view text, const std::string& origin);
+TokenizerParts read_tokenizer_json(std::string text, const std::string& origin);
 // See Tokenizer::load.
 TokenizerParts read_tokenizer(const std::filesystem::path& path);
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <regex>
+
 #include "core/error.h"
 #include "support/tokenizer_references.h"
 
@@ -12,11 +14,12 @@ namespace fs = std::filesystem;
 using internal::changed_file;
 using internal::reference_folder;
 
+// The file's name without line and column, which depend on the file that the change is made in.
 std::string refusal(const std::string& file) {
   try {
     Tokenizer::from_json(file, "t.json");
   } catch (const UsageError& error) {
-    return error.what();
+    return std::regex_replace(error.what(), std::regex("^t.json:1:\\d+:"), "t.json:1:N:");
   }
   return "accepted";
 }
@@ -26,67 +29,48 @@ std::string refusal_of_changes(const Json& changes) {
 }
 
 TEST(TokenizerFile, AnUnsupportedComponentIsRefusedByName) {
-  EXPECT_EQ(refusal_of_changes(Json{{"normalizer", {{"type", "BertNormalizer"}}}}),
-            "t.json: normalizer: the normalizer \"BertNormalizer\" is not supported; supported: NFC, NFD, NFKC, NFKD, "
-            "Lowercase, Strip, Replace, Prepend, Sequence");
+  EXPECT_EQ(
+      refusal_of_changes(Json{{"normalizer", {{"type", "BertNormalizer"}}}}),
+      "t.json:1:N: normalizer: the normalizer \"BertNormalizer\" is not supported; supported: NFC, NFD, NFKC, NFKD, "
+      "Lowercase, Strip, Replace, Prepend, Sequence");
   EXPECT_NE(
       refusal_of_changes(Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Metaspace"}}}}}}})
-          .find("t.json: pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"Metaspace\" is not supported"),
+          .find("t.json:1:N: pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"Metaspace\" is not supported"),
       std::string::npos);
   EXPECT_NE(refusal_of_changes(Json{{"post_processor", {{"type", "Magic"}}}}).find("the post-processor \"Magic\""),
             std::string::npos);
   EXPECT_NE(refusal_of_changes(Json{{"decoder", {{"type", "WordPiece"}}}}).find("the decoder \"WordPiece\""),
             std::string::npos);
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"type", "Unigram"}}}}),
-            "t.json: model: the model \"Unigram\" is not supported; supported: BPE");
+            "t.json:1:N: model: the model \"Unigram\" is not supported; supported: BPE");
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"dropout", 0.1}}}}),
-            "t.json: model.dropout: dropout of merges is not supported: tokens would differ between runs");
+            "t.json:1:N: model.dropout: dropout of merges is not supported: tokens would differ between runs");
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"dropout", 0.0}}}}), "accepted");
 }
 
 TEST(TokenizerFile, AKeyThatIsNotKnownIsRefused) {
   EXPECT_EQ(refusal_of_changes(Json{{"colour", 1}}),
-            "t.json: unknown key \"colour\"; known keys: version, truncation, padding, added_tokens, "
-            "normalizer, pre_tokenizer, post_processor, decoder, model");
-  EXPECT_NE(refusal_of_changes(Json{{"normalizer", {{"type", "NFC"}, {"fast", true}}}}).find("unknown key \"fast\""),
-            std::string::npos);
+            "t.json:1:N: colour: unknown key; known keys: version, truncation, padding, added_tokens, normalizer, "
+            "pre_tokenizer, post_processor, decoder, model");
+  EXPECT_NE(
+      refusal_of_changes(Json{{"normalizer", {{"type", "NFC"}, {"fast", true}}}}).find("normalizer.fast: unknown key"),
+      std::string::npos);
 }
 
 TEST(TokenizerFile, WrongValuesAreNamedWithTheirPlace) {
-  EXPECT_EQ(refusal_of_changes(Json{{"version", "2.0"}}), "t.json: version: expected \"1.0\", found \"2.0\"");
+  EXPECT_EQ(refusal_of_changes(Json{{"version", "2.0"}}), "t.json:1:N: version: expected \"1.0\", found \"2.0\"");
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"vocab", {{"a", -1}}}}}}),
-            "t.json: model.vocab[\"a\"]: expected a token id, 0 to 4194303, found -1");
+            "t.json:1:N: model.vocab.a: expected a whole number from 0 to 4194303, found -1");
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"vocab", {{"a", 1}, {"b", 1}}}}}}),
-            "t.json: model.vocab[\"b\"]: the id 1 already belongs to \"a\"");
+            "t.json:1:N: model.vocab.b: the id 1 already belongs to \"a\"");
   EXPECT_EQ(refusal_of_changes(Json{{"model", {{"merges", {"a b c"}}}}}),
-            "t.json: model.merges[0]: expected two tokens with one space between them, found \"a b c\"");
+            "t.json:1:N: model.merges[0]: expected two tokens with one space between them, found \"a b c\"");
   EXPECT_NE(refusal_of_changes(Json{{"model", {{"merges", Json::array({Json::array({"a"})})}}}})
                 .find("expected a pair of strings"),
             std::string::npos);
   EXPECT_NE(refusal("{\"version\": \"1.0\"").find("t.json:1:"), std::string::npos);
-  EXPECT_EQ(refusal("[]").substr(0, 33), "t.json: expected an object, found");
+  EXPECT_EQ(refusal("[]"), "t.json:1:N: the file: expected an object, found an array");
   EXPECT_NE(refusal("{}").find("\"model\" is missing"), std::string::npos);
-}
-
-TEST(TokenizerFile, StoredTruncationAndPaddingAreToldAsStored) {
-  const Tokenizer tokenizer = Tokenizer::from_json(
-      changed_file("characters",
-                   parse_json(R"({"truncation": {"direction": "Left", "max_length": 512, "strategy": "OnlyFirst",
-                                                 "stride": 7},
-                                  "padding": {"strategy": {"Fixed": 64}, "direction": "Left", "pad_to_multiple_of": 8,
-                                              "pad_id": 2, "pad_type_id": 0, "pad_token": "</s>"}})",
-                              "here")),
-      "t.json");
-  ASSERT_TRUE(tokenizer.truncation() && tokenizer.padding());
-  EXPECT_EQ(tokenizer.truncation()->max_length, 512);
-  EXPECT_EQ(tokenizer.truncation()->stride, 7);
-  EXPECT_EQ(tokenizer.truncation()->direction, PaddingSide::kLeft);
-  EXPECT_EQ(tokenizer.truncation()->strategy, "OnlyFirst");
-  EXPECT_EQ(tokenizer.padding()->fixed_length, 64);
-  EXPECT_EQ(tokenizer.padding()->direction, PaddingSide::kLeft);
-  EXPECT_EQ(tokenizer.padding()->pad_to_multiple_of, 8);
-  EXPECT_EQ(tokenizer.padding()->pad_id, 2);
-  EXPECT_EQ(tokenizer.padding()->pad_token, "</s>");
 }
 
 class TokenizerFolder : public ::testing::Test {

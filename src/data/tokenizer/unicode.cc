@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <unordered_map>
+
+#include "data/tokenizer/characters.h"
 
 namespace tessera::internal {
 namespace {
@@ -123,6 +126,23 @@ CharTable::CharTable() {
   }
 }
 
+std::size_t begin_of_trailing_space(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0) {
+    const std::size_t last = utf8_previous(text, end);
+    if ((CharTable::get()[utf8_decode(text.data() + last)] & kSpace) == 0) break;
+    end = last;
+  }
+  return end;
+}
+std::size_t end_of_leading_space(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && (CharTable::get()[utf8_decode(text.data() + at)] & kSpace) != 0) {
+    at += utf8_length(static_cast<unsigned char>(text[at]));
+  }
+  return at;
+}
+
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name) {
   std::string wanted = plain_name(name);
   if (const auto found = long_names().find(wanted); found != long_names().end()) wanted = found->second;
@@ -148,16 +168,16 @@ std::vector<CodePointRange> flag_ranges(unsigned flags) {
 }
 
 void append_lower_case(std::u32string& text, char32_t c) {
-  static const auto* const lower = [] {
-    auto* map = new std::unordered_map<char32_t, std::pair<char32_t, char32_t>>;
+  static const auto lower = [] {
+    std::unordered_map<char32_t, std::pair<char32_t, char32_t>> map;
     for (std::size_t i = 0; i < std::size(kLowerCase); i += 3) {
-      map->emplace(kLowerCase[i], std::pair<char32_t, char32_t>(kLowerCase[i + 1], kLowerCase[i + 2]));
+      map.emplace(kLowerCase[i], std::pair<char32_t, char32_t>(kLowerCase[i + 1], kLowerCase[i + 2]));
     }
     return map;
   }();
-  const auto found = lower->find(c);
-  text += found == lower->end() ? c : found->second.first;
-  if (found != lower->end() && found->second.second != 0) text += found->second.second;
+  const auto found = lower.find(c);
+  text += found == lower.end() ? c : found->second.first;
+  if (found != lower.end() && found->second.second != 0) text += found->second.second;
 }
 
 std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {
@@ -170,18 +190,10 @@ std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {
 }
 
 int combining_class(char32_t c) {
-  std::size_t low = 0, high = std::size(kCombiningRuns) / 3;
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (c > kCombiningRuns[3 * middle + 1]) {
-      low = middle + 1;
-    } else if (c < kCombiningRuns[3 * middle]) {
-      high = middle;
-    } else {
-      return static_cast<int>(kCombiningRuns[3 * middle + 2]);
-    }
-  }
-  return 0;
+  const auto runs = std::views::iota(std::size_t{0}, std::size(kCombiningRuns) / 3);  // first, last, class
+  const auto run = std::ranges::partition_point(runs, [c](std::size_t i) { return kCombiningRuns[3 * i + 1] < c; });
+  if (run == runs.end() || c < kCombiningRuns[3 * *run]) return 0;
+  return static_cast<int>(kCombiningRuns[3 * *run + 2]);
 }
 
 std::optional<char32_t> composition(char32_t first, char32_t second) {

@@ -38,6 +38,10 @@ class CharTable {
   std::vector<std::array<std::uint8_t, 256>> blocks_;
 };
 
+// The white space at a text's ends, in bytes; the text is well-formed UTF-8.
+std::size_t begin_of_trailing_space(std::string_view text);
+std::size_t end_of_leading_space(std::string_view text);
+
 // The code points of a property as regular expressions name it (L, Lu, Letter, Nd, ..., any case, underscores and
 // spaces ignored), sorted; nothing if the name is not a general category.
 std::optional<std::vector<CodePointRange>> category_ranges(std::string_view name);
