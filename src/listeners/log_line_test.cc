@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/log_lines.h"
 #include "train/meters.h"
 
 namespace tessera {

@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "listeners/log_line.h"
 
 namespace tessera {
 namespace {
