@@ -128,8 +128,8 @@ Metric of_log(MetricSource source, const std::string& name, const std::string& l
               double (*formula)(const MemoryStatistics&)) {
   const auto statistics = [source](const RunRecord& run) -> const MemoryStatistics* {
     const RunMemory& memory = memory_of(run);
-    if (source == MetricSource::kCpuLog) return memory.hosts.empty() ? nullptr : &memory.hosts.front().MiB;
-    return memory.gpus.empty() || memory.first_gpu().MiB.num_samples == 0 ? nullptr : &memory.first_gpu().MiB;
+    if (source == MetricSource::kCpuLog) return memory.hosts.empty() ? nullptr : &memory.hosts.front().used_MB;
+    return memory.gpus.empty() || memory.first_gpu().used_MiB.num_samples == 0 ? nullptr : &memory.first_gpu().used_MiB;
   };
   Metric metric{name, label, "MiB", digits, Better::kLower, [statistics, formula](const RunRecord& run) -> Value {
                   const MemoryStatistics* found = statistics(run);
@@ -284,7 +284,9 @@ std::string reason_without(const Metric& metric, const RunRecord& run, const std
   }
   const RunMemory& memory = memory_of(run);
   if (is_gpu && !memory.gpus.empty()) return "the driver does not say how much GPU memory is used";
-  return join(memory.problems, "; ");
+  std::vector<std::string> problems;
+  for (const MemoryTrouble& trouble : memory.troubles) problems.push_back(trouble.line);
+  return join(problems, "; ");
 }
 
 Value samples_per_second(const RunRecord& run) {

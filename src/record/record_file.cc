@@ -132,10 +132,7 @@ class Writer {
     }
     return series;
   }
-  Json json_from(const std::string& text) { return text; }
-  Json json_from(std::int64_t number) { return number; }
-  Json json_from(int number) { return number; }
-  Json json_from(double number) { return number; }
+  Json json_from(const auto& plain) { return plain; }
 
   Json json_ = Json::object();
 };
@@ -203,17 +200,13 @@ class Reader {
     read(json, number.emplace(), key);
   }
   template <typename Plain>
-  void read_plain(const Json& json, Plain& value, const char* key) {
+  void read(const Json& json, Plain& value, const char* key) {
     try {
       value = json.get<Plain>();
     } catch (const nlohmann::json::exception&) {
       refuse(fmt::format("\"{}\" has an unexpected type", key));
     }
   }
-  void read(const Json& json, std::string& text, const char* key) { read_plain(json, text, key); }
-  void read(const Json& json, std::int64_t& number, const char* key) { read_plain(json, number, key); }
-  void read(const Json& json, int& number, const char* key) { read_plain(json, number, key); }
-  void read(const Json& json, double& number, const char* key) { read_plain(json, number, key); }
 
   const Json& json_;
   const std::string& origin_;

@@ -133,6 +133,10 @@ std::int64_t steps_done(const RunRecord& run) {
   return static_cast<std::int64_t>(run.last_values.number("step").value_or(0));
 }
 
+std::string counted(std::int64_t number, const std::string& word) {
+  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
+}
+
 std::string with_counts(const std::vector<std::string>& words) {
   std::vector<std::pair<std::string, int>> counts;
   for (const std::string& word : words) {

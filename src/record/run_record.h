@@ -115,6 +115,8 @@ bool fact_is_true(const RunRecord& run, const std::string& name);
 
 // The run's folder as it was found: what a user types to name the run.
 std::string folder_text(const RunRecord& run);
+// "1 rank", "2 ranks".
+std::string counted(std::int64_t number, const std::string& word);
 // {"node1", "node1", "node2"} as "2 x node1, node2".
 std::string with_counts(const std::vector<std::string>& words);
 

@@ -66,7 +66,7 @@ std::optional<BandwidthLog> parse_bandwidth_log(const std::string& text, const s
 
 std::vector<BandwidthLog> find_bandwidth_logs(const std::vector<std::string>& places) {
   std::vector<BandwidthLog> logs;
-  for (const std::filesystem::path& file : find_bandwidth_files(places)) {
+  for (const std::filesystem::path& file : find_run_places(places).bandwidth_logs) {
     if (auto log = parse_bandwidth_log(read_file(file), file.filename().string())) logs.push_back(std::move(*log));
   }
   return logs;

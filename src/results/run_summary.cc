@@ -85,13 +85,13 @@ std::string memory_log_lines(const RunMemory& memory) {
   };
   std::string text;
   constexpr std::size_t kMaxLines = 16;  // a screenful; `tessera analyze-memory` shows all
-  for (const GpuMemory& gpu : memory.gpus) {
+  for (const GpuMemoryUse& gpu : memory.gpus) {
     if (memory.gpus.size() <= kMaxLines || &gpu == &memory.gpus.front()) {
-      text += line(fmt::format("{} - GPU {}", printable(gpu.log), gpu.index), gpu.MiB);
+      text += line(fmt::format("{} - GPU {}", printable(gpu.file.stem().string()), gpu.index), gpu.used_MiB);
     }
   }
-  for (const HostMemory& host : memory.hosts) text += line(printable(host.log), host.MiB);
-  for (const std::string& problem : memory.problems) text += "  " + printable(problem, 400) + "\n";
+  for (const HostMemoryUse& host : memory.hosts) text += line(printable(host.file.stem().string()), host.used_MB);
+  for (const MemoryTrouble& trouble : memory.troubles) text += "  " + printable(trouble.line, 400) + "\n";
   return text.empty() ? "" : "memory logs (used: all processes, sampled)\n" + text;
 }
 

@@ -137,9 +137,10 @@ class TableFiller {
   }
 
   void add_hosts(const ChosenRow& row, const RunRecord& run) {
-    for (const GpuMemory& gpu : memory_of(run).gpus) {
-      host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name, gpu.log,
-                                        gpu.index, gpu.MiB.peak / 1024, gpu.MiB.average / 1024));
+    for (const GpuMemoryUse& gpu : memory_of(run).gpus) {
+      host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name,
+                                        gpu.file.stem().string(), gpu.index, gpu.used_MiB.peak / 1024,
+                                        gpu.used_MiB.average / 1024));
     }
   }
 
