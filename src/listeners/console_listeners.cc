@@ -3,13 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/log_record.h"
-#include "listeners/log_line.h"
 
 namespace tessera {
-
-void LogLinePrinter::on_log(const RunMoment&, const LogRecord& record) {
-  console_.print_line(format_log_line(record));
-}
 
 void ProgressShower::on_train_begin(const RunMoment& at) {
   begun_ = last_shown_ = last_step_time_ = at.wall_seconds;
@@ -35,10 +30,7 @@ void ProgressShower::on_evaluation_step(const RunMoment& at, std::int64_t done, 
   evaluating_ = true;
   if (!console_.is_terminal() || at.wall_seconds - last_shown_ < seconds_between_) return;
   last_shown_ = at.wall_seconds;
-  Progress progress;
-  progress.done = done;
-  progress.total = total;
-  progress.seconds = at.wall_seconds - evaluation_begun_;
+  const Progress progress{done, total, at.wall_seconds - evaluation_begun_};
   console_.show_progress(format_progress_bar(progress, console_.num_columns(), "evaluation"));
 }
 
@@ -55,12 +47,8 @@ void ProgressShower::on_train_end(const RunMoment& at, RunEnd, const std::string
 }
 
 void ProgressShower::show(const RunMoment& at, bool smoothed) {
-  Progress progress;
-  progress.done = at.step;
-  progress.total = at.total_steps;
-  progress.seconds = at.wall_seconds - begun_;
-  progress.first = first_step_;
-  if (smoothed) progress.rate = rate_.rate();
+  const Progress progress{at.step, at.total_steps, at.wall_seconds - begun_, smoothed ? rate_.rate() : std::nullopt,
+                          first_step_};
   console_.show_progress(console_.is_terminal() ? format_progress_bar(progress, console_.num_columns(), loss_)
                                                 : format_progress_line(progress));
 }

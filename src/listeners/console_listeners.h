@@ -7,6 +7,7 @@
 #include <string>
 
 #include "listeners/console.h"
+#include "listeners/log_line.h"
 #include "listeners/progress_text.h"
 #include "parallel/step_clock.h"
 #include "train/listener.h"
@@ -18,7 +19,7 @@ class LogLinePrinter : public TrainListener {
   explicit LogLinePrinter(Console& console) : console_(console) {}
 
   std::string name() const override { return "log lines"; }
-  void on_log(const RunMoment&, const LogRecord& record) override;
+  void on_log(const RunMoment&, const LogRecord& record) override { console_.print_line(format_log_line(record)); }
 
  private:
   Console& console_;

@@ -35,11 +35,6 @@ std::string counts_and_times(const Progress& progress, const std::string& rate, 
                      rate, postfix.empty() ? "" : ", ", postfix);
 }
 
-std::size_t num_characters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 // Eighths of a character: the last, partial one is drawn by U+258F (one eighth) to U+2589 (seven).
 std::string bar_text(double fraction, int length) {
   constexpr int kParts = 8;
@@ -54,6 +49,14 @@ std::string bar_text(double fraction, int length) {
 }
 
 }  // namespace
+
+bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
+
+std::size_t num_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 
 std::string format_interval(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::abs(seconds));
@@ -78,8 +81,7 @@ std::string format_progress_bar(const Progress& progress, int num_columns, const
   // A narrow terminal: cut, at a character.
   std::string cut;
   for (const char c : whole) {
-    const bool begins = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    if (begins && num_characters(cut) == static_cast<std::size_t>(num_columns)) break;
+    if (begins_character(c) && num_characters(cut) == static_cast<std::size_t>(num_columns)) break;
     cut += c;
   }
   return cut;

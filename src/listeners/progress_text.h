@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tessera {
 
@@ -19,6 +20,10 @@ std::string format_progress_line(const Progress& progress);
 // As wide as the terminal, or with a bar of ten characters if `num_columns` is 0. `postfix` follows the rate.
 std::string format_progress_bar(const Progress& progress, int num_columns, const std::string& postfix = "");
 std::string format_interval(double seconds);  // 02:05, 1:02:03
+
+// Characters, not bytes: only the first byte of one in UTF-8 does not begin with the bits 10.
+bool begins_character(char byte);
+std::size_t num_characters(std::string_view text);
 
 // tqdm's rate: both steps and seconds are smoothed; the newest has weight 0.3.
 class SmoothedRate {

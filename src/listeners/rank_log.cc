@@ -54,10 +54,6 @@ void RankLog::on_save(const RunMoment& at, const SavedCheckpoint& saved) {
   write_log_file(fmt::format("step {}: saved {}", at.step, saved.folder.string()));
 }
 
-void RankLog::on_summary(const RunMoment& at, const LogRecord& record) {
-  write_log_file(fmt::format("step {}: {}", at.step, format_log_line(record)));
-}
-
 void RankLog::on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {
   write_log_file(fmt::format("step {}: {}{}{}", at.step, run_end_name(end), reason.empty() ? "" : ": ", reason));
 }

@@ -28,17 +28,6 @@ namespace tensor {
 constexpr int kType = 1, kShape = 2, kStrings = 8, kTypeString = 7, kDimension = 2, kSize = 1;
 }
 
-std::string file_name(double wall_seconds, const std::string& host) {
-  return fmt::format("events.out.tfevents.{}.{}.{}.0", static_cast<std::int64_t>(wall_seconds), host, ::getpid());
-}
-
-std::string as_is(const std::string& key) {
-  return key;
-}
-std::string as_system(const std::string& key) {
-  return "system/" + key;
-}
-
 }  // namespace
 
 std::filesystem::path default_logging_dir(const std::filesystem::path& output_dir, double wall_seconds,
@@ -48,7 +37,9 @@ std::filesystem::path default_logging_dir(const std::filesystem::path& output_di
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, double wall_seconds, const std::string& host)
-    : file_(folder / file_name(wall_seconds, host), AppendFile::Mode::kNew) {
+    : file_(folder / fmt::format("events.out.tfevents.{}.{}.{}.0", static_cast<std::int64_t>(wall_seconds), host,
+                                 ::getpid()),
+            AppendFile::Mode::kNew) {
   add_event(ProtoWriter().real(event::kWallTime, wall_seconds).text(event::kFileVersion, "brain.Event:2").bytes());
 }
 
@@ -95,32 +86,9 @@ void EventFile::add_event(const std::string& bytes) {
   file_.append(record);
 }
 
-TensorBoardListener::TensorBoardListener(std::filesystem::path folder, std::string host, std::string settings)
-    : folder_(std::move(folder)), host_(std::move(host)), settings_(std::move(settings)) {}
-
 void TensorBoardListener::on_train_begin(const RunMoment& at) {
   file_ = std::make_unique<EventFile>(folder_, at.wall_seconds, host_);
   if (!settings_.empty()) file_->add_text("args", settings_, at.wall_seconds);
-}
-
-void TensorBoardListener::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, [](const std::string& key) { return metric_name(key); });
-}
-
-void TensorBoardListener::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_is);
-}
-
-void TensorBoardListener::on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) {
-  add(epoch, at, record, as_is);
-}
-
-void TensorBoardListener::on_system_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_system);
-}
-
-void TensorBoardListener::on_summary(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_is);
 }
 
 void TensorBoardListener::add(std::int64_t place, const RunMoment& at, const LogRecord& record, Naming naming) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -68,13 +69,6 @@ ProtoWriter entry(const std::string& key, const std::string& json) {
 constexpr std::uint64_t kBlockBytes = 32768;
 constexpr std::uint64_t kHeaderBytes = 7;
 enum PartType : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
-
-std::string file_header() {
-  std::string header = ":W&B";
-  append_little_endian(header, std::uint16_t{0xBEE1});
-  header += '\0';
-  return header;
-}
 
 void append_part(std::string& bytes, PartType type, std::string_view data) {
   std::string checked(1, type);
@@ -146,7 +140,9 @@ void WandbListener::on_summary(const RunMoment&, const LogRecord& summary) {
 void WandbListener::on_train_end(const RunMoment& at, RunEnd end, const std::string&) {
   write_pending();
   summary_.set("_runtime", at.wall_seconds - begun_);
-  write_summary();
+  ProtoWriter message;
+  for (const auto& [key, value] : summary_.entries()) message.message(kItems, entry(key, value_json(value)));
+  write(record::kSummary, message.bytes());
   const bool went_well = end == RunEnd::kFinished || end == RunEnd::kStoppedEarly;
   const auto seconds = static_cast<std::int64_t>(at.wall_seconds - begun_);
   write(record::kExit, ProtoWriter().integer(1, went_well ? 0 : 1).integer(2, seconds).bytes());
@@ -161,8 +157,7 @@ void WandbListener::add(const RunMoment& at, const std::string& key, const LogVa
 void WandbListener::write_pending() {
   if (!pending_at_) return;
   const RunMoment at = *pending_at_;
-  LogRecord row = std::move(pending_);
-  pending_ = LogRecord();
+  LogRecord row = std::exchange(pending_, {});
   pending_at_.reset();
   row.set("_timestamp", at.wall_seconds);
   row.set("_runtime", at.wall_seconds - begun_);
@@ -176,19 +171,15 @@ void WandbListener::write_pending() {
   write(record::kHistory, message.bytes());
 }
 
-void WandbListener::write_summary() {
-  ProtoWriter message;
-  for (const auto& [key, value] : summary_.entries()) message.message(kItems, entry(key, value_json(value)));
-  write(record::kSummary, message.bytes());
-}
-
 void WandbListener::write(int field, const std::string& message) {
   if (!file_) return;  // it could not be opened, which was reported
   file_->append(ProtoWriter().integer(record::kNum, ++num_records_).text(field, message).bytes());
 }
 
 WandbFile::WandbFile(const std::filesystem::path& path) : file_(path, AppendFile::Mode::kNew) {
-  const std::string header = file_header();
+  std::string header = ":W&B";
+  append_little_endian(header, std::uint16_t{0xBEE1});
+  header += '\0';
   file_.append(header);
   num_bytes_ = header.size();
 }

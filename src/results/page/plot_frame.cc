@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/text.h"
+#include "listeners/progress_text.h"
 #include "results/page/html.h"
 
 namespace tessera {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr double kLegendRow = 16, kSample = 18;
 constexpr double kLabelGap = 8;  // between two labels of the x axis
-
-bool continues_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 std::string legend_sample(const LegendEntry& entry, double x, double y) {
   if (entry.classes.starts_with("line")) {
@@ -116,15 +113,14 @@ AxisRange fit_linear_axis(const Axis& axis, double low, double high) {
 }  // namespace
 
 double drawn_width(std::string_view text, double size) {
-  const auto num_characters = std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); });
-  return 0.6 * size * static_cast<double>(num_characters);
+  return 0.6 * size * static_cast<double>(num_characters(text));
 }
 
 std::string cut_to_width(const std::string& text, double width, double size) {
   if (drawn_width(text, size) <= width) return text;
   std::string cut = text;
   while (!cut.empty() && drawn_width(cut, size) > width - size) {
-    while (!cut.empty() && continues_character(cut.back())) cut.pop_back();
+    while (!cut.empty() && !begins_character(cut.back())) cut.pop_back();
     if (!cut.empty()) cut.pop_back();
   }
   return cut + "\u2026";

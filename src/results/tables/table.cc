@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "listeners/csv_history.h"
+#include "listeners/progress_text.h"
 #include "results/page/html.h"
 
 namespace tessera {
@@ -28,13 +30,6 @@ std::vector<std::string> lines_below(const Table& table) {
   return lines;
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-  return quoted + "\"";
-}
-
 std::string one_line(std::string text) {
   for (char& letter : text) {
     if (letter == '\n' || letter == '\r') letter = ' ';
@@ -42,14 +37,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Letters, not bytes: only the first byte of a letter in UTF-8 does not begin with the bits 10.
-std::size_t text_width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool is_left) {
-  const std::string blanks(width - std::min(width, text_width(text)), ' ');
+  const std::string blanks(width - std::min(width, num_characters(text)), ' ');
   return is_left ? text + blanks : blanks + text;
 }
 
@@ -157,7 +146,7 @@ std::string table_csv(const Table& table) {
   std::string text = table.title.empty() ? "" : "# " + one_line(table.title) + "\n";
   const auto add_line = [&](const std::vector<std::string>& fields) {
     std::vector<std::string> written;
-    for (const std::string& field : fields) written.push_back(csv_field(field));
+    for (const std::string& field : fields) written.push_back(csv_cell(field));
     text += join(written, ",") + "\n";
   };
   add_line(headings_of(table));
@@ -205,13 +194,13 @@ std::string table_html(const Table& table) {
 std::string table_text(const Table& table) {
   std::vector<std::string> headings = headings_of(table);
   std::vector<std::size_t> widths;
-  for (const std::string& heading : headings) widths.push_back(text_width(heading));
+  for (const std::string& heading : headings) widths.push_back(num_characters(heading));
   std::vector<std::vector<std::string>> lines;
   for (const auto& row : table.rows) {
     std::vector<std::string> fields;
     for (std::size_t i = 0; i < row.size(); ++i) {
       fields.push_back(printable(shown(row[i])));
-      widths[i] = std::max(widths[i], text_width(fields[i]));
+      widths[i] = std::max(widths[i], num_characters(fields[i]));
     }
     lines.push_back(std::move(fields));
   }
