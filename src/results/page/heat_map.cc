@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "results/page/html.h"
 #include "results/page/plot.h"
@@ -14,9 +13,6 @@ namespace {
 constexpr int kNumHeats = 7;  // h0 ... h6 of the style sheet
 constexpr double kRowHeight = 20;
 
-// What the colours stand for: the values, or their distance from their row's median in percent.
-using Heats = std::vector<std::vector<double>>;
-
 double median_of(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   if (values.empty()) return 0;
@@ -25,9 +21,9 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-Heats heats_of(const HeatMap& map) {
-  Heats heats = map.values;
-  if (!map.compares_within_rows) return heats;
+// In percent above the row's median.
+std::vector<std::vector<double>> heats_of(const HeatMap& map) {
+  std::vector<std::vector<double>> heats = map.values;
   for (std::vector<double>& row : heats) {
     const double median = median_of(row);
     for (double& value : row) value = median == 0 ? 0 : 100 * (value / median - 1);
@@ -35,36 +31,19 @@ Heats heats_of(const HeatMap& map) {
   return heats;
 }
 
-struct HeatRange {
-  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
-
-  HeatRange(const Heats& heats, bool are_percent) {
-    if (are_percent) {  // the noise of a few percent stays pale
-      low = 0;
-      high = 10;
-    }
-    for (const std::vector<double>& row : heats) {
-      for (const double heat : row) {
-        if (!std::isfinite(heat)) continue;
-        low = are_percent ? low : std::min(low, heat);
-        high = std::max(high, heat);
-      }
+double hottest_of(const std::vector<std::vector<double>>& heats) {
+  double most = 10;  // the noise of a few percent stays pale
+  for (const std::vector<double>& row : heats) {
+    for (const double heat : row) {
+      if (std::isfinite(heat)) most = std::max(most, heat);
     }
   }
-  int heat_of(double heat) const {
-    if (!(high > low)) return 0;
-    return std::clamp(static_cast<int>(kNumHeats * (heat - low) / (high - low)), 0, kNumHeats - 1);
-  }
-};
+  return most;
+}
 
-// Seven boxes from the lowest to the highest value.
-std::string heat_legend(const HeatMap& map, const HeatRange& range, double y) {
-  if (range.high < range.low) return R"(<g class="legend"></g>)";
-  const std::string begin = map.compares_within_rows
-                                ? fmt::format("above its {}'s median: {} %", map.row_title, readable(range.low))
-                                : fmt::format("{}: {}", map.value_label, readable(range.low));
-  const std::string end =
-      readable(std::round(10 * range.high) / 10) + " " + (map.compares_within_rows ? "%" : map.unit);
+// Seven boxes from none to the most.
+std::string heat_legend(const HeatMap& map, double hottest, double y) {
+  const std::string begin = fmt::format("above its {}'s median: 0 %", map.row_title);
   double x = 8;
   std::string out = R"(<g class="legend">)" + svg_text(x, y, "", begin);
   x += drawn_width(begin) + 6;
@@ -72,7 +51,7 @@ std::string heat_legend(const HeatMap& map, const HeatRange& range, double y) {
     out +=
         fmt::format(R"(<rect class="heat h{}" x="{}" y="{}" width="14" height="10"/>)", heat, pixels(x), pixels(y - 9));
   }
-  return out + svg_text(x + 6, y, "", end) + "</g>";
+  return out + svg_text(x + 6, y, "", readable(std::round(10 * hottest) / 10) + " %") + "</g>";
 }
 
 std::string draw_cell(const HeatMap& map, std::size_t row, std::size_t column, int heat, const Area& cell) {
@@ -106,8 +85,8 @@ std::string column_labels(const HeatMap& map, const Area& area, double width) {
 }  // namespace
 
 std::string svg(const HeatMap& map) {
-  const Heats heats = heats_of(map);
-  const HeatRange range(heats, map.compares_within_rows);
+  const std::vector<std::vector<double>> heats = heats_of(map);
+  const double hottest = hottest_of(heats);
   double widest = drawn_width(map.row_title);
   for (const std::string& row : map.rows) widest = std::max(widest, drawn_width(row));
   const double label_width = std::min(widest, 0.38 * kPlotWidth);
@@ -117,7 +96,7 @@ std::string svg(const HeatMap& map) {
   const std::string label =
       fmt::format("{}: {} ({}) by {} and {}", map.title, map.value_label, map.unit, map.row_title, map.column_title);
   std::string out = open_svg(kPlotWidth, area.bottom() + 38, label, R"(data-plot="heat")");
-  out += svg_title(map.title) + heat_legend(map, range, 34) + R"(<g class="yt">)";
+  out += svg_title(map.title) + heat_legend(map, hottest, 34) + R"(<g class="yt">)";
   out += svg_text(area.left - 6, area.top - 5, "at", map.row_title);
   std::string cells;
   for (std::size_t row = 0; row < map.rows.size(); ++row) {
@@ -126,7 +105,8 @@ std::string svg(const HeatMap& map) {
     for (std::size_t column = 0; column < map.values[row].size() && column < map.columns.size(); ++column) {
       if (!std::isfinite(map.values[row][column])) continue;
       const Area cell{area.left + width * static_cast<double>(column) + 0.5, y + 0.5, width - 1, kRowHeight - 1};
-      cells += draw_cell(map, row, column, range.heat_of(heats[row][column]), cell);
+      const int heat = std::clamp(static_cast<int>(kNumHeats * heats[row][column] / hottest), 0, kNumHeats - 1);
+      cells += draw_cell(map, row, column, heat, cell);
     }
   }
   return out + "</g>" + cells + column_labels(map, area, width) + "</svg>";

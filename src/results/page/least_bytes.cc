@@ -1,5 +1,4 @@
-#include "results/page/least_bytes.h"
-
+// How much a run had to send.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,7 +6,7 @@
 
 #include "core/text.h"
 #include "parallel/placement.h"
-#include "record/metrics.h"
+#include "results/page/sections.h"
 
 namespace tessera {
 namespace {

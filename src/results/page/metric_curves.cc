@@ -13,50 +13,41 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kMostMarks = 40;  // more would hide the curves
-
-std::optional<double> number_of(const LogValue& value) {
-  if (const double* real = std::get_if<double>(&value)) return *real;
-  if (const std::int64_t* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-MetricCurves::MetricCurves(const RunRecord& run) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  double begin = seconds_of_utc(run.started).value_or(std::numeric_limits<double>::infinity());
+MetricCurves::MetricCurves(const RunRecord& run) : run_(run) {
+  begin_ = seconds_of_utc(run.started).value_or(std::numeric_limits<double>::infinity());
   // A resumed run also has the metrics of the run before it.
-  if (!run.metrics.empty()) begin = std::min(begin, run.metrics.front().number("time").value_or(begin));
+  if (!run.metrics.empty()) begin_ = std::min(begin_, run.metrics.front().number("time").value_or(begin_));
   double epochs_ended = 0;
   for (const LogRecord& record : run.metrics) {
-    // To the millisecond: a difference of seconds since 1970 has no more digits.
-    const double seconds = std::round(1e3 * (record.number("time").value_or(kNone) - begin)) / 1e3;
-    Sample at{record.number("step").value_or(kNone), seconds, record.number("epoch").value_or(kNone), 0};
-    if (std::isfinite(at.seconds)) seconds_ = std::max(seconds_, at.seconds);
-    for (; std::floor(at.epoch + 1e-9) > epochs_ended && std::isfinite(at.seconds) && epoch_ends_.size() <= kMostMarks;
-         ++epochs_ended) {
-      epoch_ends_.push_back({at.seconds, fmt::format("end of epoch {}", epochs_ended + 1)});
-    }
-    for (const auto& [name, value] : record.entries()) {
-      if (name == "step" || name == "time" || name == "epoch") continue;
-      const std::optional<double> number = number_of(value);
-      if (!number) continue;
-      at.value = *number;
-      samples_[name].push_back(at);
+    const double seconds = seconds_of(record), epoch = record.number("epoch").value_or(kUnknown);
+    if (!std::isfinite(seconds)) continue;
+    seconds_ = std::max(seconds_, seconds);
+    for (; std::floor(epoch + 1e-9) > epochs_ended && epoch_ends_.size() <= kMostMarks; ++epochs_ended) {
+      epoch_ends_.push_back({seconds, fmt::format("end of epoch {}", epochs_ended + 1)});
     }
   }
   if (epoch_ends_.size() > kMostMarks) epoch_ends_.clear();
 }
 
+// To the millisecond: a difference of seconds since 1970 has no more digits.
+double MetricCurves::seconds_of(const LogRecord& record) const {
+  return std::round(1e3 * (record.number("time").value_or(kUnknown) - begin_)) / 1e3;
+}
+
 std::vector<Point> MetricCurves::curve(const std::string& metric, CurveX x) const {
   std::vector<Point> points;
-  const auto found = samples_.find(metric);
-  if (found == samples_.end()) return points;
-  for (const Sample& sample : found->second) {
-    const double at = x == CurveX::kStep ? sample.step : x == CurveX::kSeconds ? sample.seconds : sample.epoch;
+  for (const LogRecord& record : run_.metrics) {
+    const std::optional<double> value = record.number(metric);
+    if (!value) continue;
     // Epochs are counted: logs without one are the next in line.
-    points.push_back(
-        {std::isnan(at) && x == CurveX::kEpoch ? static_cast<double>(points.size() + 1) : at, sample.value});
+    const double at = x == CurveX::kStep      ? record.number("step").value_or(kUnknown)
+                      : x == CurveX::kSeconds ? seconds_of(record)
+                                              : record.number("epoch").value_or(static_cast<double>(points.size() + 1));
+    points.push_back({at, *value});
   }
   return points;
 }

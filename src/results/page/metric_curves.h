@@ -1,7 +1,6 @@
 // The curves in a run's metrics: every logged value with the step, time and epoch of its log. (no torch)
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@ enum class CurveX { kStep, kSeconds, kEpoch };
 
 class MetricCurves {
  public:
+  // The run must outlive it.
   explicit MetricCurves(const RunRecord& run);
 
   // Empty where the run never logged it.
@@ -22,12 +22,11 @@ class MetricCurves {
   const std::vector<Mark>& epoch_ends() const { return epoch_ends_; }  // by seconds
 
  private:
-  struct Sample {
-    double step, seconds, epoch, value;
-  };
-  std::map<std::string, std::vector<Sample>> samples_;
+  double seconds_of(const LogRecord& record) const;  // since the run's begin; nan: not known
+
+  const RunRecord& run_;
+  double begin_ = 0, seconds_ = 0;
   std::vector<Mark> epoch_ends_;
-  double seconds_ = 0;
 };
 
 }  // namespace tessera

@@ -62,13 +62,12 @@ struct BarPlot {
   bool is_stacked = false;
 };
 
+// Colours show how far a value is above its row's median: rows may be of different sizes, and what stands out within
+// one is seen.
 struct HeatMap {
   std::string title, row_title, column_title, value_label, unit;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<double>> values;  // by row; nan: none
-  // Colours show how far a value is above its row's median, in percent, instead of the value: rows may be of different
-  // sizes, and what stands out within one is seen.
-  bool compares_within_rows = false;
 };
 
 // At most about `most` points of those given, in their order: the first, the last, and of every stretch the lowest and

@@ -5,7 +5,6 @@
 
 #include "core/text.h"
 #include "results/page/html.h"
-#include "results/page/least_bytes.h"
 #include "results/page/sections.h"
 
 namespace tessera {
@@ -48,9 +47,8 @@ std::string planned_list(const RunFigures& run) {
     out += fmt::format("<dt>{}</dt><dd data-v=\"{}\">{}</dd>", html_text(name), exact(*bytes),
                        readable_MB(*bytes / (1 << 20)));
   }
-  if (run.allocated_peak_MB) {
-    out += fmt::format("<dt>measured peak (allocated)</dt><dd data-v=\"{}\">{}</dd>", exact(*run.allocated_peak_MB),
-                       readable_MB(*run.allocated_peak_MB));
+  if (const auto peak = run.value("allocated_peak_MB")) {
+    out += fmt::format("<dt>measured peak (allocated)</dt><dd data-v=\"{}\">{}</dd>", exact(*peak), readable_MB(*peak));
   }
   return out + "</dl></div>";
 }
@@ -114,13 +112,13 @@ std::string links(const PageContent& page, const RunRecord& run) {
     all.push_back(fmt::format("<a href=\"{}\">{}</a>", link_to(folder / file, page.input.folder), html_text(name)));
   };
   add("run.json", run.file.filename());
-  for (const std::string& file : run.gpu_logs)
-    add("GPU memory log " + std::filesystem::path(file).filename().string(), file);
-  for (const std::string& file : run.cpu_logs)
-    add("CPU memory log " + std::filesystem::path(file).filename().string(), file);
-  for (const std::string& file : run.cgroup_logs)
-    add("cgroup memory log " + std::filesystem::path(file).filename().string(), file);
-  for (const std::string& file : run.traces) add("trace " + std::filesystem::path(file).filename().string(), file);
+  const auto add_all = [&](const std::string& kind, const std::vector<std::string>& files) {
+    for (const std::string& file : files) add(kind + " " + std::filesystem::path(file).filename().string(), file);
+  };
+  add_all("GPU memory log", run.gpu_logs);
+  add_all("CPU memory log", run.cpu_logs);
+  add_all("cgroup memory log", run.cgroup_logs);
+  add_all("trace", run.traces);
   for (const char* file : {"metrics.csv", "log"}) {
     std::error_code error;
     if (std::filesystem::exists(folder / file, error)) add(file, file);
@@ -132,10 +130,9 @@ std::string links(const PageContent& page, const RunRecord& run) {
 std::string headline(const RunFigures& run) {
   std::vector<std::string> words;
   if (!run.strategy.empty()) words.push_back(run.strategy);
-  if (run.num_ranks)
-    words.push_back(fmt::format("{} {}{}", *run.num_ranks, run.rank_word(), *run.num_ranks == 1 ? "" : "s"));
+  if (run.num_ranks) words.push_back(counted(num_ranks(*run.record), run.rank_word()));
   if (run.samples_per_second) words.push_back(readable(*run.samples_per_second) + " samples/s");
-  if (run.allocated_peak_MB) words.push_back(readable_MB(*run.allocated_peak_MB) + " peak allocated");
+  if (const auto peak = run.value("allocated_peak_MB")) words.push_back(readable_MB(*peak) + " peak allocated");
   return html_text(join(words, ", "));
 }
 

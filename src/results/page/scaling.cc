@@ -72,6 +72,53 @@ std::optional<std::size_t> baseline_of_series(const PageContent& page, const std
                    [&](const RunRecord& each) { return strategy_text(each) == "single" && model_key(each) == model; });
 }
 
+// Runs that differ only in their numbers of ranks and nodes, fewest ranks first: of each setup the newest finished one.
+// The first is what speed-ups are against: the baseline that the experiments name, else the run of 'single', else the
+// run on the fewest ranks.
+struct ScalingSeries {
+  std::string name;               // the strategy; runs within a node and across nodes are series of their own
+  std::vector<std::size_t> runs;  // places in PageContent::runs
+};
+
+// Strong scaling: same strategy, precision and layers, at least two numbers of ranks. Runs of weak_scaling experiments
+// (fact 'experiment') are not among them.
+std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::vector<std::size_t>& job) {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (const std::size_t run : job) {
+    const RunFigures& figures = page.runs[run];
+    if (!is_measured(figures) || is_weak(*figures.record)) continue;
+    std::string key = figures.strategy.empty() ? "all runs" : figures.strategy;
+    if (num_nodes(*figures.record) > 1) key += ", several nodes";
+    groups[key + model_key(*figures.record)].push_back(run);
+  }
+  std::vector<ScalingSeries> all;
+  for (const auto& [name, runs] : groups) {
+    std::vector<std::size_t> sorted = newest_by_ranks(page, runs);
+    const std::optional<std::size_t> baseline = baseline_of_series(page, job, sorted);
+    if (baseline) {
+      // The first point, also where runs of the series have as few ranks.
+      std::erase_if(sorted, [&](std::size_t run) {
+        return run == *baseline || *page.runs[run].num_ranks <= *page.runs[*baseline].num_ranks;
+      });
+      sorted.insert(sorted.begin(), *baseline);
+    }
+    if (*page.runs[sorted.front()].num_ranks < *page.runs[sorted.back()].num_ranks) {
+      all.push_back({name, std::move(sorted)});
+    }
+  }
+  return all;
+}
+
+// The runs of weak_scaling experiments, fewest ranks first; empty below two.
+std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job) {
+  std::vector<std::size_t> runs;
+  for (const std::size_t run : job) {
+    if (is_measured(page.runs[run]) && is_weak(*page.runs[run].record)) runs.push_back(run);
+  }
+  runs = newest_by_ranks(page, runs);
+  return runs.size() > 1 ? runs : std::vector<std::size_t>();
+}
+
 class ScalingPlot {
  public:
   ScalingPlot(const PageContent& page, const std::string& title, Axis y) : page_(page) {
@@ -108,42 +155,6 @@ class ScalingPlot {
 };
 
 }  // namespace
-
-std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::vector<std::size_t>& job) {
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (const std::size_t run : job) {
-    const RunFigures& figures = page.runs[run];
-    if (!is_measured(figures) || is_weak(*figures.record)) continue;
-    std::string key = figures.strategy.empty() ? "all runs" : figures.strategy;
-    if (num_nodes(*figures.record) > 1) key += ", several nodes";
-    groups[key + model_key(*figures.record)].push_back(run);
-  }
-  std::vector<ScalingSeries> all;
-  for (const auto& [name, runs] : groups) {
-    std::vector<std::size_t> sorted = newest_by_ranks(page, runs);
-    const std::optional<std::size_t> baseline = baseline_of_series(page, job, sorted);
-    if (baseline) {
-      // The first point, also where runs of the series have as few ranks.
-      std::erase_if(sorted, [&](std::size_t run) {
-        return run == *baseline || *page.runs[run].num_ranks <= *page.runs[*baseline].num_ranks;
-      });
-      sorted.insert(sorted.begin(), *baseline);
-    }
-    if (*page.runs[sorted.front()].num_ranks < *page.runs[sorted.back()].num_ranks) {
-      all.push_back({name, std::move(sorted)});
-    }
-  }
-  return all;
-}
-
-std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job) {
-  std::vector<std::size_t> runs;
-  for (const std::size_t run : job) {
-    if (is_measured(page.runs[run]) && is_weak(*page.runs[run].record)) runs.push_back(run);
-  }
-  runs = newest_by_ranks(page, runs);
-  return runs.size() > 1 ? runs : std::vector<std::size_t>();
-}
 
 std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job) {
   std::vector<std::string> plots;

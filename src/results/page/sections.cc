@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/text.h"
 #include "results/page/html.h"
 
 namespace tessera {
@@ -86,10 +85,10 @@ std::string tables_section(const PageContent& page) {
 
 std::string questions_section(const PageContent& page) {
   std::string out;
-  for (const PageQuestion& each : page.input.questions) {
+  for (const Answer& each : page.input.questions) {
     out +=
         fmt::format("<div class=\"question\"><h3>{}</h3><p>{}</p>", html_text(each.question), html_text(each.answer));
-    if (!each.arithmetic.empty()) out += fmt::format("<pre>{}</pre>", html_text(join(each.arithmetic, "\n")));
+    if (!each.arithmetic.empty()) out += fmt::format("<pre>{}</pre>", html_text(each.arithmetic));
     out += "</div>\n";
   }
   return out.empty() ? "" : section("questions", "Questions and answers", out);

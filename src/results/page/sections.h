@@ -1,13 +1,31 @@
 // The parts of the page, in their order. Each gives its HTML, or nothing where it has nothing to show. (no torch)
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "results/page/page.h"
-#include "results/page/run_figures.h"
 
 namespace tessera {
+
+// What the page's words, table and plots share about a run; any other metric by its name.
+struct RunFigures {
+  const RunRecord* record = nullptr;
+  std::string name;           // the run's folder, below the folder that all runs share
+  std::string state;          // its status; "killed" where it says running but has been silent for long
+  std::string job, strategy;  // the strategy with its offload
+  std::optional<double> num_ranks, samples_per_second, runtime_seconds;
+
+  // A metric of record/metrics.h. Memory is that of the rank with the highest peak. Allocated and reserved: torch's
+  // allocator; used: NVML, all processes; resident: of a CPU run's process.
+  std::optional<double> value(const std::string& metric) const;
+  bool is_finished() const { return state == "finished" || state == "stopped_early"; }
+  // "cuda" ranks are GPUs; other runs have ranks.
+  std::string rank_word() const;
+};
+
+std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double now);
 
 struct PageContent {
   const PageInput& input;
@@ -27,6 +45,10 @@ std::string settings_section(const PageContent& page);  // those that differ
 std::string hardware_section(const PageContent& page);  // hosts, devices, versions, commits
 std::string run_sections(const PageContent& page);      // one <details> per run
 
+// Bytes that the run's updates need for this operation and unit, by docs/collectives.md: the strategy's calls x bytes
+// of a call. None: that page says nothing about it, as of the gradient norm.
+std::optional<double> least_bytes(const RunRecord& run, const CollectiveRecord& collective);
+
 // The plots of one run.
 std::vector<std::string> run_plots(const PageContent& page, std::size_t run);
 
@@ -39,19 +61,8 @@ std::string page_table(const PageTable& table);
 // Runs in groups of one job each, since only these are comparable; the largest group first.
 std::vector<std::vector<std::size_t>> runs_by_job(const PageContent& page);
 
-// Runs that differ only in their numbers of ranks and nodes, fewest ranks first: of each setup the newest finished one.
-// The first is what speed-ups are against: the baseline that the experiments name, else the run of 'single', else the
-// run on the fewest ranks.
-struct ScalingSeries {
-  std::string name;               // the strategy; runs within a node and across nodes are series of their own
-  std::vector<std::size_t> runs;  // places in PageContent::runs
-};
-
-// Strong scaling: same strategy, precision and layers, at least two numbers of ranks. Runs of weak_scaling experiments
-// (fact 'experiment') are not among them.
-std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::vector<std::size_t>& job);
-// The runs of weak_scaling experiments, fewest ranks first; empty below two.
-std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job);
+// Runs in order of their states, for words and the choice of a filter.
+inline constexpr const char* kStates[] = {"finished", "stopped_early", "running", "interrupted", "killed", "failed"};
 
 // Throughput and speed-up against GPUs with the ideal line; runtime and efficiency under weak scaling.
 std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job);

@@ -40,15 +40,14 @@ std::vector<SettingRow> setting_rows(const PageContent& page) {
 
 // "5e-05 (60 runs), 0.0001 (40 runs)", the most frequent first.
 std::string counted_values(const std::vector<std::string>& values) {
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, std::int64_t> counts;
   for (const std::string& value : values) ++counts[value];
   if (counts.size() == values.size()) return "different in every run";
-  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> words;
   for (std::size_t i = 0; i < std::min(sorted.size(), kMostValues); ++i) {
-    words.push_back(fmt::format("{} ({} {})", printable(sorted[i].first, 80), sorted[i].second,
-                                sorted[i].second == 1 ? "run" : "runs"));
+    words.push_back(fmt::format("{} ({})", printable(sorted[i].first, 80), counted(sorted[i].second, "run")));
   }
   if (sorted.size() > kMostValues) words.push_back(fmt::format("{} other values", sorted.size() - kMostValues));
   return join(words, ", ");
