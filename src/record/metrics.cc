@@ -263,6 +263,12 @@ std::vector<Metric> part_metrics(const std::vector<const RunRecord*>& runs) {
   return parts;
 }
 
+std::vector<Metric> shown_metrics(const std::vector<const RunRecord*>& runs) {
+  std::vector<Metric> all = main_metrics();
+  std::ranges::move(part_metrics(runs), std::back_inserter(all));
+  return all;
+}
+
 const Metric* find_metric(const std::string& name) {
   const auto found = metrics_by_name().find(name);
   return found == metrics_by_name().end() ? nullptr : &found->second;

@@ -101,16 +101,6 @@ std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& gro
   return differing;
 }
 
-std::optional<Spread> spread_over(const RunGroup& group, const Metric& metric) {
-  std::vector<double> values;
-  for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = metric.compute(*run); value && std::isfinite(*value))
-      values.push_back(*value);
-  }
-  if (values.empty()) return std::nullopt;
-  return spread_of(values);
-}
-
 Better better_of(const std::string& name) {
   const auto has_any = [&](std::initializer_list<const char*> words) {
     return std::any_of(words.begin(), words.end(),
@@ -167,14 +157,12 @@ std::optional<Metric> metric_named(const std::string& name, const std::vector<Me
 }
 
 std::vector<Metric> metrics_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
-  std::vector<Metric> all = main_metrics();
-  const std::vector<Metric> parts = part_metrics(runs);
-  all.insert(all.end(), parts.begin(), parts.end());
+  const std::vector<Metric> all = shown_metrics(runs);
   if (metric.empty()) return all;
   if (std::optional<Metric> found = metric_named(metric, all, runs)) return {*std::move(found)};
-  std::vector<std::string> names, candidates;
+  std::vector<std::string> names;
   for (const Metric& each : all) names.push_back(each.name);
-  candidates = names;
+  std::vector<std::string> candidates = names;
   for (const auto& [key, name] : logged_names(runs)) {
     if (name == metric) {
       if (std::optional<Metric> found = metric_named(key, all, runs)) return {*std::move(found)};
@@ -207,6 +195,16 @@ Spread spread_of(const std::vector<double>& values) {
   for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
   spread.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
   return spread;
+}
+
+std::optional<Spread> spread_over(const RunGroup& group,
+                                  const std::function<std::optional<double>(const RunRecord&)>& figure) {
+  std::vector<double> values;
+  for (const RunRecord* run : group.runs) {
+    if (const std::optional<double> value = figure(*run); value && std::isfinite(*value)) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return spread_of(values);
 }
 
 std::optional<double> ComparedMetric::change_percent(std::size_t group) const {
@@ -244,7 +242,8 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
   for (Grouped& each : grouped) comparison.groups.push_back(std::move(each.group));
   for (Metric& each : metrics_to_compare(runs, metric)) {
     ComparedMetric compared{std::move(each), {}};
-    for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.metric));
+    for (const RunGroup& group : comparison.groups)
+      compared.values.push_back(spread_over(group, compared.metric.compute));
     const auto is_there = [](const std::optional<Spread>& value) { return value.has_value(); };
     if (std::any_of(compared.values.begin(), compared.values.end(), is_there)) {
       comparison.metrics.push_back(std::move(compared));

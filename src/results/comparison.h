@@ -5,6 +5,7 @@
 // folders that were named are never repeats. The first group is the baseline.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,5 +73,8 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
                         double now);
 
 Spread spread_of(const std::vector<double>& values);
+// Over the runs of a group that have the figure; none: no run has.
+std::optional<Spread> spread_over(const RunGroup& group,
+                                  const std::function<std::optional<double>(const RunRecord&)>& figure);
 
 }  // namespace tessera

@@ -150,13 +150,14 @@ class TableFiller {
         std::any_of(chosen_.rows.begin(), chosen_.rows.end(), [](const ChosenRow& row) { return row.records.empty(); });
     if (chosen_.unassigned.empty() || !is_incomplete) return;
     constexpr std::size_t kMaxNamed = 3;
-    std::vector<std::string> some(
-        chosen_.unassigned.begin(),
-        chosen_.unassigned.begin() + static_cast<std::ptrdiff_t>(std::min(kMaxNamed, chosen_.unassigned.size())));
-    if (chosen_.unassigned.size() > kMaxNamed) some.push_back("...");
-    remarks_.push_back(fmt::format("{} run{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
-                                   chosen_.unassigned.size(), chosen_.unassigned.size() == 1 ? "" : "s",
-                                   join(some, ", "), chosen_.rows.back().name, some.front()));
+    std::vector<std::string> some = chosen_.unassigned;
+    if (some.size() > kMaxNamed) {
+      some.resize(kMaxNamed);
+      some.push_back("...");
+    }
+    remarks_.push_back(fmt::format("{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
+                                   counted(std::ssize(chosen_.unassigned), "run"), join(some, ", "),
+                                   chosen_.rows.back().name, some.front()));
   }
 
   const TableSpec& spec_;
