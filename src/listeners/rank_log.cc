@@ -7,7 +7,7 @@
 #include "comm/rank_env.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "listeners/log_line.h"
+#include "listeners/console_text.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -143,15 +142,14 @@ std::vector<Question> questions_about(const std::vector<ModelSize>& models) {
 
 // Groups of runs with equal facts of these names, in the order of their first runs.
 std::vector<Runs> grouped_by(const Runs& runs, const std::vector<std::string>& facts) {
-  std::vector<Runs> groups;
-  std::map<std::string, std::size_t> place_of;
+  std::vector<std::pair<std::string, Runs>> by_facts;
   for (const RunRecord* run : runs) {
     std::string key;
     for (const std::string& fact : facts) key += fact_text(*run, fact) + "\n";
-    const auto [place, is_new] = place_of.emplace(key, groups.size());
-    if (is_new) groups.emplace_back();
-    groups[place->second].push_back(run);
+    value_beside(by_facts, key).push_back(run);
   }
+  std::vector<Runs> groups;
+  for (auto& [key, group] : by_facts) groups.push_back(std::move(group));
   return groups;
 }
 

@@ -1,5 +1,4 @@
-#include "results/run_gate.h"
-
+// A regression gate: whether a group of runs is slower or needs more memory than the baseline allows.
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -7,6 +6,7 @@
 #include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_record.h"
+#include "results/comparison.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/log_json.h"
 #include "core/quantity.h"
 #include "core/text.h"
-#include "listeners/progress_text.h"
+#include "listeners/console_text.h"
 #include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_memory.h"

@@ -10,7 +10,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
-#include "listeners/log_line.h"
+#include "listeners/console_text.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-// Reads back the log lines that listeners/log_line.h writes: {'loss': 4.895, 'grad_norm': 81.5, 'epoch': 4.0}
+// Reads back the log lines that listeners/console_text.h writes: {'loss': 4.895, 'grad_norm': 81.5, 'epoch': 4.0}
 #pragma once
 
 #include <algorithm>

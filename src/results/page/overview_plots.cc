@@ -8,7 +8,6 @@
 
 #include "core/quantity.h"
 #include "results/page/html.h"
-#include "results/page/metric_curves.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
 

@@ -30,7 +30,7 @@ struct Series {
 // The space between two curves: lowest and highest of many ranks.
 struct Band {
   std::string name;
-  std::vector<double> x, low, high;
+  std::vector<Point> low, high;
   int style = 0;
 };
 
@@ -45,7 +45,6 @@ struct LinePlot {
   std::vector<Series> series;
   std::vector<Band> bands;
   std::vector<Mark> marks;
-  std::string marks_name;         // in the legend
   std::size_t most_points = 300;  // per series
 };
 

@@ -7,13 +7,14 @@
 #include <limits>
 
 #include "core/text.h"
-#include "listeners/progress_text.h"
+#include "listeners/console_text.h"
 #include "results/page/html.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kLegendRow = 16, kSample = 18;
+constexpr int kMostTicks = 6;
 constexpr double kLabelGap = 8;  // between two labels of the x axis
 
 std::string legend_sample(const LegendEntry& entry, double x, double y) {
@@ -63,7 +64,7 @@ AxisRange fit_log_axis(const Axis& axis, double low, double high) {
   range.scale = axis.scale;
   range.low = std::pow(base, first) * axis.per_unit;
   range.high = std::pow(base, last) * axis.per_unit;
-  const int stride = std::max(1, (last - first + axis.most_ticks - 1) / axis.most_ticks);
+  const int stride = std::max(1, (last - first + kMostTicks - 1) / kMostTicks);
   for (int power = first; power <= last; power += stride) {
     const double shown = std::pow(base, power);
     const std::string label =
@@ -90,7 +91,7 @@ AxisRange fit_linear_axis(const Axis& axis, double low, double high) {
     high = std::max(high, 0.0);
   }
   widen(axis, low, high);
-  const double step = round_step((high - low) / axis.most_ticks, axis.is_whole);
+  const double step = round_step((high - low) / kMostTicks, axis.is_whole);
   const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
   AxisRange range;
   range.low = first * step * axis.per_unit;
@@ -136,16 +137,17 @@ std::string pixels(double value) {
   return text == "-0" ? "0" : text;
 }
 
-std::string open_svg(double width, double height, const std::string& label, const std::string& data) {
-  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}"{}{}>)", pixels(width), pixels(height),
-                     html_text(label), data.empty() ? "" : " ", data);
+std::string open_svg(double height, const std::string& label, const std::string& data) {
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}" {}>)", pixels(kPlotWidth), pixels(height),
+                     html_text(label), data);
 }
 
 std::string svg_title(const std::string& title) {
   return svg_text(8, 16, "title", cut_to_width(title, kPlotWidth - 16, 14));
 }
 
-std::string svg_legend(const std::vector<LegendEntry>& entries, double& top, double left) {
+std::string svg_legend(const std::vector<LegendEntry>& entries, double& top) {
+  constexpr double left = 8;
   std::string out = R"(<g class="legend">)";
   double x = left, y = top + 12;
   for (const LegendEntry& entry : entries) {

@@ -98,9 +98,8 @@ TEST(Plots, EscapeNames) {
   const std::string name = "<script>alert(\"1\")</script>";
   LinePlot line = loss_plot();
   line.title = line.series[0].name = line.x.label = line.y.unit = name;
-  line.bands = {{name, {1, 2}, {1, 1}, {2, 2}, 0}};
+  line.bands = {{name, {{1, 1}, {2, 1}}, {{1, 2}, {2, 2}}, 0}};
   line.marks = {{15, name}};
-  line.marks_name = name;
   BarPlot bars;
   bars.title = bars.label_title = bars.value.label = name;
   bars.parts = {name};

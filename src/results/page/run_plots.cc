@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "results/page/html.h"
-#include "results/page/metric_curves.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
 
@@ -57,7 +56,6 @@ class RunPlots {
     if (x == CurveX::kSeconds) {
       plot.x = time_axis("time", curves_.seconds());
       plot.marks = curves_.epoch_ends();
-      plot.marks_name = "end of an epoch";
     } else {
       plot.x = {.label = x == CurveX::kStep ? "step" : "epoch", .is_whole = true};
     }
@@ -119,7 +117,7 @@ class RunPlots {
   }
 
   static void spread_of(const std::vector<Series>& lines, LinePlot& plot) {
-    Band band{fmt::format("lowest to highest of {}", lines.size()), {}, {}, {}, 0};
+    Band band{fmt::format("lowest to highest of {}", lines.size()), {}, {}, 0};
     Series mean{"mean", {}, 0};
     std::size_t length = 0;
     for (const Series& line : lines) length = std::max(length, line.points.size());
@@ -135,9 +133,8 @@ class RunPlots {
         ++count;
       }
       if (count == 0) continue;
-      band.x.push_back(x);
-      band.low.push_back(low);
-      band.high.push_back(high);
+      band.low.push_back({x, low});
+      band.high.push_back({x, high});
       mean.points.push_back({x, sum / count});
     }
     plot.bands.push_back(std::move(band));

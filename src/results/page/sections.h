@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/page/page.h"
+#include "results/page/plot.h"
 
 namespace tessera {
 
@@ -27,6 +28,27 @@ struct RunFigures {
 
 std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double now);
 
+// The curves in a run's metrics: every logged value with the step, time and epoch of its log.
+enum class CurveX { kStep, kSeconds, kEpoch };
+
+class MetricCurves {
+ public:
+  // The run must outlive it.
+  explicit MetricCurves(const RunRecord& run);
+
+  // Empty where the run never logged it.
+  std::vector<Point> curve(const std::string& metric, CurveX x) const;
+  double seconds() const { return seconds_; }                          // of the last log, since the run's begin
+  const std::vector<Mark>& epoch_ends() const { return epoch_ends_; }  // by seconds
+
+ private:
+  double seconds_of(const LogRecord& record) const;  // since the run's begin; nan: not known
+
+  const RunRecord& run_;
+  double begin_ = 0, seconds_ = 0;
+  std::vector<Mark> epoch_ends_;
+};
+
 struct PageContent {
   const PageInput& input;
   std::vector<RunFigures> runs;   // of input.runs, in their order
@@ -44,10 +66,6 @@ std::string questions_section(const PageContent& page);
 std::string settings_section(const PageContent& page);  // those that differ
 std::string hardware_section(const PageContent& page);  // hosts, devices, versions, commits
 std::string run_sections(const PageContent& page);      // one <details> per run
-
-// Bytes that the run's updates need for this operation and unit, by docs/collectives.md: the strategy's calls x bytes
-// of a call. None: that page says nothing about it, as of the gradient norm.
-std::optional<double> least_bytes(const RunRecord& run, const CollectiveRecord& collective);
 
 // The plots of one run.
 std::vector<std::string> run_plots(const PageContent& page, std::size_t run);

@@ -43,10 +43,10 @@ std::string no_baseline_reason(const RowRun& run) {
 Found metric_scale(const Column& column, const RowRun& run, const RowRun* baseline) {
   if (baseline == nullptr) return missing(no_baseline_reason(run));
   const Metric& metric = metric_of(column);
-  const std::optional<double> now = metric.compute(run.record), before = metric.compute(baseline->record);
-  if (!now) return missing(reason_without(metric, run.record));
+  const std::optional<double> now = metric.compute(*run.record), before = metric.compute(*baseline->record);
+  if (!now) return missing(reason_without(metric, *run.record));
   if (!before || *before == 0) {
-    return missing(reason_without(metric, baseline->record, "the baseline"));
+    return missing(reason_without(metric, *baseline->record, "the baseline"));
   }
   return number_found(*now / *before);
 }
@@ -61,17 +61,17 @@ std::optional<double> rows_seen(const RunRecord& run) {
 // Baseline's runtime over the run's, as if both had seen equally many rows.
 Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
   if (baseline == nullptr) return missing(no_baseline_reason(run));
-  for (const RunRecord* each : {&run.record, &baseline->record}) {
+  for (const RunRecord* each : {run.record, baseline->record}) {
     const double first_step = each->facts.number("first_step").value_or(0);
     if (first_step == 0) continue;
     return missing(fmt::format("{} was resumed after step {:.0f}: its runtime is that of the rest",
-                               each == &run.record ? "the run" : "the baseline", first_step));
+                               each == run.record ? "the run" : "the baseline", first_step));
   }
-  const std::optional<double> now = runtime_seconds(run.record), before = runtime_seconds(baseline->record);
+  const std::optional<double> now = runtime_seconds(*run.record), before = runtime_seconds(*baseline->record);
   if (!now || !before || *now == 0) {
     return missing(fmt::format("{} recorded no runtime", now ? "the baseline" : "the run"));
   }
-  const std::optional<double> rows = rows_seen(run.record), rows_before = rows_seen(baseline->record);
+  const std::optional<double> rows = rows_seen(*run.record), rows_before = rows_seen(*baseline->record);
   if (!rows || !rows_before || *rows == 0 || *rows_before == 0) {
     return missing("refused: it is not recorded how many rows were trained on, so runtimes may not be comparable");
   }
@@ -86,7 +86,7 @@ Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
 }
 
 double num_gpus_of(const RowRun& run) {
-  const int ranks = num_ranks(run.record);
+  const int ranks = num_ranks(*run.record);
   return ranks > 0 ? ranks : run.experiment->num_gpus();
 }
 
@@ -98,7 +98,7 @@ Found efficiency_by_study(const RowRun& run, const RowRun* baseline) {
   const double gpus_ratio = num_gpus_of(run) / num_gpus_of(*baseline);
   if (kind == StudyKind::kWeakByLayers) return runtime_ratio(run, baseline, 100);
   if (kind == StudyKind::kThroughput) {
-    const auto now = samples_per_second(run.record), before = samples_per_second(baseline->record);
+    const auto now = samples_per_second(*run.record), before = samples_per_second(*baseline->record);
     if (!now || !before || *before == 0) {
       return missing(fmt::format("{} recorded no samples/s", now ? "the baseline" : "the run"));
     }
@@ -200,30 +200,21 @@ Column find_column(const std::string& name, const TableSpec& table) {
 
 std::string Column::shown_unit() const {
   if (unit) return *unit;
-  switch (rule) {
-    case ColumnRule::kValue:
-      return metric_of(*this).unit;
-    case ColumnRule::kScale:
-    case ColumnRule::kRuntimeScale:
-      return "x";
-    case ColumnRule::kEfficiency:
-    case ColumnRule::kStudyEfficiency:
-      return "%";
-    default:
-      return "";
-  }
+  if (rule == ColumnRule::kValue) return metric_of(*this).unit;
+  if (is_text()) return "";
+  return is_percent() ? "%" : "x";
 }
 
 int Column::shown_digits() const {
   if (digits) return *digits;
   if (rule == ColumnRule::kValue) return metric_of(*this).digits;
-  return rule == ColumnRule::kEfficiency || rule == ColumnRule::kStudyEfficiency ? 1 : 2;
+  return is_percent() ? 1 : 2;
 }
 
 Found found_in(const Column& column, const RowRun& run, const RowRun* baseline) {
   switch (column.rule) {
     case ColumnRule::kValue:
-      return metric_value(column, run.record);
+      return metric_value(column, *run.record);
     case ColumnRule::kScale:
       return metric_scale(column, run, baseline);
     case ColumnRule::kRuntimeScale:
@@ -233,9 +224,9 @@ Found found_in(const Column& column, const RowRun& run, const RowRun* baseline) 
     case ColumnRule::kStudyEfficiency:
       return efficiency_by_study(run, baseline);
     case ColumnRule::kSetup:
-      return {.text = setup_text(*run.experiment, &run.record)};
+      return {.text = setup_text(*run.experiment, run.record)};
     case ColumnRule::kOffload:
-      return {.text = offload_text(run.record)};
+      return {.text = offload_text(*run.record)};
   }
   return {};
 }

@@ -78,7 +78,7 @@ class TableFiller {
       : spec_(spec), columns_(columns_of(spec)), chosen_(chosen) {
     for (const ChosenRow& row : chosen.baselines) {
       if (row.records.empty()) continue;
-      baselines_.emplace(row.experiment->name, RowRun{row.records[median_repeat(row.records)], row.experiment, ""});
+      baselines_.emplace(row.experiment->name, RowRun{&row.records[median_repeat(row.records)], row.experiment, ""});
     }
   }
 
@@ -115,12 +115,11 @@ class TableFiller {
     if (row.records.size() > 1) remarks_.push_back(fmt::format("{}: {} repeats", row.name, row.records.size()));
     const std::string baseline_name = baseline_of(spec_, *row.experiment);
     const auto baseline = baselines_.find(baseline_name);
-    std::vector<RowRun> runs;
-    for (const RunRecord& run : row.records) runs.push_back({run, row.experiment, baseline_name});
     for (const Column& column : columns_) {
       std::vector<Found> repeats;
-      for (const RowRun& run : runs) {
-        repeats.push_back(found_in(column, run, baseline == baselines_.end() ? nullptr : &baseline->second));
+      for (const RunRecord& run : row.records) {
+        repeats.push_back(found_in(column, {&run, row.experiment, baseline_name},
+                                   baseline == baselines_.end() ? nullptr : &baseline->second));
       }
       const Found found = found_of_repeats(repeats, column.shown_digits());
       if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.label, found.remark));

@@ -1,4 +1,5 @@
-// Progress as tqdm writes it: a bar for terminals, "93/93 [02:02<00:00, 1.10s/it]" for files.
+// What a run's console shows as text: log lines as transformers 4 prints them, {'loss': 4.895, 'epoch': 4.0}, and
+// progress as tqdm writes it, a bar for terminals, "93/93 [02:02<00:00, 1.10s/it]" for files.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "core/log_record.h"
+
 namespace tessera {
+
+// Values are printed as they are, except 'epoch', which transformers prints with two places (its records keep all), and
+// 'total_flos', which it leaves out.
+std::string format_log_line(const LogRecord& record);
+// "Evaluation Metrics: {'exact_match': 0.0, 'f1': 0.0184947800077543}"
+std::string format_evaluation_metrics(const LogRecord& record);
 
 struct Progress {
   std::int64_t done = 0;
