@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_record.h"
 #include "results/comparison.h"

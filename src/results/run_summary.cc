@@ -8,7 +8,6 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "listeners/console_text.h"
-#include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_memory.h"
 

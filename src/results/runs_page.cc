@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/host.h"
-#include "core/text.h"
 #include "core/version.h"
 #include "monitor/memory_logs.h"
 #include "record/run_memory.h"

@@ -5,8 +5,6 @@
 #include <map>
 
 #include "core/text.h"
-#include "record/metrics.h"
-#include "results/page/html.h"
 #include "results/page/sections.h"
 
 namespace tessera {

@@ -8,8 +8,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/find_runs.h"
-#include "record/metrics.h"
 
 namespace tessera {
 namespace {
