@@ -28,7 +28,6 @@ class EventFile {
   };
   void add_scalars(std::int64_t step, double wall_seconds, const std::vector<Scalar>& scalars);
   void add_text(const std::string& tag, const std::string& markdown, double wall_seconds);
-  const std::filesystem::path& path() const { return file_.path(); }
 
  private:
   void add_event(const std::string& event);

@@ -240,12 +240,12 @@ void read_growing_files(RunRecord& run) {
 }
 
 int format_of(const Json& json, const std::string& origin) {
-  const Reader reader(json, origin);
+  Reader reader(json, origin);
   if (!json.is_object() || !json.contains("format")) {
     reader.refuse("not a run's record: expected an object with \"format\"");
   }
   int format = 0;
-  Reader(json, origin).must("format", format);
+  reader.must("format", format);
   if (format < 1 || format > kRunRecordFormat) {
     reader.refuse(
         fmt::format("format {}, but this tessera reads up to format {}: use the version that wrote it, or newer",
@@ -254,9 +254,12 @@ int format_of(const Json& json, const std::string& origin) {
   return format;
 }
 
-RunRecord record_of(std::string_view text, const fs::path& file, RunDetail detail) {
+}  // namespace
+
+RunRecord read_run_record(const fs::path& path, RunDetail detail) {
+  const fs::path file = fs::is_directory(path) ? path / kRecordFile : path;
   const std::string origin = file.string();
-  const Json json = parse_json(text, origin);
+  const Json json = parse_json(read_file(file), origin);
   const int format = format_of(json, origin);
   try {
     RunRecord run;
@@ -269,17 +272,6 @@ RunRecord record_of(std::string_view text, const fs::path& file, RunDetail detai
     throw UsageError(fmt::format(
         "{}: a value is of another kind than a run's record has there; the file was changed or damaged", origin));
   }
-}
-
-}  // namespace
-
-RunRecord read_run_record(const fs::path& path, RunDetail detail) {
-  const fs::path file = fs::is_directory(path) ? path / kRecordFile : path;
-  return record_of(read_file(file), file, detail);
-}
-
-RunRecord parse_run_record(std::string_view text, const fs::path& file) {
-  return record_of(text, file, RunDetail::kBrief);
 }
 
 std::string run_record_text(const RunRecord& run) {
