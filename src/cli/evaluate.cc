@@ -23,7 +23,7 @@
 #include "core/output.h"
 #include "jobs/qa_files.h"
 #include "jobs/qa_task.h"
-#include "listeners/log_line.h"
+#include "listeners/console_text.h"
 #include "parallel/placement.h"
 #include "settings/shared.h"
 #include "train/meters.h"

@@ -9,8 +9,7 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "record/find_runs.h"
-#include "results/comparison_text.h"
-#include "results/run_gate.h"
+#include "results/comparison.h"
 #include "results/run_summary.h"
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include "jobs/qa_task.h"
 #include "jobs/run_plan.h"
 #include "jobs/speed_trial.h"
-#include "listeners/log_line.h"
+#include "listeners/console_text.h"
 #include "settings/load.h"
 #include "settings/shared.h"
 

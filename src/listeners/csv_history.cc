@@ -10,19 +10,8 @@ namespace tessera {
 
 namespace {
 
-// Quoted if RFC 4180 requires it.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    if (letter == '"') quoted += '"';
-    quoted += letter;
-  }
-  return quoted + "\"";
-}
-
-std::string cell(const LogValue& value) {
-  if (const std::string* text = std::get_if<std::string>(&value)) return cell(*text);
+std::string value_cell(const LogValue& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return csv_cell(*text);
   if (std::holds_alternative<std::monostate>(value)) return "";
   return python_repr(value);
 }
@@ -58,30 +47,28 @@ void CsvHistory::on_train_begin(const RunMoment&) {
 }
 
 void CsvHistory::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at, record, Names::kOfLogLine);
+  LogRecord metrics;
+  for (const auto& [key, value] : record.entries()) {
+    if (key != "epoch") metrics.set(metric_name(key), value);  // it has a column
+  }
+  add(at, metrics);
 }
 
-void CsvHistory::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record, Names::kAsTheyAre);
-}
-
-void CsvHistory::on_system_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record, Names::kAsTheyAre);
-}
-
-void CsvHistory::on_summary(const RunMoment& at, const LogRecord& record) {
-  add(at, record, Names::kAsTheyAre);
-}
-
-void CsvHistory::add(const RunMoment& at, const LogRecord& record, Names names) {
+void CsvHistory::add(const RunMoment& at, const LogRecord& record) {
   if (!file_) return;
   std::string rows;
   for (const auto& [key, value] : record.entries()) {
-    if (names == Names::kOfLogLine && key == "epoch") continue;  // it has a column
-    rows += fmt::format("{},{},{:.3f},{},{}\n", at.step, python_repr(at.epoch), at.wall_seconds,
-                        cell(names == Names::kOfLogLine ? metric_name(key) : key), cell(value));
+    rows += fmt::format("{},{},{:.3f},{},{}\n", at.step, python_repr(at.epoch), at.wall_seconds, csv_cell(key),
+                        value_cell(value));
   }
   if (!rows.empty()) file_->append(rows);
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  return quoted + "\"";
 }
 
 }  // namespace tessera

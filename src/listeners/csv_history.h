@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/file.h"
 #include "train/listener.h"
@@ -21,17 +22,19 @@ class CsvHistory : public TrainListener {
   std::string name() const override { return "CSV history"; }
   void on_train_begin(const RunMoment& at) override;
   void on_log(const RunMoment& at, const LogRecord& record) override;
-  void on_metrics(const RunMoment& at, const LogRecord& record) override;
-  void on_system_metrics(const RunMoment& at, const LogRecord& record) override;
-  void on_summary(const RunMoment& at, const LogRecord& record) override;
+  void on_metrics(const RunMoment& at, const LogRecord& record) override { add(at, record); }
+  void on_system_metrics(const RunMoment& at, const LogRecord& record) override { add(at, record); }
+  void on_summary(const RunMoment& at, const LogRecord& record) override { add(at, record); }
 
  private:
-  enum class Names { kOfLogLine, kAsTheyAre };
-  void add(const RunMoment& at, const LogRecord& record, Names names);
+  void add(const RunMoment& at, const LogRecord& record);
 
   std::filesystem::path path_;
   std::optional<std::int64_t> continued_step_;
   std::unique_ptr<AppendFile> file_;
 };
+
+// Text as a cell: quoted if RFC 4180 requires it.
+std::string csv_cell(const std::string& text);
 
 }  // namespace tessera

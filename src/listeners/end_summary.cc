@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/quantity.h"
 #include "core/text.h"
@@ -111,10 +112,9 @@ void EndSummary::on_train_end(const RunMoment& at, RunEnd end, const std::string
   const LogValue* strategy = facts_.facts.find("strategy");
   const double num_ranks = facts_.facts.number("ranks").value_or(1);
   console_.print_line(fmt::format("Run {} after {} of {} steps{}", run_end_name(end), at.step, at.total_steps,
-                                  strategy == nullptr
-                                      ? ""
-                                      : fmt::format(": {} on {:.0f} rank{}", std::get<std::string>(*strategy),
-                                                    num_ranks, num_ranks == 1 ? "" : "s")));
+                                  strategy == nullptr ? ""
+                                                      : fmt::format(": {} on {}", std::get<std::string>(*strategy),
+                                                                    counted(std::llround(num_ranks), "rank"))));
   const auto line = [&](const char* name, const std::string& text) {
     if (!text.empty()) console_.print_line(fmt::format("  {:<10}{}", name, text));
   };

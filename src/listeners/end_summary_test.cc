@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "listeners/console_listeners.h"
+#include "listeners/console.h"
 
 namespace tessera {
 namespace {

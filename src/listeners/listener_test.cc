@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "listeners/console_listeners.h"
+#include "listeners/console.h"
 #include "listeners/csv_history.h"
 #include "support/small_run.h"
 

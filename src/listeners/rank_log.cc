@@ -7,7 +7,7 @@
 #include "comm/rank_env.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "listeners/log_line.h"
+#include "listeners/console_text.h"
 
 namespace tessera {
 namespace {
@@ -52,10 +52,6 @@ void RankLog::on_log(const RunMoment& at, const LogRecord& record) {
 
 void RankLog::on_save(const RunMoment& at, const SavedCheckpoint& saved) {
   write_log_file(fmt::format("step {}: saved {}", at.step, saved.folder.string()));
-}
-
-void RankLog::on_summary(const RunMoment& at, const LogRecord& record) {
-  write_log_file(fmt::format("step {}: {}", at.step, format_log_line(record)));
 }
 
 void RankLog::on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) {

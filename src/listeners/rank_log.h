@@ -24,7 +24,7 @@ class RankLog : public TrainListener {
   std::string name() const override { return "rank log"; }
   void on_log(const RunMoment& at, const LogRecord& record) override;
   void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
-  void on_summary(const RunMoment& at, const LogRecord& record) override;
+  void on_summary(const RunMoment& at, const LogRecord& record) override { on_log(at, record); }
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;
 };
 

@@ -44,14 +44,6 @@ void trim(std::vector<double>& values) {
   while (!values.empty() && std::isnan(values.back())) values.pop_back();
 }
 
-// `total`: count, sum and peak.
-void add_mean_and_peak(LogRecord& numbers, const double* total, double unit_size, const std::string& name,
-                       const std::string& unit) {
-  if (total[0] == 0) return;
-  numbers.set(name + "_mean_" + unit, total[1] / total[0] / unit_size);
-  numbers.set(name + "_peak_" + unit, total[2] / unit_size);
-}
-
 void add_usage(RankRecord& rank, const std::vector<double>& numbers, bool is_gpu) {
   UsageSeries& series = rank.series;
   series.period_seconds = numbers[0];
@@ -65,11 +57,17 @@ void add_usage(RankRecord& rank, const std::vector<double>& numbers, bool is_gpu
        {&series.allocated_MB, &series.reserved_MB, &series.used_MB, &series.resident_MB, &series.busy_percent}) {
     trim(*each);
   }
-  const double* totals = &numbers[3];
-  add_mean_and_peak(rank.numbers, totals, kBytesPerMb, is_gpu ? "allocated" : "resident", "MB");
-  add_mean_and_peak(rank.numbers, totals + 3, kBytesPerMb, "reserved", "MB");
-  add_mean_and_peak(rank.numbers, totals + 6, kBytesPerMb, "used", "MB");
-  add_mean_and_peak(rank.numbers, totals + 9, 1, "busy", "percent");
+  const double* total = &numbers[3];  // count, sum and peak
+  for (const std::string name : {is_gpu ? "allocated" : "resident", "reserved", "used", "busy"}) {
+    const bool is_percent = name == "busy";
+    const char* unit = is_percent ? "percent" : "MB";
+    const double unit_size = is_percent ? 1 : kBytesPerMb;
+    if (total[0] > 0) {
+      rank.numbers.set(name + "_mean_" + unit, total[1] / total[0] / unit_size);
+      rank.numbers.set(name + "_peak_" + unit, total[2] / unit_size);
+    }
+    total += 3;
+  }
   // What the allocator or the kernel counts itself: also between readings.
   if (numbers[1] > 0) rank.numbers.set(is_gpu ? "allocated_peak_MB" : "resident_peak_MB", numbers[1]);
   if (numbers[2] > 0) rank.numbers.set("capacity_MB", numbers[2]);

@@ -74,14 +74,6 @@ void RunRecorder::on_train_begin(const RunMoment& at) {
   write(at.wall_seconds);
 }
 
-void RunRecorder::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at, record);
-}
-
-void RunRecorder::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at, record);
-}
-
 void RunRecorder::on_save(const RunMoment&, const SavedCheckpoint& saved) {
   const std::lock_guard lock(mutex_);
   run_.checkpoints.clear();

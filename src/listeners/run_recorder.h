@@ -38,8 +38,8 @@ class RunRecorder : public TrainListener {
 
   std::string name() const override { return "run record"; }
   void on_train_begin(const RunMoment& at) override;
-  void on_log(const RunMoment& at, const LogRecord& record) override;
-  void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_log(const RunMoment& at, const LogRecord& record) override { add(at, record); }
+  void on_metrics(const RunMoment& at, const LogRecord& record) override { add(at, record); }
   void on_save(const RunMoment& at, const SavedCheckpoint& saved) override;
   void on_summary(const RunMoment& at, const LogRecord& record) override;
   void on_train_end(const RunMoment& at, RunEnd end, const std::string& reason) override;

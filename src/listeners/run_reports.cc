@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/log_json.h"
 #include "core/version.h"
-#include "listeners/console_listeners.h"
+#include "listeners/console.h"
 #include "listeners/csv_history.h"
 #include "listeners/end_summary.h"
 #include "listeners/rank_log.h"

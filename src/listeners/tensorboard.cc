@@ -12,32 +12,12 @@ namespace tessera {
 namespace {
 
 // Fields of TensorBoard's messages Event, Summary, Summary.Value, SummaryMetadata and TensorProto.
-namespace event {
-constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5;
-}
-namespace summary {
-constexpr int kValue = 1;
-}
-namespace value {
-constexpr int kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;
-}
-namespace metadata {
-constexpr int kPluginData = 1, kPluginName = 1;
-}
-namespace tensor {
-constexpr int kType = 1, kShape = 2, kStrings = 8, kTypeString = 7, kDimension = 2, kSize = 1;
-}
-
-std::string file_name(double wall_seconds, const std::string& host) {
-  return fmt::format("events.out.tfevents.{}.{}.{}.0", static_cast<std::int64_t>(wall_seconds), host, ::getpid());
-}
-
-std::string as_is(const std::string& key) {
-  return key;
-}
-std::string as_system(const std::string& key) {
-  return "system/" + key;
-}
+constexpr int kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5;
+constexpr int kSummaryValue = 1;
+constexpr int kValueTag = 1, kValueSimpleValue = 2, kValueTensor = 8, kValueMetadata = 9;
+constexpr int kMetadataPluginData = 1, kMetadataPluginName = 1;
+constexpr int kTensorType = 1, kTensorShape = 2, kTensorStrings = 8, kTensorTypeString = 7, kTensorDimension = 2,
+              kTensorSize = 1;
 
 }  // namespace
 
@@ -48,8 +28,10 @@ std::filesystem::path default_logging_dir(const std::filesystem::path& output_di
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, double wall_seconds, const std::string& host)
-    : file_(folder / file_name(wall_seconds, host), AppendFile::Mode::kNew) {
-  add_event(ProtoWriter().real(event::kWallTime, wall_seconds).text(event::kFileVersion, "brain.Event:2").bytes());
+    : file_(folder / fmt::format("events.out.tfevents.{}.{}.{}.0", static_cast<std::int64_t>(wall_seconds), host,
+                                 ::getpid()),
+            AppendFile::Mode::kNew) {
+  add_event(ProtoWriter().real(kEventWallTime, wall_seconds).text(kEventFileVersion, "brain.Event:2").bytes());
 }
 
 void EventFile::add_scalars(std::int64_t step, double wall_seconds, const std::vector<Scalar>& scalars) {
@@ -57,31 +39,29 @@ void EventFile::add_scalars(std::int64_t step, double wall_seconds, const std::v
   ProtoWriter values;
   for (const Scalar& scalar : scalars) {
     values.message(
-        summary::kValue,
-        ProtoWriter().text(value::kTag, scalar.tag).single(value::kSimpleValue, static_cast<float>(scalar.value)));
+        kSummaryValue,
+        ProtoWriter().text(kValueTag, scalar.tag).single(kValueSimpleValue, static_cast<float>(scalar.value)));
   }
   add_event(ProtoWriter()
-                .real(event::kWallTime, wall_seconds)
-                .integer(event::kStep, step)
-                .message(event::kSummary, values)
+                .real(kEventWallTime, wall_seconds)
+                .integer(kEventStep, step)
+                .message(kEventSummary, values)
                 .bytes());
 }
 
 void EventFile::add_text(const std::string& tag, const std::string& markdown, double wall_seconds) {
-  const ProtoWriter shape = ProtoWriter().message(tensor::kDimension, ProtoWriter().integer(tensor::kSize, 1));
-  const ProtoWriter plugin = ProtoWriter().text(metadata::kPluginName, "text");
-  const ProtoWriter text = ProtoWriter()
-                               .integer(tensor::kType, tensor::kTypeString)
-                               .message(tensor::kShape, shape)
-                               .text(tensor::kStrings, markdown);
+  const ProtoWriter shape = ProtoWriter().message(kTensorDimension, ProtoWriter().integer(kTensorSize, 1));
+  const ProtoWriter plugin = ProtoWriter().text(kMetadataPluginName, "text");
+  const ProtoWriter text =
+      ProtoWriter().integer(kTensorType, kTensorTypeString).message(kTensorShape, shape).text(kTensorStrings, markdown);
   // The text plugin looks for <tag>/text_summary.
   const ProtoWriter entry = ProtoWriter()
-                                .text(value::kTag, tag + "/text_summary")
-                                .message(value::kTensor, text)
-                                .message(value::kMetadata, ProtoWriter().message(metadata::kPluginData, plugin));
+                                .text(kValueTag, tag + "/text_summary")
+                                .message(kValueTensor, text)
+                                .message(kValueMetadata, ProtoWriter().message(kMetadataPluginData, plugin));
   add_event(ProtoWriter()
-                .real(event::kWallTime, wall_seconds)
-                .message(event::kSummary, ProtoWriter().message(summary::kValue, entry))
+                .real(kEventWallTime, wall_seconds)
+                .message(kEventSummary, ProtoWriter().message(kSummaryValue, entry))
                 .bytes());
 }
 
@@ -95,32 +75,9 @@ void EventFile::add_event(const std::string& bytes) {
   file_.append(record);
 }
 
-TensorBoardListener::TensorBoardListener(std::filesystem::path folder, std::string host, std::string settings)
-    : folder_(std::move(folder)), host_(std::move(host)), settings_(std::move(settings)) {}
-
 void TensorBoardListener::on_train_begin(const RunMoment& at) {
   file_ = std::make_unique<EventFile>(folder_, at.wall_seconds, host_);
   if (!settings_.empty()) file_->add_text("args", settings_, at.wall_seconds);
-}
-
-void TensorBoardListener::on_log(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, [](const std::string& key) { return metric_name(key); });
-}
-
-void TensorBoardListener::on_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_is);
-}
-
-void TensorBoardListener::on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) {
-  add(epoch, at, record, as_is);
-}
-
-void TensorBoardListener::on_system_metrics(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_system);
-}
-
-void TensorBoardListener::on_summary(const RunMoment& at, const LogRecord& record) {
-  add(at.step, at, record, as_is);
 }
 
 void TensorBoardListener::add(std::int64_t place, const RunMoment& at, const LogRecord& record, Naming naming) {

@@ -28,7 +28,6 @@ class EventFile {
   };
   void add_scalars(std::int64_t step, double wall_seconds, const std::vector<Scalar>& scalars);
   void add_text(const std::string& tag, const std::string& markdown, double wall_seconds);
-  const std::filesystem::path& path() const { return file_.path(); }
 
  private:
   void add_event(const std::string& event);
@@ -39,19 +38,24 @@ class EventFile {
 class TensorBoardListener : public TrainListener {
  public:
   // `settings` is shown as the text 'args', as transformers shows its arguments.
-  TensorBoardListener(std::filesystem::path folder, std::string host, std::string settings);
+  TensorBoardListener(std::filesystem::path folder, std::string host, std::string settings)
+      : folder_(std::move(folder)), host_(std::move(host)), settings_(std::move(settings)) {}
 
   std::string name() const override { return "TensorBoard"; }
   void on_train_begin(const RunMoment& at) override;
-  void on_log(const RunMoment& at, const LogRecord& record) override;
-  void on_metrics(const RunMoment& at, const LogRecord& record) override;
+  void on_log(const RunMoment& at, const LogRecord& record) override { add(at.step, at, record, metric_name); }
+  void on_metrics(const RunMoment& at, const LogRecord& record) override { add(at.step, at, record, as_is); }
   // Against the epoch, so that curves of runs on different numbers of GPUs align.
-  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) override;
-  void on_system_metrics(const RunMoment& at, const LogRecord& record) override;
-  void on_summary(const RunMoment& at, const LogRecord& record) override;
+  void on_epoch_metrics(const RunMoment& at, std::int64_t epoch, const LogRecord& record) override {
+    add(epoch, at, record, as_is);
+  }
+  void on_system_metrics(const RunMoment& at, const LogRecord& record) override { add(at.step, at, record, as_system); }
+  void on_summary(const RunMoment& at, const LogRecord& record) override { add(at.step, at, record, as_is); }
 
  private:
   using Naming = std::string (*)(const std::string&);
+  static std::string as_is(const std::string& key) { return key; }
+  static std::string as_system(const std::string& key) { return "system/" + key; }
   void add(std::int64_t place, const RunMoment& at, const LogRecord& record, Naming naming);
 
   std::filesystem::path folder_;

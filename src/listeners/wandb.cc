@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
-#include "core/error.h"
 #include "core/file.h"
 #include "core/log_json.h"
 #include "listeners/proto_writer.h"
@@ -17,22 +17,13 @@ namespace tessera {
 namespace {
 
 // Fields of wandb_internal.proto. Items of history, summary and config have the same numbers.
-namespace record {
-constexpr int kNum = 1, kHistory = 2, kSummary = 3, kStats = 7, kRun = 17, kExit = 18, kHeader = 21;
-}
-namespace item {
-constexpr int kKey = 1, kNestedKey = 2, kValueJson = 16;
-}
-namespace run {
-constexpr int kId = 1, kProject = 3, kConfig = 4, kDisplayName = 8, kHost = 13, kStartTime = 17;
-}
+constexpr int kRecordNum = 1, kRecordHistory = 2, kRecordSummary = 3, kRecordStats = 7, kRecordRun = 17,
+              kRecordExit = 18, kRecordHeader = 21;
+constexpr int kItemKey = 1, kItemNestedKey = 2, kItemValueJson = 16;
+constexpr int kRunId = 1, kRunProject = 3, kRunConfig = 4, kRunDisplayName = 8, kRunHost = 13, kRunStartTime = 17;
 constexpr int kItems = 1;  // of HistoryRecord, SummaryRecord and ConfigRecord
-namespace history {
-constexpr int kStep = 2, kStepNumber = 1;
-}
-namespace stats {
-constexpr int kTimestamp = 2, kItem = 3;
-}
+constexpr int kHistoryStep = 2, kHistoryStepNumber = 1;
+constexpr int kStatsTimestamp = 2, kStatsItem = 3;
 
 std::string random_id() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -62,19 +53,12 @@ std::string value_json(const LogValue& value) {
 
 // A key as it is, dots and all.
 ProtoWriter entry(const std::string& key, const std::string& json) {
-  return ProtoWriter().text(item::kNestedKey, key).text(item::kValueJson, json);
+  return ProtoWriter().text(kItemNestedKey, key).text(kItemValueJson, json);
 }
 
 constexpr std::uint64_t kBlockBytes = 32768;
 constexpr std::uint64_t kHeaderBytes = 7;
 enum PartType : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
-
-std::string file_header() {
-  std::string header = ":W&B";
-  append_little_endian(header, std::uint16_t{0xBEE1});
-  header += '\0';
-  return header;
-}
 
 void append_part(std::string& bytes, PartType type, std::string_view data) {
   std::string checked(1, type);
@@ -102,20 +86,20 @@ void WandbListener::on_train_begin(const RunMoment& at) {
   std::filesystem::create_directories(run_folder_ / "files");
 
   const ProtoWriter version = ProtoWriter().text(1, "tessera").text(2, "0.40.0");
-  write(record::kHeader, ProtoWriter().message(1, version).bytes());
+  write(kRecordHeader, ProtoWriter().message(1, version).bytes());
   ProtoWriter config;
   for (const auto& [key, value] : config_.items()) {
     const std::string json = json_text(value);
-    config.message(kItems, ProtoWriter().text(item::kKey, key).text(item::kValueJson, json));
+    config.message(kItems, ProtoWriter().text(kItemKey, key).text(kItemValueJson, json));
   }
-  write(record::kRun, ProtoWriter()
-                          .text(run::kId, options_.run_id)
-                          .text(run::kProject, options_.project)
-                          .message(run::kConfig, config)
-                          .text(run::kDisplayName, options_.name)
-                          .text(run::kHost, host_)
-                          .message(run::kStartTime, timestamp(at.wall_seconds))
-                          .bytes());
+  write(kRecordRun, ProtoWriter()
+                        .text(kRunId, options_.run_id)
+                        .text(kRunProject, options_.project)
+                        .message(kRunConfig, config)
+                        .text(kRunDisplayName, options_.name)
+                        .text(kRunHost, host_)
+                        .message(kRunStartTime, timestamp(at.wall_seconds))
+                        .bytes());
 }
 
 void WandbListener::on_step_end(const RunMoment& at) {
@@ -132,11 +116,11 @@ void WandbListener::on_metrics(const RunMoment& at, const LogRecord& metrics) {
 
 void WandbListener::on_system_metrics(const RunMoment& at, const LogRecord& metrics) {
   ProtoWriter message;
-  message.message(stats::kTimestamp, timestamp(at.wall_seconds));
+  message.message(kStatsTimestamp, timestamp(at.wall_seconds));
   for (const auto& [key, value] : metrics.entries()) {
-    message.message(stats::kItem, ProtoWriter().text(item::kKey, key).text(item::kValueJson, value_json(value)));
+    message.message(kStatsItem, ProtoWriter().text(kItemKey, key).text(kItemValueJson, value_json(value)));
   }
-  write(record::kStats, message.bytes());
+  write(kRecordStats, message.bytes());
 }
 
 void WandbListener::on_summary(const RunMoment&, const LogRecord& summary) {
@@ -146,10 +130,12 @@ void WandbListener::on_summary(const RunMoment&, const LogRecord& summary) {
 void WandbListener::on_train_end(const RunMoment& at, RunEnd end, const std::string&) {
   write_pending();
   summary_.set("_runtime", at.wall_seconds - begun_);
-  write_summary();
+  ProtoWriter message;
+  for (const auto& [key, value] : summary_.entries()) message.message(kItems, entry(key, value_json(value)));
+  write(kRecordSummary, message.bytes());
   const bool went_well = end == RunEnd::kFinished || end == RunEnd::kStoppedEarly;
   const auto seconds = static_cast<std::int64_t>(at.wall_seconds - begun_);
-  write(record::kExit, ProtoWriter().integer(1, went_well ? 0 : 1).integer(2, seconds).bytes());
+  write(kRecordExit, ProtoWriter().integer(1, went_well ? 0 : 1).integer(2, seconds).bytes());
 }
 
 void WandbListener::add(const RunMoment& at, const std::string& key, const LogValue& value) {
@@ -161,8 +147,7 @@ void WandbListener::add(const RunMoment& at, const std::string& key, const LogVa
 void WandbListener::write_pending() {
   if (!pending_at_) return;
   const RunMoment at = *pending_at_;
-  LogRecord row = std::move(pending_);
-  pending_ = LogRecord();
+  LogRecord row = std::exchange(pending_, {});
   pending_at_.reset();
   row.set("_timestamp", at.wall_seconds);
   row.set("_runtime", at.wall_seconds - begun_);
@@ -172,23 +157,19 @@ void WandbListener::write_pending() {
     message.message(kItems, entry(key, value_json(value)));
     summary_.set(key, value);
   }
-  message.message(history::kStep, ProtoWriter().integer(history::kStepNumber, at.step));
-  write(record::kHistory, message.bytes());
-}
-
-void WandbListener::write_summary() {
-  ProtoWriter message;
-  for (const auto& [key, value] : summary_.entries()) message.message(kItems, entry(key, value_json(value)));
-  write(record::kSummary, message.bytes());
+  message.message(kHistoryStep, ProtoWriter().integer(kHistoryStepNumber, at.step));
+  write(kRecordHistory, message.bytes());
 }
 
 void WandbListener::write(int field, const std::string& message) {
   if (!file_) return;  // it could not be opened, which was reported
-  file_->append(ProtoWriter().integer(record::kNum, ++num_records_).text(field, message).bytes());
+  file_->append(ProtoWriter().integer(kRecordNum, ++num_records_).text(field, message).bytes());
 }
 
 WandbFile::WandbFile(const std::filesystem::path& path) : file_(path, AppendFile::Mode::kNew) {
-  const std::string header = file_header();
+  std::string header = ":W&B";
+  append_little_endian(header, std::uint16_t{0xBEE1});
+  header += '\0';
   file_.append(header);
   num_bytes_ = header.size();
 }

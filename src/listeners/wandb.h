@@ -59,7 +59,6 @@ class WandbListener : public TrainListener {
   // All metrics of one step are one row of W&B's history: kept until the step is over.
   void add(const RunMoment& at, const std::string& key, const LogValue& value);
   void write_pending();
-  void write_summary();
   void write(int field, const std::string& message);
 
   WandbOptions options_;

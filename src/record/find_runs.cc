@@ -26,8 +26,8 @@ class RunSearch {
     if (depth > kMaxDepth || !is_new(folder)) return;
     std::error_code ignored;
     const bool is_run = fs::is_regular_file(folder / kRecordFile, ignored);
-    if (is_run) files_.push_back(folder / kRecordFile);
-    if (fs::is_regular_file(folder / kExperimentName, ignored)) experiment_folders_.push_back(folder);
+    if (is_run) found_.records.push_back(folder / kRecordFile);
+    if (fs::is_regular_file(folder / kExperimentName, ignored)) found_.experiment_folders.push_back(folder);
     std::vector<fs::path> below, logs;
     for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
       std::error_code unknown;
@@ -37,22 +37,20 @@ class RunSearch {
       }
     }
     std::sort(logs.begin(), logs.end());
-    logs_.insert(logs_.end(), logs.begin(), logs.end());
+    found_.bandwidth_logs.insert(found_.bandwidth_logs.end(), logs.begin(), logs.end());
     std::sort(below.begin(), below.end());
     for (const fs::path& each : below) search(each, depth + 1);
   }
 
   void add_file(const fs::path& file) {
     if (file.extension() == ".log") {
-      logs_.push_back(file);
+      found_.bandwidth_logs.push_back(file);
     } else if (is_new(file.parent_path().empty() ? "." : file.parent_path())) {
-      files_.push_back(file);
+      found_.records.push_back(file);
     }
   }
 
-  std::vector<fs::path> take() { return std::move(files_); }
-  std::vector<fs::path> take_logs() { return std::move(logs_); }
-  std::vector<fs::path> take_experiment_folders() { return std::move(experiment_folders_); }
+  RunPlaces take() { return std::move(found_); }
 
  private:
   static bool is_bandwidth_log(const fs::path& name) {
@@ -76,10 +74,12 @@ class RunSearch {
   }
 
   std::set<std::pair<dev_t, ino_t>> seen_;
-  std::vector<fs::path> files_, logs_, experiment_folders_;
+  RunPlaces found_;
 };
 
-RunSearch search_places(const std::vector<std::string>& places) {
+}  // namespace
+
+RunPlaces find_run_places(const std::vector<std::string>& places) {
   RunSearch search;
   for (const std::string& place : places) {
     std::error_code ignored;
@@ -91,44 +91,27 @@ RunSearch search_places(const std::vector<std::string>& places) {
       throw UsageError(fmt::format("{}: no such file or folder; name a run's folder, or one above it", place));
     }
   }
-  return search;
+  return search.take();
 }
-
-struct ReadRun {
-  std::optional<RunRecord> run;
-  std::string problem;
-};
-
-ReadRun read_one(const fs::path& file, RunDetail detail) {
-  try {
-    return {read_run_record(file, detail), ""};
-  } catch (const Error& error) {
-    return {std::nullopt, error.what()};
-  } catch (const std::exception& error) {  // whatever a broken file makes of the JSON library
-    return {std::nullopt, fmt::format("{}: {}", file.string(), error.what())};
-  }
-}
-
-}  // namespace
 
 std::vector<fs::path> find_run_files(const std::vector<std::string>& places) {
-  return search_places(places).take();
-}
-
-std::vector<fs::path> find_bandwidth_files(const std::vector<std::string>& places) {
-  return search_places(places).take_logs();
-}
-
-RunPlaces find_run_places(const std::vector<std::string>& places) {
-  RunSearch search = search_places(places);
-  return {search.take(), search.take_experiment_folders()};
+  return find_run_places(places).records;
 }
 
 FoundRuns read_runs(const std::vector<fs::path>& files, RunDetail detail) {
-  std::vector<ReadRun> read(files.size());
+  std::vector<std::optional<RunRecord>> runs(files.size());
+  std::vector<std::string> problems(files.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) read[i] = read_one(files[i], detail);
+    for (std::size_t i = next++; i < files.size(); i = next++) {
+      try {
+        runs[i] = read_run_record(files[i], detail);
+      } catch (const Error& error) {
+        problems[i] = error.what();
+      } catch (const std::exception& error) {  // whatever a broken file makes of the JSON library
+        problems[i] = fmt::format("{}: {}", files[i].string(), error.what());
+      }
+    }
   };
   {
     // Parsing takes most of the time. More threads than this wait for the disk.
@@ -138,11 +121,11 @@ FoundRuns read_runs(const std::vector<fs::path>& files, RunDetail detail) {
     work();
   }
   FoundRuns found;
-  for (ReadRun& each : read) {
-    if (each.run) {
-      found.runs.push_back(std::move(*each.run));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (runs[i]) {
+      found.runs.push_back(std::move(*runs[i]));
     } else {
-      found.problems.push_back(std::move(each.problem));
+      found.problems.push_back(std::move(problems[i]));
     }
   }
   return found;

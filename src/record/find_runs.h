@@ -12,17 +12,16 @@
 
 namespace tessera {
 
-// The files run.json at and below these places, each a folder, a run.json or a log of bandwidths, in the order of the
-// places and then by name. Throws UsageError for a place that does not exist.
-std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>& places);
-// Logs of comm-test or nccl-tests in the same places: named comm_test* or nccl*, and every place that is a *.log.
-std::vector<std::filesystem::path> find_bandwidth_files(const std::vector<std::string>& places);
-
-// The records and, found in the same walk, the folders of experiments' runs: those with an experiment.json.
 struct RunPlaces {
-  std::vector<std::filesystem::path> records, experiment_folders;
+  std::vector<std::filesystem::path> records;             // the files run.json
+  std::vector<std::filesystem::path> experiment_folders;  // of experiments' runs: those with an experiment.json
+  std::vector<std::filesystem::path> bandwidth_logs;      // named comm_test* or nccl*, and every place that is a *.log
 };
+// At and below these places, each a folder, a run.json or a log of bandwidths, in the order of the places and then by
+// name. Throws UsageError for a place that does not exist.
 RunPlaces find_run_places(const std::vector<std::string>& places);
+// The records alone.
+std::vector<std::filesystem::path> find_run_files(const std::vector<std::string>& places);
 
 struct FoundRuns {
   std::vector<RunRecord> runs;        // in the order of find_run_files

@@ -93,11 +93,13 @@ TEST(RunStatus, TimesThatAreNone) {
 TEST(RunRecords, AValueOfAnotherKindIsRefusedInOurWords) {
   Json record = read_json_file(kRecordedRuns + "other/base/1/run.json");
   record["ranks"] = {{{"rank", "zero"}}};
+  const fs::path file = fs::path(testing::TempDir()) / "unexpected.json";
+  write_file_atomically(file, record.dump());
   try {
-    parse_run_record(record.dump(), "run.json");
+    read_run_record(file, RunDetail::kBrief);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_EQ(std::string(error.what()), "run.json: \"rank\" has an unexpected type");
+    EXPECT_EQ(std::string(error.what()), file.string() + ": \"rank\" has an unexpected type");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -41,36 +42,29 @@ Value largest_of_ranks(const RunRecord& run, const std::string& number) {
   return *std::max_element(values.begin(), values.end());
 }
 
+Value mean_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 // Over those ranks that have it.
 Value mean_of_ranks(const RunRecord& run, const std::string& number) {
-  const std::vector<double> values = of_ranks(run, number);
-  if (values.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
+  return mean_of(of_ranks(run, number));
 }
 
 Value part_mean_ms(const RunRecord& run, const std::string& part) {
-  double sum = 0;
-  int num_ranks_with_it = 0;
+  std::vector<double> values;
   for (const RankRecord& rank : run.ranks) {
     for (const PartTime& each : rank.parts) {
-      if (each.name != part) continue;
-      sum += each.mean_ms;
-      ++num_ranks_with_it;
+      if (each.name == part) values.push_back(each.mean_ms);
     }
   }
-  if (num_ranks_with_it == 0) return std::nullopt;
-  return sum / num_ranks_with_it;
+  return mean_of(values);
 }
 
 Value busy_mean_percent(const RunRecord& run) {
   return first_of({mean_of_ranks(run, "busy_mean_percent"), run.summary.number("avg_gpu_util_%"),
                    run.summary.number("avg_cpu_util_%")});
-}
-
-bool is_on_cpu(const RunRecord& run) {
-  return run.text("device") == "cpu";
 }
 
 // The evaluation nearest to the end of an epoch, which ends at 0.98 or 1.0.
@@ -86,127 +80,120 @@ Value eval_loss_of_epoch(const RunRecord& run, int epoch) {
   return loss;
 }
 
-Metric logged(const std::string& key, const std::string& label, const std::string& unit, int digits, Better better,
-              const std::string& name = "") {
-  return {name.empty() ? key : name,
-          label,
-          unit,
-          digits,
-          better,
-          [key](const RunRecord& run) { return logged_or_summed(run, key); },
-          key};
+// Formulas of one name each.
+using Formula = std::function<Value(const RunRecord&)>;
+
+Formula logged(const std::string& key) {
+  return [key](const RunRecord& run) { return logged_or_summed(run, key); };
 }
 
-Metric score(const std::string& name, const std::string& label) {
-  const auto compute = [name](const RunRecord& run) {
-    return first_of({run.summary.number(name), run.last("eval_" + name)});
+Formula summed(const std::string& key) {
+  return [key](const RunRecord& run) { return run.summary.number(key); };
+}
+
+Formula score(const std::string& name) {
+  return [name](const RunRecord& run) { return first_of({run.summary.number(name), run.last("eval_" + name)}); };
+}
+
+Formula largest(const std::string& number) {
+  return [number](const RunRecord& run) { return largest_of_ranks(run, number); };
+}
+
+// Over time and ranks; `in_summary`: its name in the summary of runs without ranks.
+Formula mean(const std::string& number, const std::string& in_summary) {
+  return [number, in_summary](const RunRecord& run) {
+    return first_of({mean_of_ranks(run, number), run.summary.number(in_summary)});
   };
-  return {name, label, "", 4, Better::kHigher, compute, label};
 }
 
-Metric largest(const std::string& number, const std::string& label, const std::string& missing = "") {
-  return {number, label,          "MiB",
-          0,      Better::kLower, [number](const RunRecord& run) { return largest_of_ranks(run, number); },
-          missing};
+Formula fact(const std::string& name) {
+  return [name](const RunRecord& run) { return run.facts.number(name); };
 }
 
-// The mean over time and ranks; `summed`: its name in the summary of runs without ranks.
-Metric mean(const std::string& number, const std::string& label, const std::string& summed,
-            const std::string& missing = "") {
-  const auto compute = [number, summed](const RunRecord& run) {
-    return first_of({mean_of_ranks(run, number), run.summary.number(summed)});
-  };
-  return {number, label, "MiB", 0, Better::kLower, compute, missing};
-}
-
-Metric fact(const std::string& name, const std::string& label) {
-  return {name, label, "", 0, Better::kUnknown, [name](const RunRecord& run) { return run.facts.number(name); }};
+Formula on_gpu(const Formula& formula) {
+  return [formula](const RunRecord& run) { return run.text("device") == "cpu" ? std::nullopt : formula(run); };
 }
 
 // Of the first GPU that the job used, in the head node's log; or of all processes of the job on the head node.
-Metric of_log(MetricSource source, const std::string& name, const std::string& label, int digits,
-              double (*formula)(const MemoryStatistics&)) {
-  const auto statistics = [source](const RunRecord& run) -> const MemoryStatistics* {
-    const RunMemory& memory = memory_of(run);
-    if (source == MetricSource::kCpuLog) return memory.hosts.empty() ? nullptr : &memory.hosts.front().MiB;
-    return memory.gpus.empty() || memory.first_gpu().MiB.num_samples == 0 ? nullptr : &memory.first_gpu().MiB;
+const MemoryStatistics* statistics_of(const RunRecord& run, MetricSource source) {
+  const RunMemory& memory = memory_of(run);
+  if (source == MetricSource::kCpuLog) return memory.hosts.empty() ? nullptr : &memory.hosts.front().used_MB;
+  return memory.gpus.empty() || memory.first_gpu().used_MiB.num_samples == 0 ? nullptr : &memory.first_gpu().used_MiB;
+}
+
+// Peak, average and mode in one log.
+void add_metrics_of_log(MetricSource source, const std::string& kind, std::vector<Metric>& all) {
+  const auto add = [&](const std::string& name, const std::string& label, int digits, const auto& formula) {
+    const auto compute = [source, formula](const RunRecord& run) -> Value {
+      const MemoryStatistics* statistics = statistics_of(run, source);
+      return statistics == nullptr ? std::nullopt : Value(formula(*statistics));
+    };
+    all.push_back({lower_case(kind) + "_log_" + name + "_MB", kind + " memory log, " + label, "MiB", digits,
+                   Better::kLower, compute, "", source});
   };
-  Metric metric{name, label, "MiB", digits, Better::kLower, [statistics, formula](const RunRecord& run) -> Value {
-                  const MemoryStatistics* found = statistics(run);
-                  if (found == nullptr) return std::nullopt;
-                  return formula(*found);
-                }};
-  metric.source = source;
-  if (name.ends_with("_mode_MB"))
-    metric.text = [statistics](const RunRecord& run) { return modes_text(*statistics(run)); };
-  return metric;
-}
-
-double peak_of(const MemoryStatistics& statistics) {
-  return statistics.peak;
-}
-
-double average_of(const MemoryStatistics& statistics) {
-  return statistics.average;
-}
-
-double first_mode_of(const MemoryStatistics& statistics) {
-  return statistics.modes.empty() ? 0 : statistics.modes.front();
+  add("peak", "peak", 0, [](const MemoryStatistics& log) { return log.peak; });
+  add("average", "average", 2, [](const MemoryStatistics& log) { return log.average; });
+  add("mode", "most frequent", 0,
+      [](const MemoryStatistics& log) { return log.modes.empty() ? 0 : log.modes.front(); });
+  all.back().text = [source](const RunRecord& run) { return modes_text(*statistics_of(run, source)); };
 }
 
 const std::string kNoNvml = "NVML figure of used GPU memory";
 
 // Those that only tables, the page and --metric name.
 std::vector<Metric> more_metrics() {
-  Metric num_parameters = fact("num_parameters", "parameters");
-  num_parameters.text = [](const RunRecord& run) {
-    return grouped(static_cast<long long>(*run.facts.number("num_parameters")));
-  };
+  using enum Better;
   std::vector<Metric> more = {
-      {"ranks", "ranks", "", 0, Better::kUnknown,
+      {"ranks", "ranks", "", 0, kUnknown,
        [](const RunRecord& run) { return num_ranks(run) > 0 ? Value(num_ranks(run)) : std::nullopt; }},
-      fact("num_layers", "layers"),
-      fact("batch_size", "batch per rank"),
-      fact("global_batch", "global batch"),
-      fact("updates_per_epoch", "updates per epoch"),
-      num_parameters,
-      {"total_steps", "steps", "", 0, Better::kUnknown,
+      {"num_layers", "layers", "", 0, kUnknown, fact("num_layers")},
+      {"batch_size", "batch per rank", "", 0, kUnknown, fact("batch_size")},
+      {"global_batch", "global batch", "", 0, kUnknown, fact("global_batch")},
+      {"updates_per_epoch", "updates per epoch", "", 0, kUnknown, fact("updates_per_epoch")},
+      {.name = "num_parameters",
+       .label = "parameters",
+       .unit = "",
+       .digits = 0,
+       .better = kUnknown,
+       .compute = fact("num_parameters"),
+       .text =
+           [](const RunRecord& run) { return grouped(static_cast<long long>(*run.facts.number("num_parameters"))); }},
+      {"total_steps", "steps", "", 0, kUnknown,
        [](const RunRecord& run) { return static_cast<double>(run.total_steps); }},
-      {"steps_done", "steps done", "", 0, Better::kHigher,
+      {"steps_done", "steps done", "", 0, kHigher,
        [](const RunRecord& run) { return static_cast<double>(steps_done(run)); }},
-      {"elapsed", "time, of an unfinished run so far", "s", 2, Better::kLower,
+      {"elapsed", "time, of an unfinished run so far", "s", 2, kLower,
        [](const RunRecord& run) {
          return first_of({runtime_seconds(run), recorded_seconds(run)});
        }},
-      {"callback_samples_per_second", "training speed, mean of logs", "samples/s", 3, Better::kHigher,
-       [](const RunRecord& run) { return run.summary.number("train/samples_per_second_mean"); },
-       "train/samples_per_second_mean"},
-      {"callback_allocated_MB", "GPU memory allocated, mean of steps", "MiB", 0, Better::kLower,
-       [](const RunRecord& run) { return run.summary.number("avg_mem_alloc_MB"); }, "avg_mem_alloc_MB"},
-      logged("train_steps_per_second", "steps per second", "steps/s", 3, Better::kHigher, "steps_per_second"),
-      logged("Throughput/images_per_sec", "throughput", "img/s", 1, Better::kHigher, "images_per_second"),
-      logged("Loss/train", "train loss of the last epoch", "", 3, Better::kLower, "epoch_loss"),
-      logged("Accuracy/train", "train accuracy of the last epoch", "%", 2, Better::kHigher, "epoch_accuracy"),
-      {"gpu_busy_mean_percent", "GPU busy, mean", "%", 1, Better::kHigher,
-       [](const RunRecord& run) { return is_on_cpu(run) ? std::nullopt : busy_mean_percent(run); }, "GPU utilisation"},
-      {"gpu_busy_peak_percent", "GPU busy, peak", "%", 1, Better::kHigher,
-       [](const RunRecord& run) { return is_on_cpu(run) ? std::nullopt : largest_of_ranks(run, "busy_peak_percent"); },
+      {"callback_samples_per_second", "training speed, mean of logs", "samples/s", 3, kHigher,
+       summed("train/samples_per_second_mean"), "train/samples_per_second_mean"},
+      {"callback_allocated_MB", "GPU memory allocated, mean of steps", "MiB", 0, kLower, summed("avg_mem_alloc_MB"),
+       "avg_mem_alloc_MB"},
+      {"steps_per_second", "steps per second", "steps/s", 3, kHigher, logged("train_steps_per_second"),
+       "train_steps_per_second"},
+      {"images_per_second", "throughput", "img/s", 1, kHigher, logged("Throughput/images_per_sec"),
+       "Throughput/images_per_sec"},
+      {"epoch_loss", "train loss of the last epoch", "", 3, kLower, logged("Loss/train"), "Loss/train"},
+      {"epoch_accuracy", "train accuracy of the last epoch", "%", 2, kHigher, logged("Accuracy/train"),
+       "Accuracy/train"},
+      {"gpu_busy_mean_percent", "GPU busy, mean", "%", 1, kHigher, on_gpu(busy_mean_percent), "GPU utilisation"},
+      {"gpu_busy_peak_percent", "GPU busy, peak", "%", 1, kHigher, on_gpu(largest("busy_peak_percent")),
        "peak of GPU utilisation"},
-      {"peak_memory_MB", "memory, peak: allocated, on a CPU of the process", "MiB", 0, Better::kLower,
-       [](const RunRecord& run) { return is_on_cpu(run) ? resident_peak_MB(run) : allocated_peak_MB(run); },
+      {"peak_memory_MB", "memory, peak: allocated, on a CPU of the process", "MiB", 0, kLower,
+       [](const RunRecord& run) {
+         return run.text("device") == "cpu" ? resident_peak_MB(run) : allocated_peak_MB(run);
+       },
        "peak of memory"},
-      mean("allocated_mean_MB", "GPU memory allocated, mean", "avg_mem_alloc_MB"),
-      mean("resident_mean_MB", "process memory, mean", "avg_cpu_mem_MB"),
-      of_log(MetricSource::kGpuLog, "gpu_log_peak_MB", "GPU memory log, peak", 0, peak_of),
-      of_log(MetricSource::kGpuLog, "gpu_log_average_MB", "GPU memory log, average", 2, average_of),
-      of_log(MetricSource::kGpuLog, "gpu_log_mode_MB", "GPU memory log, most frequent", 0, first_mode_of),
-      of_log(MetricSource::kCpuLog, "cpu_log_peak_MB", "CPU memory log, peak", 0, peak_of),
-      of_log(MetricSource::kCpuLog, "cpu_log_average_MB", "CPU memory log, average", 2, average_of),
-      of_log(MetricSource::kCpuLog, "cpu_log_mode_MB", "CPU memory log, most frequent", 0, first_mode_of),
+      {"allocated_mean_MB", "GPU memory allocated, mean", "MiB", 0, kLower,
+       mean("allocated_mean_MB", "avg_mem_alloc_MB")},
+      {"resident_mean_MB", "process memory, mean", "MiB", 0, kLower, mean("resident_mean_MB", "avg_cpu_mem_MB")},
   };
+  add_metrics_of_log(MetricSource::kGpuLog, "GPU", more);
+  add_metrics_of_log(MetricSource::kCpuLog, "CPU", more);
   for (const int epoch : {1, 2, 3, 4, 5}) {
     more.push_back({fmt::format("eval_loss_epoch_{}", epoch), fmt::format("eval loss of epoch {}", epoch), "", 4,
-                    Better::kLower, [epoch](const RunRecord& run) { return eval_loss_of_epoch(run, epoch); },
+                    kLower, [epoch](const RunRecord& run) { return eval_loss_of_epoch(run, epoch); },
                     fmt::format("evaluation at the end of epoch {}", epoch)});
   }
   return more;
@@ -225,23 +212,24 @@ const std::map<std::string, Metric>& metrics_by_name() {
 }  // namespace
 
 const std::vector<Metric>& main_metrics() {
+  using enum Better;
   static const std::vector<Metric> all = {
-      {"samples_per_second", "training speed", "samples/s", 3, Better::kHigher, samples_per_second, "samples/s"},
-      {"runtime", "runtime", "s", 2, Better::kLower, runtime_seconds},
-      {"step_mean_ms", "step time", "ms", 2, Better::kLower,
+      {"samples_per_second", "training speed", "samples/s", 3, kHigher, samples_per_second, "samples/s"},
+      {"runtime", "runtime", "s", 2, kLower, runtime_seconds},
+      {"step_mean_ms", "step time", "ms", 2, kLower,
        [](const RunRecord& run) { return mean_of_ranks(run, "step_mean_ms"); }},
-      {"train_loss", "train loss", "", 4, Better::kLower, train_loss},
-      logged("eval_loss", "eval loss", "", 4, Better::kLower),
-      score("exact_match", "exact match"),
-      score("f1", "F1"),
-      logged("Accuracy/val", "accuracy (val)", "%", 2, Better::kHigher),
-      logged("eval_samples_per_second", "evaluation speed", "samples/s", 3, Better::kHigher),
-      {"allocated_peak_MB", "GPU memory allocated, peak", "MiB", 0, Better::kLower, allocated_peak_MB},
-      largest("reserved_peak_MB", "GPU memory reserved, peak"),
-      largest("used_peak_MB", "GPU memory used, peak", kNoNvml),
-      mean("used_mean_MB", "GPU memory used, mean", "avg_mem_total_MB", kNoNvml),
-      {"busy_mean_percent", "busy, mean", "%", 1, Better::kHigher, busy_mean_percent},
-      {"resident_peak_MB", "process memory, peak", "MiB", 0, Better::kLower, resident_peak_MB},
+      {"train_loss", "train loss", "", 4, kLower, train_loss},
+      {"eval_loss", "eval loss", "", 4, kLower, logged("eval_loss")},
+      {"exact_match", "exact match", "", 4, kHigher, score("exact_match"), "exact match"},
+      {"f1", "F1", "", 4, kHigher, score("f1"), "F1"},
+      {"Accuracy/val", "accuracy (val)", "%", 2, kHigher, logged("Accuracy/val")},
+      {"eval_samples_per_second", "evaluation speed", "samples/s", 3, kHigher, logged("eval_samples_per_second")},
+      {"allocated_peak_MB", "GPU memory allocated, peak", "MiB", 0, kLower, allocated_peak_MB},
+      {"reserved_peak_MB", "GPU memory reserved, peak", "MiB", 0, kLower, largest("reserved_peak_MB")},
+      {"used_peak_MB", "GPU memory used, peak", "MiB", 0, kLower, largest("used_peak_MB"), kNoNvml},
+      {"used_mean_MB", "GPU memory used, mean", "MiB", 0, kLower, mean("used_mean_MB", "avg_mem_total_MB"), kNoNvml},
+      {"busy_mean_percent", "busy, mean", "%", 1, kHigher, busy_mean_percent},
+      {"resident_peak_MB", "process memory, peak", "MiB", 0, kLower, resident_peak_MB},
   };
   return all;
 }
@@ -261,6 +249,12 @@ std::vector<Metric> part_metrics(const std::vector<const RunRecord*>& runs) {
     }
   }
   return parts;
+}
+
+std::vector<Metric> shown_metrics(const std::vector<const RunRecord*>& runs) {
+  std::vector<Metric> all = main_metrics();
+  std::ranges::move(part_metrics(runs), std::back_inserter(all));
+  return all;
 }
 
 const Metric* find_metric(const std::string& name) {
@@ -284,7 +278,9 @@ std::string reason_without(const Metric& metric, const RunRecord& run, const std
   }
   const RunMemory& memory = memory_of(run);
   if (is_gpu && !memory.gpus.empty()) return "the driver does not say how much GPU memory is used";
-  return join(memory.problems, "; ");
+  std::vector<std::string> problems;
+  for (const MemoryTrouble& trouble : memory.troubles) problems.push_back(trouble.line);
+  return join(problems, "; ");
 }
 
 Value samples_per_second(const RunRecord& run) {

@@ -33,6 +33,8 @@ struct Metric {
 const std::vector<Metric>& main_metrics();
 // The parts of a step that any of these runs recorded, in ms per step: "forward_ms".
 std::vector<Metric> part_metrics(const std::vector<const RunRecord*>& runs);
+// Those of the runs that are shown: the main ones and the parts.
+std::vector<Metric> shown_metrics(const std::vector<const RunRecord*>& runs);
 // Any of the registry; null: there is none of this name.
 const Metric* find_metric(const std::string& name);
 std::vector<std::string> metric_names();

@@ -132,10 +132,7 @@ class Writer {
     }
     return series;
   }
-  Json json_from(const std::string& text) { return text; }
-  Json json_from(std::int64_t number) { return number; }
-  Json json_from(int number) { return number; }
-  Json json_from(double number) { return number; }
+  Json json_from(const auto& plain) { return plain; }
 
   Json json_ = Json::object();
 };
@@ -203,17 +200,13 @@ class Reader {
     read(json, number.emplace(), key);
   }
   template <typename Plain>
-  void read_plain(const Json& json, Plain& value, const char* key) {
+  void read(const Json& json, Plain& value, const char* key) {
     try {
       value = json.get<Plain>();
     } catch (const nlohmann::json::exception&) {
       refuse(fmt::format("\"{}\" has an unexpected type", key));
     }
   }
-  void read(const Json& json, std::string& text, const char* key) { read_plain(json, text, key); }
-  void read(const Json& json, std::int64_t& number, const char* key) { read_plain(json, number, key); }
-  void read(const Json& json, int& number, const char* key) { read_plain(json, number, key); }
-  void read(const Json& json, double& number, const char* key) { read_plain(json, number, key); }
 
   const Json& json_;
   const std::string& origin_;
@@ -247,12 +240,12 @@ void read_growing_files(RunRecord& run) {
 }
 
 int format_of(const Json& json, const std::string& origin) {
-  const Reader reader(json, origin);
+  Reader reader(json, origin);
   if (!json.is_object() || !json.contains("format")) {
     reader.refuse("not a run's record: expected an object with \"format\"");
   }
   int format = 0;
-  Reader(json, origin).must("format", format);
+  reader.must("format", format);
   if (format < 1 || format > kRunRecordFormat) {
     reader.refuse(
         fmt::format("format {}, but this tessera reads up to format {}: use the version that wrote it, or newer",
@@ -261,9 +254,12 @@ int format_of(const Json& json, const std::string& origin) {
   return format;
 }
 
-RunRecord record_of(std::string_view text, const fs::path& file, RunDetail detail) {
+}  // namespace
+
+RunRecord read_run_record(const fs::path& path, RunDetail detail) {
+  const fs::path file = fs::is_directory(path) ? path / kRecordFile : path;
   const std::string origin = file.string();
-  const Json json = parse_json(text, origin);
+  const Json json = parse_json(read_file(file), origin);
   const int format = format_of(json, origin);
   try {
     RunRecord run;
@@ -276,17 +272,6 @@ RunRecord record_of(std::string_view text, const fs::path& file, RunDetail detai
     throw UsageError(fmt::format(
         "{}: a value is of another kind than a run's record has there; the file was changed or damaged", origin));
   }
-}
-
-}  // namespace
-
-RunRecord read_run_record(const fs::path& path, RunDetail detail) {
-  const fs::path file = fs::is_directory(path) ? path / kRecordFile : path;
-  return record_of(read_file(file), file, detail);
-}
-
-RunRecord parse_run_record(std::string_view text, const fs::path& file) {
-  return record_of(text, file, RunDetail::kBrief);
 }
 
 std::string run_record_text(const RunRecord& run) {

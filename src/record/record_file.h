@@ -16,7 +16,6 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "record/run_record.h"
@@ -35,8 +34,6 @@ enum class RunDetail { kBrief, kWhole };
 // A run.json, or a folder with one. Lines that were cut off in the files beside it are left out: the run was killed, or
 // the disk was full. Throws UsageError naming the file and what is wrong with it.
 RunRecord read_run_record(const std::filesystem::path& path, RunDetail detail = RunDetail::kWhole);
-// The text of a run.json; `file` is where it came from.
-RunRecord parse_run_record(std::string_view text, const std::filesystem::path& file);
 
 std::string run_record_text(const RunRecord& run);  // of run.json
 std::string metrics_line(const LogRecord& metrics);

@@ -21,11 +21,11 @@ std::vector<fs::path> sorted_logs(const RunRecord& run, const std::vector<std::s
 
 // A job may use only some of a host's GPUs, and not the first. One that it used held at its peak at least half of what
 // rank 0 saw on its own; without that figure, its memory changed while the job ran.
-std::size_t first_used_gpu(const RunRecord& run, const std::vector<GpuMemory>& gpus) {
+std::size_t first_used_gpu(const RunRecord& run, const std::vector<GpuMemoryUse>& gpus) {
   const std::optional<double> peak =
       run.ranks.empty() ? std::nullopt : run.ranks.front().numbers.number("used_peak_MB");
-  for (std::size_t i = 0; i < gpus.size() && gpus[i].log == gpus.front().log; ++i) {
-    const MemoryStatistics& used = gpus[i].MiB;
+  for (std::size_t i = 0; i < gpus.size() && gpus[i].file == gpus.front().file; ++i) {
+    const MemoryStatistics& used = gpus[i].used_MiB;
     if (peak ? used.peak >= *peak / 2 : used.peak > used.average) return i;
   }
   return 0;
@@ -45,14 +45,8 @@ RunMemory read_run_memory(const RunRecord& run) {
   MemoryLogs logs;
   logs.gpu = gpu_logs_of(run);
   logs.cpu = cpu_logs_of(run);
-  const MemoryAnalysis analysis = analyze_memory_logs(logs);
-  RunMemory memory;
-  for (const GpuMemoryUse& gpu : analysis.gpus) {
-    memory.gpus.push_back({gpu.file.stem().string(), gpu.index, gpu.used_MiB});
-  }
-  for (const HostMemoryUse& host : analysis.hosts) memory.hosts.push_back({host.file.stem().string(), host.used_MB});
+  RunMemory memory{analyze_memory_logs(logs)};
   memory.first_used = first_used_gpu(run, memory.gpus);
-  for (const MemoryTrouble& trouble : analysis.troubles) memory.problems.push_back(trouble.line);
   return memory;
 }
 

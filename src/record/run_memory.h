@@ -1,7 +1,7 @@
 // Peak, average and most frequent values of a run's memory logs, the head node's first. (no torch)
 #pragma once
 
-#include <string>
+#include <filesystem>
 #include <vector>
 
 #include "monitor/memory_analysis.h"
@@ -9,24 +9,11 @@
 
 namespace tessera {
 
-struct GpuMemory {
-  std::string log;  // the file's stem: gpu_memory_log_node2
-  int index = 0;    // nvidia-smi's
-  MemoryStatistics MiB;
-};
+// GPUs: files by name, the head node's first, then by index; unused ones too.
+struct RunMemory : MemoryAnalysis {
+  std::size_t first_used = 0;  // of the head node's GPUs the first that the job used
 
-struct HostMemory {
-  std::string log;
-  MemoryStatistics MiB;  // psrecord's MB are 2^20 bytes
-};
-
-struct RunMemory {
-  std::vector<GpuMemory> gpus;  // files by name, the head node's first, then by index; unused GPUs too
-  std::size_t first_used = 0;   // of the head node's GPUs the first that the job used
-  std::vector<HostMemory> hosts;
-  std::vector<std::string> problems;  // logs that the record names and that cannot be read
-
-  const GpuMemory& first_gpu() const { return gpus.at(first_used); }
+  const GpuMemoryUse& first_gpu() const { return gpus.at(first_used); }
 };
 
 RunMemory read_run_memory(const RunRecord& run);

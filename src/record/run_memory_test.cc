@@ -16,23 +16,23 @@ RunRecord deepspeed_run(const std::string& name) {
 TEST(RunMemory, IsPeakAverageAndModesOfEachLog) {
   const RunMemory memory = read_run_memory(deepspeed_run("baseline"));
   ASSERT_EQ(memory.gpus.size(), 1u);
-  EXPECT_EQ(memory.gpus[0].log, "gpu_memory_log");
-  EXPECT_EQ(memory.gpus[0].MiB.peak, 26532);
-  EXPECT_DOUBLE_EQ(memory.gpus[0].MiB.average, 19516);  // (1000 + 26532 + 26532 + 24000) / 4
-  EXPECT_EQ(memory.gpus[0].MiB.modes, std::vector<double>{26532});
+  EXPECT_EQ(memory.gpus[0].file.stem(), "gpu_memory_log");
+  EXPECT_EQ(memory.gpus[0].used_MiB.peak, 26532);
+  EXPECT_DOUBLE_EQ(memory.gpus[0].used_MiB.average, 19516);  // (1000 + 26532 + 26532 + 24000) / 4
+  EXPECT_EQ(memory.gpus[0].used_MiB.modes, std::vector<double>{26532});
   ASSERT_EQ(memory.hosts.size(), 1u);
-  EXPECT_EQ(memory.hosts[0].MiB.peak, 3892);
+  EXPECT_EQ(memory.hosts[0].used_MB.peak, 3892);
   // (1000.4 + 2144.6 + 2145.3 + 3892.0 + 2177.2 + 2176.8) / 6 = 13536.3 / 6
-  EXPECT_NEAR(memory.hosts[0].MiB.average, 2256.05, 1e-9);
-  EXPECT_EQ(memory.hosts[0].MiB.modes, (std::vector<double>{2145, 2177}));  // of rounded values
-  EXPECT_TRUE(memory.problems.empty());
+  EXPECT_NEAR(memory.hosts[0].used_MB.average, 2256.05, 1e-9);
+  EXPECT_EQ(memory.hosts[0].used_MB.modes, (std::vector<double>{2145, 2177}));  // of rounded values
+  EXPECT_TRUE(memory.troubles.empty());
 }
 
 TEST(RunMemory, BeginsWithTheHeadNode) {
   RunRecord run = deepspeed_run("multi_node/2_nodes");
-  EXPECT_EQ(read_run_memory(run).gpus.front().log, "gpu_memory_log_node1");
+  EXPECT_EQ(read_run_memory(run).gpus.front().file.stem(), "gpu_memory_log_node1");
   run.hosts = {"node2", "node1"};
-  EXPECT_EQ(read_run_memory(run).gpus.front().log, "gpu_memory_log_node2");
+  EXPECT_EQ(read_run_memory(run).gpus.front().file.stem(), "gpu_memory_log_node2");
   EXPECT_EQ(read_run_memory(run).gpus.size(), 4u);
 }
 
@@ -42,8 +42,8 @@ TEST(RunMemory, NamesLogsThatAreGone) {
   run.cpu_logs.clear();
   const RunMemory memory = read_run_memory(run);
   EXPECT_TRUE(memory.gpus.empty());
-  ASSERT_EQ(memory.problems.size(), 1u);
-  EXPECT_NE(memory.problems[0].find("none.csv"), std::string::npos);
+  ASSERT_EQ(memory.troubles.size(), 1u);
+  EXPECT_NE(memory.troubles[0].line.find("none.csv"), std::string::npos);
 }
 
 // A host of two GPUs, of which the job used the second.

@@ -133,16 +133,13 @@ std::int64_t steps_done(const RunRecord& run) {
   return static_cast<std::int64_t>(run.last_values.number("step").value_or(0));
 }
 
+std::string counted(std::int64_t number, const std::string& word) {
+  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
+}
+
 std::string with_counts(const std::vector<std::string>& words) {
   std::vector<std::pair<std::string, int>> counts;
-  for (const std::string& word : words) {
-    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == word; });
-    if (same == counts.end()) {
-      counts.emplace_back(word, 1);
-    } else {
-      ++same->second;
-    }
-  }
+  for (const std::string& word : words) ++value_beside(counts, word);
   std::vector<std::string> parts;
   for (const auto& [word, count] : counts) parts.push_back(count == 1 ? word : fmt::format("{} x {}", count, word));
   return join(parts, ", ");

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/log_record.h"
@@ -115,6 +116,16 @@ bool fact_is_true(const RunRecord& run, const std::string& name);
 
 // The run's folder as it was found: what a user types to name the run.
 std::string folder_text(const RunRecord& run);
+// "1 rank", "2 ranks".
+std::string counted(std::int64_t number, const std::string& word);
+// The value beside a key, in a list in the order in which keys were first seen.
+template <typename Key, typename Value>
+Value& value_beside(std::vector<std::pair<Key, Value>>& list, const Key& key) {
+  for (auto& [each, value] : list) {
+    if (each == key) return value;
+  }
+  return list.emplace_back(key, Value()).second;
+}
 // {"node1", "node1", "node2"} as "2 x node1, node2".
 std::string with_counts(const std::vector<std::string>& words);
 

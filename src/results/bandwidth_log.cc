@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "record/find_runs.h"
@@ -19,21 +17,14 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-std::optional<double> number_of(const std::string& word) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
-
 // size count type redop root, then time algbw busbw #wrong once or twice. Older nccl-tests print no root.
 std::optional<BandwidthLog::Row> row_of(const std::string& line) {
   const std::vector<std::string> words = words_of(line);
-  if (words.size() < 8 || !number_of(words[0]) || !number_of(words[1]) || number_of(words[2])) return std::nullopt;
-  BandwidthLog::Row row{*number_of(words[0]), 0};
+  if (words.size() < 8 || !parse_real(words[0]) || !parse_real(words[1]) || parse_real(words[2])) return std::nullopt;
+  BandwidthLog::Row row{*parse_real(words[0]), 0};
   for (const std::size_t from_end : {std::size_t{2}, std::size_t{6}}) {
     if (words.size() < 5 + from_end) break;
-    if (const auto bandwidth = number_of(words[words.size() - from_end])) {
+    if (const auto bandwidth = parse_real(words[words.size() - from_end])) {
       row.bus_GBps = std::max(row.bus_GBps, *bandwidth);
     }
   }
@@ -66,7 +57,7 @@ std::optional<BandwidthLog> parse_bandwidth_log(const std::string& text, const s
 
 std::vector<BandwidthLog> find_bandwidth_logs(const std::vector<std::string>& places) {
   std::vector<BandwidthLog> logs;
-  for (const std::filesystem::path& file : find_bandwidth_files(places)) {
+  for (const std::filesystem::path& file : find_run_places(places).bandwidth_logs) {
     if (auto log = parse_bandwidth_log(read_file(file), file.filename().string())) logs.push_back(std::move(*log));
   }
   return logs;

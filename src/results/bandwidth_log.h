@@ -1,8 +1,6 @@
 // Tables of collective bandwidth in log files: what `tessera comm-test` and nccl-tests print. (no torch)
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>

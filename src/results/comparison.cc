@@ -4,28 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/find_runs.h"
 #include "record/run_record.h"
-#include "results/run_gate.h"
 #include "train/listener.h"
 
 namespace tessera {
 namespace {
 
-// Everything that makes a run what it is, by name: settings, facts, commit and devices.
-using RunTraits = std::map<std::string, std::string>;
-
-RunTraits traits_of(const RunRecord& run) {
+std::map<std::string, std::string> traits_of(const RunRecord& run) {
   static const std::set<std::string> repeats_differ_in = {
       "output_dir", "logging_dir",   "log_dir",        "run_name",      "seed",        "data_seed",    "experiment",
       "gate_GBps",  "job_id",        "report_to",      "wandb_name",    "wandb_dir",   "wandb_run_id", "wandb_mode",
       "monitor",    "wandb_project", "monitor_period", "profile_steps", "disable_tqdm"};
-  RunTraits traits;
+  std::map<std::string, std::string> traits;
   for (const auto& [name, value] : run.facts.entries()) traits[name] = fact_text(run, name);
   for (const RecordedSetting& setting : run.settings) traits[setting.name] = setting.value;
   for (const std::string& name : repeats_differ_in) traits.erase(name);
@@ -36,22 +29,16 @@ RunTraits traits_of(const RunRecord& run) {
   return traits;
 }
 
-struct Grouped {
-  RunGroup group;
-  RunTraits traits;
-  std::set<std::size_t> sides;
-};
-
-std::vector<Grouped> group_runs(const std::vector<ComparedSide>& sides, bool keeps_sides_apart) {
-  std::vector<Grouped> groups;
+std::vector<RunGroup> group_runs(const std::vector<ComparedSide>& sides, bool keeps_sides_apart) {
+  std::vector<RunGroup> groups;
   for (std::size_t side = 0; side < sides.size(); ++side) {
     for (const RunRecord& run : sides[side].runs) {
-      RunTraits traits = traits_of(run);
-      const auto same = std::find_if(groups.begin(), groups.end(), [&](const Grouped& each) {
+      std::map<std::string, std::string> traits = traits_of(run);
+      const auto same = std::find_if(groups.begin(), groups.end(), [&](const RunGroup& each) {
         return each.traits == traits && (!keeps_sides_apart || each.sides.contains(side));
       });
-      Grouped& group = same != groups.end() ? *same : groups.emplace_back();
-      group.group.runs.push_back(&run);
+      RunGroup& group = same != groups.end() ? *same : groups.emplace_back();
+      group.runs.push_back(&run);
       group.traits = std::move(traits);
       group.sides.insert(side);
     }
@@ -61,8 +48,8 @@ std::vector<Grouped> group_runs(const std::vector<ComparedSide>& sides, bool kee
 
 // The group of the first folder that differs from this one in nothing but the program and the machine: what it is
 // judged against. Else the first group.
-std::size_t baseline_of(const Grouped& group, const std::vector<Grouped>& all) {
-  const auto without_version = [](RunTraits traits) {
+std::size_t baseline_of(const RunGroup& group, const std::vector<RunGroup>& all) {
+  const auto without_version = [](std::map<std::string, std::string> traits) {
     traits.erase("commit");
     traits.erase("devices");
     return traits;
@@ -74,23 +61,23 @@ std::size_t baseline_of(const Grouped& group, const std::vector<Grouped>& all) {
 }
 
 // The folder that the user named, if the group is all that is in it.
-std::string name_of_group(const Grouped& group, const std::vector<ComparedSide>& sides) {
+std::string name_of_group(const RunGroup& group, const std::vector<ComparedSide>& sides) {
   const ComparedSide& side = sides[*group.sides.begin()];
-  const std::vector<const RunRecord*>& runs = group.group.runs;
+  const std::vector<const RunRecord*>& runs = group.runs;
   if (group.sides.size() == 1 && side.runs.size() == runs.size()) return side.name;
   const std::string first = folder_text(*runs.front());
   return runs.size() == 1 ? first : fmt::format("{} and {} more", first, runs.size() - 1);
 }
 
-std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& groups) {
+std::vector<DifferingSetting> differing_settings(const std::vector<RunGroup>& groups) {
   std::set<std::string> names;
-  for (const Grouped& group : groups) {
+  for (const RunGroup& group : groups) {
     for (const auto& [name, value] : group.traits) names.insert(name);
   }
   std::vector<DifferingSetting> differing;
   for (const std::string& name : names) {
     DifferingSetting setting{name, {}};
-    for (const Grouped& group : groups) {
+    for (const RunGroup& group : groups) {
       const auto found = group.traits.find(name);
       setting.values.push_back(found == group.traits.end() ? "" : found->second);
     }
@@ -99,16 +86,6 @@ std::vector<DifferingSetting> differing_settings(const std::vector<Grouped>& gro
     }
   }
   return differing;
-}
-
-std::optional<Spread> spread_over(const RunGroup& group, const Metric& metric) {
-  std::vector<double> values;
-  for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = metric.compute(*run); value && std::isfinite(*value))
-      values.push_back(*value);
-  }
-  if (values.empty()) return std::nullopt;
-  return spread_of(values);
 }
 
 Better better_of(const std::string& name) {
@@ -167,14 +144,12 @@ std::optional<Metric> metric_named(const std::string& name, const std::vector<Me
 }
 
 std::vector<Metric> metrics_to_compare(const std::vector<const RunRecord*>& runs, const std::string& metric) {
-  std::vector<Metric> all = main_metrics();
-  const std::vector<Metric> parts = part_metrics(runs);
-  all.insert(all.end(), parts.begin(), parts.end());
+  const std::vector<Metric> all = shown_metrics(runs);
   if (metric.empty()) return all;
   if (std::optional<Metric> found = metric_named(metric, all, runs)) return {*std::move(found)};
-  std::vector<std::string> names, candidates;
+  std::vector<std::string> names;
   for (const Metric& each : all) names.push_back(each.name);
-  candidates = names;
+  std::vector<std::string> candidates = names;
   for (const auto& [key, name] : logged_names(runs)) {
     if (name == metric) {
       if (std::optional<Metric> found = metric_named(key, all, runs)) return {*std::move(found)};
@@ -209,6 +184,16 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
+std::optional<Spread> spread_over(const RunGroup& group,
+                                  const std::function<std::optional<double>(const RunRecord&)>& figure) {
+  std::vector<double> values;
+  for (const RunRecord* run : group.runs) {
+    if (const std::optional<double> value = figure(*run); value && std::isfinite(*value)) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return spread_of(values);
+}
+
 std::optional<double> ComparedMetric::change_percent(std::size_t group) const {
   if (group == 0 || !values.front() || !values[group]) return std::nullopt;
   const double baseline = values.front()->mean;
@@ -233,18 +218,18 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
   }
   if (runs.size() < 2) throw UsageError("there is only one run: name another to compare it with");
   // Runs of different folders are never repeats: whoever names two wants them compared.
-  std::vector<Grouped> grouped = group_runs(sides, sides.size() > 1);
   Comparison comparison;
-  comparison.settings = differing_settings(grouped);
-  for (Grouped& each : grouped) {
-    each.group.name = name_of_group(each, sides);
-    each.group.is_judged = sides.size() == 1 || !each.sides.contains(0);
-    each.group.baseline = sides.size() == 1 ? 0 : baseline_of(each, grouped);
+  comparison.groups = group_runs(sides, sides.size() > 1);
+  comparison.settings = differing_settings(comparison.groups);
+  for (RunGroup& each : comparison.groups) {
+    each.name = name_of_group(each, sides);
+    each.is_judged = sides.size() == 1 || !each.sides.contains(0);
+    each.baseline = sides.size() == 1 ? 0 : baseline_of(each, comparison.groups);
   }
-  for (Grouped& each : grouped) comparison.groups.push_back(std::move(each.group));
   for (Metric& each : metrics_to_compare(runs, metric)) {
     ComparedMetric compared{std::move(each), {}};
-    for (const RunGroup& group : comparison.groups) compared.values.push_back(spread_over(group, compared.metric));
+    for (const RunGroup& group : comparison.groups)
+      compared.values.push_back(spread_over(group, compared.metric.compute));
     const auto is_there = [](const std::optional<Spread>& value) { return value.has_value(); };
     if (std::any_of(compared.values.begin(), compared.values.end(), is_there)) {
       comparison.metrics.push_back(std::move(compared));

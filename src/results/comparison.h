@@ -5,10 +5,14 @@
 // folders that were named are never repeats. The first group is the baseline.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "record/metrics.h"
 #include "record/run_record.h"
 
@@ -24,6 +28,9 @@ struct ComparedSide {
 struct RunGroup {
   std::string name;
   std::vector<const RunRecord*> runs;
+  // What makes them what they are, by name: settings, facts, commit and devices.
+  std::map<std::string, std::string> traits = {};
+  std::set<std::size_t> sides = {};  // below which of the folders they are
   // For the gate: the group of the first folder with the same settings, else the first; that folder is not judged.
   std::size_t baseline = 0;
   bool is_judged = true;
@@ -72,5 +79,20 @@ Comparison compare_runs(const std::vector<ComparedSide>& sides, const std::strin
                         double now);
 
 Spread spread_of(const std::vector<double>& values);
+// Over the runs of a group that have the figure; none: no run has.
+std::optional<Spread> spread_over(const RunGroup& group,
+                                  const std::function<std::optional<double>(const RunRecord&)>& figure);
+
+// One sentence per failure. A run that failed or was killed fails the gate, and so do a record that cannot be read
+// (`problems`), a status that is not known and a figure that is missing: a gate that cannot judge must not pass.
+std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, const std::vector<std::string>& problems,
+                                       const GateLimits& limits, double now);
+
+// "5%" as 5. Throws UsageError naming the option.
+double parse_percentage(const std::string& option, const std::string& text);
+
+// For people: of each figure its direction, and per group mean, spread and change; and for programs.
+std::string comparison_text(const Comparison& comparison, const GateLimits& limits);
+Json comparison_json(const Comparison& comparison, const GateLimits& limits);
 
 }  // namespace tessera

@@ -7,8 +7,6 @@
 #include "core/error.h"
 #include "record/find_runs.h"
 #include "record/run_record.h"
-#include "results/comparison_text.h"
-#include "results/run_gate.h"
 
 namespace tessera {
 namespace {

@@ -1,10 +1,10 @@
-#include "results/comparison_text.h"
-
+// A comparison for people and for programs.
 #include <fmt/format.h>
 
 #include "core/log_json.h"
 #include "core/text.h"
-#include "record/find_runs.h"
+#include "results/comparison.h"
+#include "results/tables/table.h"
 
 namespace tessera {
 namespace {
@@ -38,6 +38,33 @@ void add_group_columns(Table& table, const Comparison& comparison) {
   for (const RunGroup& group : comparison.groups) table.columns.push_back({printable(group.name), "", true});
 }
 
+// One row per setting, one column per group.
+Table settings_table(const Comparison& comparison) {
+  Table table;
+  table.columns = {{"setting", "", true}};
+  add_group_columns(table, comparison);
+  for (const DifferingSetting& setting : comparison.settings) {
+    std::vector<TableCell> row = {text_cell(setting.name)};
+    for (const std::string& value : setting.values) row.push_back(text_cell(value));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// One row per figure: its direction, and per group mean, spread and change.
+Table figures_table(const Comparison& comparison) {
+  Table table;
+  table.columns = {{"figure", "", true}, {"better", "", true}};
+  add_group_columns(table, comparison);
+  for (const ComparedMetric& compared : comparison.metrics) {
+    std::vector<TableCell> row = {text_cell(column_heading({compared.metric.label, compared.metric.unit, true})),
+                                  text_cell(direction_text(compared.metric.better))};
+    for (std::size_t group = 0; group < compared.values.size(); ++group) row.push_back(compared_cell(compared, group));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 std::string indented(const std::string& text) {
   std::string result;
   for (const std::string& line : split(text, '\n')) result += line.empty() ? "" : "  " + line + "\n";
@@ -52,31 +79,6 @@ Json spread_json(const std::optional<Spread>& value) {
 }
 
 }  // namespace
-
-Table settings_table(const Comparison& comparison) {
-  Table table;
-  table.columns = {{"setting", "", true}};
-  add_group_columns(table, comparison);
-  for (const DifferingSetting& setting : comparison.settings) {
-    std::vector<TableCell> row = {text_cell(setting.name)};
-    for (const std::string& value : setting.values) row.push_back(text_cell(value));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-Table figures_table(const Comparison& comparison) {
-  Table table;
-  table.columns = {{"figure", "", true}, {"better", "", true}};
-  add_group_columns(table, comparison);
-  for (const ComparedMetric& compared : comparison.metrics) {
-    std::vector<TableCell> row = {text_cell(column_heading({compared.metric.label, compared.metric.unit, true})),
-                                  text_cell(direction_text(compared.metric.better))};
-    for (std::size_t group = 0; group < compared.values.size(); ++group) row.push_back(compared_cell(compared, group));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
 
 std::string comparison_text(const Comparison& comparison, const GateLimits& limits) {
   std::string text;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "results/questions.h"
@@ -13,12 +12,19 @@
 namespace tessera::internal {
 
 using Runs = std::vector<const RunRecord*>;
+using Answers = std::vector<Answer>;
 
-// Finished runs, and of those with the same facts only the newest.
-Runs runs_to_ask(const std::vector<RunRecord>& runs);
+struct Question {
+  std::string name;      // as tables name it
+  std::string question;  // as asked where no run can answer it
+  std::string needs;     // what runs could
+  // Runs are asked in groups in which these facts are equal. Adds nothing where a group is not of the question's kind.
+  std::vector<std::string> equal_facts;
+  std::function<void(const Question&, const Runs& group, Answers&)> ask;
+  bool asks_offload = true;  // also runs with offload
+  bool asks_family = false;  // compares rows of several tables
+};
 
-// Groups of runs with equal facts of these names, in the order of their first runs.
-std::vector<Runs> grouped_by(const Runs& runs, const std::vector<std::string>& facts);
 // Sorted by a fact that is a number, without runs that do not have it and without further runs of an equal number.
 Runs by_number(const Runs& runs, const std::string& fact);
 
@@ -36,17 +42,17 @@ struct CommonFigure {
 std::optional<CommonFigure> common_peak(const Runs& runs);     // allocated, else used by NVML, else of the memory log
 std::optional<CommonFigure> common_average(const Runs& runs);  // used by NVML, else of the memory log
 
-// The questions. Each returns no answer at all where the runs are not of its kind.
-std::vector<Answer> lowest_peak(const Runs& runs);
-std::vector<Answer> memory_under_weak_scaling(const Runs& runs);
-std::vector<Answer> memory_with_more_nodes(const Runs& runs);
-std::vector<Answer> sharding_on_one_gpu(const Runs& runs);
-std::vector<Answer> share_of_blocks(const Runs& runs, const std::vector<ModelSize>& models);
-std::vector<Answer> cost_of_offload(const Runs& runs);
-std::vector<Answer> speed_under_weak_scaling(const Runs& runs);
-std::vector<Answer> effect_of_pinning(const Runs& runs);
-std::vector<Answer> within_against_across_nodes(const Runs& runs);
-std::vector<Answer> loss_across_gpu_counts(const Runs& runs);
-std::vector<Answer> trainer_against_callback(const Runs& runs);
+// How each question is asked of a group.
+void lowest_peak(const Question& question, const Runs& group, Answers& answers);
+void memory_under_weak_scaling(const Question& question, const Runs& group, Answers& answers);
+void memory_with_more_nodes(const Question& question, const Runs& group, Answers& answers);
+void sharding_on_one_gpu(const Question& question, const Runs& group, Answers& answers);
+void share_of_blocks(const Runs& group, const std::vector<ModelSize>& models, Answers& answers);
+void cost_of_offload(const Question& question, const Runs& group, Answers& answers);
+void speed_under_weak_scaling(const Question& question, const Runs& group, Answers& answers);
+void effect_of_pinning(const Question& question, const Runs& group, Answers& answers);
+void within_against_across_nodes(const Question& question, const Runs& group, Answers& answers);
+void loss_across_gpu_counts(const Question& question, const Runs& group, Answers& answers);
+void trainer_against_callback(const Question& question, const Runs& group, Answers& answers);
 
 }  // namespace tessera::internal

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -14,12 +13,6 @@
 
 namespace tessera::internal {
 namespace {
-
-std::string facts_key(const RunRecord& run, const std::vector<std::string>& facts) {
-  std::string key;
-  for (const std::string& fact : facts) key += fact_text(run, fact) + "\n";
-  return key;
-}
 
 std::optional<CommonFigure> figure_of_all(const Runs& runs, const std::string& name, const std::string& metric) {
   CommonFigure figure{name, {}};
@@ -32,36 +25,6 @@ std::optional<CommonFigure> figure_of_all(const Runs& runs, const std::string& n
 }
 
 }  // namespace
-
-Runs runs_to_ask(const std::vector<RunRecord>& runs) {
-  static const std::vector<std::string> same = {
-      "job",          "strategy",   "offload_optimizer", "offload_param", "units_on_device", "pin_memory",
-      "nodes",        "ranks",      "num_parameters",    "precision",     "label_mode",      "batch_size",
-      "accumulation", "train_rows", "num_layers"};
-  Runs newest;
-  std::map<std::string, std::size_t> place_of;
-  for (const RunRecord& run : runs) {
-    if (!has_finished(run)) continue;
-    const auto [place, is_new] = place_of.emplace(facts_key(run, same), newest.size());
-    if (is_new) {
-      newest.push_back(&run);
-    } else if (run.started > newest[place->second]->started) {
-      newest[place->second] = &run;
-    }
-  }
-  return newest;
-}
-
-std::vector<Runs> grouped_by(const Runs& runs, const std::vector<std::string>& facts) {
-  std::vector<Runs> groups;
-  std::map<std::string, std::size_t> place_of;
-  for (const RunRecord* run : runs) {
-    const auto [place, is_new] = place_of.emplace(facts_key(*run, facts), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[place->second].push_back(run);
-  }
-  return groups;
-}
 
 Runs by_number(const Runs& runs, const std::string& fact) {
   Runs sorted;
@@ -94,8 +57,7 @@ std::string model_text(const RunRecord& run) {
 }
 
 std::string ranks_text(const RunRecord& run) {
-  const int ranks = num_ranks(run), nodes = num_nodes(run);
-  return fmt::format("{} rank{} on {} node{}", ranks, ranks == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
+  return counted(num_ranks(run), "rank") + " on " + counted(num_nodes(run), "node");
 }
 
 std::string percent_text(double now, double before) {
@@ -118,48 +80,100 @@ std::optional<CommonFigure> common_average(const Runs& runs) {
 namespace tessera {
 namespace {
 
+using internal::Answers;
+using internal::Question;
 using internal::Runs;
 
-struct Question {
-  std::string name;                                     // as tables name it
-  std::string question;                                 // as asked where no run can answer it
-  std::function<std::vector<Answer>(const Runs&)> ask;  // empty: these runs are not of its kind
-  std::string needs;                                    // what runs would be
-  bool asks_family = false;                             // compares rows of several tables
-};
-
 std::vector<Question> questions_about(const std::vector<ModelSize>& models) {
+  using namespace internal;
+  const std::vector<std::string> weakly_scaled = {"job", "strategy", "precision", "global_batch"};
+  const std::vector<std::string> setup = {"job", "num_parameters", "strategy", "ranks", "nodes", "batch_size"};
   return {
-      {"lowest_peak", "Which strategy has the lowest peak GPU memory?", internal::lowest_peak,
-       "runs of two strategies with one model and equally many ranks"},
-      {"cost_of_offload", "What does offload cost?", internal::cost_of_offload,
-       "a run with offload and one without, otherwise alike"},
+      {"lowest_peak",
+       "Which strategy has the lowest peak GPU memory?",
+       "runs of two strategies with one model and equally many ranks",
+       {"job", "num_parameters", "ranks", "nodes", "batch_size"},
+       lowest_peak,
+       false},
+      {"cost_of_offload", "What does offload cost?", "a run with offload and one without, otherwise alike", setup,
+       cost_of_offload},
       {"memory_under_weak_scaling", "Is peak memory per GPU constant under weak scaling?",
-       internal::memory_under_weak_scaling, "two runs whose layers grow with the ranks"},
-      {"speed_under_weak_scaling", "Are samples/s constant under weak scaling?", internal::speed_under_weak_scaling,
-       "two runs whose layers grow with the ranks"},
-      {"memory_with_more_nodes", "Average GPU memory with more nodes: up, down, stable?",
-       internal::memory_with_more_nodes, "runs on two numbers of nodes, otherwise alike"},
-      {"effect_of_pinning", "Does pinning help?", internal::effect_of_pinning,
-       "a run with offload to pinned memory and one to plain memory, otherwise alike"},
-      {"sharding_on_one_gpu", "FSDP on 1 GPU: does memory drop?", internal::sharding_on_one_gpu,
-       "runs of 'single' and of 'full_shard' on one rank"},
+       "two runs whose layers grow with the ranks", weakly_scaled, memory_under_weak_scaling},
+      {"speed_under_weak_scaling", "Are samples/s constant under weak scaling?",
+       "two runs whose layers grow with the ranks", weakly_scaled, speed_under_weak_scaling},
+      {"memory_with_more_nodes",
+       "Average GPU memory with more nodes: up, down, stable?",
+       "runs on two numbers of nodes, otherwise alike",
+       {"job", "num_parameters", "strategy", "offload_optimizer", "units_on_device", "pin_memory", "ranks_per_node",
+        "batch_size"},
+       memory_with_more_nodes},
+      {"effect_of_pinning", "Does pinning help?",
+       "a run with offload to pinned memory and one to plain memory, otherwise alike", setup, effect_of_pinning},
+      {"sharding_on_one_gpu",
+       "FSDP on 1 GPU: does memory drop?",
+       "runs of 'single' and of 'full_shard' on one rank",
+       {"job", "num_parameters", "ranks", "batch_size", "precision"},
+       sharding_on_one_gpu},
       {"share_of_blocks",
        fmt::format("How much of {} is in its blocks?", models.empty() ? "a model" : models.front().name),
-       [models](const Runs& runs) { return internal::share_of_blocks(runs, models); }, "a run of a BLOOM model"},
-      {"within_or_across_nodes", "Within a node or across nodes, with equally many GPUs?",
-       internal::within_against_across_nodes, "a run on one node and one on several, with equally many ranks", true},
-      {"loss_across_gpu_counts", "Is the loss alike across GPU counts?", internal::loss_across_gpu_counts,
-       "runs on two numbers of ranks, otherwise alike"},
-      {"trainer_or_callback", "How do the callback's samples/s differ from the trainer's?",
-       internal::trainer_against_callback, "a run that logged its speed"},
+       "a run of a BLOOM model",
+       {"job", "num_parameters"},
+       [models](const Question&, const Runs& group, Answers& answers) { share_of_blocks(group, models, answers); }},
+      {"within_or_across_nodes",
+       "Within a node or across nodes, with equally many GPUs?",
+       "a run on one node and one on several, with equally many ranks",
+       {"job", "num_parameters", "strategy", "offload_optimizer", "units_on_device", "pin_memory", "ranks",
+        "batch_size"},
+       within_against_across_nodes,
+       true,
+       true},
+      {"loss_across_gpu_counts",
+       "Is the loss alike across GPU counts?",
+       "runs on two numbers of ranks, otherwise alike",
+       {"job", "num_parameters", "label_mode", "precision", "batch_size"},
+       loss_across_gpu_counts},
+      {"trainer_or_callback",
+       "How do the callback's samples/s differ from the trainer's?",
+       "a run that logged its speed",
+       {},
+       trainer_against_callback},
   };
 }
 
-void ask(const Question& question, const Runs& runs, std::vector<Answer>& answers) {
-  std::vector<Answer> found = question.ask(runs);
-  if (found.empty()) found.push_back({question.question, "", "", "it needs " + question.needs});
-  answers.insert(answers.end(), found.begin(), found.end());
+// Groups of runs with equal facts of these names, in the order of their first runs.
+std::vector<Runs> grouped_by(const Runs& runs, const std::vector<std::string>& facts) {
+  std::vector<std::pair<std::string, Runs>> by_facts;
+  for (const RunRecord* run : runs) {
+    std::string key;
+    for (const std::string& fact : facts) key += fact_text(*run, fact) + "\n";
+    value_beside(by_facts, key).push_back(run);
+  }
+  std::vector<Runs> groups;
+  for (auto& [key, group] : by_facts) groups.push_back(std::move(group));
+  return groups;
+}
+
+// Finished runs, and of those with the same facts only the newest.
+Runs runs_to_ask(const std::vector<RunRecord>& runs) {
+  Runs finished, newest;
+  for (const RunRecord& run : runs) {
+    if (has_finished(run)) finished.push_back(&run);
+  }
+  for (const Runs& same :
+       grouped_by(finished, {"job", "strategy", "offload_optimizer", "offload_param", "units_on_device", "pin_memory",
+                             "nodes", "ranks", "num_parameters", "precision", "label_mode", "batch_size",
+                             "accumulation", "train_rows", "num_layers"})) {
+    newest.push_back(*std::max_element(same.begin(), same.end(),
+                                       [](const RunRecord* a, const RunRecord* b) { return a->started < b->started; }));
+  }
+  return newest;
+}
+
+void ask(const Question& question, Runs runs, Answers& answers) {
+  const std::size_t num_before = answers.size();
+  if (!question.asks_offload) std::erase_if(runs, [](const RunRecord* run) { return internal::offloads(*run); });
+  for (const Runs& group : grouped_by(runs, question.equal_facts)) question.ask(question, group, answers);
+  if (answers.size() == num_before) answers.push_back({question.question, "", "", "it needs " + question.needs});
 }
 
 [[noreturn]] void refuse_question(const TableSpec& table, const std::string& name, const std::vector<Question>& all) {
@@ -174,8 +188,8 @@ void ask(const Question& question, const Runs& runs, std::vector<Answer>& answer
 }  // namespace
 
 std::vector<Answer> answer_questions(const std::vector<RunRecord>& runs, const std::vector<ModelSize>& models) {
-  const Runs asked = internal::runs_to_ask(runs);
-  std::vector<Answer> answers;
+  const Runs asked = runs_to_ask(runs);
+  Answers answers;
   for (const Question& question : questions_about(models)) ask(question, asked, answers);
   return answers;
 }
@@ -183,7 +197,7 @@ std::vector<Answer> answer_questions(const std::vector<RunRecord>& runs, const s
 std::vector<Answer> answer_table_questions(const TableSpec& table, const std::vector<RunRecord>& rows,
                                            const std::vector<RunRecord>& family, const std::vector<ModelSize>& models) {
   const std::vector<Question> all = questions_about(models);
-  const Runs of_rows = internal::runs_to_ask(rows), of_family = internal::runs_to_ask(family);
+  const Runs of_rows = runs_to_ask(rows), of_family = runs_to_ask(family);
   std::vector<Answer> answers;
   for (const std::string& name : table.questions) {
     const auto question = std::find_if(all.begin(), all.end(), [&](const Question& each) { return each.name == name; });

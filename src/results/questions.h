@@ -14,9 +14,9 @@ namespace tessera {
 
 struct Answer {
   std::string question;
-  std::string answer;      // empty: it cannot be answered
-  std::string arithmetic;  // how the answer follows from the runs' numbers
-  std::string why_not;     // what is missing
+  std::string answer = "";      // empty: it cannot be answered
+  std::string arithmetic = "";  // how the answer follows from the runs' numbers
+  std::string why_not = "";     // what is missing
 };
 
 // All questions; those that these runs cannot answer say why. `models`: those of the catalogue.

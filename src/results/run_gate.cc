@@ -1,28 +1,16 @@
-#include "results/run_gate.h"
-
+// A regression gate: whether a group of runs is slower or needs more memory than the baseline allows.
 #include <fmt/format.h>
-
-#include <cmath>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/find_runs.h"
 #include "record/metrics.h"
 #include "record/run_record.h"
+#include "results/comparison.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kRounding = 1e-9;  // in %: exactly 5 % slower is allowed by 5%
-
-std::optional<double> mean_over(const RunGroup& group, std::optional<double> (*figure)(const RunRecord&)) {
-  std::vector<double> values;
-  for (const RunRecord* run : group.runs) {
-    if (const std::optional<double> value = figure(*run); value && std::isfinite(*value)) values.push_back(*value);
-  }
-  if (values.empty()) return std::nullopt;
-  return spread_of(values).mean;
-}
 
 void judge_status(const RunRecord& run, double now, std::vector<std::string>& failures) {
   const std::string status = status_of(run, now);
@@ -33,39 +21,38 @@ void judge_status(const RunRecord& run, double now, std::vector<std::string>& fa
                                             folder_text(run), printable(status, 40)));
 }
 
-void judge_speed(const RunGroup& baseline, const RunGroup& group, double limit, std::vector<std::string>& failures) {
-  const std::optional<double> before = mean_over(baseline, samples_per_second);
-  const std::optional<double> after = mean_over(group, samples_per_second);
-  if (!before || !after || *before <= 0) {
-    failures.push_back(fmt::format("{}: speed cannot be judged: {} has no samples/s", group.name,
-                                   before ? group.name : baseline.name));
+// A figure of which too much may not be lost or gained.
+struct Judged {
+  std::optional<double> (*figure)(const RunRecord&);
+  double sign;               // 1: growth is bad; -1: loss
+  const char *what, *named;  // "speed", "samples/s": what cannot be judged, and what is missing then
+  const char* failure;       // of group, figure, change, baseline, its figure and limit
+};
+
+void judge(const RunGroup& baseline, const RunGroup& group, const Judged& judged, double limit,
+           std::vector<std::string>& failures) {
+  const std::optional<Spread> before = spread_over(baseline, judged.figure), after = spread_over(group, judged.figure);
+  if (!before || !after || before->mean <= 0) {
+    failures.push_back(fmt::format("{}: {} cannot be judged: {} has no {}", group.name, judged.what,
+                                   before ? group.name : baseline.name, judged.named));
     return;
   }
-  const double slowdown = 100 * (*before - *after) / *before;
-  if (slowdown > limit + kRounding) {
-    failures.push_back(fmt::format("{}: {:.3f} samples/s, {:.1f} % slower than {} ({:.3f}); at most {:g} % is allowed",
-                                   group.name, *after, slowdown, baseline.name, *before, limit));
+  const double change = 100 * judged.sign * (after->mean - before->mean) / before->mean;
+  if (change > limit + kRounding) {
+    failures.push_back(
+        fmt::format(fmt::runtime(judged.failure), group.name, after->mean, change, baseline.name, before->mean, limit));
   }
 }
 
-void judge_memory(const RunGroup& baseline, const RunGroup& group, double limit, std::vector<std::string>& failures) {
-  // What the allocator says, or on CPUs the process; never one against the other.
-  const bool has_allocated = mean_over(baseline, allocated_peak_MB).has_value();
-  const auto figure = has_allocated ? allocated_peak_MB : resident_peak_MB;
-  const std::optional<double> before = mean_over(baseline, figure), after = mean_over(group, figure);
-  if (!before || !after || *before <= 0) {
-    failures.push_back(fmt::format("{}: memory cannot be judged: {} has no {}", group.name,
-                                   before ? group.name : baseline.name,
-                                   has_allocated ? "peak of allocated GPU memory" : "peak of memory"));
-    return;
-  }
-  const double growth = 100 * (*after - *before) / *before;
-  if (growth > limit + kRounding) {
-    failures.push_back(fmt::format(
-        "{}: {} peaks at {:.0f} MiB, {:.1f} % more than {} ({:.0f}); at most {:g} % is allowed", group.name,
-        has_allocated ? "allocated GPU memory" : "process memory", *after, growth, baseline.name, *before, limit));
-  }
-}
+constexpr Judged kSpeed = {samples_per_second, -1, "speed", "samples/s",
+                           "{}: {:.3f} samples/s, {:.1f} % slower than {} ({:.3f}); at most {:g} % is allowed"};
+// What the allocator says, or on CPUs the process; never one against the other.
+constexpr Judged kAllocated = {
+    allocated_peak_MB, 1, "memory", "peak of allocated GPU memory",
+    "{}: allocated GPU memory peaks at {:.0f} MiB, {:.1f} % more than {} ({:.0f}); at most {:g} % is allowed"};
+constexpr Judged kResident = {
+    resident_peak_MB, 1, "memory", "peak of memory",
+    "{}: process memory peaks at {:.0f} MiB, {:.1f} % more than {} ({:.0f}); at most {:g} % is allowed"};
 
 }  // namespace
 
@@ -81,8 +68,11 @@ std::vector<std::string> gate_failures(const std::vector<RunGroup>& groups, cons
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (!groups[i].is_judged) continue;
     const RunGroup& baseline = groups[groups[i].baseline];
-    if (limits.slowdown_percent) judge_speed(baseline, groups[i], *limits.slowdown_percent, failures);
-    if (limits.memory_growth_percent) judge_memory(baseline, groups[i], *limits.memory_growth_percent, failures);
+    if (limits.slowdown_percent) judge(baseline, groups[i], kSpeed, *limits.slowdown_percent, failures);
+    if (limits.memory_growth_percent) {
+      const Judged& memory = spread_over(baseline, allocated_peak_MB) ? kAllocated : kResident;
+      judge(baseline, groups[i], memory, *limits.memory_growth_percent, failures);
+    }
   }
   return failures;
 }

@@ -7,8 +7,7 @@
 #include "core/log_json.h"
 #include "core/quantity.h"
 #include "core/text.h"
-#include "listeners/progress_text.h"
-#include "record/find_runs.h"
+#include "listeners/console_text.h"
 #include "record/metrics.h"
 #include "record/run_memory.h"
 
@@ -19,9 +18,14 @@ std::string summary_line(const std::string& name, const std::string& text) {
   return text.empty() ? "" : fmt::format("{:<14} {}\n", name, text);
 }
 
-std::string named_facts(const RunRecord& run, const std::vector<std::pair<const char*, const char*>>& names) {
+struct NamedFact {
+  const char* fact;
+  const char* label = fact;
+};
+
+std::string named_facts(const RunRecord& run, const std::vector<NamedFact>& facts) {
   std::vector<std::string> parts;
-  for (const auto& [fact, label] : names) {
+  for (const auto& [fact, label] : facts) {
     const std::string text = fact_text(run, fact);
     if (!text.empty()) parts.push_back(fmt::format("{} {}", label, printable(text)));
   }
@@ -35,13 +39,10 @@ std::string time_line(const RunRecord& run) {
 }
 
 std::string strategy_line(const RunRecord& run) {
-  const std::string facts = named_facts(run, {{"offload_optimizer", "offload_optimizer"},
-                                              {"offload_param", "offload_param"},
-                                              {"units_on_device", "units_on_device"},
-                                              {"pin_memory", "pin_memory"},
-                                              {"merge_accumulation", "merge_accumulation"}});
-  return fmt::format("{} on {} rank{}, {} node{}{}{}", printable(strategy_text(run)), num_ranks(run),
-                     num_ranks(run) == 1 ? "" : "s", num_nodes(run), num_nodes(run) == 1 ? "" : "s",
+  const std::string facts = named_facts(
+      run, {{"offload_optimizer"}, {"offload_param"}, {"units_on_device"}, {"pin_memory"}, {"merge_accumulation"}});
+  return fmt::format("{} on {}, {}{}{}", printable(strategy_text(run)), counted(num_ranks(run), "rank"),
+                     counted(num_nodes(run), "node"),
                      precision_text(run).empty() ? "" : ", " + printable(precision_text(run)),
                      facts.empty() ? "" : ", " + facts);
 }
@@ -85,13 +86,13 @@ std::string memory_log_lines(const RunMemory& memory) {
   };
   std::string text;
   constexpr std::size_t kMaxLines = 16;  // a screenful; `tessera analyze-memory` shows all
-  for (const GpuMemory& gpu : memory.gpus) {
+  for (const GpuMemoryUse& gpu : memory.gpus) {
     if (memory.gpus.size() <= kMaxLines || &gpu == &memory.gpus.front()) {
-      text += line(fmt::format("{} - GPU {}", printable(gpu.log), gpu.index), gpu.MiB);
+      text += line(fmt::format("{} - GPU {}", printable(gpu.file.stem().string()), gpu.index), gpu.used_MiB);
     }
   }
-  for (const HostMemory& host : memory.hosts) text += line(printable(host.log), host.MiB);
-  for (const std::string& problem : memory.problems) text += "  " + printable(problem, 400) + "\n";
+  for (const HostMemoryUse& host : memory.hosts) text += line(printable(host.file.stem().string()), host.used_MB);
+  for (const MemoryTrouble& trouble : memory.troubles) text += "  " + printable(trouble.line, 400) + "\n";
   return text.empty() ? "" : "memory logs (used: all processes, sampled)\n" + text;
 }
 
@@ -172,10 +173,7 @@ Json run_summary_json(const RunRecord& run, double now) {
                {"devices", run.devices}};
   json["facts"] = json_of(run.facts);
   json["figures"] = Json::object();
-  std::vector<Metric> all = main_metrics();
-  const std::vector<Metric> parts = part_metrics({&run});
-  all.insert(all.end(), parts.begin(), parts.end());
-  for (const Metric& metric : all) {
+  for (const Metric& metric : shown_metrics({&run})) {
     if (const auto value = metric.compute(run)) json["figures"][metric.name] = json_of(LogValue(*value));
   }
   json["planned_memory"] = json_of(run.planned_memory);

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/host.h"
-#include "core/text.h"
 #include "core/version.h"
 #include "monitor/memory_logs.h"
 #include "record/run_memory.h"
@@ -77,14 +76,6 @@ std::vector<PageTable> tables_of(const std::vector<RunRecord>& runs, const Catal
   return tables;
 }
 
-std::vector<PageQuestion> questions_of(const std::vector<RunRecord>& runs, const std::vector<ModelSize>& models) {
-  std::vector<PageQuestion> questions;
-  for (const Answer& answer : answer_questions(runs, models)) {
-    if (answer.why_not.empty()) questions.push_back({answer.question, answer.answer, split(answer.arithmetic, '\n')});
-  }
-  return questions;
-}
-
 // "node2" of gpu_memory_log_node2; with one host, nothing.
 std::string host_of(const std::filesystem::path& log, const std::string& start) {
   const std::string stem = log.stem().string();
@@ -104,30 +95,32 @@ void add_gpu_log(const std::filesystem::path& file, std::size_t run, PageInput& 
   if (log.samples.empty()) return;
   const std::string host = host_of(file, "gpu_memory_log_");
   const double begin = seconds_of_utc(page.runs[run].started).value_or(utc_of_local(log.samples.front().seconds));
-  std::vector<GpuLog> by_index;
+  std::vector<LogCurve> by_index;
   for (const GpuMemorySample& sample : log.samples) {
     if (!sample.used_MiB) continue;
     const std::string name = fmt::format("{}GPU {}", host.empty() ? "" : host + " ", sample.index);
-    auto found = std::find_if(by_index.begin(), by_index.end(), [&](const GpuLog& each) { return each.name == name; });
+    auto found =
+        std::find_if(by_index.begin(), by_index.end(), [&](const LogCurve& each) { return each.name == name; });
     if (found == by_index.end()) {
-      by_index.push_back({run, name, sample.total_MiB.value_or(0), {}, {}});
+      by_index.push_back({run, name, {}, sample.total_MiB.value_or(0)});
       found = by_index.end() - 1;
     }
-    found->seconds.push_back(utc_of_local(sample.seconds) - begin);
-    found->used_MB.push_back(*sample.used_MiB);
+    found->points.push_back({utc_of_local(sample.seconds) - begin, *sample.used_MiB});
   }
   page.gpu_logs.insert(page.gpu_logs.end(), by_index.begin(), by_index.end());
 }
 
 void add_host_log(const std::filesystem::path& file, std::size_t run, PageInput& page) {
   const std::string host = host_of(file, "cpu_memory_log_");
-  HostLog log{run, host.empty() ? "all processes" : host, {}, {}, {}};
+  LogCurve memory{run, host.empty() ? "all processes" : host, {}}, processors = memory;
   for (const CpuMemorySample& sample : read_cpu_memory_log(file).samples) {
-    log.seconds.push_back(page.runs[run].host_logs_start_seconds + sample.elapsed_seconds);
-    log.real_MB.push_back(sample.real_MB);
-    log.cpu_percent.push_back(sample.cpu_percent);
+    const double seconds = page.runs[run].host_logs_start_seconds + sample.elapsed_seconds;
+    memory.points.push_back({seconds, sample.real_MB});
+    processors.points.push_back({seconds, sample.cpu_percent});
   }
-  if (!log.seconds.empty()) page.host_logs.push_back(std::move(log));
+  if (memory.points.empty()) return;
+  page.host_logs.push_back(std::move(memory));
+  page.cpu_logs.push_back(std::move(processors));
 }
 
 void add_logs(PageInput& page) {
@@ -166,7 +159,8 @@ RunsPage make_runs_page(const std::vector<std::filesystem::path>& records, const
   page.passed_over = found.problems;
   page.tables = tables_of(page.runs, catalogue, page.now);
   for (const ExperimentSpec& spec : experiments_of(catalogue, {})) page.baselines[spec.name] = spec.study.baseline;
-  page.questions = questions_of(page.runs, catalogue.models());
+  page.questions = answer_questions(page.runs, catalogue.models());
+  std::erase_if(page.questions, [](const Answer& answer) { return !answer.why_not.empty(); });
   add_logs(page);
   page.bandwidth_logs = std::move(bandwidths);
   const auto num_finished =

@@ -31,7 +31,7 @@ std::vector<std::string> speed_changes(const RunRecord& now, const RunRecord& be
 // A pair of runs, judged by samples/s.
 Answer speed_answer(const std::string& question, const RunRecord& now, const RunRecord& before,
                     const std::string& what) {
-  Answer answer{question, "", "", ""};
+  Answer answer{question};
   const std::optional<double> speed = samples_per_second(now), speed_before = samples_per_second(before);
   if (!speed || !speed_before) {
     answer.why_not = "one of the runs recorded no samples/s";
@@ -53,8 +53,7 @@ std::string change_of_steps(const RunRecord& fewest, const RunRecord& most) {
     changes.push_back(fmt::format("updates go from {} to {}", fewest.total_steps, most.total_steps));
   }
   if (changes.empty()) return "; global batch and updates are the same";
-  return fmt::format("; from {} GPU{} to {} {}", num_ranks(fewest), num_ranks(fewest) == 1 ? "" : "s", num_ranks(most),
-                     join(changes, ", "));
+  return fmt::format("; from {} to {} {}", counted(num_ranks(fewest), "GPU"), num_ranks(most), join(changes, ", "));
 }
 
 std::string memory_change(const RunRecord& now, const RunRecord& before) {
@@ -66,96 +65,71 @@ std::string memory_change(const RunRecord& now, const RunRecord& before) {
 
 }  // namespace
 
-std::vector<Answer> cost_of_offload(const Runs& runs) {
-  std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "ranks", "nodes", "batch_size"})) {
-    const auto plain = std::find_if(group.begin(), group.end(), [](const RunRecord* run) { return !offloads(*run); });
-    if (plain == group.end()) continue;
-    for (const RunRecord* run : group) {
-      if (!offloads(*run)) continue;
-      const std::string strategy = strategy_text(*run);
-      Answer answer = speed_answer(
-          fmt::format("What does offload cost? ({}{}; {}; {})", strategy,
-                      fact_is_true(*run, "pin_memory") ? ", pinned" : "", model_text(*run), ranks_text(*run)),
-          *run, **plain, fmt::format("{} with offload", strategy));
-      if (answer.why_not.empty()) answer.arithmetic += memory_change(*run, **plain);
-      answers.push_back(std::move(answer));
-    }
+void cost_of_offload(const Question& question, const Runs& group, Answers& answers) {
+  const auto plain = std::find_if(group.begin(), group.end(), [](const RunRecord* run) { return !offloads(*run); });
+  if (plain == group.end()) return;
+  for (const RunRecord* run : group) {
+    if (!offloads(*run)) continue;
+    const std::string strategy = strategy_text(*run);
+    Answer& answer = answers.emplace_back(speed_answer(
+        fmt::format("{} ({}{}; {}; {})", question.question, strategy,
+                    fact_is_true(*run, "pin_memory") ? ", pinned" : "", model_text(*run), ranks_text(*run)),
+        *run, **plain, fmt::format("{} with offload", strategy)));
+    if (answer.why_not.empty()) answer.arithmetic += memory_change(*run, **plain);
   }
-  return answers;
 }
 
-std::vector<Answer> effect_of_pinning(const Runs& runs) {
-  std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "ranks", "nodes", "batch_size"})) {
-    const RunRecord *plain = nullptr, *pinned = nullptr;
-    for (const RunRecord* run : group) {
-      if (!offloads(*run)) continue;
-      (fact_is_true(*run, "pin_memory") ? pinned : plain) = run;
-    }
-    if (plain == nullptr || pinned == nullptr) continue;
-    Answer answer = speed_answer(fmt::format("Does pinning help? ({}; {})", strategy_text(*plain), ranks_text(*plain)),
-                                 *pinned, *plain, "pinned against plain");
-    if (answer.why_not.empty()) {
-      const double change = *samples_per_second(*pinned) / *samples_per_second(*plain) - 1;
-      answer.answer = fmt::format("{}; {}",
-                                  std::abs(change) <= 0.02 ? "Hardly"
-                                  : change > 0             ? "Yes"
-                                                           : "No",
-                                  answer.answer);
-    }
-    answers.push_back(std::move(answer));
+void effect_of_pinning(const Question& question, const Runs& group, Answers& answers) {
+  const RunRecord *plain = nullptr, *pinned = nullptr;
+  for (const RunRecord* run : group) {
+    if (!offloads(*run)) continue;
+    (fact_is_true(*run, "pin_memory") ? pinned : plain) = run;
   }
-  return answers;
+  if (plain == nullptr || pinned == nullptr) return;
+  Answer& answer = answers.emplace_back(
+      speed_answer(fmt::format("{} ({}; {})", question.question, strategy_text(*plain), ranks_text(*plain)), *pinned,
+                   *plain, "pinned against plain"));
+  if (!answer.why_not.empty()) return;
+  const double change = *samples_per_second(*pinned) / *samples_per_second(*plain) - 1;
+  const std::string verdict = std::abs(change) <= 0.02 ? "Hardly" : change > 0 ? "Yes" : "No";
+  answer.answer = verdict + "; " + answer.answer;
 }
 
-std::vector<Answer> within_against_across_nodes(const Runs& runs) {
-  std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "strategy", "offload_optimizer",
-                                             "units_on_device", "pin_memory", "ranks", "batch_size"})) {
-    const Runs sorted = by_number(group, "nodes");
-    for (std::size_t i = 1; i < sorted.size(); ++i) {
-      if (num_nodes(*sorted.front()) != 1) break;
-      Answer answer = speed_answer(
-          fmt::format("{} GPUs within a node or across {} nodes? ({}, {})", num_ranks(*sorted[i]),
-                      num_nodes(*sorted[i]), model_text(*sorted[i]), strategy_text(*sorted[i])),
-          *sorted[i], *sorted.front(), fmt::format("across {} nodes against one node", num_nodes(*sorted[i])));
-      if (answer.why_not.empty()) answer.arithmetic += memory_change(*sorted[i], *sorted.front());
-      answers.push_back(std::move(answer));
-    }
+void within_against_across_nodes(const Question&, const Runs& group, Answers& answers) {
+  const Runs sorted = by_number(group, "nodes");
+  for (std::size_t i = 1; i < sorted.size() && num_nodes(*sorted.front()) == 1; ++i) {
+    const RunRecord& run = *sorted[i];
+    Answer& answer = answers.emplace_back(
+        speed_answer(fmt::format("{} GPUs within a node or across {} nodes? ({}, {})", num_ranks(run), num_nodes(run),
+                                 model_text(run), strategy_text(run)),
+                     run, *sorted.front(), fmt::format("across {} nodes against one node", num_nodes(run))));
+    if (answer.why_not.empty()) answer.arithmetic += memory_change(run, *sorted.front());
   }
-  return answers;
 }
 
-std::vector<Answer> loss_across_gpu_counts(const Runs& runs) {
-  std::vector<Answer> answers;
-  for (const Runs& group : grouped_by(runs, {"job", "num_parameters", "label_mode", "precision", "batch_size"})) {
-    const Runs sorted = by_number(group, "ranks");
-    std::vector<std::string> all;
-    std::vector<double> losses;
-    Runs with_loss;
-    for (const RunRecord* run : sorted) {
-      const std::optional<double> loss = train_loss(*run);
-      if (!loss) continue;
-      losses.push_back(*loss);
-      with_loss.push_back(run);
-      all.push_back(fmt::format("{} GPU{} {:.4f} (global batch {}, {} updates)", num_ranks(*run),
-                                num_ranks(*run) == 1 ? "" : "s", *loss, fact_text(*run, "global_batch"),
-                                run->total_steps));
-    }
-    if (losses.size() < 2) continue;
-    const auto [low, high] = std::minmax_element(losses.begin(), losses.end());
-    const double spread = 100 * (*high - *low) / losses.front();
-    answers.push_back({fmt::format("Is the loss alike across GPU counts? ({})", model_text(*sorted.front())),
-                       fmt::format("{}: it differs by {:.1f} %{}", spread <= 5 ? "Yes" : "No", spread,
-                                   change_of_steps(*with_loss.front(), *with_loss.back())),
-                       fmt::format("({:.4f} - {:.4f}) / {:.4f}; {}", *high, *low, losses.front(), join(all, ", ")),
-                       ""});
+void loss_across_gpu_counts(const Question& question, const Runs& group, Answers& answers) {
+  const Runs sorted = by_number(group, "ranks");
+  std::vector<std::string> all;
+  std::vector<double> losses;
+  Runs with_loss;
+  for (const RunRecord* run : sorted) {
+    const std::optional<double> loss = train_loss(*run);
+    if (!loss) continue;
+    losses.push_back(*loss);
+    with_loss.push_back(run);
+    all.push_back(fmt::format("{} {:.4f} (global batch {}, {} updates)", counted(num_ranks(*run), "GPU"), *loss,
+                              fact_text(*run, "global_batch"), run->total_steps));
   }
-  return answers;
+  if (losses.size() < 2) return;
+  const auto [low, high] = std::minmax_element(losses.begin(), losses.end());
+  const double spread = 100 * (*high - *low) / losses.front();
+  answers.push_back({fmt::format("{} ({})", question.question, model_text(*sorted.front())),
+                     fmt::format("{}: it differs by {:.1f} %{}", spread <= 5 ? "Yes" : "No", spread,
+                                 change_of_steps(*with_loss.front(), *with_loss.back())),
+                     fmt::format("({:.4f} - {:.4f}) / {:.4f}; {}", *high, *low, losses.front(), join(all, ", "))});
 }
 
-std::vector<Answer> trainer_against_callback(const Runs& runs) {
+void trainer_against_callback(const Question& question, const Runs& runs, Answers& answers) {
   std::vector<std::string> all;
   double largest = 0;
   int num_runs = 0, num_higher = 0;
@@ -173,12 +147,13 @@ std::vector<Answer> trainer_against_callback(const Runs& runs) {
                                 *callback, *trainer, difference));
     }
   }
-  if (all.empty()) return {};
-  return {{"How do the callback's samples/s differ from the trainer's?",
-           fmt::format("by at most {:+.1f} %; the callback's are higher in {} of {} run{}{}", largest, num_higher,
-                       num_runs, num_runs == 1 ? "" : "s",
-                       num_higher == num_runs ? ": the trainer's runtime also counts what is between updates" : ""),
-           "callback against trainer: " + join(all, "; "), ""}};
+  if (all.empty()) return;
+  answers.push_back(
+      {question.question,
+       fmt::format("by at most {:+.1f} %; the callback's are higher in {} of {}{}", largest, num_higher,
+                   counted(num_runs, "run"),
+                   num_higher == num_runs ? ": the trainer's runtime also counts what is between updates" : ""),
+       "callback against trainer: " + join(all, "; ")});
 }
 
 }  // namespace tessera::internal

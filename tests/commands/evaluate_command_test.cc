@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
-#include "listeners/log_line.h"
+#include "support/log_lines.h"
 #include "support/program.h"
 #include "support/test_folder.h"
 

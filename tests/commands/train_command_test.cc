@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "listeners/console_text.h"
 
 namespace tessera {
 namespace {

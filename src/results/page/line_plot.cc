@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "results/page/html.h"
 #include "results/page/plot.h"
@@ -128,14 +129,8 @@ std::string draw_series(const Series& series, const LinePlot& plot, const Placin
 }
 
 std::string draw_band(const Band& band, std::size_t most, const Placing& placing) {
-  std::vector<Point> low, high;
-  for (std::size_t i = 0; i < band.x.size(); ++i) {
-    if (!std::isfinite(band.low[i]) || !std::isfinite(band.high[i])) continue;
-    low.push_back({band.x[i], band.low[i]});
-    high.push_back({band.x[i], band.high[i]});
-  }
-  low = downsampled(low, most);
-  high = downsampled(high, most);
+  std::vector<Point> low = downsampled(band.low, most);
+  std::vector<Point> high = downsampled(band.high, most);
   std::reverse(low.begin(), low.end());
   std::string out = fmt::format(R"(<g class="band {}"><title>{}</title><polygon points=")", style_class(band.style),
                                 html_text(band.name));
@@ -180,7 +175,7 @@ std::vector<LegendEntry> legend_of(const LinePlot& plot) {
     if (series.role != Series::Role::kFaint) entries.push_back({series.name, series_classes(series)});
   }
   for (const Band& band : plot.bands) entries.push_back({band.name, "bar soft " + style_class(band.style)});
-  if (!plot.marks.empty()) entries.push_back({plot.marks_name, "line mark"});
+  if (!plot.marks.empty()) entries.push_back({"end of an epoch", "line mark"});
   return entries;
 }
 
@@ -192,7 +187,6 @@ void add_point(std::vector<Point>& kept, const Point& point) {
 
 // The lowest and the highest of [begin, end), and a gap where there is one, in their order.
 void add_extremes(std::vector<Point>& kept, const std::vector<Point>& points, std::size_t begin, std::size_t end) {
-  std::vector<std::size_t> chosen;
   std::size_t low = end, high = end, gap = end;
   for (std::size_t i = begin; i < end; ++i) {
     const double y = points[i].y;
@@ -203,28 +197,26 @@ void add_extremes(std::vector<Point>& kept, const std::vector<Point>& points, st
     if (low == end || y < points[low].y) low = i;
     if (high == end || y > points[high].y) high = i;
   }
-  for (const std::size_t i : {low, high, gap}) {
-    if (i != end && std::find(chosen.begin(), chosen.end(), i) == chosen.end()) chosen.push_back(i);
+  for (const std::size_t i : std::set{low, high, gap}) {
+    if (i != end) add_point(kept, points[i]);
   }
-  std::sort(chosen.begin(), chosen.end());
-  for (const std::size_t i : chosen) add_point(kept, points[i]);
 }
 
 }  // namespace
 
 std::string svg(const LinePlot& plot) {
   std::vector<double> xs, ys;
-  for (const Series& series : plot.series) {
-    for (const Point& point : series.points) {
+  const auto add = [&](const std::vector<Point>& points) {
+    for (const Point& point : points) {
       if (!is_drawable(point, plot)) continue;
       xs.push_back(point.x);
       ys.push_back(point.y);
     }
-  }
+  };
+  for (const Series& series : plot.series) add(series.points);
   for (const Band& band : plot.bands) {
-    xs.insert(xs.end(), band.x.begin(), band.x.end());
-    ys.insert(ys.end(), band.low.begin(), band.low.end());
-    ys.insert(ys.end(), band.high.begin(), band.high.end());
+    add(band.low);
+    add(band.high);
   }
   const AxisRange x = fit_axis(plot.x, xs), y = fit_axis(plot.y, ys);
   double top = 22;
@@ -234,7 +226,7 @@ std::string svg(const LinePlot& plot) {
   area.height = std::max(kLeastArea, kPlotHeight - area.top - kBelowArea);
   const Placing placing(x, y, area);
   std::string out =
-      open_svg(kPlotWidth, area.bottom() + kBelowArea, line_plot_label(plot),
+      open_svg(area.bottom() + kBelowArea, line_plot_label(plot),
                fmt::format(R"(data-plot="line" data-a="{} {} {} {}" {} {})", area.left, area.top, area.width,
                            area.height, axis_data("x", plot.x, x), axis_data("y", plot.y, y)));
   out += svg_title(plot.title) + legend + svg_x_axis(plot.x, x, area) + svg_y_axis(plot.y, y, area);

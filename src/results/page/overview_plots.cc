@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "core/quantity.h"
 #include "results/page/html.h"
-#include "results/page/metric_curves.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
 
@@ -40,8 +38,6 @@ class OverviewPlots {
   }
 
  private:
-  using Figure = std::optional<double> RunFigures::*;
-
   void begin_group(const std::string& heading) {
     end_group();
     heading_ = "<h3>" + html_text(heading) + "</h3>";
@@ -57,12 +53,11 @@ class OverviewPlots {
     add_curves("Eval loss", job, {"eval_loss"});
     for (const std::string& plot : scaling_plots(page_, job)) plots_ += figure(plot);
     add_bars("Throughput", {.label = "speed", .unit = "samples/s"}, job, {"samples per second"},
-             {&RunFigures::samples_per_second});
+             {"samples_per_second"});
     add_memory_bars("Memory allocated per rank", "allocated (torch's allocator)", job,
-                    {&RunFigures::allocated_peak_MB, &RunFigures::allocated_mean_MB});
-    add_memory_bars("GPU memory used per GPU", "used (NVML, all processes)", job,
-                    {&RunFigures::used_peak_MB, &RunFigures::used_mean_MB});
-    add_memory_bars("Host memory per rank", "resident", job, {&RunFigures::host_peak_MB, &RunFigures::host_mean_MB});
+                    {"allocated_peak_MB", "allocated_mean_MB"});
+    add_memory_bars("GPU memory used per GPU", "used (NVML, all processes)", job, {"used_peak_MB", "used_mean_MB"});
+    add_memory_bars("Host memory per rank", "resident", job, {"resident_peak_MB", "resident_mean_MB"});
     add_planned("Planned and measured memory", job);
   }
 
@@ -104,10 +99,11 @@ class OverviewPlots {
   }
 
   // The runs that have the first figure, at most as many as a plot can hold: the first ones.
-  std::vector<std::size_t> with_figure(const std::vector<std::size_t>& job, Figure value, std::string& caption) const {
+  std::vector<std::size_t> with_figure(const std::vector<std::size_t>& job, const char* metric,
+                                       std::string& caption) const {
     std::vector<std::size_t> runs;
     for (const std::size_t run : job) {
-      if (page_.runs[run].*value) runs.push_back(run);
+      if (page_.runs[run].value(metric)) runs.push_back(run);
     }
     if (runs.size() > kMostBars) {
       caption = fmt::format("The first {} of {} runs; all are in the table.", kMostBars, runs.size());
@@ -117,58 +113,56 @@ class OverviewPlots {
   }
 
   void add_bars(const std::string& title, const Axis& axis, const std::vector<std::size_t>& job,
-                const std::vector<std::string>& parts, const std::vector<Figure>& values) {
+                const std::vector<std::string>& parts, const std::vector<const char*>& metrics) {
     BarPlot plot;
     plot.title = title;
     plot.label_title = "run";
     plot.value = axis;
     plot.parts = parts;
     std::string caption;
-    for (const std::size_t run : with_figure(job, values.front(), caption)) {
+    for (const std::size_t run : with_figure(job, metrics.front(), caption)) {
       BarPlot::Bar bar{page_.runs[run].name, {}};
-      for (const Figure value : values) bar.values.push_back((page_.runs[run].*value).value_or(kNoValue));
+      for (const char* metric : metrics) bar.values.push_back(page_.runs[run].value(metric).value_or(kNoValue));
       plot.bars.push_back(std::move(bar));
     }
     if (!plot.bars.empty()) plots_ += figure(svg(plot), caption);
   }
 
   void add_memory_bars(const std::string& title, const std::string& label, const std::vector<std::size_t>& job,
-                       const std::vector<Figure>& peak_and_mean) {
+                       const std::vector<const char*>& peak_and_mean) {
     double most = 0;
-    for (const std::size_t run : job) most = std::max(most, (page_.runs[run].*peak_and_mean.front()).value_or(0));
+    for (const std::size_t run : job) most = std::max(most, page_.runs[run].value(peak_and_mean.front()).value_or(0));
     add_bars(title, memory_axis(label, most), job, {"peak", "mean"}, peak_and_mean);
   }
 
   // Two bars per run: what was planned, by part, and the allocator's peak.
   void add_planned(const std::string& title, const std::vector<std::size_t>& job) {
-    struct Part {
-      const char *key, *name;
-    };
-    const std::vector<Part> parts = {{"parameters", "parameters"},
-                                     {"gradients", "gradients"},
-                                     {"optimizer", "optimizer"},
-                                     {"in_flight", "in flight"},
-                                     {"activations", "activations"}};
+    constexpr std::pair<const char*, const char*> parts[] = {{"parameters", "parameters"},
+                                                             {"gradients", "gradients"},
+                                                             {"optimizer", "optimizer"},
+                                                             {"in_flight", "in flight"},
+                                                             {"activations", "activations"}};
     BarPlot plot;
     plot.title = title;
     plot.label_title = "run";
     plot.is_stacked = true;
-    for (const Part& part : parts) plot.parts.push_back(part.name);
+    for (const auto& [key, name] : parts) plot.parts.push_back(name);
     plot.parts.push_back("measured peak (allocated)");
     double most = 0;
     for (const std::size_t run : job) {
       const RunFigures& figures = page_.runs[run];
-      if (figures.record->planned_memory.empty() || !figures.allocated_peak_MB) continue;
+      const std::optional<double> peak = figures.value("allocated_peak_MB");
+      if (figures.record->planned_memory.empty() || !peak) continue;
       if (plot.bars.size() == kMostBars) break;
       BarPlot::Bar planned{figures.name + ", plan", {}}, measured{"measured", {}};
-      for (const Part& part : parts) {
-        planned.values.push_back(figures.record->planned_memory.number(part.key).value_or(0) / kBytesPerMb);
+      for (const auto& [key, name] : parts) {
+        planned.values.push_back(figures.record->planned_memory.number(key).value_or(0) / kBytesPerMb);
         measured.values.push_back(kNoValue);
       }
-      measured.values.push_back(*figures.allocated_peak_MB);
+      measured.values.push_back(*peak);
       double sum = 0;
       for (const double value : planned.values) sum += value;
-      most = std::max({most, sum, *figures.allocated_peak_MB});
+      most = std::max({most, sum, *peak});
       plot.bars.push_back(std::move(planned));
       plot.bars.push_back(std::move(measured));
     }
@@ -184,7 +178,6 @@ class OverviewPlots {
     map.column_title = "rank";
     map.value_label = "mean step";
     map.unit = "ms";
-    map.compares_within_rows = true;
     std::size_t num_columns = 0;
     for (const RunFigures& run : page_.runs) {
       std::vector<double> row;

@@ -21,12 +21,6 @@ std::size_t points_for(const PageContent& page) {
   return page.has_many() ? 84 : page.num_sections > 10 ? 200 : 400;
 }
 
-std::string navigation(const std::vector<std::pair<std::string, std::string>>& sections) {
-  std::string out = "<nav aria-label=\"Sections\">";
-  for (const auto& [id, name] : sections) out += fmt::format("<a href=\"#{}\">{}</a>", id, name);
-  return out + "</nav>";
-}
-
 std::string head(const PageInput& input) {
   // The policy makes the browser itself refuse every request.
   return fmt::format(
@@ -53,16 +47,17 @@ std::string make_page(const PageInput& input) {
       {"overview", "Comparison", overview_section(page)},  {"tables", "Tables", tables_section(page)},
       {"questions", "Questions", questions_section(page)}, {"settings", "Settings", settings_section(page)},
       {"hardware", "Hardware", hardware_section(page)},    {"each", "Each run", run_sections(page)}};
-  std::vector<std::pair<std::string, std::string>> names;
+  std::string links, sections;
   for (const Part& part : parts) {
-    if (!part.html.empty()) names.emplace_back(part.id, part.name);
+    if (!part.html.empty()) links += fmt::format("<a href=\"#{}\">{}</a>", part.id, part.name);
+    sections += part.html;
   }
   std::string out = head(input);
   out += fmt::format(
-      "<header><h1>{}</h1>{}<button type=\"button\" id=\"theme\" title=\"Light or "
+      "<header><h1>{}</h1><nav aria-label=\"Sections\">{}</nav><button type=\"button\" id=\"theme\" title=\"Light or "
       "dark\">Theme</button></header>\n<main>\n",
-      html_text(input.title), navigation(names));
-  for (const Part& part : parts) out += part.html;
+      html_text(input.title), links);
+  out += sections;
   out += fmt::format(
       "</main>\n<footer>Made by {}. MB, MiB and GiB are powers of 1024.</footer>\n<script>\n{}</script>\n"
       "</body></html>\n",

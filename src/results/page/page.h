@@ -9,6 +9,8 @@
 
 #include "record/run_record.h"
 #include "results/bandwidth_log.h"
+#include "results/page/plot.h"
+#include "results/questions.h"
 
 namespace tessera {
 
@@ -19,23 +21,12 @@ struct PageTable {
   std::vector<std::string> notes;              // below the table: why a cell is missing, what differs
 };
 
-struct PageQuestion {
-  std::string question, answer;
-  std::vector<std::string> arithmetic;  // the lines that lead to the answer
-};
-
-// Memory logs of a run: one GPU as nvidia-smi reports it (used: all processes), or one host's processes as psrecord
-// does. Seconds count from the run's start, as in all plots; MB are 2^20 bytes.
-struct GpuLog {
+// A curve of a run's memory logs. Seconds count from the run's start, as in all plots; MB are 2^20 bytes.
+struct LogCurve {
   std::size_t run = 0;  // place in PageInput::runs
-  std::string name;     // "node1 GPU 0"
-  double capacity_MB = 0;
-  std::vector<double> seconds, used_MB;
-};
-struct HostLog {
-  std::size_t run = 0;
-  std::string name;  // "node1"
-  std::vector<double> seconds, real_MB, cpu_percent;
+  std::string name;     // "node1 GPU 0", "node1"
+  std::vector<Point> points;
+  double capacity_MB = 0;  // of a GPU
 };
 
 // A run that failed before it could leave a run.json.
@@ -49,9 +40,10 @@ struct PageInput {
   std::vector<UnrecordedRun> unrecorded;         // only named, among what did not finish
   std::map<std::string, std::string> baselines;  // of experiments: their study's; may be empty
   std::vector<PageTable> tables;
-  std::vector<PageQuestion> questions;
-  std::vector<GpuLog> gpu_logs;
-  std::vector<HostLog> host_logs;
+  std::vector<Answer> questions;
+  std::vector<LogCurve> gpu_logs;   // MB used of one GPU by all processes, as nvidia-smi reports it
+  std::vector<LogCurve> host_logs;  // resident MB of one host's processes, as psrecord reports it
+  std::vector<LogCurve> cpu_logs;   // their CPU use in percent
   std::vector<BandwidthLog> bandwidth_logs;
   std::vector<std::string> passed_over;  // files that could not be read, and why
   std::filesystem::path folder = ".";    // where the page will lie: links start there

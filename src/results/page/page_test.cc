@@ -104,10 +104,11 @@ TEST(Page, TakesUserTextForTextEverywhere) {
   input.title = input.generated_by = kNasty;
   input.runs = {run, finished_run(std::string("b/") + kNasty, 1, 5, 100)};
   input.tables = {{kNasty, {kNasty}, {{kNasty, kNasty}}, {kNasty}}};
-  input.questions = {{kNasty, kNasty, {kNasty}}};
+  input.questions = {{kNasty, kNasty, kNasty}};
   input.passed_over = {kNasty};
-  input.gpu_logs = {{0, kNasty, 10, {0, 1}, {1, 2}}};
-  input.host_logs = {{0, kNasty, {0, 1}, {1, 2}, {3, 4}}};
+  input.gpu_logs = {{0, kNasty, {{0, 1}, {1, 2}}, 10}};
+  input.host_logs = {{0, kNasty, {{0, 1}, {1, 2}}}};
+  input.cpu_logs = {{0, kNasty, {{0, 3}, {1, 4}}}};
   const std::string page = make_page(input);
   EXPECT_EQ(occurrences(page, "<script"), 1u);  // our own
   EXPECT_EQ(occurrences(page, "</script"), 1u);
@@ -223,8 +224,9 @@ TEST(Page, NeverMixesKindsOfMemory) {
                 {5, {9216, 9216}, {10240, 10240}, {11264, 11264}, {}, {90, 91}}}};
   PageInput input;
   input.runs = {run};
-  input.gpu_logs = {{0, "n GPU 0", 20480, {0, 5}, {12288, 12289}}};
-  input.host_logs = {{0, "n", {0, 5}, {2048.5, 4096}, {100, 250}}};
+  input.gpu_logs = {{0, "n GPU 0", {{0, 12288}, {5, 12289}}, 20480}};
+  input.host_logs = {{0, "n", {{0, 2048.5}, {5, 4096}}}};
+  input.cpu_logs = {{0, "n", {{0, 100}, {5, 250}}}};
   const std::string page = make_page(input);
   const auto plot = [&](const std::string& title) {
     const std::size_t at = page.find("aria-label=\"" + title);

@@ -30,7 +30,7 @@ struct Series {
 // The space between two curves: lowest and highest of many ranks.
 struct Band {
   std::string name;
-  std::vector<double> x, low, high;
+  std::vector<Point> low, high;
   int style = 0;
 };
 
@@ -45,7 +45,6 @@ struct LinePlot {
   std::vector<Series> series;
   std::vector<Band> bands;
   std::vector<Mark> marks;
-  std::string marks_name;         // in the legend
   std::size_t most_points = 300;  // per series
 };
 
@@ -62,13 +61,12 @@ struct BarPlot {
   bool is_stacked = false;
 };
 
+// Colours show how far a value is above its row's median: rows may be of different sizes, and what stands out within
+// one is seen.
 struct HeatMap {
   std::string title, row_title, column_title, value_label, unit;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<double>> values;  // by row; nan: none
-  // Colours show how far a value is above its row's median, in percent, instead of the value: rows may be of different
-  // sizes, and what stands out within one is seen.
-  bool compares_within_rows = false;
 };
 
 // At most about `most` points of those given, in their order: the first, the last, and of every stretch the lowest and

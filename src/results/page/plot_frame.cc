@@ -7,17 +7,15 @@
 #include <limits>
 
 #include "core/text.h"
+#include "listeners/console_text.h"
 #include "results/page/html.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kLegendRow = 16, kSample = 18;
+constexpr int kMostTicks = 6;
 constexpr double kLabelGap = 8;  // between two labels of the x axis
-
-bool continues_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 std::string legend_sample(const LegendEntry& entry, double x, double y) {
   if (entry.classes.starts_with("line")) {
@@ -66,7 +64,7 @@ AxisRange fit_log_axis(const Axis& axis, double low, double high) {
   range.scale = axis.scale;
   range.low = std::pow(base, first) * axis.per_unit;
   range.high = std::pow(base, last) * axis.per_unit;
-  const int stride = std::max(1, (last - first + axis.most_ticks - 1) / axis.most_ticks);
+  const int stride = std::max(1, (last - first + kMostTicks - 1) / kMostTicks);
   for (int power = first; power <= last; power += stride) {
     const double shown = std::pow(base, power);
     const std::string label =
@@ -93,7 +91,7 @@ AxisRange fit_linear_axis(const Axis& axis, double low, double high) {
     high = std::max(high, 0.0);
   }
   widen(axis, low, high);
-  const double step = round_step((high - low) / axis.most_ticks, axis.is_whole);
+  const double step = round_step((high - low) / kMostTicks, axis.is_whole);
   const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
   AxisRange range;
   range.low = first * step * axis.per_unit;
@@ -116,15 +114,14 @@ AxisRange fit_linear_axis(const Axis& axis, double low, double high) {
 }  // namespace
 
 double drawn_width(std::string_view text, double size) {
-  const auto num_characters = std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); });
-  return 0.6 * size * static_cast<double>(num_characters);
+  return 0.6 * size * static_cast<double>(num_characters(text));
 }
 
 std::string cut_to_width(const std::string& text, double width, double size) {
   if (drawn_width(text, size) <= width) return text;
   std::string cut = text;
   while (!cut.empty() && drawn_width(cut, size) > width - size) {
-    while (!cut.empty() && continues_character(cut.back())) cut.pop_back();
+    while (!cut.empty() && !begins_character(cut.back())) cut.pop_back();
     if (!cut.empty()) cut.pop_back();
   }
   return cut + "\u2026";
@@ -140,16 +137,17 @@ std::string pixels(double value) {
   return text == "-0" ? "0" : text;
 }
 
-std::string open_svg(double width, double height, const std::string& label, const std::string& data) {
-  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}"{}{}>)", pixels(width), pixels(height),
-                     html_text(label), data.empty() ? "" : " ", data);
+std::string open_svg(double height, const std::string& label, const std::string& data) {
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}" {}>)", pixels(kPlotWidth), pixels(height),
+                     html_text(label), data);
 }
 
 std::string svg_title(const std::string& title) {
   return svg_text(8, 16, "title", cut_to_width(title, kPlotWidth - 16, 14));
 }
 
-std::string svg_legend(const std::vector<LegendEntry>& entries, double& top, double left) {
+std::string svg_legend(const std::vector<LegendEntry>& entries, double& top) {
+  constexpr double left = 8;
   std::string out = R"(<g class="legend">)";
   double x = left, y = top + 12;
   for (const LegendEntry& entry : entries) {

@@ -23,7 +23,6 @@ struct Axis {
   bool is_whole = false;   // steps, GPUs: no tick between two whole numbers
   bool from_zero = false;  // bars, memory
   bool is_tight = false;   // the range ends where the data end, not at the next tick: good for steps and time
-  int most_ticks = 6;
 };
 
 struct AxisRange {
@@ -66,10 +65,10 @@ std::string axis_title(const Axis& axis);  // "time (min)"
 std::string pixels(double value);          // at most one decimal
 
 // <svg ...> with role, label and <title>-free head; `data` are further attributes, ready-made.
-std::string open_svg(double width, double height, const std::string& label, const std::string& data);
+std::string open_svg(double height, const std::string& label, const std::string& data);
 std::string svg_title(const std::string& title);
 // Draws the legend from y = `top` on in as many rows as it needs, and moves `top` below it.
-std::string svg_legend(const std::vector<LegendEntry>& entries, double& top, double left = 8);
+std::string svg_legend(const std::vector<LegendEntry>& entries, double& top);
 std::string svg_text(double x, double y, const std::string& classes, const std::string& text);
 // Grid lines and labels. The y axis stands at the area's left, the x axis below it; each with its title.
 std::string svg_x_axis(const Axis& axis, const AxisRange& range, const Area& area);

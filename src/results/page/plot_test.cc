@@ -98,14 +98,13 @@ TEST(Plots, EscapeNames) {
   const std::string name = "<script>alert(\"1\")</script>";
   LinePlot line = loss_plot();
   line.title = line.series[0].name = line.x.label = line.y.unit = name;
-  line.bands = {{name, {1, 2}, {1, 1}, {2, 2}, 0}};
+  line.bands = {{name, {{1, 1}, {2, 1}}, {{1, 2}, {2, 2}}, 0}};
   line.marks = {{15, name}};
-  line.marks_name = name;
   BarPlot bars;
   bars.title = bars.label_title = bars.value.label = name;
   bars.parts = {name};
   bars.bars = {{name, {3}}};
-  HeatMap map{name, name, name, name, name, {name}, {name}, {{1}}, false};
+  HeatMap map{name, name, name, name, name, {name}, {name}, {{1}}};
   for (const std::string& drawn : {svg(line), svg(bars), svg(map)}) {
     EXPECT_EQ(count(drawn, "<script"), 0);
     EXPECT_EQ(count(drawn, "(\"1\")"), 0);
@@ -141,16 +140,15 @@ TEST(BarPlot, StacksOrSetsSideBySide) {
 }
 
 TEST(HeatMap, IsDarkerWhereItIsMore) {
-  const HeatMap map{"Step time", "run", "rank", "step time", "ms", {"a"}, {"0", "1", "2"}, {{10, 80, kNone}}, false};
+  const HeatMap map{"Step time", "run", "rank", "step time", "ms", {"a"}, {"0", "1", "2"}, {{80, 10, kNone}}};
   const std::string drawn = svg(map);
   EXPECT_NE(drawn.find(R"re(class="heat h0" x=")re"), std::string::npos);
-  EXPECT_NE(drawn.find(R"(data-v="10"><title>a, rank 0: 10 ms</title>)"), std::string::npos) << drawn;
-  EXPECT_TRUE(std::regex_search(drawn, std::regex(R"re(heat h6" [^>]*data-v="80")re"))) << drawn;
+  EXPECT_NE(drawn.find(R"(data-v="10"><title>a, rank 1: 10 ms</title>)"), std::string::npos) << drawn;
   EXPECT_EQ(count(drawn, "data-v"), 2);
 }
 
-TEST(HeatMap, MayCompareWithinRows) {
-  HeatMap map{"Step time", "run", "rank", "step time", "ms", {"small", "large"}, {"0", "1", "2"}, {}, true};
+TEST(HeatMap, ComparesWithinRows) {
+  HeatMap map{"Step time", "run", "rank", "step time", "ms", {"small", "large"}, {"0", "1", "2"}, {}};
   map.values = {{100, 100, 114}, {3000, 3000, 3030}};  // 14 % and 1 % above the row's median
   const std::string drawn = svg(map);
   EXPECT_TRUE(std::regex_search(drawn, std::regex(R"re(heat h6" [^>]*data-v="114")re"))) << drawn;

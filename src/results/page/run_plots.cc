@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "results/page/html.h"
-#include "results/page/metric_curves.h"
 #include "results/page/plot.h"
 #include "results/page/sections.h"
 
@@ -57,7 +56,6 @@ class RunPlots {
     if (x == CurveX::kSeconds) {
       plot.x = time_axis("time", curves_.seconds());
       plot.marks = curves_.epoch_ends();
-      plot.marks_name = "end of an epoch";
     } else {
       plot.x = {.label = x == CurveX::kStep ? "step" : "epoch", .is_whole = true};
     }
@@ -119,7 +117,7 @@ class RunPlots {
   }
 
   static void spread_of(const std::vector<Series>& lines, LinePlot& plot) {
-    Band band{fmt::format("lowest to highest of {}", lines.size()), {}, {}, {}, 0};
+    Band band{fmt::format("lowest to highest of {}", lines.size()), {}, {}, 0};
     Series mean{"mean", {}, 0};
     std::size_t length = 0;
     for (const Series& line : lines) length = std::max(length, line.points.size());
@@ -135,9 +133,8 @@ class RunPlots {
         ++count;
       }
       if (count == 0) continue;
-      band.x.push_back(x);
-      band.low.push_back(low);
-      band.high.push_back(high);
+      band.low.push_back({x, low});
+      band.high.push_back({x, high});
       mean.points.push_back({x, sum / count});
     }
     plot.bands.push_back(std::move(band));
@@ -193,31 +190,25 @@ class RunPlots {
     add_lines(std::move(plot), usage(&UsageSeries::busy_percent));
   }
 
-  static std::vector<Point> points_of(const std::vector<double>& xs, const std::vector<double>& ys) {
-    std::vector<Point> points;
-    for (std::size_t i = 0; i < std::min(xs.size(), ys.size()); ++i) points.push_back({xs[i], ys[i]});
-    return points;
+  std::vector<Series> of_logs(const std::vector<LogCurve>& logs) const {
+    std::vector<Series> lines;
+    for (const LogCurve& log : logs) {
+      if (log.run == run_) lines.push_back({log.name, log.points, 0});
+    }
+    return lines;
   }
 
   void add_logs() {
-    std::vector<Series> gpus, hosts, processors;
     double capacity = 0;
-    for (const GpuLog& log : page_.input.gpu_logs) {
-      if (log.run != run_) continue;
-      gpus.push_back({log.name, points_of(log.seconds, log.used_MB), 0});
-      capacity = std::max(capacity, log.capacity_MB);
+    for (const LogCurve& log : page_.input.gpu_logs) {
+      if (log.run == run_) capacity = std::max(capacity, log.capacity_MB);
     }
-    for (const HostLog& log : page_.input.host_logs) {
-      if (log.run != run_) continue;
-      hosts.push_back({log.name, points_of(log.seconds, log.real_MB), 0});
-      processors.push_back({log.name, points_of(log.seconds, log.cpu_percent), 0});
-    }
-    add_memory("GPU memory used (GPU memory log)", "used, all processes", std::move(gpus), capacity);
-    add_memory("Host memory (CPU memory log)", "resident, all processes of the job", std::move(hosts), 0);
+    add_memory("GPU memory used (GPU memory log)", "used, all processes", of_logs(page_.input.gpu_logs), capacity);
+    add_memory("Host memory (CPU memory log)", "resident, all processes of the job", of_logs(page_.input.host_logs), 0);
     LinePlot plot = line_plot("CPU utilisation (CPU memory log)", CurveX::kSeconds);
     plot.y = number_axis("CPU, 100 is one core", "%", 0);
     plot.y.from_zero = true;
-    add_lines(std::move(plot), std::move(processors));
+    add_lines(std::move(plot), of_logs(page_.input.cpu_logs));
   }
 
   // The slowest ranks where there are many.

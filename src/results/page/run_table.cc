@@ -1,69 +1,54 @@
 #include <fmt/format.h>
 
-#include <functional>
+#include <algorithm>
 
-#include "record/metrics.h"
 #include "results/page/html.h"
 #include "results/page/sections.h"
 
 namespace tessera {
 namespace {
 
-// A cell: what is shown, what it sorts by. Numbers carry their exact value.
+struct RunColumn {
+  const char *title, *unit;                 // the unit stands under the title
+  const char* metric = nullptr;             // none: the text
+  std::string (*shown)(double) = readable;  // the metric
+  std::string (*text)(const RunFigures&) = nullptr;
+};
+
+const RunColumn kRunColumns[] = {
+    {.title = "Strategy", .unit = "", .text = [](const RunFigures& run) { return run.strategy; }},
+    {"Ranks", "", "ranks"},
+    {"Speed", "samples/s", "samples_per_second"},
+    {"Runtime", "", "elapsed", readable_seconds},
+    {"Peak memory", "allocated", "allocated_peak_MB", readable_MB},
+    {"Train loss", "", "train_loss"},
+    {"Eval loss", "last", "eval_loss"},
+    {"Exact match", "0 to 1", "exact_match"},
+    {"F1", "0 to 1", "f1"},
+    {"Accuracy", "%", "Accuracy/val"},
+    {"Busy", "% mean", "busy_mean_percent"},
+    {"Peak memory", "reserved", "reserved_peak_MB", readable_MB},
+    {"Peak memory", "used (NVML)", "used_peak_MB", readable_MB},
+    {"Peak memory", "host", "resident_peak_MB", readable_MB},
+    {"Steps", "updates", "steps_done"},
+    {"Global batch", "samples", "global_batch"},
+    {.title = "Precision", .unit = "", .text = [](const RunFigures& run) { return run.record->text("precision"); }},
+    {.title = "Job", .unit = "", .text = [](const RunFigures& run) { return run.job; }},
+    {.title = "Started", .unit = "UTC", .text = [](const RunFigures& run) { return run.record->started; }},
+};
+
 struct RunCell {
   std::string html;
-  std::optional<double> number;
-  std::string sort_text;
+  std::optional<double> number;  // exactly, to sort by
 };
 
-struct RunColumn {
-  const char *title, *unit;  // the unit stands under the title
-  std::function<RunCell(const RunFigures&)> cell;
-};
-
-RunCell number_run_cell(const std::optional<double>& value) {
-  if (!value) return {"-", std::nullopt, ""};
-  return {readable(*value), value, ""};
-}
-
-RunCell memory_run_cell(const std::optional<double>& megabytes) {
-  if (!megabytes) return {"-", std::nullopt, ""};
-  return {readable_MB(*megabytes), megabytes, ""};
-}
-
-RunCell text_run_cell(const std::string& text) {
-  return {text.empty() ? "-" : html_text(text), std::nullopt, text};
-}
-
-const std::vector<RunColumn>& run_columns() {
-  static const std::vector<RunColumn> columns = {
-      {"Strategy", "", [](const RunFigures& run) { return text_run_cell(run.strategy); }},
-      {"Ranks", "", [](const RunFigures& run) { return number_run_cell(run.num_ranks); }},
-      {"Speed", "samples/s", [](const RunFigures& run) { return number_run_cell(run.samples_per_second); }},
-      {"Runtime", "",
-       [](const RunFigures& run) {
-         if (!run.runtime_seconds) return RunCell{"-", std::nullopt, ""};
-         return RunCell{readable_seconds(*run.runtime_seconds), run.runtime_seconds, ""};
-       }},
-      {"Peak memory", "allocated", [](const RunFigures& run) { return memory_run_cell(run.allocated_peak_MB); }},
-      {"Train loss", "", [](const RunFigures& run) { return number_run_cell(run.train_loss); }},
-      {"Eval loss", "last", [](const RunFigures& run) { return number_run_cell(run.eval_loss); }},
-      {"Exact match", "0 to 1",
-       [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "exact_match")); }},
-      {"F1", "0 to 1", [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "f1")); }},
-      {"Accuracy", "%", [](const RunFigures& run) { return number_run_cell(value_of(*run.record, "Accuracy/val")); }},
-      {"Busy", "% mean", [](const RunFigures& run) { return number_run_cell(run.busy_mean_percent); }},
-      {"Peak memory", "reserved", [](const RunFigures& run) { return memory_run_cell(run.reserved_peak_MB); }},
-      {"Peak memory", "used (NVML)", [](const RunFigures& run) { return memory_run_cell(run.used_peak_MB); }},
-      {"Peak memory", "host", [](const RunFigures& run) { return memory_run_cell(run.host_peak_MB); }},
-      {"Steps", "updates", [](const RunFigures& run) { return number_run_cell(run.last_step); }},
-      {"Global batch", "samples",
-       [](const RunFigures& run) { return number_run_cell(run.record->facts.number("global_batch")); }},
-      {"Precision", "", [](const RunFigures& run) { return text_run_cell(run.record->text("precision")); }},
-      {"Job", "", [](const RunFigures& run) { return text_run_cell(run.job); }},
-      {"Started", "UTC", [](const RunFigures& run) { return text_run_cell(run.record->started); }},
-  };
-  return columns;
+RunCell cell_of(const RunColumn& column, const RunFigures& run) {
+  if (column.metric == nullptr) {
+    const std::string text = column.text(run);
+    return {text.empty() ? "-" : html_text(text), std::nullopt};
+  }
+  const std::optional<double> number = run.value(column.metric);
+  return {number ? column.shown(*number) : "-", number};
 }
 
 std::string header(const std::string& title, const std::string& unit, bool is_number) {
@@ -80,11 +65,9 @@ std::string cell_html(const RunCell& cell, bool is_number) {
 
 std::string controls(const PageContent& page) {
   std::vector<std::string> states;
-  for (const char* state : {"finished", "stopped_early", "running", "interrupted", "killed", "failed"}) {
-    for (const RunFigures& run : page.runs) {
-      if (run.state != state) continue;
+  for (const char* state : kStates) {
+    if (std::any_of(page.runs.begin(), page.runs.end(), [&](const RunFigures& run) { return run.state == state; })) {
       states.push_back(state);
-      break;
     }
   }
   std::string out =
@@ -100,10 +83,10 @@ std::string controls(const PageContent& page) {
 std::string run_table_section(const PageContent& page) {
   std::vector<const RunColumn*> columns;  // those that any run fills
   std::vector<bool> is_number;
-  for (const RunColumn& column : run_columns()) {
+  for (const RunColumn& column : kRunColumns) {
     bool is_filled = false, has_number = false;
     for (const RunFigures& run : page.runs) {
-      const RunCell cell = column.cell(run);
+      const RunCell cell = cell_of(column, run);
       is_filled |= cell.html != "-";
       has_number |= cell.number.has_value();
     }
@@ -118,7 +101,8 @@ std::string run_table_section(const PageContent& page) {
   for (std::size_t run = 0; run < page.runs.size(); ++run) {
     out += fmt::format("<tr data-state=\"{}\"><th scope=\"row\">{}</th><td>{}</td>", html_text(page.runs[run].state),
                        run_link(page, run), badge(page.runs[run].state));
-    for (std::size_t i = 0; i < columns.size(); ++i) out += cell_html(columns[i]->cell(page.runs[run]), is_number[i]);
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      out += cell_html(cell_of(*columns[i], page.runs[run]), is_number[i]);
     out += "</tr>\n";
   }
   return section("runs", "Runs", out + "</tbody></table></div>");

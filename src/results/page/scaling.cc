@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "record/metrics.h"
@@ -72,43 +71,16 @@ std::optional<std::size_t> baseline_of_series(const PageContent& page, const std
                    [&](const RunRecord& each) { return strategy_text(each) == "single" && model_key(each) == model; });
 }
 
-class ScalingPlot {
- public:
-  ScalingPlot(const PageContent& page, const std::string& title, Axis y) : page_(page) {
-    plot_.title = title;
-    plot_.y = std::move(y);
-  }
-  void add(const std::string& name, const std::vector<std::size_t>& runs,
-           const std::function<double(const RunFigures& run, const RunFigures& first)>& value) {
-    Series series{name, {}, static_cast<int>(plot_.series.size())};
-    for (const std::size_t run : runs) {
-      series.points.push_back({*page_.runs[run].num_ranks, value(page_.runs[run], page_.runs[runs.front()])});
-    }
-    plot_.x = {.label = page_.runs[runs.front()].rank_word() == "GPU" ? "GPUs" : "ranks", .scale = AxisScale::kLog2};
-    plot_.series.push_back(std::move(series));
-  }
-  // What it would be if nothing were lost: from the first point of the first series.
-  void add_ideal(const std::function<double(double ranks, const Point& first)>& ideal) {
-    double least = plot_.series.front().points.front().x, most = least;
-    for (const Series& series : plot_.series) {
-      least = std::min(least, series.points.front().x);
-      most = std::max(most, series.points.back().x);
-    }
-    const Point first = plot_.series.front().points.front();
-    Series line{"ideal", {}, 0, Series::Role::kReference};
-    for (double ranks = least; ranks <= most; ranks *= 2) line.points.push_back({ranks, ideal(ranks, first)});
-    if (line.points.back().x < most) line.points.push_back({most, ideal(most, first)});
-    plot_.series.push_back(std::move(line));
-  }
-  std::string drawn() const { return svg(plot_); }
-
- private:
-  const PageContent& page_;
-  LinePlot plot_;
+// Runs that differ only in their numbers of ranks and nodes, fewest ranks first: of each setup the newest finished one.
+// The first is what speed-ups are against: the baseline that the experiments name, else the run of 'single', else the
+// run on the fewest ranks.
+struct ScalingSeries {
+  std::string name;               // the strategy; runs within a node and across nodes are series of their own
+  std::vector<std::size_t> runs;  // places in PageContent::runs
 };
 
-}  // namespace
-
+// Strong scaling: same strategy, precision and layers, at least two numbers of ranks. Runs of weak_scaling experiments
+// (fact 'experiment') are not among them.
 std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::vector<std::size_t>& job) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (const std::size_t run : job) {
@@ -136,6 +108,7 @@ std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::ve
   return all;
 }
 
+// The runs of weak_scaling experiments, fewest ranks first; empty below two.
 std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job) {
   std::vector<std::size_t> runs;
   for (const std::size_t run : job) {
@@ -145,41 +118,67 @@ std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::v
   return runs.size() > 1 ? runs : std::vector<std::size_t>();
 }
 
+std::string scaling_plot(const PageContent& page, const std::string& title, Axis y,
+                         const std::vector<ScalingSeries>& all,
+                         double (*value)(const RunFigures& run, const RunFigures& first),
+                         double (*ideal)(double ranks, const Point& first)) {
+  LinePlot plot;
+  plot.title = title;
+  plot.y = std::move(y);
+  double least = *page.runs[all.front().runs.front()].num_ranks, most = least;
+  for (const ScalingSeries& each : all) {
+    const RunFigures& first = page.runs[each.runs.front()];
+    Series series{each.name, {}, static_cast<int>(plot.series.size())};
+    for (const std::size_t run : each.runs) {
+      series.points.push_back({*page.runs[run].num_ranks, value(page.runs[run], first)});
+    }
+    least = std::min(least, series.points.front().x);
+    most = std::max(most, series.points.back().x);
+    plot.x = {.label = first.rank_word() == "GPU" ? "GPUs" : "ranks", .scale = AxisScale::kLog2};
+    plot.series.push_back(std::move(series));
+  }
+  // What it would be if nothing were lost: from the first point of the first series.
+  const Point first = plot.series.front().points.front();
+  Series line{"ideal", {}, 0, Series::Role::kReference};
+  for (double ranks = least; ranks <= most; ranks *= 2) line.points.push_back({ranks, ideal(ranks, first)});
+  if (line.points.back().x < most) line.points.push_back({most, ideal(most, first)});
+  plot.series.push_back(std::move(line));
+  return svg(plot);
+}
+
+}  // namespace
+
 std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job) {
   std::vector<std::string> plots;
   const std::vector<ScalingSeries> all = scaling_series(page, job);
   if (!all.empty()) {
-    ScalingPlot throughput(page, "Throughput against GPUs",
-                           {.label = "speed", .unit = "samples/s", .scale = AxisScale::kLog2});
-    ScalingPlot speedup(page, "Speed-up against GPUs",
-                        {.label = "speed-up", .unit = "times", .scale = AxisScale::kLog2});
-    for (const ScalingSeries& series : all) {
-      throughput.add(series.name, series.runs, [](const auto& run, const auto&) { return *run.samples_per_second; });
-      speedup.add(series.name, series.runs, [](const auto& run, const auto& first) {
-        return *run.samples_per_second / *first.samples_per_second * *first.num_ranks;
-      });
-    }
-    throughput.add_ideal([](double ranks, const Point& first) { return first.y * ranks / first.x; });
-    speedup.add_ideal([](double ranks, const Point&) { return ranks; });
-    plots.push_back(throughput.drawn());
-    plots.push_back(speedup.drawn());
+    plots.push_back(scaling_plot(
+        page, "Throughput against GPUs", {.label = "speed", .unit = "samples/s", .scale = AxisScale::kLog2}, all,
+        [](const RunFigures& run, const RunFigures&) { return *run.samples_per_second; },
+        [](double ranks, const Point& first) { return first.y * ranks / first.x; }));
+    plots.push_back(scaling_plot(
+        page, "Speed-up against GPUs", {.label = "speed-up", .unit = "times", .scale = AxisScale::kLog2}, all,
+        [](const RunFigures& run, const RunFigures& first) {
+          return *run.samples_per_second / *first.samples_per_second * *first.num_ranks;
+        },
+        [](double ranks, const Point&) { return ranks; }));
   }
   if (const std::vector<std::size_t> weak = weak_scaling_runs(page, job); !weak.empty()) {
     double longest = 0;
     for (const std::size_t run : weak) longest = std::max(longest, *page.runs[run].runtime_seconds);
     Axis time = time_axis("runtime", longest);
     time.from_zero = true;
-    ScalingPlot runtime(page, "Runtime under weak scaling", time);
-    runtime.add("runtime", weak, [](const auto& run, const auto&) { return *run.runtime_seconds; });
-    runtime.add_ideal([](double, const Point& first) { return first.y; });
-    ScalingPlot efficiency(page, "Efficiency under weak scaling",
-                           {.label = "baseline / runtime", .unit = "%", .from_zero = true});
-    efficiency.add("efficiency", weak, [](const auto& run, const auto& first) {
-      return 100 * *first.runtime_seconds / *run.runtime_seconds;
-    });
-    efficiency.add_ideal([](double, const Point&) { return 100.0; });
-    plots.push_back(runtime.drawn());
-    plots.push_back(efficiency.drawn());
+    plots.push_back(scaling_plot(
+        page, "Runtime under weak scaling", time, {{"runtime", weak}},
+        [](const RunFigures& run, const RunFigures&) { return *run.runtime_seconds; },
+        [](double, const Point& first) { return first.y; }));
+    plots.push_back(scaling_plot(
+        page, "Efficiency under weak scaling", {.label = "baseline / runtime", .unit = "%", .from_zero = true},
+        {{"efficiency", weak}},
+        [](const RunFigures& run, const RunFigures& first) {
+          return 100 * *first.runtime_seconds / *run.runtime_seconds;
+        },
+        [](double, const Point&) { return 100.0; }));
   }
   return plots;
 }

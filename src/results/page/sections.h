@@ -1,13 +1,53 @@
 // The parts of the page, in their order. Each gives its HTML, or nothing where it has nothing to show. (no torch)
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "results/page/page.h"
-#include "results/page/run_figures.h"
+#include "results/page/plot.h"
 
 namespace tessera {
+
+// What the page's words, table and plots share about a run; any other metric by its name.
+struct RunFigures {
+  const RunRecord* record = nullptr;
+  std::string name;           // the run's folder, below the folder that all runs share
+  std::string state;          // its status; "killed" where it says running but has been silent for long
+  std::string job, strategy;  // the strategy with its offload
+  std::optional<double> num_ranks, samples_per_second, runtime_seconds;
+
+  // A metric of record/metrics.h. Memory is that of the rank with the highest peak. Allocated and reserved: torch's
+  // allocator; used: NVML, all processes; resident: of a CPU run's process.
+  std::optional<double> value(const std::string& metric) const;
+  bool is_finished() const { return state == "finished" || state == "stopped_early"; }
+  // "cuda" ranks are GPUs; other runs have ranks.
+  std::string rank_word() const;
+};
+
+std::vector<RunFigures> figures_of(const std::vector<RunRecord>& runs, double now);
+
+// The curves in a run's metrics: every logged value with the step, time and epoch of its log.
+enum class CurveX { kStep, kSeconds, kEpoch };
+
+class MetricCurves {
+ public:
+  // The run must outlive it.
+  explicit MetricCurves(const RunRecord& run);
+
+  // Empty where the run never logged it.
+  std::vector<Point> curve(const std::string& metric, CurveX x) const;
+  double seconds() const { return seconds_; }                          // of the last log, since the run's begin
+  const std::vector<Mark>& epoch_ends() const { return epoch_ends_; }  // by seconds
+
+ private:
+  double seconds_of(const LogRecord& record) const;  // since the run's begin; nan: not known
+
+  const RunRecord& run_;
+  double begin_ = 0, seconds_ = 0;
+  std::vector<Mark> epoch_ends_;
+};
 
 struct PageContent {
   const PageInput& input;
@@ -39,19 +79,8 @@ std::string page_table(const PageTable& table);
 // Runs in groups of one job each, since only these are comparable; the largest group first.
 std::vector<std::vector<std::size_t>> runs_by_job(const PageContent& page);
 
-// Runs that differ only in their numbers of ranks and nodes, fewest ranks first: of each setup the newest finished one.
-// The first is what speed-ups are against: the baseline that the experiments name, else the run of 'single', else the
-// run on the fewest ranks.
-struct ScalingSeries {
-  std::string name;               // the strategy; runs within a node and across nodes are series of their own
-  std::vector<std::size_t> runs;  // places in PageContent::runs
-};
-
-// Strong scaling: same strategy, precision and layers, at least two numbers of ranks. Runs of weak_scaling experiments
-// (fact 'experiment') are not among them.
-std::vector<ScalingSeries> scaling_series(const PageContent& page, const std::vector<std::size_t>& job);
-// The runs of weak_scaling experiments, fewest ranks first; empty below two.
-std::vector<std::size_t> weak_scaling_runs(const PageContent& page, const std::vector<std::size_t>& job);
+// Runs in order of their states, for words and the choice of a filter.
+inline constexpr const char* kStates[] = {"finished", "stopped_early", "running", "interrupted", "killed", "failed"};
 
 // Throughput and speed-up against GPUs with the ideal line; runtime and efficiency under weak scaling.
 std::vector<std::string> scaling_plots(const PageContent& page, const std::vector<std::size_t>& job);

@@ -5,8 +5,6 @@
 #include <map>
 
 #include "core/text.h"
-#include "record/metrics.h"
-#include "results/page/html.h"
 #include "results/page/sections.h"
 
 namespace tessera {
@@ -40,37 +38,28 @@ std::vector<SettingRow> setting_rows(const PageContent& page) {
 
 // "5e-05 (60 runs), 0.0001 (40 runs)", the most frequent first.
 std::string counted_values(const std::vector<std::string>& values) {
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, std::int64_t> counts;
   for (const std::string& value : values) ++counts[value];
   if (counts.size() == values.size()) return "different in every run";
-  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> words;
   for (std::size_t i = 0; i < std::min(sorted.size(), kMostValues); ++i) {
-    words.push_back(fmt::format("{} ({} {})", printable(sorted[i].first, 80), sorted[i].second,
-                                sorted[i].second == 1 ? "run" : "runs"));
+    words.push_back(fmt::format("{} ({})", printable(sorted[i].first, 80), counted(sorted[i].second, "run")));
   }
   if (sorted.size() > kMostValues) words.push_back(fmt::format("{} other values", sorted.size() - kMostValues));
   return join(words, ", ");
 }
 
-struct Machine {
-  std::string hosts, devices, versions, commit;
-  std::vector<std::size_t> runs;
-
-  bool is_like(const Machine& other) const {
-    return hosts == other.hosts && devices == other.devices && versions == other.versions && commit == other.commit;
-  }
-};
-
-Machine machine_of(const RunRecord& run) {
+// Hosts, devices, versions and commit.
+std::vector<std::string> machine_of(const RunRecord& run) {
   std::vector<std::string> hosts = run.hosts, versions;
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   for (const auto& [name, value] : run.versions.entries()) {
     const std::string* text = std::get_if<std::string>(&value);
     if (text != nullptr) versions.push_back(name + " " + *text);
   }
-  return {join(hosts, ", "), with_counts(run.devices), join(versions, ", "), run.commit, {}};
+  return {join(hosts, ", "), with_counts(run.devices), join(versions, ", "), run.commit};
 }
 
 }  // namespace
@@ -101,29 +90,18 @@ std::string settings_section(const PageContent& page) {
 }
 
 std::string hardware_section(const PageContent& page) {
-  std::vector<Machine> machines;
-  for (std::size_t run = 0; run < page.runs.size(); ++run) {
-    Machine machine = machine_of(*page.runs[run].record);
-    const auto same =
-        std::find_if(machines.begin(), machines.end(), [&](const Machine& each) { return each.is_like(machine); });
-    if (same == machines.end()) {
-      machine.runs = {run};
-      machines.push_back(std::move(machine));
-    } else {
-      same->runs.push_back(run);
-    }
-  }
+  std::vector<std::pair<std::vector<std::string>, std::vector<const RunFigures*>>> machines;
+  for (const RunFigures& run : page.runs) value_beside(machines, machine_of(*run.record)).push_back(&run);
   PageTable table;
   table.title = "What the runs ran on";
   table.columns = {"Runs", "Hosts", "Devices", "Versions", "Commit"};
-  for (const Machine& machine : machines) {
-    const std::string runs =
-        machine.runs.size() == 1 ? page.runs[machine.runs.front()].name
-        : machine.runs.size() == page.runs.size()
-            ? fmt::format("all {}", machine.runs.size())
-            : fmt::format("{} runs: {}, ...", machine.runs.size(), page.runs[machine.runs.front()].name);
-    table.rows.push_back({runs, printable(machine.hosts), printable(machine.devices), printable(machine.versions),
-                          printable(machine.commit)});
+  for (const auto& [machine, runs] : machines) {
+    const std::string& first = runs.front()->name;
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.push_back(runs.size() == 1                  ? first
+                  : runs.size() == page.runs.size() ? fmt::format("all {}", runs.size())
+                                                    : fmt::format("{} runs: {}, ...", runs.size(), first));
+    for (const std::string& part : machine) row.push_back(printable(part));
   }
   return section("hardware", "Hardware and versions", page_table(table));
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/text.h"
@@ -9,12 +10,6 @@
 
 namespace tessera {
 namespace {
-
-using Value = std::optional<double> RunFigures::*;
-
-std::string counted_word(std::size_t number, const std::string& word) {
-  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
-}
 
 std::string states_sentence(const PageContent& page) {
   std::map<std::string, std::size_t> by_state;
@@ -28,7 +23,7 @@ std::string states_sentence(const PageContent& page) {
   }
   if (!page.input.unrecorded.empty()) by_state["failed"] += page.input.unrecorded.size();
   std::vector<std::string> parts;
-  for (const char* state : {"finished", "stopped_early", "running", "interrupted", "killed", "failed"}) {
+  for (const char* state : kStates) {
     const auto found = by_state.find(state);
     if (found == by_state.end()) continue;
     std::string word = state;
@@ -38,7 +33,7 @@ std::string states_sentence(const PageContent& page) {
   const std::string when = first.empty()   ? ""
                            : first == last ? ", started " + first
                                            : fmt::format(", started between {} and {}", first, last);
-  return fmt::format("{}: {}{}.", counted_word(page.runs.size() + page.input.unrecorded.size(), "run"),
+  return fmt::format("{}: {}{}.", counted(std::ssize(page.runs) + std::ssize(page.input.unrecorded), "run"),
                      join(parts, ", "), when);
 }
 
@@ -59,10 +54,10 @@ std::string what_ran(const PageContent& page, const std::vector<std::size_t>& gr
   }
   const RunFigures& first = page.runs[group.front()];
   std::string out =
-      fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, counted_word(group.size(), "run"));
+      fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, counted(std::ssize(group), "run"));
   if (!strategies.empty()) out += " with " + join(strategies, ", ");
   if (most > 0) {
-    out += least == most ? fmt::format(" on {}", counted_word(static_cast<std::size_t>(most), first.rank_word()))
+    out += least == most ? fmt::format(" on {}", counted(std::llround(most), first.rank_word()))
                          : fmt::format(" on {} to {} {}s", least, most, first.rank_word());
   }
   if (!devices.empty()) out += fmt::format(" ({})", join(devices, ", "));
@@ -70,22 +65,21 @@ std::string what_ran(const PageContent& page, const std::vector<std::size_t>& gr
 }
 
 // The finished run with the best value; none where no finished run has it.
-std::optional<std::size_t> best_of(const PageContent& page, const std::vector<std::size_t>& group, Value value,
+std::optional<std::size_t> best_of(const PageContent& page, const std::vector<std::size_t>& group, const char* metric,
                                    bool more_is_better) {
   std::optional<std::size_t> best;
+  double best_value = 0;
   for (const std::size_t i : group) {
-    const RunFigures& run = page.runs[i];
-    if (!run.is_finished() || !(run.*value)) continue;
-    if (!best ||
-        (more_is_better ? *(run.*value) > *(page.runs[*best].*value) : *(run.*value) < *(page.runs[*best].*value))) {
-      best = i;
-    }
+    const std::optional<double> value = page.runs[i].is_finished() ? page.runs[i].value(metric) : std::nullopt;
+    if (!value || (best && !(more_is_better ? *value > best_value : *value < best_value))) continue;
+    best = i;
+    best_value = *value;
   }
   return best;
 }
 
 std::string fastest(const PageContent& page, const std::vector<std::size_t>& group) {
-  const auto best = best_of(page, group, &RunFigures::samples_per_second, true);
+  const auto best = best_of(page, group, "samples_per_second", true);
   if (!best) return "";
   const RunFigures& run = page.runs[*best];
   const double speed = *run.samples_per_second;
@@ -95,7 +89,7 @@ std::string fastest(const PageContent& page, const std::vector<std::size_t>& gro
     out += fmt::format(" on {} {}s ({} per {})", *run.num_ranks, run.rank_word(), readable(speed / *run.num_ranks),
                        run.rank_word());
   }
-  const auto worst = best_of(page, group, &RunFigures::samples_per_second, false);
+  const auto worst = best_of(page, group, "samples_per_second", false);
   if (worst != best && *page.runs[*worst].samples_per_second > 0) {
     const double slow = *page.runs[*worst].samples_per_second;
     out += fmt::format(", {:.2f} times the slowest, {} ({} samples/s)", speed / slow, run_link(page, *worst),
@@ -105,22 +99,19 @@ std::string fastest(const PageContent& page, const std::vector<std::size_t>& gro
 }
 
 std::string least_memory(const PageContent& page, const std::vector<std::size_t>& group) {
-  struct Kind {
-    Value value;
-    const char* words;
-  };
   // The first that any run of the group has: kinds of memory are never compared with each other.
-  for (const Kind& kind : {Kind{&RunFigures::allocated_peak_MB, "allocated by tensors"},
-                           Kind{&RunFigures::used_peak_MB, "used, all processes"},
-                           Kind{&RunFigures::host_peak_MB, "resident on the host"}}) {
-    const auto best = best_of(page, group, kind.value, false);
+  constexpr std::pair<const char*, const char*> kinds[] = {{"allocated_peak_MB", "allocated by tensors"},
+                                                           {"used_peak_MB", "used, all processes"},
+                                                           {"resident_peak_MB", "resident on the host"}};
+  for (const auto& [metric, words] : kinds) {
+    const auto best = best_of(page, group, metric, false);
     if (!best) continue;
-    const double peak = *(page.runs[*best].*kind.value);
+    const double peak = *page.runs[*best].value(metric);
     std::string out = fmt::format("Least memory: {} with a peak of <b data-v=\"{}\">{}</b> per rank ({})",
-                                  run_link(page, *best), exact(peak), readable_MB(peak), kind.words);
-    const auto most = best_of(page, group, kind.value, true);
+                                  run_link(page, *best), exact(peak), readable_MB(peak), words);
+    const auto most = best_of(page, group, metric, true);
     if (most != best) {
-      out += fmt::format("; most: {} with {}", run_link(page, *most), readable_MB(*(page.runs[*most].*kind.value)));
+      out += fmt::format("; most: {} with {}", run_link(page, *most), readable_MB(*page.runs[*most].value(metric)));
     }
     return out + ".";
   }
@@ -128,12 +119,11 @@ std::string least_memory(const PageContent& page, const std::vector<std::size_t>
 }
 
 std::string lowest_loss(const PageContent& page, const std::vector<std::size_t>& group) {
-  if (const auto best = best_of(page, group, &RunFigures::eval_loss, false)) {
-    const double loss = *page.runs[*best].eval_loss;
-    return fmt::format("Lowest eval loss: {} with <b data-v=\"{}\">{}</b>.", run_link(page, *best), exact(loss),
-                       readable(loss));
-  }
-  return "";
+  const auto best = best_of(page, group, "eval_loss", false);
+  if (!best) return "";
+  const double loss = *page.runs[*best].value("eval_loss");
+  return fmt::format("Lowest eval loss: {} with <b data-v=\"{}\">{}</b>.", run_link(page, *best), exact(loss),
+                     readable(loss));
 }
 
 std::string failures(const PageContent& page) {
@@ -143,7 +133,7 @@ std::string failures(const PageContent& page) {
     const RunFigures& run = page.runs[i];
     if (run.state != "failed" && run.state != "killed" && run.state != "interrupted") continue;
     std::string line = fmt::format("<li>{} {}", run_link(page, i), badge(run.state));
-    if (run.last_step) line += fmt::format(" at step {} of {}", *run.last_step, run.record->total_steps);
+    line += fmt::format(" at step {} of {}", steps_done(*run.record), run.record->total_steps);
     if (run.state == "killed") line += ": no sign of life since " + html_text(run.record->updated);
     const std::vector<std::string> reason = split(run.record->exit_reason, '\n');
     if (!reason.front().empty()) line += ": " + html_text(printable(reason.front(), 400));

@@ -14,17 +14,12 @@
 namespace tessera {
 namespace {
 
-Found found_or(const std::optional<double>& value, const std::string& reason) {
-  Found found;
-  found.value = value;
-  if (!value) found.reason = reason;
-  return found;
+Found number_found(double value) {
+  return {.value = value};
 }
 
-Found text_found(std::string text) {
-  Found found;
-  found.text = std::move(text);
-  return found;
+Found missing(std::string reason) {
+  return {.reason = std::move(reason)};
 }
 
 const Metric& metric_of(const Column& column) {
@@ -36,11 +31,9 @@ const Metric& metric_of(const Column& column) {
 Found metric_value(const Column& column, const RunRecord& run) {
   const Metric& metric = metric_of(column);
   const std::optional<double> value = metric.compute(run);
-  if (!value) return found_or(std::nullopt, reason_without(metric, run));
+  if (!value) return missing(reason_without(metric, run));
   const bool is_in_GB = metric.unit == "MiB" && column.shown_unit().starts_with('G');
-  Found found = found_or(is_in_GB ? *value / 1024 : *value, "");
-  if (metric.text) found.text = metric.text(run);
-  return found;
+  return {.value = is_in_GB ? *value / 1024 : *value, .text = metric.text ? metric.text(run) : ""};
 }
 
 std::string no_baseline_reason(const RowRun& run) {
@@ -48,14 +41,14 @@ std::string no_baseline_reason(const RowRun& run) {
 }
 
 Found metric_scale(const Column& column, const RowRun& run, const RowRun* baseline) {
-  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
+  if (baseline == nullptr) return missing(no_baseline_reason(run));
   const Metric& metric = metric_of(column);
-  const std::optional<double> now = metric.compute(run.record), before = metric.compute(baseline->record);
-  if (!now) return found_or(std::nullopt, reason_without(metric, run.record));
+  const std::optional<double> now = metric.compute(*run.record), before = metric.compute(*baseline->record);
+  if (!now) return missing(reason_without(metric, *run.record));
   if (!before || *before == 0) {
-    return found_or(std::nullopt, reason_without(metric, baseline->record, "the baseline"));
+    return missing(reason_without(metric, *baseline->record, "the baseline"));
   }
-  return found_or(*now / *before, "");
+  return number_found(*now / *before);
 }
 
 // How many rows were trained on: 500 rows for 2.93 epochs are 1465.
@@ -67,23 +60,22 @@ std::optional<double> rows_seen(const RunRecord& run) {
 
 // Baseline's runtime over the run's, as if both had seen equally many rows.
 Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
-  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
-  for (const RunRecord* each : {&run.record, &baseline->record}) {
+  if (baseline == nullptr) return missing(no_baseline_reason(run));
+  for (const RunRecord* each : {run.record, baseline->record}) {
     const double first_step = each->facts.number("first_step").value_or(0);
     if (first_step == 0) continue;
-    return found_or(std::nullopt, fmt::format("{} was resumed after step {:.0f}: its runtime is that of the rest",
-                                              each == &run.record ? "the run" : "the baseline", first_step));
+    return missing(fmt::format("{} was resumed after step {:.0f}: its runtime is that of the rest",
+                               each == run.record ? "the run" : "the baseline", first_step));
   }
-  const std::optional<double> now = runtime_seconds(run.record), before = runtime_seconds(baseline->record);
+  const std::optional<double> now = runtime_seconds(*run.record), before = runtime_seconds(*baseline->record);
   if (!now || !before || *now == 0) {
-    return found_or(std::nullopt, fmt::format("{} recorded no runtime", now ? "the baseline" : "the run"));
+    return missing(fmt::format("{} recorded no runtime", now ? "the baseline" : "the run"));
   }
-  const std::optional<double> rows = rows_seen(run.record), rows_before = rows_seen(baseline->record);
+  const std::optional<double> rows = rows_seen(*run.record), rows_before = rows_seen(*baseline->record);
   if (!rows || !rows_before || *rows == 0 || *rows_before == 0) {
-    return found_or(std::nullopt,
-                    "refused: it is not recorded how many rows were trained on, so runtimes may not be comparable");
+    return missing("refused: it is not recorded how many rows were trained on, so runtimes may not be comparable");
   }
-  Found found = found_or(factor * (*before / *now) * (*rows / *rows_before), "");
+  Found found = number_found(factor * (*before / *now) * (*rows / *rows_before));
   if (std::abs(*rows / *rows_before - 1) > 0.005) {
     found.remark = fmt::format(
         "trained on {:.0f} rows, the baseline on {:.0f}: runtimes are compared per row ({:.4f} s against {:.4f} s); "
@@ -94,23 +86,23 @@ Found runtime_ratio(const RowRun& run, const RowRun* baseline, double factor) {
 }
 
 double num_gpus_of(const RowRun& run) {
-  const int ranks = num_ranks(run.record);
+  const int ranks = num_ranks(*run.record);
   return ranks > 0 ? ranks : run.experiment->num_gpus();
 }
 
 // 100 %: nothing is lost by using more GPUs.
 Found efficiency_by_study(const RowRun& run, const RowRun* baseline) {
   const StudyKind kind = run.experiment->study.kind;
-  if (kind == StudyKind::kNone) return found_or(std::nullopt, "its experiment belongs to no scaling study");
-  if (baseline == nullptr) return found_or(std::nullopt, no_baseline_reason(run));
+  if (kind == StudyKind::kNone) return missing("its experiment belongs to no scaling study");
+  if (baseline == nullptr) return missing(no_baseline_reason(run));
   const double gpus_ratio = num_gpus_of(run) / num_gpus_of(*baseline);
   if (kind == StudyKind::kWeakByLayers) return runtime_ratio(run, baseline, 100);
   if (kind == StudyKind::kThroughput) {
-    const auto now = samples_per_second(run.record), before = samples_per_second(baseline->record);
+    const auto now = samples_per_second(*run.record), before = samples_per_second(*baseline->record);
     if (!now || !before || *before == 0) {
-      return found_or(std::nullopt, fmt::format("{} recorded no samples/s", now ? "the baseline" : "the run"));
+      return missing(fmt::format("{} recorded no samples/s", now ? "the baseline" : "the run"));
     }
-    return found_or(100 * *now / *before / gpus_ratio, "");
+    return number_found(100 * *now / *before / gpus_ratio);
   }
   // Equally many rows, or rows that grow with the GPUs: runtime_ratio() compares runtimes per row in both cases.
   Found found = runtime_ratio(run, baseline, 100 / gpus_ratio);
@@ -208,30 +200,21 @@ Column find_column(const std::string& name, const TableSpec& table) {
 
 std::string Column::shown_unit() const {
   if (unit) return *unit;
-  switch (rule) {
-    case ColumnRule::kValue:
-      return metric_of(*this).unit;
-    case ColumnRule::kScale:
-    case ColumnRule::kRuntimeScale:
-      return "x";
-    case ColumnRule::kEfficiency:
-    case ColumnRule::kStudyEfficiency:
-      return "%";
-    default:
-      return "";
-  }
+  if (rule == ColumnRule::kValue) return metric_of(*this).unit;
+  if (is_text()) return "";
+  return is_percent() ? "%" : "x";
 }
 
 int Column::shown_digits() const {
   if (digits) return *digits;
   if (rule == ColumnRule::kValue) return metric_of(*this).digits;
-  return rule == ColumnRule::kEfficiency || rule == ColumnRule::kStudyEfficiency ? 1 : 2;
+  return is_percent() ? 1 : 2;
 }
 
 Found found_in(const Column& column, const RowRun& run, const RowRun* baseline) {
   switch (column.rule) {
     case ColumnRule::kValue:
-      return metric_value(column, run.record);
+      return metric_value(column, *run.record);
     case ColumnRule::kScale:
       return metric_scale(column, run, baseline);
     case ColumnRule::kRuntimeScale:
@@ -241,9 +224,9 @@ Found found_in(const Column& column, const RowRun& run, const RowRun* baseline) 
     case ColumnRule::kStudyEfficiency:
       return efficiency_by_study(run, baseline);
     case ColumnRule::kSetup:
-      return text_found(setup_text(*run.experiment, &run.record));
+      return {.text = setup_text(*run.experiment, run.record)};
     case ColumnRule::kOffload:
-      return text_found(offload_text(run.record));
+      return {.text = offload_text(*run.record)};
   }
   return {};
 }

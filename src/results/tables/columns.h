@@ -33,11 +33,12 @@ struct Column {
   std::string shown_unit() const;
   int shown_digits() const;
   bool is_text() const { return rule == ColumnRule::kSetup || rule == ColumnRule::kOffload; }
+  bool is_percent() const { return rule == ColumnRule::kEfficiency || rule == ColumnRule::kStudyEfficiency; }
 };
 
 // A run that fills a row, alone or with its repeats.
 struct RowRun {
-  RunRecord record;
+  const RunRecord* record = nullptr;
   const ExperimentSpec* experiment = nullptr;
   std::string baseline = "";  // the experiment that the row is compared with; empty: none
 };

@@ -78,7 +78,7 @@ class TableFiller {
       : spec_(spec), columns_(columns_of(spec)), chosen_(chosen) {
     for (const ChosenRow& row : chosen.baselines) {
       if (row.records.empty()) continue;
-      baselines_.emplace(row.experiment->name, RowRun{row.records[median_repeat(row.records)], row.experiment, ""});
+      baselines_.emplace(row.experiment->name, RowRun{&row.records[median_repeat(row.records)], row.experiment, ""});
     }
   }
 
@@ -115,12 +115,11 @@ class TableFiller {
     if (row.records.size() > 1) remarks_.push_back(fmt::format("{}: {} repeats", row.name, row.records.size()));
     const std::string baseline_name = baseline_of(spec_, *row.experiment);
     const auto baseline = baselines_.find(baseline_name);
-    std::vector<RowRun> runs;
-    for (const RunRecord& run : row.records) runs.push_back({run, row.experiment, baseline_name});
     for (const Column& column : columns_) {
       std::vector<Found> repeats;
-      for (const RowRun& run : runs) {
-        repeats.push_back(found_in(column, run, baseline == baselines_.end() ? nullptr : &baseline->second));
+      for (const RunRecord& run : row.records) {
+        repeats.push_back(found_in(column, {&run, row.experiment, baseline_name},
+                                   baseline == baselines_.end() ? nullptr : &baseline->second));
       }
       const Found found = found_of_repeats(repeats, column.shown_digits());
       if (!found.remark.empty()) remarks_.push_back(fmt::format("{}, {}: {}", row.name, column.label, found.remark));
@@ -137,9 +136,10 @@ class TableFiller {
   }
 
   void add_hosts(const ChosenRow& row, const RunRecord& run) {
-    for (const GpuMemory& gpu : memory_of(run).gpus) {
-      host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name, gpu.log,
-                                        gpu.index, gpu.MiB.peak / 1024, gpu.MiB.average / 1024));
+    for (const GpuMemoryUse& gpu : memory_of(run).gpus) {
+      host_lines_.push_back(fmt::format("{}: [{} - GPU {}] peak {:.2f} GiB, average {:.2f} GiB", row.name,
+                                        gpu.file.stem().string(), gpu.index, gpu.used_MiB.peak / 1024,
+                                        gpu.used_MiB.average / 1024));
     }
   }
 
@@ -149,13 +149,14 @@ class TableFiller {
         std::any_of(chosen_.rows.begin(), chosen_.rows.end(), [](const ChosenRow& row) { return row.records.empty(); });
     if (chosen_.unassigned.empty() || !is_incomplete) return;
     constexpr std::size_t kMaxNamed = 3;
-    std::vector<std::string> some(
-        chosen_.unassigned.begin(),
-        chosen_.unassigned.begin() + static_cast<std::ptrdiff_t>(std::min(kMaxNamed, chosen_.unassigned.size())));
-    if (chosen_.unassigned.size() > kMaxNamed) some.push_back("...");
-    remarks_.push_back(fmt::format("{} run{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
-                                   chosen_.unassigned.size(), chosen_.unassigned.size() == 1 ? "" : "s",
-                                   join(some, ", "), chosen_.rows.back().name, some.front()));
+    std::vector<std::string> some = chosen_.unassigned;
+    if (some.size() > kMaxNamed) {
+      some.resize(kMaxNamed);
+      some.push_back("...");
+    }
+    remarks_.push_back(fmt::format("{} without an experiment's name: {}. Name a row's run as ROW=DIR: {}={}",
+                                   counted(std::ssize(chosen_.unassigned), "run"), join(some, ", "),
+                                   chosen_.rows.back().name, some.front()));
   }
 
   const TableSpec& spec_;

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/find_runs.h"
-#include "record/metrics.h"
 
 namespace tessera {
 namespace {
@@ -18,10 +15,6 @@ namespace {
 std::string unfinished_reason(const RunRecord& run, double now) {
   return fmt::format("{} ({}, step {} of {})", status_with_reason(run, now), folder_text(run), steps_done(run),
                      run.total_steps);
-}
-
-std::string last_part(const std::string& name) {
-  return name.substr(name.rfind('/') + 1);
 }
 
 using Candidates = std::vector<const RunRecord*>;
@@ -98,29 +91,26 @@ std::string fact_or_setting(const RunRecord& run, const std::string& name) {
   return setting == nullptr ? "" : setting->value;
 }
 
-// The fact is what was decided; a record of format 1 has only the setting, which may be auto.
-std::string merge_text(const RunRecord& run) {
-  const std::string merged = fact_or_setting(run, "merge_accumulation");
-  return merged == "true" ? "on" : merged == "false" ? "off" : merged;
-}
-
-std::string batch_text(const RunRecord& run, bool is_global) {
-  if (is_global) return fact_text(run, "global_batch");
-  const std::string batch = fact_text(run, "batch_size"), accumulation = fact_text(run, "accumulation");
-  return batch.empty() ? "" : fmt::format("{} x {}", batch, accumulation);
-}
-
 struct EqualTrait {
   std::string name;
-  std::function<std::string(const RunRecord&)> of;
+  std::string (*of)(const RunRecord&);
 };
 
 std::vector<EqualTrait> traits_to_check(bool is_global) {
+  const EqualTrait global_batch = {"global batch", [](const RunRecord& run) { return fact_text(run, "global_batch"); }};
+  const EqualTrait batch = {"batch x accumulation per GPU", [](const RunRecord& run) {
+                              const std::string rows = fact_text(run, "batch_size");
+                              return rows.empty() ? "" : fmt::format("{} x {}", rows, fact_text(run, "accumulation"));
+                            }};
   return {{"label mode", [](const RunRecord& run) { return fact_or_setting(run, "label_mode"); }},
           {"precision", precision_text},
-          {"merge_accumulation", merge_text},
-          {is_global ? "global batch" : "batch x accumulation per GPU",
-           [is_global](const RunRecord& run) { return batch_text(run, is_global); }},
+          // The fact is what was decided; a record of format 1 has only the setting, which may be auto.
+          {"merge_accumulation",
+           [](const RunRecord& run) {
+             const std::string merged = fact_or_setting(run, "merge_accumulation");
+             return merged == "true" ? "on" : merged == "false" ? "off" : merged;
+           }},
+          is_global ? global_batch : batch,
           {"commit", [](const RunRecord& run) { return run.commit; }}};
 }
 
@@ -161,10 +151,6 @@ std::vector<std::string> broken_promises(const ChosenRow& row, const RunRecord& 
     notes.push_back(fmt::format("{}: the run's host memory was {}", row.name, should_pin ? "not pinned" : "pinned"));
   }
   return notes;
-}
-
-std::string number_of(int number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -220,13 +206,13 @@ std::string setup_text(const ExperimentSpec& experiment, const RunRecord* run) {
     nodes = std::max(1, num_nodes(*run));
     gpus = num_ranks(*run);
   }
-  if (gpus % nodes != 0) return fmt::format("{}, {}", number_of(nodes, "node"), number_of(gpus, "GPU"));
-  return fmt::format("{} x {}", number_of(nodes, "node"), number_of(gpus / nodes, "GPU"));
+  if (gpus % nodes != 0) return fmt::format("{}, {}", counted(nodes, "node"), counted(gpus, "GPU"));
+  return fmt::format("{} x {}", counted(nodes, "node"), counted(gpus / nodes, "GPU"));
 }
 
 std::string row_name(const TableSpec& table, const ExperimentSpec& experiment) {
   if (experiment.name.starts_with(table.name + "/")) return experiment.name.substr(table.name.size() + 1);
-  return last_part(experiment.name);
+  return experiment.name.substr(experiment.name.rfind('/') + 1);
 }
 
 std::string baseline_of(const TableSpec& table, const ExperimentSpec& experiment) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "listeners/console_text.h"
+#include "listeners/csv_history.h"
+#include "record/run_record.h"
 #include "results/page/html.h"
 
 namespace tessera {
@@ -16,23 +19,24 @@ std::string shown(const TableCell& cell) {
   return cell.text.empty() ? kMissing : cell.text;
 }
 
-std::vector<std::string> headings_of(const Table& table) {
-  std::vector<std::string> headings;
+using Fields = std::vector<std::string>;
+
+Fields headings_of(const Table& table) {
+  Fields headings;
   for (const TableColumn& column : table.columns) headings.push_back(column_heading(column));
   return headings;
+}
+
+Fields shown_fields(const std::vector<TableCell>& row) {
+  Fields fields;
+  for (const TableCell& cell : row) fields.push_back(shown(cell));
+  return fields;
 }
 
 std::vector<std::string> lines_below(const Table& table) {
   std::vector<std::string> lines = reasons_below(table);
   lines.insert(lines.end(), table.notes.begin(), table.notes.end());
   return lines;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-  return quoted + "\"";
 }
 
 std::string one_line(std::string text) {
@@ -42,14 +46,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Letters, not bytes: only the first byte of a letter in UTF-8 does not begin with the bits 10.
-std::size_t text_width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool is_left) {
-  const std::string blanks(width - std::min(width, text_width(text)), ' ');
+  const std::string blanks(width - std::min(width, num_characters(text)), ' ');
   return is_left ? text + blanks : blanks + text;
 }
 
@@ -108,13 +106,7 @@ std::vector<std::string> reasons_below(const Table& table) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (!row[i].text.empty()) ++num_given;
       if (!row[i].text.empty() || row[i].reason.empty()) continue;
-      const auto same = std::find_if(columns_by_reason.begin(), columns_by_reason.end(),
-                                     [&](const auto& each) { return each.first == row[i].reason; });
-      if (same == columns_by_reason.end()) {
-        columns_by_reason.push_back({row[i].reason, {table.columns[i].name}});
-      } else {
-        same->second.push_back(table.columns[i].name);
-      }
+      value_beside(columns_by_reason, row[i].reason).push_back(table.columns[i].name);
     }
     for (const auto& [reason, columns] : columns_by_reason) {
       const bool is_whole_row = columns_by_reason.size() == 1 && columns.size() > num_given;
@@ -142,11 +134,7 @@ std::string table_markdown(const Table& table) {
     text += i == 0 || table.columns[i].is_text ? " --- |" : " ---: |";
   }
   text += "\n";
-  for (const auto& row : table.rows) {
-    std::vector<std::string> fields;
-    for (const TableCell& cell : row) fields.push_back(shown(cell));
-    add_line(fields);
-  }
+  for (const auto& row : table.rows) add_line(shown_fields(row));
   const std::vector<std::string> below = lines_below(table);
   if (!below.empty()) text += "\n";
   for (const std::string& line : below) text += "- " + markdown_escaped(line) + "\n";
@@ -155,16 +143,15 @@ std::string table_markdown(const Table& table) {
 
 std::string table_csv(const Table& table) {
   std::string text = table.title.empty() ? "" : "# " + one_line(table.title) + "\n";
-  const auto add_line = [&](const std::vector<std::string>& fields) {
-    std::vector<std::string> written;
-    for (const std::string& field : fields) written.push_back(csv_field(field));
-    text += join(written, ",") + "\n";
+  const auto add_line = [&](Fields fields) {
+    for (std::string& field : fields) field = csv_cell(field);
+    text += join(fields, ",") + "\n";
   };
   add_line(headings_of(table));
   for (const auto& row : table.rows) {
-    std::vector<std::string> fields;
+    Fields fields;
     for (const TableCell& cell : row) fields.push_back(cell.value ? fmt::format("{}", *cell.value) : shown(cell));
-    add_line(fields);
+    add_line(std::move(fields));
   }
   for (const std::string& line : lines_below(table)) text += "# " + one_line(line) + "\n";
   return text;
@@ -203,21 +190,17 @@ std::string table_html(const Table& table) {
 }
 
 std::string table_text(const Table& table) {
-  std::vector<std::string> headings = headings_of(table);
-  std::vector<std::size_t> widths;
-  for (const std::string& heading : headings) widths.push_back(text_width(heading));
-  std::vector<std::vector<std::string>> lines;
+  std::vector<Fields> lines = {headings_of(table)};
   for (const auto& row : table.rows) {
-    std::vector<std::string> fields;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      fields.push_back(printable(shown(row[i])));
-      widths[i] = std::max(widths[i], text_width(fields[i]));
-    }
-    lines.push_back(std::move(fields));
+    Fields& fields = lines.emplace_back(shown_fields(row));
+    for (std::string& field : fields) field = printable(field);
+  }
+  std::vector<std::size_t> widths(table.columns.size());
+  for (const Fields& fields : lines) {
+    for (std::size_t i = 0; i < fields.size(); ++i) widths[i] = std::max(widths[i], num_characters(fields[i]));
   }
   std::string text = table.title.empty() ? "" : table.title + "\n\n";
-  text += joined_columns(headings, widths, table);
-  for (const auto& fields : lines) text += joined_columns(fields, widths, table);
+  for (const Fields& fields : lines) text += joined_columns(fields, widths, table);
   const std::vector<std::string> below = lines_below(table);
   if (!below.empty()) text += "\n";
   for (const std::string& line : below) text += printable(line, 1000) + "\n";

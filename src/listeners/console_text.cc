@@ -1,4 +1,4 @@
-#include "listeners/progress_text.h"
+#include "listeners/console_text.h"
 
 #include <fmt/format.h>
 
@@ -35,11 +35,6 @@ std::string counts_and_times(const Progress& progress, const std::string& rate, 
                      rate, postfix.empty() ? "" : ", ", postfix);
 }
 
-std::size_t num_characters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 // Eighths of a character: the last, partial one is drawn by U+258F (one eighth) to U+2589 (seven).
 std::string bar_text(double fraction, int length) {
   constexpr int kParts = 8;
@@ -53,7 +48,38 @@ std::string bar_text(double fraction, int length) {
   return bar + std::string(static_cast<std::size_t>(length - num_full - 1), ' ');
 }
 
+std::string format_dict(const LogRecord& record) {
+  std::string text = "{";
+  for (const auto& [key, value] : record.entries()) {
+    if (text.size() > 1) text += ", ";
+    text += python_repr(std::string_view(key)) + ": " + python_repr(value);
+  }
+  return text + "}";
+}
+
 }  // namespace
+
+std::string format_log_line(const LogRecord& record) {
+  LogRecord shown;
+  for (const auto& [key, value] : record.entries()) {
+    if (key == "total_flos") continue;
+    const double* number = std::get_if<double>(&value);
+    shown.set(key, key == "epoch" && number != nullptr ? LogValue(python_round(*number, 2)) : value);
+  }
+  return format_dict(shown);
+}
+
+std::string format_evaluation_metrics(const LogRecord& record) {
+  return "Evaluation Metrics: " + format_dict(record);
+}
+
+bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
+
+std::size_t num_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 
 std::string format_interval(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::abs(seconds));
@@ -78,8 +104,7 @@ std::string format_progress_bar(const Progress& progress, int num_columns, const
   // A narrow terminal: cut, at a character.
   std::string cut;
   for (const char c : whole) {
-    const bool begins = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    if (begins && num_characters(cut) == static_cast<std::size_t>(num_columns)) break;
+    if (begins_character(c) && num_characters(cut) == static_cast<std::size_t>(num_columns)) break;
     cut += c;
   }
   return cut;

@@ -1,16 +1,24 @@
-#include "listeners/log_line.h"
+// Reads back the log lines that listeners/console_text.h writes: {'loss': 4.895, 'grad_norm': 81.5, 'epoch': 4.0}
+#pragma once
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/log_record.h"
 #include "core/text.h"
 
 namespace tessera {
 
-namespace {
+struct LogLine {
+  std::string label;  // "Evaluation Metrics", or empty
+  LogRecord record;
+};
 
 // Reads one Python dict of plain values. Any deviation gives none.
 class DictReader {
@@ -115,34 +123,10 @@ class DictReader {
   std::size_t at_ = 0;
 };
 
-std::string format_dict(const LogRecord& record) {
-  std::string text = "{";
-  for (const auto& [key, value] : record.entries()) {
-    if (text.size() > 1) text += ", ";
-    text += python_repr(std::string_view(key)) + ": " + python_repr(value);
-  }
-  return text + "}";
-}
-
-constexpr std::string_view kMetricsLabel = "Evaluation Metrics";
-
-}  // namespace
-
-std::string format_log_line(const LogRecord& record) {
-  LogRecord shown;
-  for (const auto& [key, value] : record.entries()) {
-    if (key == "total_flos") continue;
-    const double* number = std::get_if<double>(&value);
-    shown.set(key, key == "epoch" && number != nullptr ? LogValue(python_round(*number, 2)) : value);
-  }
-  return format_dict(shown);
-}
-
-std::string format_evaluation_metrics(const LogRecord& record) {
-  return std::string(kMetricsLabel) + ": " + format_dict(record);
-}
-
-std::optional<LogLine> parse_log_line(std::string_view line) {
+// Reads a line of this form, whatever precedes it (a progress bar that shares the line, "Evaluation Metrics:"). None if
+// the line holds no complete Python dict of plain values with string keys.
+inline std::optional<LogLine> parse_log_line(std::string_view line) {
+  constexpr std::string_view kMetricsLabel = "Evaluation Metrics";
   const std::size_t begin = line.find("{'");
   if (begin == std::string_view::npos) return std::nullopt;
   std::optional<LogRecord> record = DictReader(line.substr(begin)).read();
@@ -153,7 +137,8 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
   return LogLine{labelled ? std::string(kMetricsLabel) : "", std::move(*record)};
 }
 
-std::vector<LogLine> parse_log(std::string_view text) {
+// All such lines of a job's output, in order; progress bars and other text between them are skipped.
+inline std::vector<LogLine> parse_log(std::string_view text) {
   std::vector<LogLine> lines;
   while (!text.empty()) {
     // A progress bar rewrites its line after a carriage return.
