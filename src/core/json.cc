@@ -18,37 +18,12 @@ namespace {
 // Far beyond any file that people write, far below where nlohmann's recursive copy and dump exhaust the stack.
 constexpr std::size_t kMaxDepth = 256;
 
-// Reads the text and counts how far the lexer has come: the handler below is not told its position.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* current, std::size_t* num_read) : current_(current), num_read_(num_read) {}
-  const char& operator*() const { return *current_; }
-  CountingIterator& operator++() {
-    ++current_;
-    ++*num_read_;
-    return *this;
-  }
-  bool operator==(const CountingIterator& other) const { return current_ == other.current_; }
-  bool operator!=(const CountingIterator& other) const { return current_ != other.current_; }
-
- private:
-  const char* current_;
-  std::size_t* num_read_;
-};
-
 // Builds the value, refusing what nlohmann's own builder lets pass: duplicate keys and bottomless nesting. It also
 // appends members without searching for them first; with that search, which is linear in nlohmann's ordered objects, a
 // tokenizer's vocabulary of 250,000 keys would take minutes.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, JsonComments comments, const std::size_t& num_read)
-      : text_(text), comments_(comments), num_read_(num_read) {}
+  Builder(std::string_view text, JsonComments comments) : text_(text), comments_(comments) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -65,12 +40,10 @@ class Builder : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     Frame& frame = open_.back();
     if (!frame.keys.insert(name).second) {
-      const std::string shown = Json(name).dump();
-      const internal::TextPosition at = internal::position_of(text_, internal::token_start(text_, num_read_ - 1));
-      mistake_ = {at, fmt::format("the key {} appears twice in one object", shown)};
-      return false;
+      return refuse(fmt::format("the key {} appears twice in one object", Json(name).dump()));
     }
     frame.key = std::move(name);
+    ++num_tokens_;
     return true;
   }
 
@@ -90,13 +63,18 @@ class Builder : public nlohmann::json_sax<Json> {
     std::unordered_set<std::string> keys;
   };
 
+  // The token that has just been read.
+  bool refuse(const std::string& message) {
+    mistake_ = {internal::position_of(text_, internal::token_start(text_, num_tokens_)), message};
+    return false;
+  }
+
   bool open(Json container) {
     if (open_.size() == kMaxDepth) {
-      mistake_ = {internal::position_of(text_, num_read_ - 1),
-                  fmt::format("expected at most {} levels of nesting, found more", kMaxDepth)};
-      return false;
+      return refuse(fmt::format("expected at most {} levels of nesting, found more", kMaxDepth));
     }
     open_.push_back({std::move(container), {}, {}});
+    ++num_tokens_;
     return true;
   }
 
@@ -107,6 +85,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool add(Json value) {
+    ++num_tokens_;
     if (open_.empty()) {
       root_ = std::move(value);
     } else if (Frame& frame = open_.back(); frame.value.is_array()) {
@@ -120,7 +99,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   std::string_view text_;
   JsonComments comments_;
-  const std::size_t& num_read_;
+  std::size_t num_tokens_ = 0;  // passed, of those that internal::token_start() counts
   std::vector<Frame> open_;
   Json root_;
   internal::JsonMistake mistake_;
@@ -136,11 +115,9 @@ Json parse_json(std::string_view text, const std::string& origin, JsonComments c
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     refuse({internal::position_of(text, nul), "expected text, found a NUL byte"});
   }
-  std::size_t num_read = 0;
-  Builder builder(text, comments, num_read);
-  const CountingIterator begin(text.data(), &num_read), end(text.data() + text.size(), &num_read);
+  Builder builder(text, comments);
   const bool ignores_comments = comments == JsonComments::kAllowed;
-  if (!Json::sax_parse(begin, end, &builder, nlohmann::detail::input_format_t::json, true, ignores_comments)) {
+  if (!Json::sax_parse(text, &builder, nlohmann::detail::input_format_t::json, true, ignores_comments)) {
     refuse(builder.mistake());
   }
   return builder.take();

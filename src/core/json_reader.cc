@@ -13,18 +13,33 @@ namespace tessera {
 
 namespace {
 
-// Appends the way from `at` to the value at that address. Ordered objects keep the order of the text, so counting
-// members finds them there, too.
-bool find_steps(const Json& at, const Json* wanted, std::vector<std::size_t>& steps) {
+struct Way {
+  std::vector<std::size_t> steps;  // the place in each value from the root inwards
+  std::size_t num_tokens = 0;      // before the value, as internal::token_start() counts them
+  bool is_member = false;          // of an object: the last of these is its key
+};
+
+// Ordered objects keep the order of the text, so counting members finds them there, too.
+bool find_way(const Json& at, const Json* wanted, Way& way) {
   if (&at == wanted) return true;
+  ++way.num_tokens;
   if (!at.is_structured()) return false;
-  steps.push_back(0);
+  way.steps.push_back(0);
   for (const Json& child : at) {
-    if (find_steps(child, wanted, steps)) return true;
-    ++steps.back();
+    way.is_member = at.is_object();
+    if (way.is_member) ++way.num_tokens;
+    if (find_way(child, wanted, way)) return true;
+    ++way.steps.back();
   }
-  steps.pop_back();
+  way.steps.pop_back();
+  ++way.num_tokens;
   return false;
+}
+
+Way way_to(const Json& root, const Json* wanted) {
+  Way way;
+  find_way(root, wanted, way);
+  return way;
 }
 
 std::string range_text(const char* kind, double low, double high, const std::string& low_text,
@@ -178,16 +193,10 @@ std::string JsonReader::label(const char* key) const {
   return found->json().is_number() ? found->json().dump() : found->as_text();
 }
 
-std::vector<std::size_t> JsonReader::steps() const {
-  std::vector<std::size_t> steps;
-  find_steps(*source_->root, value_, steps);
-  return steps;
-}
-
 std::string JsonReader::path() const {
   std::string path;
   const Json* at = source_->root;
-  for (const std::size_t step : steps()) {
+  for (const std::size_t step : way_to(*source_->root, value_).steps) {
     const auto child = std::next(at->begin(), static_cast<std::ptrdiff_t>(step));
     path += at->is_array() ? fmt::format("[{}]", step) : path.empty() ? child.key() : "." + child.key();
     at = &*child;
@@ -197,9 +206,9 @@ std::string JsonReader::path() const {
 
 std::string JsonReader::place(JsonPart part) const {
   if (source_->text.empty()) return source_->origin;
-  const internal::ValuePlace found = internal::find_value(source_->text, steps());
-  const std::size_t offset = part == JsonPart::kKey ? found.key : found.value;
-  const internal::TextPosition at = internal::position_of(source_->text, offset);
+  const Way way = way_to(*source_->root, value_);
+  const std::size_t number = way.num_tokens - (part == JsonPart::kKey && way.is_member ? 1 : 0);
+  const internal::TextPosition at = internal::position_of(source_->text, internal::token_start(source_->text, number));
   return fmt::format("{}:{}:{}", source_->origin, at.line + source_->num_lines_before, at.column);
 }
 

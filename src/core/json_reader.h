@@ -114,7 +114,6 @@ class JsonReader {
   JsonReader(const Json& value, const JsonSource& source) : value_(&value), source_(&source) {}
 
   std::optional<JsonReader> member(JsonNames names, bool has_preset) const;
-  std::vector<std::size_t> steps() const;  // the place in each value from the root inwards
 
   const Json* value_;
   const JsonSource* source_;

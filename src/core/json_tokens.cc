@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace tessera::internal {
 
@@ -127,18 +128,6 @@ bool looks_like_number(std::string_view token) {
          token.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
-// The token behind the value that begins with `token`.
-Token skip_value(std::string_view text, Token token) {
-  std::size_t depth = 0;
-  do {
-    const char first = text[token.begin];
-    if (first == '{' || first == '[') ++depth;
-    if (first == '}' || first == ']') --depth;
-    token = next_token(text, token.end);
-  } while (depth > 0 && token.begin < text.size());
-  return token;
-}
-
 }  // namespace
 
 TextPosition position_of(std::string_view text, std::size_t offset) {
@@ -158,9 +147,13 @@ TextPosition position_of(std::string_view text, std::size_t offset) {
   return position;
 }
 
-std::size_t token_start(std::string_view text, std::size_t offset) {
+std::size_t token_start(std::string_view text, std::size_t number) {
   Token token = first_token(text);
-  while (token.end <= offset && token.begin < text.size()) token = next_token(text, token.end);
+  while (token.begin < text.size()) {
+    const bool is_counted = text[token.begin] != ',' && text[token.begin] != ':';
+    if (is_counted && number-- == 0) break;
+    token = next_token(text, token.end);
+  }
   return token.begin;
 }
 
@@ -180,21 +173,6 @@ JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, Json
             fmt::format("expected {}, found {}", is_bad_number ? "a number that JSON allows" : context.expected(),
                         shown(word))};
   }
-}
-
-ValuePlace find_value(std::string_view text, const std::vector<std::size_t>& path) {
-  Token value = first_token(text), key = value;
-  const auto next = [&](Token token) { return next_token(text, token.end); };
-  for (const std::size_t wanted : path) {
-    const bool has_keys = text[value.begin] == '{';
-    const auto enter = [&](Token member) {
-      key = member;
-      value = has_keys ? next(next(member)) : member;  // behind the name and the colon
-    };
-    enter(next(value));
-    for (std::size_t i = 0; i < wanted; ++i) enter(next(skip_value(text, value)));
-  }
-  return {value.begin, key.begin};
 }
 
 }  // namespace tessera::internal
