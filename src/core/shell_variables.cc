@@ -186,14 +186,10 @@ const ShellVariables::Variable* ShellVariables::find(const std::string& name) co
 ShellValues ShellVariables::expand(const ShellWord& word) const {
   Fields fields;
   for (const WordPart& part : word.parts) {
-    if (part.kind == WordPart::Kind::kText) {
-      fields.grow({part.text});
-      continue;
-    }
     const ShellValues values = values_of(part);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) fields.finish();
-      fields.add_text(values[i], part.is_quoted);
+      fields.add_text(values[i], part.is_quoted || part.kind == WordPart::Kind::kText);
     }
   }
   return fields.take();
@@ -202,10 +198,6 @@ ShellValues ShellVariables::expand(const ShellWord& word) const {
 ShellValue ShellVariables::expand_whole(const ShellWord& word) const {
   ShellValue whole;
   for (const WordPart& part : word.parts) {
-    if (part.kind == WordPart::Kind::kText) {
-      whole.append({part.text});
-      continue;
-    }
     const ShellValues values = values_of(part);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) whole.append({" "});
@@ -234,6 +226,8 @@ ShellValues ShellVariables::expand_assigned(ShellWord word) const {
 
 ShellValues ShellVariables::values_of(const WordPart& part) const {
   switch (part.kind) {
+    case WordPart::Kind::kText:
+      return {{part.text}};
     case WordPart::Kind::kArithmetic:
       return {value_of_arithmetic(part)};
     case WordPart::Kind::kCommand:
