@@ -1,7 +1,6 @@
 #include "launch/output.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,22 +13,6 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 16;  // a longer line is passed on in pieces
-
-// False if there is no reader any more.
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // the launcher's own output may have been made non-blocking
-      pollfd writable{fd, POLLOUT, 0};
-      poll(&writable, 1, 1000);
-      continue;
-    }
-    if (count < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
 
 }  // namespace
 

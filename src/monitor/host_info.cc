@@ -8,30 +8,18 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
+#include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Empty if it cannot be read. core/file.h's function throws, and so does a stream's buffer if the kernel answers a read
-// with an error (the speed of an interface that is down, a folder).
-std::string read_text(const fs::path& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  std::string text;
-  char block[4096];
-  while (file) {
-    const std::size_t size = std::fread(block, 1, sizeof block, file.get());
-    if (size == 0) break;
-    text.append(block, size);
-  }
-  return text;
-}
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -43,56 +31,43 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// The folders whose limits apply to this process, its own first. In a container the path of /proc/self/cgroup is the
-// host's and the root of the file system is ours: missing folders are skipped, and the root is always last.
-std::vector<fs::path> cgroup_folders(const fs::path& root, std::string_view controller) {
-  const auto path = parse_cgroup_path(read_text(root / "proc/self/cgroup"), controller);
-  if (!path) return {};
-  const fs::path mount = controller.empty() ? root / "sys/fs/cgroup" : root / "sys/fs/cgroup" / controller;
-  std::vector<fs::path> folders;
-  for (const std::string& folder : folder_and_parents(*path)) {
-    const fs::path candidate = mount / folder.substr(1);
-    std::error_code ignored;
-    if (fs::is_directory(candidate, ignored)) folders.push_back(candidate);
-  }
-  return folders;
+template <typename Number>
+void lower(std::optional<Number>& least, const std::optional<Number>& value) {
+  if (value && (!least || *value < *least)) least = value;
 }
 
-void lower(std::optional<std::int64_t>& least, std::int64_t value) {
-  least = least ? std::min(*least, value) : value;
+std::optional<std::int64_t> read_number(const fs::path& path) {
+  return parse_integer(trim(read_if_possible(path)));
 }
 
-struct CgroupFiles {
-  const char* limit;
-  const char* usage;
-  const char* inactive_file;  // the name in memory.stat
+struct CgroupVersion {
+  const char *controller, *limit, *usage, *prefix;  // of the names in memory.stat
+};
+constexpr CgroupVersion kCgroupVersions[] = {
+    {"", "memory.max", "memory.current", ""},
+    {"memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
 };
 
-void apply_memory_limits(const std::vector<fs::path>& folders, const CgroupFiles& files, MemoryInfo& memory) {
-  for (const fs::path& folder : folders) {
-    const auto limit = parse_cgroup_limit(read_text(folder / files.limit));
-    if (!limit) continue;
-    lower(memory.cgroup_limit_bytes, *limit);
-    const std::string usage_text = read_text(folder / files.usage);
-    const auto usage = parse_integer(trim(usage_text));
-    // The kernel reclaims inactive file pages before it kills a process.
-    const auto reclaimable = parse_stat(read_text(folder / "memory.stat"), files.inactive_file);
-    if (usage) {
-      const std::int64_t used = std::max<std::int64_t>(0, *usage - reclaimable.value_or(0));
-      lower(memory.cgroup_available_bytes, std::max<std::int64_t>(0, *limit - used));
-    }
-  }
+// What a cgroup's files say of its use, less what its memory.stat says under those names.
+std::optional<std::int64_t> used_without(const fs::path& folder, const CgroupVersion& version,
+                                         std::initializer_list<const char*> names) {
+  const auto usage = read_number(folder / version.usage);
+  if (!usage) return std::nullopt;
+  const std::string stat = read_if_possible(folder / "memory.stat");
+  std::int64_t used = *usage;
+  for (const char* name : names) used -= named_number(stat, std::string(version.prefix) + name).value_or(0);
+  return std::max<std::int64_t>(0, used);
 }
 
-std::optional<std::int64_t> used_without_cache(const fs::path& folder, const char* usage_file,
-                                               const std::string& prefix) {
-  const std::string usage_text = read_text(folder / usage_file);
-  const auto usage = parse_integer(trim(usage_text));
-  if (!usage) return std::nullopt;
-  const std::string stat = read_text(folder / "memory.stat");
-  const std::int64_t cache =
-      parse_stat(stat, prefix + "inactive_file").value_or(0) + parse_stat(stat, prefix + "active_file").value_or(0);
-  return std::max<std::int64_t>(0, *usage - cache);
+void apply_memory_limits(const fs::path& root, const CgroupVersion& version, MemoryInfo& memory) {
+  for (const fs::path& folder : cgroup_folders(root, version.controller)) {
+    const auto limit = parse_cgroup_limit(read_if_possible(folder / version.limit));
+    if (!limit) continue;
+    lower(memory.cgroup_limit_bytes, limit);
+    // The kernel reclaims inactive file pages before it kills a process.
+    const auto used = used_without(folder, version, {"inactive_file"});
+    if (used) lower(memory.cgroup_available_bytes, std::optional(std::max<std::int64_t>(0, *limit - *used)));
+  }
 }
 
 // The job's folder, else the first: this process's own.
@@ -105,12 +80,12 @@ std::vector<fs::path> folders_of_job(std::vector<fs::path> folders, const std::s
 
 std::optional<double> read_quota(const fs::path& root) {
   std::optional<double> least;
-  const auto apply = [&](std::optional<double> quota) {
-    if (quota) least = least ? std::min(*least, *quota) : *quota;
-  };
-  for (const fs::path& folder : cgroup_folders(root, "")) apply(parse_cpu_max(read_text(folder / "cpu.max")));
+  for (const fs::path& folder : cgroup_folders(root, "")) {
+    lower(least, parse_cpu_max(read_if_possible(folder / "cpu.max")));
+  }
   for (const fs::path& folder : cgroup_folders(root, "cpu")) {
-    apply(parse_cpu_quota(read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")));
+    lower(least, parse_cpu_quota(read_if_possible(folder / "cpu.cfs_quota_us"),
+                                 read_if_possible(folder / "cpu.cfs_period_us")));
   }
   return least;
 }
@@ -138,7 +113,7 @@ std::vector<NetworkInterface> read_interfaces(const fs::path& root) {
       fresh.name = each->ifa_name;
       fresh.is_up = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_RUNNING) != 0;
       fresh.is_loopback = (each->ifa_flags & IFF_LOOPBACK) != 0;
-      const auto speed = parse_integer(trim(read_text(root / "sys/class/net" / fresh.name / "speed")));
+      const auto speed = parse_integer(trim(read_if_possible(root / "sys/class/net" / fresh.name / "speed")));
       if (speed && *speed > 0) fresh.speed_mbit = static_cast<int>(*speed);
       known = interfaces.insert(interfaces.end(), std::move(fresh));
     }
@@ -152,8 +127,9 @@ int count_nvidia_devices(const fs::path& root) {
   const fs::path bus = root / "sys/bus/pci/devices";
   int count = 0;
   for (const std::string& device : names_in(bus)) {
-    const bool is_nvidia = trim(read_text(bus / device / "vendor")) == "0x10de";
-    count += is_nvidia && read_text(bus / device / "class").starts_with("0x03");  // display controllers, 3D ones too
+    const bool is_nvidia = trim(read_if_possible(bus / device / "vendor")) == "0x10de";
+    count +=
+        is_nvidia && read_if_possible(bus / device / "class").starts_with("0x03");  // display controllers, 3D ones too
   }
   return count;
 }
@@ -169,51 +145,46 @@ void read_shm(const fs::path& root, MemoryInfo& memory) {
 
 std::optional<std::int64_t> MemoryInfo::usable_bytes() const {
   std::optional<std::int64_t> least;
-  for (const auto& each : {available_bytes, cgroup_limit_bytes, cgroup_available_bytes}) {
-    if (each) lower(least, *each);
-  }
+  for (const auto& each : {available_bytes, cgroup_limit_bytes, cgroup_available_bytes}) lower(least, each);
   return least;
 }
 
 std::optional<std::int64_t> MemoryInfo::most_bytes() const {
   std::optional<std::int64_t> least = total_bytes;
-  if (cgroup_limit_bytes) lower(least, *cgroup_limit_bytes);
+  lower(least, cgroup_limit_bytes);
   return least ? std::optional(*least + swap_bytes.value_or(0)) : std::nullopt;
 }
 
 CpuInfo read_cpu_info(const fs::path& root) {
-  CpuInfo cpu = parse_cpuinfo(read_text(root / "proc/cpuinfo"));
+  CpuInfo cpu = parse_cpuinfo(read_if_possible(root / "proc/cpuinfo"));
   cpu.quota = read_quota(root);
   return cpu;
 }
 
 MemoryInfo read_memory_info(const fs::path& root) {
   MemoryInfo memory;
-  const std::string meminfo = read_text(root / "proc/meminfo");
+  const std::string meminfo = read_if_possible(root / "proc/meminfo");
   memory.total_bytes = parse_meminfo(meminfo, "MemTotal");
   memory.available_bytes = parse_meminfo(meminfo, "MemAvailable");
   memory.swap_bytes = parse_meminfo(meminfo, "SwapTotal");
-  apply_memory_limits(cgroup_folders(root, ""), {"memory.max", "memory.current", "inactive_file"}, memory);
-  apply_memory_limits(cgroup_folders(root, "memory"),
-                      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, memory);
+  for (const CgroupVersion& version : kCgroupVersions) apply_memory_limits(root, version, memory);
   read_shm(root, memory);
   return memory;
 }
 
 std::optional<std::int64_t> read_cgroup_used_bytes(const std::string& slurm_job, const fs::path& root) {
-  for (const fs::path& folder : folders_of_job(cgroup_folders(root, ""), slurm_job)) {
-    if (const auto used = used_without_cache(folder, "memory.current", "")) return used;
-  }
-  for (const fs::path& folder : folders_of_job(cgroup_folders(root, "memory"), slurm_job)) {
-    if (const auto used = used_without_cache(folder, "memory.usage_in_bytes", "total_")) return used;
+  for (const CgroupVersion& version : kCgroupVersions) {
+    for (const fs::path& folder : folders_of_job(cgroup_folders(root, version.controller), slurm_job)) {
+      if (const auto used = used_without(folder, version, {"inactive_file", "active_file"})) return used;
+    }
   }
   return std::nullopt;
 }
 
 HostInfo read_host_info(const fs::path& root) {
   HostInfo host;
-  std::string os_release = read_text(root / "etc/os-release");
-  if (os_release.empty()) os_release = read_text(root / "usr/lib/os-release");
+  std::string os_release = read_if_possible(root / "etc/os-release");
+  if (os_release.empty()) os_release = read_if_possible(root / "usr/lib/os-release");
   host.os_name = parse_os_name(os_release);
   utsname names{};
   if (uname(&names) == 0) {

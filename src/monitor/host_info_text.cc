@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/host.h"
 #include "core/text.h"
 #include "monitor/host_info.h"
 
@@ -18,12 +19,6 @@ KeyValue cut(std::string_view line, std::string_view separators) {
   const auto at = line.find_first_of(separators);
   if (at == std::string_view::npos) return {trim(line), {}};
   return {trim(line.substr(0, at)), trim(line.substr(at + 1))};
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  const auto number = parse_integer(trim(text));
-  if (!number) return std::nullopt;
-  return static_cast<std::int64_t>(*number);
 }
 
 // The parts found in servers; an unlisted number is shown as it is.
@@ -70,31 +65,11 @@ CpuInfo parse_cpuinfo(std::string_view cpuinfo) {
   return cpu;
 }
 
-std::optional<std::int64_t> parse_meminfo(std::string_view meminfo, std::string_view name) {
-  for (const std::string& line : split(meminfo, '\n')) {
-    const auto [key, value] = cut(line, ":");
-    if (key != name) continue;
-    const auto kib = whole_number(value.substr(0, value.find(' ')));
-    std::int64_t bytes = 0;
-    if (!kib || *kib < 0 || __builtin_mul_overflow(*kib, std::int64_t{1024}, &bytes)) return std::nullopt;
-    return bytes;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> parse_stat(std::string_view text, std::string_view name) {
-  for (const std::string& line : split(text, '\n')) {
-    const auto [key, value] = cut(line, " \t");
-    if (key == name) return whole_number(value);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> parse_cgroup_limit(std::string_view text) {
-  // Version 1 has no word for 'none': it gives 2^63 - 1, rounded down to pages.
-  constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
-  const auto limit = whole_number(text);
-  return limit && *limit > 0 && *limit < kNoLimit ? limit : std::nullopt;
+std::optional<std::int64_t> parse_meminfo(std::string_view meminfo, const std::string& name) {
+  const auto kib = named_number(meminfo, name + ":");
+  std::int64_t bytes = 0;
+  if (!kib || *kib < 0 || __builtin_mul_overflow(*kib, std::int64_t{1024}, &bytes)) return std::nullopt;
+  return bytes;
 }
 
 std::optional<double> parse_cpu_max(std::string_view text) {
@@ -103,37 +78,9 @@ std::optional<double> parse_cpu_max(std::string_view text) {
 }
 
 std::optional<double> parse_cpu_quota(std::string_view quota_us, std::string_view period_us) {
-  const auto quota = whole_number(quota_us), period = whole_number(period_us);
+  const auto quota = parse_integer(trim(quota_us)), period = parse_integer(trim(period_us));
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);
-}
-
-std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_view controller) {
-  for (const std::string& line : split(text, '\n')) {
-    // "4:memory,hugetlb:/folder"; version 2: "0::/folder". The folder itself may hold colons.
-    const auto first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const auto controllers = split(line.substr(first + 1, second - first - 1), ',');
-    const std::string folder = line.substr(second + 1);
-    const bool is_version_2 = line.starts_with("0::");
-    if (controller.empty() ? is_version_2
-                           : std::find(controllers.begin(), controllers.end(), controller) != controllers.end()) {
-      return folder.empty() ? "/" : folder;
-    }
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> folder_and_parents(const std::string& folder) {
-  std::vector<std::string> folders;
-  std::string rest = folder;
-  while (!rest.empty() && rest != "/") {
-    folders.push_back(rest);
-    const auto slash = rest.rfind('/');
-    rest = slash == std::string::npos ? "" : rest.substr(0, slash);
-  }
-  folders.emplace_back("/");
-  return folders;
 }
 
 std::vector<std::string> select_names(std::string_view pattern, const std::vector<std::string>& names) {

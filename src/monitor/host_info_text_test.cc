@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "core/host.h"
 #include "monitor/host_info.h"
 
 namespace tessera {
@@ -65,15 +66,9 @@ TEST(CgroupText, FindsTheFolderOfEitherVersion) {
   EXPECT_EQ(parse_cgroup_path("garbage\n:\n", ""), std::nullopt);
 }
 
-TEST(CgroupText, TheFoldersAboveHoldToo) {
-  EXPECT_EQ(folder_and_parents("/a/b"), (Names{"/a/b", "/a", "/"}));
-  EXPECT_EQ(folder_and_parents("/"), Names{"/"});
-  EXPECT_EQ(folder_and_parents(""), Names{"/"});
-}
-
 TEST(StatText, GivesTheNamedLine) {
-  EXPECT_EQ(parse_stat("active_file 1\ninactive_file 4096\n", "inactive_file"), 4096);
-  EXPECT_EQ(parse_stat("inactive_file\n", "inactive_file"), std::nullopt);
+  EXPECT_EQ(named_number("active_file 1\ninactive_file 4096\n", "inactive_file"), 4096);
+  EXPECT_EQ(named_number("inactive_file\n", "inactive_file"), std::nullopt);
 }
 
 TEST(SelectNames, ReadsPrefixesExactNamesAndExclusionsAsNcclDoes) {
