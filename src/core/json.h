@@ -23,4 +23,20 @@ Json read_json_file(const std::filesystem::path& path);
 // throws. `indent`: as in dump(); -1: one line.
 std::string json_text(const Json& json, int indent = -1);
 
+// A struct that lists its fields once becomes an object, and back:
+//   static void visit_fields(auto& self, const auto& visit) { visit("rank", self.rank); ... }
+template <typename T>
+concept HasFields = requires(T& value) {
+  T::visit_fields(value, [](const char*, const auto&) {});
+};
+
+template <HasFields T>
+void to_json(Json& json, const T& value) {
+  T::visit_fields(value, [&](const char* name, const auto& field) { json[name] = field; });
+}
+template <HasFields T>
+void from_json(const Json& json, T& value) {
+  T::visit_fields(value, [&](const char* name, auto& field) { json.at(name).get_to(field); });
+}
+
 }  // namespace tessera

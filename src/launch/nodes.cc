@@ -42,11 +42,6 @@ Peer self_as_peer(const NodeCircle::Place& place) {
 // Once anything has failed, every node ends its ranks within two seconds; the rest is slack for slow networks.
 constexpr milliseconds kSettleTimeout{10'000};
 
-// A log's path or a rank's last words may not be valid UTF-8.
-std::string as_text(const Verdict& verdict) {
-  return json_text(to_json(verdict));
-}
-
 }  // namespace
 
 // What the launcher's thread and the exchange thread share.
@@ -234,15 +229,15 @@ bool Agreement::must_stop() {
 
 Verdict Agreement::settle(const Verdict& own, int max_restarts) {
   if (!own.is_well()) announce_failure();
-  circle_.put(key(fmt::format("ended/{}", node_rank_)), as_text(own));
+  circle_.put(key(fmt::format("ended/{}", node_rank_)), json_text(own));
   if (node_rank_ == 0) {
     Verdict verdict = collect(own);
     verdict.restart = verdict.failure && !verdict.interrupted && loss_.empty() && attempt_ < max_restarts;
-    circle_.put(key("verdict"), as_text(verdict));
+    circle_.put(key("verdict"), json_text(verdict));
     return verdict;
   }
   const auto text = wait_for("verdict", std::nullopt);
-  if (text) return verdict_from_json(parse_json(*text, "the verdict of node 0"));
+  if (text) return parse_json(*text, "the verdict of node 0").get<Verdict>();
   return own.is_well() ? lost_verdict() : merge({own, lost_verdict()});
 }
 
@@ -250,7 +245,7 @@ Verdict Agreement::collect(const Verdict& own) {
   std::vector<Verdict> verdicts = {own};
   for (int node = 1; node < num_nodes_; ++node) {
     const auto text = wait_for(fmt::format("ended/{}", node), std::nullopt);
-    verdicts.push_back(text ? verdict_from_json(parse_json(*text, "the verdict of a node")) : lost_verdict());
+    verdicts.push_back(text ? parse_json(*text, "the verdict of a node").get<Verdict>() : lost_verdict());
     if (!text && signal_ != 0) break;
   }
   return merge(verdicts);

@@ -32,45 +32,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLock = "/lock";
 
 std::string order_path(const std::string& folder) {
-  return folder + "/order.json";
-}
-
-// Arguments and paths are bytes, JSON holds UTF-8: anything but plain ASCII is written as %XX.
-std::string to_escaped(const std::string& bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    if (byte < 0x80 && byte != '%') {
-      text += static_cast<char>(byte);
-    } else {
-      text += fmt::format("%{:02X}", byte);
-    }
-  }
-  return text;
-}
-
-std::string from_escaped(const std::string& text) {
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      bytes += text[i];
-    } else {
-      bytes += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    }
-  }
-  return bytes;
-}
-
-Json escaped(const std::vector<std::string>& words) {
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(to_escaped(word));
-  return list;
-}
-
-Json escaped(const std::map<std::string, std::string>& variables) {
-  Json object = Json::object();
-  for (const auto& [name, value] : variables) object[to_escaped(name)] = to_escaped(value);
-  return object;
+  return folder + "/order.msgpack";
 }
 
 // The entries of a folder that belong to this user.
@@ -217,41 +179,16 @@ std::string log_path(const RankOrder& order, int local_rank) {
   return (std::filesystem::path(order.log_dir) / ("rank-" + std::to_string(order.rank(local_rank)) + ".log")).string();
 }
 
+// MessagePack, since arguments and paths may be any bytes, where JSON's text must be UTF-8.
 void write_order(const RankOrder& order) {
-  const Json json = {{"command", escaped(order.command)},
-                     {"node_rank", order.node_rank},
-                     {"num_nodes", order.num_nodes},
-                     {"num_local_ranks", order.num_local_ranks},
-                     {"master_addr", to_escaped(order.master_addr)},
-                     {"master_port", order.master_port},
-                     {"run_id", to_escaped(order.run_id)},
-                     {"restart_count", order.restart_count},
-                     {"max_restarts", order.max_restarts},
-                     {"environment", escaped(order.environment)},
-                     {"cpus", order.cpus},
-                     {"log_dir", to_escaped(order.log_dir)},
-                     {"tee", order.tee}};
-  write_file_atomically(order_path(order.folder), json.dump());
+  std::string bytes;
+  Json::to_msgpack(Json(order), bytes);
+  write_file_atomically(order_path(order.folder), bytes);
 }
 
 RankOrder read_order(const std::string& folder) {
-  const Json json = read_json_file(order_path(folder));
-  RankOrder order;
+  auto order = Json::from_msgpack(read_file(order_path(folder))).get<RankOrder>();
   order.folder = folder;
-  for (const Json& word : json.at("command")) order.command.push_back(from_escaped(word));
-  json.at("node_rank").get_to(order.node_rank);
-  json.at("num_nodes").get_to(order.num_nodes);
-  json.at("num_local_ranks").get_to(order.num_local_ranks);
-  order.master_addr = from_escaped(json.at("master_addr"));
-  json.at("master_port").get_to(order.master_port);
-  order.run_id = from_escaped(json.at("run_id"));
-  json.at("restart_count").get_to(order.restart_count);
-  json.at("max_restarts").get_to(order.max_restarts);
-  for (const auto& [name, value] : json.at("environment").items())
-    order.environment[from_escaped(name)] = from_escaped(value);
-  json.at("cpus").get_to(order.cpus);
-  order.log_dir = from_escaped(json.at("log_dir"));
-  json.at("tee").get_to(order.tee);
   return order;
 }
 

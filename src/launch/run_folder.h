@@ -37,7 +37,7 @@ class RunFolder {
 
 // The order that a launcher gives to the runners of its node: what to run, as which ranks, in what environment.
 //
-// It is written as order.json into the launcher's private run folder, where the runners read it; the folder also
+// It is written as order.msgpack into the launcher's private run folder, where the runners read it; the folder also
 // holds the launcher's socket and the ranks' failure files.
 struct RankOrder {
   std::string folder;                // the run folder
@@ -55,6 +55,22 @@ struct RankOrder {
 
   int world_size() const { return num_nodes * num_local_ranks; }
   int rank(int local_rank) const { return node_rank * num_local_ranks + local_rank; }
+
+  static void visit_fields(auto& order, const auto& visit) {
+    visit("command", order.command);
+    visit("node_rank", order.node_rank);
+    visit("num_nodes", order.num_nodes);
+    visit("num_local_ranks", order.num_local_ranks);
+    visit("master_addr", order.master_addr);
+    visit("master_port", order.master_port);
+    visit("run_id", order.run_id);
+    visit("restart_count", order.restart_count);
+    visit("max_restarts", order.max_restarts);
+    visit("environment", order.environment);
+    visit("cpus", order.cpus);
+    visit("log_dir", order.log_dir);
+    visit("tee", order.tee);
+  }
 };
 
 // What is set for one rank: torchrun's variables and ours.

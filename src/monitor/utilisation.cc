@@ -71,6 +71,14 @@ void UsageTotal::add(const std::optional<double>& value) {
   peak = std::max(peak, *value);
 }
 
+void UsageTotals::add(const Usage& usage) {
+  allocated.add(usage.allocated_bytes);
+  reserved.add(usage.reserved_bytes);
+  used.add(usage.used_bytes);
+  busy.add(usage.busy_percent);
+  peak_bytes = std::max(peak_bytes, usage.peak_bytes);
+}
+
 void UtilisationMeter::begin() {
   read_();
   begun_ = steady_seconds();
@@ -80,20 +88,16 @@ void UtilisationMeter::sample() {
   const double now = steady_seconds();
   if (last_ && spent_ > kShareOfTime * (now - begun_)) return;
   last_ = read_();
-  allocated_.add(last_->allocated_bytes);
-  reserved_.add(last_->reserved_bytes);
-  used_.add(last_->used_bytes);
-  busy_.add(last_->busy_percent);
-  peak_ = std::max(peak_, last_->peak_bytes);
+  totals_.add(*last_);
   spent_ += steady_seconds() - now;
 }
 
 std::vector<double> UtilisationMeter::sums() const {
   std::vector<double> numbers;
-  for (const UsageTotal& each : {allocated_, reserved_, used_, busy_}) {
+  for (const UsageTotal& each : {totals_.allocated, totals_.reserved, totals_.used, totals_.busy}) {
     numbers.insert(numbers.end(), {each.count, each.sum, each.square});
   }
-  numbers.push_back(peak_);
+  numbers.push_back(totals_.peak_bytes);
   return numbers;
 }
 
@@ -146,17 +150,13 @@ void UsageTimer::run() {
     lock.unlock();
     const Usage usage = read_();
     lock.lock();
-    add(usage);
+    keep(usage);
     cpu_seconds_ = thread_cpu_seconds();
   }
 }
 
-void UsageTimer::add(const Usage& usage) {
-  kept_.allocated.add(usage.allocated_bytes);
-  kept_.reserved.add(usage.reserved_bytes);
-  kept_.used.add(usage.used_bytes);
-  kept_.busy.add(usage.busy_percent);
-  kept_.peak_bytes = std::max(kept_.peak_bytes, usage.peak_bytes);
+void UsageTimer::keep(const Usage& usage) {
+  kept_.add(usage);
   kept_.readings.push_back(usage);
   if (kept_.readings.size() < most_) return;
   std::vector<Usage> half;
@@ -173,7 +173,7 @@ void UsageTimer::stop() {
   changed_.notify_all();
   if (!thread_.joinable()) return;
   thread_.join();
-  add(read_());
+  keep(read_());
 }
 
 UsageReadings UsageTimer::readings() const {

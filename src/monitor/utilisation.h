@@ -38,6 +38,12 @@ struct UsageTotal {
   void add(const std::optional<double>& value);
 };
 
+struct UsageTotals {
+  UsageTotal allocated, reserved, used, busy;
+  double peak_bytes = 0;  // Usage::peak_bytes
+  void add(const Usage& usage);
+};
+
 using UsageReader = std::function<Usage()>;
 // Reads this rank's device.
 UsageReader usage_reader(const World& world);
@@ -64,8 +70,7 @@ class UtilisationMeter {
  private:
   UsageReader read_;
   bool is_gpu_;
-  UsageTotal allocated_, reserved_, used_, busy_;
-  double peak_ = 0;
+  UsageTotals totals_;
   std::optional<Usage> last_;
   double begun_ = 0, spent_ = 0;  // seconds
 };
@@ -74,11 +79,9 @@ class UtilisationMeter {
 //
 // A long run keeps as many readings as a short one: when there are too many, every second one is dropped and the period
 // doubles.
-struct UsageReadings {
+struct UsageReadings : UsageTotals {  // of all
   double period_seconds = 0;
-  std::vector<Usage> readings;                 // the first one period after the start; of a long run, some
-  UsageTotal allocated, reserved, used, busy;  // of all
-  double peak_bytes = 0;                       // Usage::peak_bytes
+  std::vector<Usage> readings;  // the first one period after the start; of a long run, some
 };
 
 class UsageTimer {
@@ -94,7 +97,7 @@ class UsageTimer {
 
  private:
   void run();
-  void add(const Usage& usage);
+  void keep(const Usage& usage);
 
   UsageReader read_;
   std::size_t most_;
