@@ -26,16 +26,10 @@ std::string host_name() {
   return name;
 }
 
-char process_state(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  std::string text;
-  std::getline(file, text);
+char process_state(pid_t pid) {
+  const std::string text = read_if_possible(fmt::format("/proc/{}/stat", pid));
   const auto after_name = text.rfind(')');  // the name may hold anything
   return after_name == std::string::npos || text.size() < after_name + 3 ? '\0' : text[after_name + 2];
-}
-
-char process_state(pid_t pid) {
-  return process_state(std::filesystem::path("/proc") / std::to_string(pid));
 }
 
 bool has_ended(pid_t pid) {
@@ -45,10 +39,7 @@ bool has_ended(pid_t pid) {
 }
 
 std::string process_name(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/comm", pid));
-  std::string name;
-  std::getline(file, name);
-  return name;
+  return std::string(trim(read_if_possible(fmt::format("/proc/{}/comm", pid))));
 }
 
 std::vector<pid_t> children_of(pid_t pid) {

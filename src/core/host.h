@@ -33,8 +33,7 @@ inline double wall_seconds() {
 }
 
 // The state of a process: the letter of its `stat` file. 'T' is stopped, 'Z' has ended and waits for its parent to ask
-// how; 0 if there is no such process. `process`: its folder in /proc.
-char process_state(const std::filesystem::path& process);
+// how; 0 if there is no such process.
 char process_state(pid_t pid);
 bool has_ended(pid_t pid);
 

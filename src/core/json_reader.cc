@@ -42,13 +42,13 @@ Way way_to(const Json& root, const Json* wanted) {
   return way;
 }
 
-std::string range_text(const char* kind, double low, double high, const std::string& low_text,
-                       const std::string& high_text) {
-  const bool has_low = low > static_cast<double>(JsonReader::kLowest);
-  const bool has_high = high < static_cast<double>(JsonReader::kHighest);
-  if (has_low && has_high) return fmt::format("{} from {} to {}", kind, low_text, high_text);
-  if (has_low) return fmt::format("{} of at least {}", kind, low_text);
-  return has_high ? fmt::format("{} of at most {}", kind, high_text) : kind;
+template <typename Number>
+std::string range_text(const char* kind, Number low, Number high) {
+  const bool has_low = low > static_cast<Number>(JsonReader::kLowest);
+  const bool has_high = high < static_cast<Number>(JsonReader::kHighest);
+  if (has_low && has_high) return fmt::format("{} from {} to {}", kind, low, high);
+  if (has_low) return fmt::format("{} of at least {}", kind, low);
+  return has_high ? fmt::format("{} of at most {}", kind, high) : kind;
 }
 
 }  // namespace
@@ -73,8 +73,7 @@ std::int64_t JsonReader::as_integer(std::int64_t low, std::int64_t high) const {
       value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(kHighest);
   const std::int64_t number = value_->is_number_integer() && !is_too_large ? value_->get<std::int64_t>() : 0;
   if (!value_->is_number_integer() || is_too_large || number < low || number > high) {
-    refuse_value(range_text("a whole number", static_cast<double>(low), static_cast<double>(high), std::to_string(low),
-                            std::to_string(high)));
+    refuse_value(range_text("a whole number", low, high));
   }
   return number;
 }
@@ -82,7 +81,7 @@ std::int64_t JsonReader::as_integer(std::int64_t low, std::int64_t high) const {
 double JsonReader::as_real(double low, double high) const {
   const double number = value_->is_number() ? value_->get<double>() : std::nan("");
   if (!(number >= low && number <= high)) {
-    refuse_value(range_text("a number", low, high, fmt::format("{}", low), fmt::format("{}", high)));
+    refuse_value(range_text("a number", low, high));
   }
   return number;
 }

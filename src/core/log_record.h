@@ -2,6 +2,7 @@
 // parse our lines as Python's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -25,20 +26,17 @@ class LogRecord {
 
   // Replaces the value of a key that is there, and leaves it in its place.
   void set(const std::string& key, LogValue value) {
-    for (Entry& entry : entries_) {
-      if (entry.first == key) {
-        entry.second = std::move(value);
-        return;
-      }
+    const auto found = std::ranges::find(entries_, key, &Entry::first);
+    if (found != entries_.end()) {
+      found->second = std::move(value);
+    } else {
+      entries_.emplace_back(key, std::move(value));
     }
-    entries_.emplace_back(key, std::move(value));
   }
 
   const LogValue* find(const std::string& key) const {
-    for (const Entry& entry : entries_) {
-      if (entry.first == key) return &entry.second;
-    }
-    return nullptr;
+    const auto found = std::ranges::find(entries_, key, &Entry::first);
+    return found == entries_.end() ? nullptr : &found->second;
   }
 
   // A whole number or a real one; nothing where the key is absent or its value is neither.

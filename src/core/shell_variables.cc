@@ -170,14 +170,6 @@ void ShellVariables::set(const std::string& name, ShellValues values, const std:
   variable.place = place;
 }
 
-void ShellVariables::mark_exported(const std::string& name) {
-  variables_[name].is_exported = true;
-}
-
-void ShellVariables::unset(const std::string& name) {
-  variables_.erase(name);
-}
-
 const ShellVariables::Variable* ShellVariables::find(const std::string& name) const {
   const auto found = variables_.find(name);
   return found == variables_.end() || found->second.values.empty() ? nullptr : &found->second;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -46,10 +47,10 @@ std::vector<fs::path> own_entries(const fs::path& folder) {
   return entries;
 }
 
-bool is_older(const fs::path& path, std::chrono::seconds age) {
+bool is_old_enough(const fs::path& path) {
   std::error_code error;
   const auto written = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - written > age;
+  return !error && fs::file_time_type::clock::now() - written > std::chrono::minutes(1);
 }
 
 void remove_tree(const fs::path& path) {
@@ -66,19 +67,13 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-bool is_running(const fs::path& process) {
-  std::error_code error;
-  if (!fs::exists(process, error)) return static_cast<bool>(error);  // what cannot be known counts as running
-  return process_state(process) != 'Z';
-}
-
-void remove_sessions(const LeftoverPlaces& places) {
+void remove_sessions(const fs::path& temporary) {
   for (const std::string& name : own_names()) {
-    for (const fs::path& session : own_entries(places.temporary / ("ompi." + name))) {
+    for (const fs::path& session : own_entries(temporary / ("ompi." + name))) {
       const std::string file = session.filename().string();
       const auto process = file.starts_with("pid.") ? parse_integer(file.substr(4)) : std::nullopt;
-      if (!process || *process < 1 || !is_older(session, places.least_age)) continue;
-      if (!is_running(places.processes / std::to_string(*process))) remove_tree(session);
+      if (!process || *process < 1 || !is_old_enough(session)) continue;
+      if (has_ended(static_cast<pid_t>(*process))) remove_tree(session);
     }
   }
 }
@@ -91,26 +86,27 @@ bool is_shared_memory_of_ranks(const std::string& name) {
 }
 
 // The files below `folder` that a process of this user has mapped.
-std::set<std::string> mapped_below(const fs::path& folder, const fs::path& processes) {
+std::set<std::string> mapped_below(const std::string& folder) {
   std::set<std::string> mapped;
-  for (const fs::path& process : own_entries(processes)) {
+  for (const fs::path& process : own_entries("/proc")) {
     if (!parse_integer(process.filename().string())) continue;
     std::ifstream maps(process / "maps");
     for (std::string line; std::getline(maps, line);) {
-      const std::size_t path = line.find(folder.string() + "/");
+      const std::size_t path = line.find(folder + "/");
       if (path != std::string::npos) mapped.insert(line.substr(path, line.find(' ', path) - path));
     }
   }
   return mapped;
 }
 
-void remove_shared_memory(const LeftoverPlaces& places) {
-  std::vector<fs::path> candidates = own_entries(places.shared_memory);
-  std::erase_if(candidates, [&](const fs::path& path) {
-    return !is_shared_memory_of_ranks(path.filename().string()) || !is_older(path, places.least_age);
+void remove_shared_memory() {
+  constexpr const char* kFolder = "/dev/shm";
+  std::vector<fs::path> candidates = own_entries(kFolder);
+  std::erase_if(candidates, [](const fs::path& path) {
+    return !is_shared_memory_of_ranks(path.filename().string()) || !is_old_enough(path);
   });
   if (candidates.empty()) return;
-  const std::set<std::string> mapped = mapped_below(places.shared_memory, places.processes);
+  const std::set<std::string> mapped = mapped_below(kFolder);
   for (const fs::path& path : candidates) {
     if (!mapped.contains(path.string())) remove_tree(path);
   }
@@ -130,8 +126,7 @@ RunFolder::RunFolder(const Environment& environment) {
 }
 
 RunFolder::~RunFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_tree(path_);
 }
 
 bool RunFolder::is_abandoned(const fs::path& folder) {
@@ -192,13 +187,13 @@ RankOrder read_order(const std::string& folder) {
   return order;
 }
 
-void remove_leftovers(const LeftoverPlaces& places) noexcept {
+void remove_leftovers(const fs::path& temporary) noexcept {
   try {
-    for (const fs::path& path : own_entries(places.temporary)) {
+    for (const fs::path& path : own_entries(temporary)) {
       if (path.filename().string().starts_with(RunFolder::kPrefix) && RunFolder::is_abandoned(path)) remove_tree(path);
     }
-    remove_sessions(places);
-    remove_shared_memory(places);
+    remove_sessions(temporary);
+    remove_shared_memory();
   } catch (const std::exception&) {  // out of memory: the run itself will say so
   }
 }

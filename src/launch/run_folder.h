@@ -92,16 +92,10 @@ RankOrder read_order(const std::string& folder);
 //
 // Only this user's, and only if nobody uses it: the launcher's lock is free, there is no process N, no process has the
 // memory mapped.
-struct LeftoverPlaces {
-  std::filesystem::path temporary = "/tmp";  // TMPDIR
-  std::filesystem::path shared_memory = "/dev/shm";
-  std::filesystem::path processes = "/proc";
-  // Younger sessions and memory stay: a run that is starting may not have mapped what it has just made.
-  std::chrono::seconds least_age = std::chrono::minutes(1);
-};
-
-// Never throws: a run does not depend on it.
-void remove_leftovers(const LeftoverPlaces& places) noexcept;
+//
+// Younger sessions and memory than a minute stay: a run that is starting may not have mapped what it has just made.
+// `temporary` is TMPDIR. Never throws: a run does not depend on it.
+void remove_leftovers(const std::filesystem::path& temporary) noexcept;
 // What our own mpirun left when it was killed.
 void remove_session(pid_t mpirun, const std::filesystem::path& temporary) noexcept;
 

@@ -36,8 +36,6 @@ std::string job_mark(const Environment& environment) {
   return environment.find("TESSERA_LAUNCHED") && run_id ? "TORCHELASTIC_RUN_ID=" + *run_id : "";
 }
 
-JobProcesses::JobProcesses(Options options) : options_(std::move(options)) {}
-
 JobUsage JobProcesses::read() {
   const std::vector<Process> all = read_all();
   JobUsage usage;
@@ -58,7 +56,7 @@ JobUsage JobProcesses::read() {
 std::vector<JobProcesses::Process> JobProcesses::read_all() const {
   std::vector<Process> all;
   std::error_code error;
-  for (fs::directory_iterator entry(options_.proc, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
     Process process;
     if (read_process(entry->path().filename().string(), process)) all.push_back(process);
   }
@@ -68,7 +66,7 @@ std::vector<JobProcesses::Process> JobProcesses::read_all() const {
 bool JobProcesses::read_process(const std::string& name, Process& process) const {
   const auto pid = parse_integer(name);
   if (!pid) return false;
-  const std::string stat = read_if_possible(options_.proc / name / "stat");
+  const std::string stat = read_if_possible(proc_ / name / "stat");
   const std::size_t after_name = stat.rfind(')');  // the program's name may hold anything
   if (after_name == std::string::npos) return false;
   process.key.first = static_cast<pid_t>(*pid);
@@ -87,8 +85,7 @@ bool JobProcesses::read_process(const std::string& name, Process& process) const
 bool JobProcesses::has_mark(Known& known, pid_t pid) const {
   if (known.has_mark || known.num_looks >= kMostLooks || options_.mark.empty()) return known.has_mark;
   ++known.num_looks;
-  const std::string variables =
-      '\0' + read_if_possible(options_.proc / std::to_string(pid) / "environ", 4 << 20) + '\0';
+  const std::string variables = '\0' + read_if_possible(proc_ / std::to_string(pid) / "environ", 4 << 20) + '\0';
   known.has_mark = variables.find('\0' + options_.mark + '\0') != std::string::npos;
   return known.has_mark;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <utility>
 
 #include "comm/exchange.h"
@@ -137,16 +138,18 @@ LogRecord UtilisationMeter::summary(World& world) const {
 UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most_readings)
     : read_(std::move(read)), most_(most_readings) {
   kept_.period_seconds = period_seconds;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void UsageTimer::run() {
+void UsageTimer::run(const std::stop_token& stop) {
+  std::condition_variable_any end;
   auto next = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (true) {
     next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(kept_.period_seconds));
-    if (changed_.wait_until(lock, next, [this] { return ends_; })) return;
+    end.wait_until(lock, stop, next, [] { return false; });
+    if (stop.stop_requested()) return;
     lock.unlock();
     const Usage usage = read_();
     lock.lock();
@@ -166,12 +169,8 @@ void UsageTimer::keep(const Usage& usage) {
 }
 
 void UsageTimer::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
   if (!thread_.joinable()) return;
+  thread_.request_stop();
   thread_.join();
   keep(read_());
 }

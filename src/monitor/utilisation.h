@@ -7,13 +7,13 @@
 // Nothing here waits for a GPU. One thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -96,17 +96,15 @@ class UsageTimer {
   double cpu_seconds() const;      // that the thread has used
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
   void keep(const Usage& usage);
 
   UsageReader read_;
   std::size_t most_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   UsageReadings kept_;
   double cpu_seconds_ = 0;
-  bool ends_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace tessera
