@@ -23,7 +23,7 @@ constexpr std::size_t kMaxDepth = 256;
 // tokenizer's vocabulary of 250,000 keys would take minutes.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, JsonComments comments) : text_(text), comments_(comments) {}
+  explicit Builder(std::string_view text) : text_(text) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -49,7 +49,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     // The position counts the characters read, including the end of the text: the last one read is the wrong one.
-    mistake_ = internal::explain_json_mistake(text_, position == 0 ? 0 : position - 1, comments_);
+    mistake_ = internal::explain_json_mistake(text_, position == 0 ? 0 : position - 1);
     return false;
   }
 
@@ -98,7 +98,6 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   std::string_view text_;
-  JsonComments comments_;
   std::size_t num_tokens_ = 0;  // passed, of those that internal::token_start() counts
   std::vector<Frame> open_;
   Json root_;
@@ -107,7 +106,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& origin, JsonComments comments) {
+Json parse_json(std::string_view text, const std::string& origin) {
   const auto refuse = [&](const internal::JsonMistake& mistake) {
     throw UsageError(fmt::format("{}:{}:{}: {}", origin, mistake.at.line, mistake.at.column, mistake.message));
   };
@@ -115,11 +114,8 @@ Json parse_json(std::string_view text, const std::string& origin, JsonComments c
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     refuse({internal::position_of(text, nul), "expected text, found a NUL byte"});
   }
-  Builder builder(text, comments);
-  const bool ignores_comments = comments == JsonComments::kAllowed;
-  if (!Json::sax_parse(text, &builder, nlohmann::detail::input_format_t::json, true, ignores_comments)) {
-    refuse(builder.mistake());
-  }
+  Builder builder(text);
+  if (!Json::sax_parse(text, &builder)) refuse(builder.mistake());
   return builder.take();
 }
 

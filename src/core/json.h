@@ -10,13 +10,11 @@ namespace tessera {
 
 using Json = nlohmann::ordered_json;
 
-enum class JsonComments { kRefused, kAllowed };  // allowed: // to the end of the line, and /* */
-
 // `origin` is what messages call the text, usually its path: "ds.json:3:14: expected ',' or '}', found \"lr\"".
 // Also refused: a key that appears twice in one object (by name), more than 256 levels of nesting, text that is not
 // UTF-8. Throws UsageError. Lookup by key is linear in the object's size (nlohmann's ordered_json): copy big ones into
 // a map.
-Json parse_json(std::string_view text, const std::string& origin, JsonComments comments = JsonComments::kRefused);
+Json parse_json(std::string_view text, const std::string& origin);
 Json read_json_file(const std::filesystem::path& path);
 
 // For whatever may hold the bytes of a user's path or text: those that are not UTF-8 become U+FFFD, where dump()

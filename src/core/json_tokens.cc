@@ -21,20 +21,9 @@ struct Token {
   std::size_t begin, end;  // both the text's size at its end
 };
 
-std::size_t skip_space(std::string_view text, std::size_t offset, JsonComments comments) {
-  while (true) {
-    offset = std::min(text.find_first_not_of(kSpace, offset), text.size());
-    const std::string_view next = text.substr(offset, 2);
-    if (comments == JsonComments::kRefused || (next != "//" && next != "/*")) return offset;
-    const std::size_t end = next == "//" ? text.find('\n', offset) : text.find("*/", offset + 2);
-    offset = end == std::string_view::npos ? text.size() : end + (next == "//" ? 1 : 2);
-  }
-}
-
 // A string with its quotes (or up to the end of the text), one punctuation character, or a run of anything else.
-// Comments are skipped unless the text may not have any.
-Token next_token(std::string_view text, std::size_t offset, JsonComments comments = JsonComments::kAllowed) {
-  const std::size_t begin = skip_space(text, offset, comments);
+Token next_token(std::string_view text, std::size_t offset) {
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace, offset), text.size());
   if (begin == text.size()) return {begin, begin};
   if (kPunctuation.find(text[begin]) != std::string_view::npos) return {begin, begin + 1};
   if (text[begin] != '"') return {begin, std::min(text.find_first_of(" \t\r\n{}[]:,\"", begin), text.size())};
@@ -43,8 +32,8 @@ Token next_token(std::string_view text, std::size_t offset, JsonComments comment
   return {begin, std::min(end + 1, text.size())};
 }
 
-Token first_token(std::string_view text, JsonComments comments = JsonComments::kAllowed) {
-  return next_token(text, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0, comments);
+Token first_token(std::string_view text) {
+  return next_token(text, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
 }
 
 // What has been read before the mistake: open brackets, and the first characters of the last two tokens ('\0': none).
@@ -157,9 +146,9 @@ std::size_t token_start(std::string_view text, std::size_t number) {
   return token.begin;
 }
 
-JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, JsonComments comments) {
+JsonMistake explain_json_mistake(std::string_view text, std::size_t offset) {
   Context context;
-  for (Token token = first_token(text, comments);; token = next_token(text, token.end, comments)) {
+  for (Token token = first_token(text);; token = next_token(text, token.end)) {
     const std::string_view word = text.substr(token.begin, token.end - token.begin);
     const bool is_punctuation = !word.empty() && kPunctuation.find(word[0]) != std::string_view::npos;
     const bool is_sound = word.empty() || is_punctuation || Json::accept(word);

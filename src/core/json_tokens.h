@@ -26,6 +26,6 @@ TextPosition position_of(std::string_view text, std::size_t offset);
 std::size_t token_start(std::string_view text, std::size_t number);
 
 // `offset` is the last byte that the parser read before it gave up, or the text's size when it reached the end.
-JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, JsonComments comments);
+JsonMistake explain_json_mistake(std::string_view text, std::size_t offset);
 
 }  // namespace tessera::internal

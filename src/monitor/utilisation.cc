@@ -154,7 +154,6 @@ void UsageTimer::run(const std::stop_token& stop) {
     const Usage usage = read_();
     lock.lock();
     keep(usage);
-    cpu_seconds_ = thread_cpu_seconds();
   }
 }
 
@@ -178,11 +177,6 @@ void UsageTimer::stop() {
 UsageReadings UsageTimer::readings() const {
   const std::lock_guard lock(mutex_);
   return kept_;
-}
-
-double UsageTimer::cpu_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return cpu_seconds_;
 }
 
 }  // namespace tessera

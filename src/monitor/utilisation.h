@@ -93,7 +93,6 @@ class UsageTimer {
 
   void stop();                     // the thread ends, after a last reading
   UsageReadings readings() const;  // so far
-  double cpu_seconds() const;      // that the thread has used
 
  private:
   void run(const std::stop_token& stop);
@@ -103,7 +102,6 @@ class UsageTimer {
   std::size_t most_;
   mutable std::mutex mutex_;
   UsageReadings kept_;
-  double cpu_seconds_ = 0;
   std::jthread thread_;
 };
 
