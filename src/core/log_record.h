@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/json.h"
+
 namespace tessera {
 
 // monostate is Python's None.
@@ -60,6 +62,12 @@ class LogRecord {
 std::string python_repr(double value);
 std::string python_repr(std::string_view text);  // quoted as Python quotes it: 'text'
 std::string python_repr(const LogValue& value);
+
+// In JSON files, which have no nan and no infinity: these are the words "nan", "inf" and "-inf".
+Json json_of(const LogValue& value);
+Json json_of(const LogRecord& record);
+// Throws UsageError "<origin>: expected ..." where it is no object of plain values.
+LogRecord log_record_of(const Json& object, const std::string& origin);
 
 // Python's round(value, places): of the exact binary value, ties to the even digit.
 double python_round(double value, int places);

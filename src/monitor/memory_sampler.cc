@@ -150,13 +150,6 @@ void MemorySampler::append(AppendFile& file, const std::string& text) {
   }
 }
 
-MemoryLogs MemorySampler::logs() const {
-  MemoryLogs logs = memory_logs_of_host(options_.folder, options_.job, options_.host);
-  if (!gpu_file_) logs.gpu.clear();
-  if (!cgroup_file_) logs.cgroup.clear();
-  return logs;
-}
-
 double MemorySampler::seconds() const {
   return std::chrono::duration<double>((thread_.joinable() ? Clock::now() : end_) - begin_).count();
 }

@@ -57,7 +57,6 @@ class MemorySampler {
   void stop();  // may be called twice
 
   const MemorySamplerOptions& options() const { return options_; }
-  MemoryLogs logs() const;  // of this host, those that are written
   bool has_gpus() const { return !gpus_.empty(); }
   double cpu_seconds() const { return cpu_seconds_; }  // of the sampling thread so far
   double seconds() const;                              // from start() to stop()

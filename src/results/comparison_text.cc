@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "core/text.h"
 #include "record/find_runs.h"
 
