@@ -17,6 +17,18 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& origin);
 Json read_json_file(const std::filesystem::path& path);
 
+namespace internal {
+
+struct TextPosition {
+  std::size_t line = 1, column = 1;  // from 1; columns count characters, not bytes
+};
+
+// Where a token begins, counted from 0 without commas and colons: each of the others is one event of a parser. The text
+// must be JSON up to there.
+TextPosition token_position(std::string_view text, std::size_t number);
+
+}  // namespace internal
+
 // For whatever may hold the bytes of a user's path or text: those that are not UTF-8 become U+FFFD, where dump()
 // throws. `indent`: as in dump(); -1: one line.
 std::string json_text(const Json& json, int indent = -1);

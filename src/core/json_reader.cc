@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/json_tokens.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -15,7 +14,7 @@ namespace {
 
 struct Way {
   std::vector<std::size_t> steps;  // the place in each value from the root inwards
-  std::size_t num_tokens = 0;      // before the value, as internal::token_start() counts them
+  std::size_t num_tokens = 0;      // before the value, as internal::token_position() counts them
   bool is_member = false;          // of an object: the last of these is its key
 };
 
@@ -207,7 +206,7 @@ std::string JsonReader::place(JsonPart part) const {
   if (source_->text.empty()) return source_->origin;
   const Way way = way_to(*source_->root, value_);
   const std::size_t number = way.num_tokens - (part == JsonPart::kKey && way.is_member ? 1 : 0);
-  const internal::TextPosition at = internal::position_of(source_->text, internal::token_start(source_->text, number));
+  const internal::TextPosition at = internal::token_position(source_->text, number);
   return fmt::format("{}:{}:{}", source_->origin, at.line + source_->num_lines_before, at.column);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 
@@ -82,9 +84,7 @@ class ArithmeticReader {
   }
 
  private:
-  void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
-  }
+  void skip() { at_ = std::min(text_.find_first_not_of(" \t\n", at_), text_.size()); }
   bool take(char c) {
     skip();
     if (at_ == text_.size() || text_[at_] != c) return false;

@@ -309,7 +309,8 @@ class ShellSplitter {
       } else if (sees(open)) {
         ++depth;
         at_ += open.size();
-      } else if (sees(close) && !(open == "((" && is_inner_bracket(depth))) {
+      } else if (sees(close) && !(open == "((" && depth == 1 && sees(")))"))) {
+        // Within $(( (a + b))) the first of three closing brackets belongs to the inner one.
         --depth;
         at_ += close.size();
       } else {
@@ -317,9 +318,6 @@ class ShellSplitter {
       }
     } while (depth > 0);
   }
-
-  // Within $(( (a + b))): the first of three closing brackets belongs to the inner one.
-  bool is_inner_bracket(int depth) const { return depth == 1 && sees(")))"); }
 
   void pass_quotes(char quote) {
     const std::size_t line = line_;

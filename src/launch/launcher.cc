@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>

@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
+#include "core/json.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "core/environment.h"
 #include "core/file.h"
-#include "core/json.h"
 
 namespace tessera {
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <system_error>
 
 #include "core/command_output.h"
