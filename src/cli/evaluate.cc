@@ -18,7 +18,6 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/log_json.h"
 #include "core/log_record.h"
 #include "core/output.h"
 #include "jobs/qa_files.h"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -58,7 +59,62 @@ fs::path beside(const fs::path& target) {
   return target.parent_path() / fmt::format(".{}.part-{}-{}", name, ::getpid(), counter++);
 }
 
+// False, with errno, if it cannot be read to its end.
+bool read_all(const fs::path& path, std::string& content, std::size_t most_bytes = std::string::npos) {
+  const Fd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // The size is only a hint: files of /proc and pipes report 0, and a log may grow meanwhile.
+  struct stat status {};
+  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) return false;
+  content.resize(std::max<std::size_t>(static_cast<std::size_t>(status.st_size) + 1, 4096));
+  std::size_t num_read = 0;
+  ssize_t count = 1;
+  while (count > 0 && num_read < most_bytes) {
+    if (num_read == content.size()) content.resize(content.size() * 2);
+    count = retry_when_interrupted(
+        [&] { return ::read(descriptor.get(), content.data() + num_read, content.size() - num_read); });
+    if (count > 0) num_read += static_cast<std::size_t>(count);
+  }
+  content.resize(num_read);
+  return count >= 0;
+}
+
 }  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) close(release());
+}
+
+Pipe::Pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", reason(errno)));
+  read_end = Fd(fds[0]);
+  write_end = Fd(fds[1]);
+}
+
+bool write_all(int fd, std::string_view bytes, int patience_ms) {
+  while (!bytes.empty()) {
+    const ssize_t count = retry_when_interrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+      continue;
+    }
+    pollfd ready{fd, POLLOUT, 0};
+    if (errno != EAGAIN || ::poll(&ready, 1, patience_ms) == 0) return false;
+  }
+  return true;
+}
 
 // Some file systems cannot flush a folder and return EINVAL or ENOTSUP: their renames are as durable as they get.
 void flush_folder(const fs::path& folder) {
@@ -71,26 +127,16 @@ void flush_folder(const fs::path& folder) {
 }
 
 std::string read_file(const fs::path& path) {
-  const auto fail = [&](int error_number) {
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason(error_number)));
-  };
-  const Fd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor) fail(errno);
-
-  // The size is only a hint: files of /proc and pipes report 0, and a log may grow meanwhile.
-  struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) fail(errno);
-  std::string content(static_cast<std::size_t>(status.st_size) + 1, '\0');
-  std::size_t num_read = 0;
-  while (true) {
-    if (num_read == content.size()) content.resize(content.size() * 2 + 4096);
-    const ssize_t count = retry_when_interrupted(
-        [&] { return ::read(descriptor.get(), content.data() + num_read, content.size() - num_read); });
-    if (count < 0) fail(errno);
-    if (count == 0) break;
-    num_read += static_cast<std::size_t>(count);
+  std::string content;
+  if (!read_all(path, content)) {
+    throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason(errno)));
   }
-  content.resize(num_read);
+  return content;
+}
+
+std::string read_if_possible(const fs::path& path, std::size_t most_bytes) {
+  std::string content;
+  read_all(path, content, most_bytes);
   return content;
 }
 
@@ -134,24 +180,22 @@ bool is_left_behind(const fs::path& file) {
 }
 
 OutputFile::OutputFile(const fs::path& target) : target_(file_to_replace(target)), path_(beside(target_)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(errno);
+  descriptor_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!descriptor_) fail(errno);
   struct stat old {};
-  if (::stat(target_.c_str(), &old) == 0 && ::fchmod(descriptor_, old.st_mode & 07777) != 0) fail(errno);
+  if (::stat(target_.c_str(), &old) == 0 && ::fchmod(descriptor_.get(), old.st_mode & 07777) != 0) fail(errno);
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kBytesAtOnce));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(errno);
-    num_written_ += static_cast<std::uint64_t>(written);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    const std::string_view piece = bytes.substr(0, kBytesAtOnce);
+    if (!write_all(descriptor_.get(), piece)) fail(errno);
+    num_written_ += piece.size();
+    bytes.remove_prefix(piece.size());
     if (num_written_ - num_sent_ >= kBytesAtOnce) begin_writeback();
   }
 }
@@ -162,17 +206,15 @@ void OutputFile::begin_writeback() {
   // A page on its way must not be changed; 64 KiB is the largest of any processor.
   constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
   const std::uint64_t until = num_written_ / kPage * kPage;
-  ::sync_file_range(descriptor_, static_cast<off_t>(num_sent_), static_cast<off_t>(until - num_sent_),
+  ::sync_file_range(descriptor_.get(), static_cast<off_t>(num_sent_), static_cast<off_t>(until - num_sent_),
                     SYNC_FILE_RANGE_WRITE);
   num_sent_ = until;
 }
 
 void OutputFile::become_target() {
-  while (::fsync(descriptor_) != 0) {
-    if (errno != EINTR) fail(errno);
-  }
+  if (retry_when_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) fail(errno);
   // Network file systems report a full quota only at this point.
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (::close(descriptor_.release()) != 0) fail(errno);
   if (::rename(path_.c_str(), target_.c_str()) != 0) fail(errno);
   path_.clear();
   flush_folder(target_.parent_path());
@@ -187,54 +229,20 @@ AppendFile::AppendFile(fs::path path, Mode mode) : path_(std::move(path)) {
   if (path_.has_parent_path()) fs::create_directories(path_.parent_path(), error);
   if (error) fail(error.value());
   const int by_mode = mode == Mode::kNew ? O_EXCL : mode == Mode::kReplace ? O_TRUNC : 0;
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | by_mode;
-  descriptor_ = ::open(path_.c_str(), flags, 0644);
-  if (descriptor_ < 0) fail(errno);
-}
-
-AppendFile::~AppendFile() {
-  ::close(descriptor_);
+  descriptor_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | by_mode, 0644));
+  if (!descriptor_) fail(errno);
 }
 
 void AppendFile::append(std::string_view bytes) {
-  const off_t begin = ::lseek(descriptor_, 0, SEEK_END);
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int error_number = errno;
-      if (begin >= 0) std::ignore = ::ftruncate(descriptor_, begin);
-      fail(error_number);
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  const off_t begin = ::lseek(descriptor_.get(), 0, SEEK_END);
+  if (write_all(descriptor_.get(), bytes)) return;
+  const int error_number = errno;
+  if (begin >= 0) std::ignore = ::ftruncate(descriptor_.get(), begin);
+  fail(error_number);
 }
 
 void AppendFile::fail(int error_number) const {
   throw Error("cannot write " + path_.string() + ": " + reason(error_number));
-}
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int Fd::release() {
-  return std::exchange(fd_, -1);
-}
-
-void Fd::reset() {
-  if (fd_ >= 0) close(release());
-}
-
-Pipe::Pipe() {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", reason(errno)));
-  read_end = Fd(fds[0]);
-  write_end = Fd(fds[1]);
 }
 
 }  // namespace tessera

@@ -9,8 +9,39 @@
 
 namespace tessera {
 
+// A file descriptor that closes itself.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A pipe; throws Error.
+struct Pipe {
+  Pipe();
+  Fd read_end, write_end;
+};
+
+// All of it; false, with errno, if that fails. Where the descriptor does not block, waits for its reader: at most
+// `patience_ms` at a time, -1: for ever.
+bool write_all(int fd, std::string_view bytes, int patience_ms = -1);
+
 // Throws UsageError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
+// For files of /proc and /sys, which may go or refuse at any moment: what can be read, a little more than `most_bytes`
+// at most; empty: nothing.
+std::string read_if_possible(const std::filesystem::path& path, std::size_t most_bytes = std::string::npos);
 
 // Writes beside the target, flushes to disk, renames, flushes the folder. A new file has mode 0644 less the umask, an
 // old one keeps its mode; a link stays a link. Throws Error with path and reason; then the old file is untouched and
@@ -50,7 +81,7 @@ class OutputFile {
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path target_, path_;
-  int descriptor_ = -1;
+  Fd descriptor_;
   std::uint64_t num_written_ = 0;
   std::uint64_t num_sent_ = 0;  // of them, those that the disk was asked to begin with
 };
@@ -65,9 +96,6 @@ class AppendFile {
 
   // Creates the parent folders. Throws Error with path and reason, as does append().
   AppendFile(std::filesystem::path path, Mode mode);
-  ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
 
   // A partly written record is removed again, so that later records can be read.
   void append(std::string_view bytes);
@@ -77,31 +105,7 @@ class AppendFile {
   [[noreturn]] void fail(int error_number) const;
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
-};
-
-// A file descriptor that closes itself.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release();
-  void reset();
-
- private:
-  int fd_ = -1;
-};
-
-// A pipe; throws Error.
-struct Pipe {
-  Pipe();
-  Fd read_end, write_end;
+  Fd descriptor_;
 };
 
 }  // namespace tessera

@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <system_error>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+
+#include "core/file.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -21,16 +26,10 @@ std::string host_name() {
   return name;
 }
 
-char process_state(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  std::string text;
-  std::getline(file, text);
+char process_state(pid_t pid) {
+  const std::string text = read_if_possible(fmt::format("/proc/{}/stat", pid));
   const auto after_name = text.rfind(')');  // the name may hold anything
   return after_name == std::string::npos || text.size() < after_name + 3 ? '\0' : text[after_name + 2];
-}
-
-char process_state(pid_t pid) {
-  return process_state(std::filesystem::path("/proc") / std::to_string(pid));
 }
 
 bool has_ended(pid_t pid) {
@@ -40,10 +39,7 @@ bool has_ended(pid_t pid) {
 }
 
 std::string process_name(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/comm", pid));
-  std::string name;
-  std::getline(file, name);
-  return name;
+  return std::string(trim(read_if_possible(fmt::format("/proc/{}/comm", pid))));
 }
 
 std::vector<pid_t> children_of(pid_t pid) {
@@ -56,6 +52,53 @@ std::vector<pid_t> children_of(pid_t pid) {
     children.insert(children.end(), std::istream_iterator<pid_t>(file), {});
   }
   return children;
+}
+
+std::optional<std::int64_t> named_number(std::string_view text, std::string_view name) {
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    std::int64_t number = 0;
+    if (word == name) return words >> number ? std::optional(number) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// In a container the path of /proc/self/cgroup is the host's and the root of the file system is ours: missing folders
+// are skipped, and the root is always last.
+std::vector<std::filesystem::path> cgroup_folders(const std::filesystem::path& root, std::string_view controller) {
+  const auto path = parse_cgroup_path(read_if_possible(root / "proc/self/cgroup"), controller);
+  if (!path) return {};
+  const auto mount = controller.empty() ? root / "sys/fs/cgroup" : root / "sys/fs/cgroup" / controller;
+  std::vector<std::filesystem::path> folders;
+  std::error_code ignored;
+  for (std::filesystem::path folder = path->substr(1);; folder = folder.parent_path()) {
+    const auto candidate = folder.empty() ? mount : mount / folder;
+    if (std::filesystem::is_directory(candidate, ignored)) folders.push_back(candidate);
+    if (folder.empty()) return folders;
+  }
+}
+
+std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_view controller) {
+  for (const std::string& line : split(text, '\n')) {
+    // "4:memory,hugetlb:/folder"; version 2: "0::/folder". The folder itself may hold colons.
+    const auto first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const auto controllers = split(line.substr(first + 1, second - first - 1), ',');
+    const std::string folder = line.substr(second + 1);
+    const bool is_version_2 = line.starts_with("0::");
+    if (controller.empty() ? is_version_2
+                           : std::find(controllers.begin(), controllers.end(), controller) != controllers.end()) {
+      return folder.empty() ? "/" : folder;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_cgroup_limit(std::string_view text) {
+  // Version 1 has no word for 'none': it gives 2^63 - 1, rounded down to pages.
+  constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
+  const auto limit = parse_integer(trim(text));
+  return limit && *limit > 0 && *limit < kNoLimit ? std::optional<std::int64_t>(*limit) : std::nullopt;
 }
 
 void keep_freed_memory() {

@@ -4,9 +4,12 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -30,8 +33,7 @@ inline double wall_seconds() {
 }
 
 // The state of a process: the letter of its `stat` file. 'T' is stopped, 'Z' has ended and waits for its parent to ask
-// how; 0 if there is no such process. `process`: its folder in /proc.
-char process_state(const std::filesystem::path& process);
+// how; 0 if there is no such process.
 char process_state(pid_t pid);
 bool has_ended(pid_t pid);
 
@@ -40,6 +42,19 @@ std::string process_name(pid_t pid);
 
 // Empty if there is no such process, or the kernel does not tell.
 std::vector<pid_t> children_of(pid_t pid);
+
+// A line "inactive_file 4096" of the kernel's statistics.
+std::optional<std::int64_t> named_number(std::string_view text, std::string_view name);
+
+// The folders whose limits apply to this process, its own first, then those above it. `controller`: of cgroup version 1
+// ("memory"); "": version 2. `root` replaces / in tests.
+std::vector<std::filesystem::path> cgroup_folders(const std::filesystem::path& root, std::string_view controller);
+
+// /proc/self/cgroup: the folder of this process below the cgroup file system's root.
+std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_view controller);
+
+// The content of memory.max or memory.limit_in_bytes. None: no limit ("max", or version 1's huge number).
+std::optional<std::int64_t> parse_cgroup_limit(std::string_view text);
 
 // From now on freed memory stays with the process instead of going back to the system. A training step on a CPU
 // allocates and frees the same hundreds of megabytes each time; by default, every step fetches every page of them from

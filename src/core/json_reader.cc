@@ -6,34 +6,48 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/json_tokens.h"
 #include "core/text.h"
 
 namespace tessera {
 
 namespace {
 
-// Appends the way from `at` to the value at that address. Ordered objects keep the order of the text, so counting
-// members finds them there, too.
-bool find_steps(const Json& at, const Json* wanted, std::vector<std::size_t>& steps) {
+struct Way {
+  std::vector<std::size_t> steps;  // the place in each value from the root inwards
+  std::size_t num_tokens = 0;      // before the value, as internal::token_position() counts them
+  bool is_member = false;          // of an object: the last of these is its key
+};
+
+// Ordered objects keep the order of the text, so counting members finds them there, too.
+bool find_way(const Json& at, const Json* wanted, Way& way) {
   if (&at == wanted) return true;
+  ++way.num_tokens;
   if (!at.is_structured()) return false;
-  steps.push_back(0);
+  way.steps.push_back(0);
   for (const Json& child : at) {
-    if (find_steps(child, wanted, steps)) return true;
-    ++steps.back();
+    way.is_member = at.is_object();
+    if (way.is_member) ++way.num_tokens;
+    if (find_way(child, wanted, way)) return true;
+    ++way.steps.back();
   }
-  steps.pop_back();
+  way.steps.pop_back();
+  ++way.num_tokens;
   return false;
 }
 
-std::string range_text(const char* kind, double low, double high, const std::string& low_text,
-                       const std::string& high_text) {
-  const bool has_low = low > static_cast<double>(JsonReader::kLowest);
-  const bool has_high = high < static_cast<double>(JsonReader::kHighest);
-  if (has_low && has_high) return fmt::format("{} from {} to {}", kind, low_text, high_text);
-  if (has_low) return fmt::format("{} of at least {}", kind, low_text);
-  return has_high ? fmt::format("{} of at most {}", kind, high_text) : kind;
+Way way_to(const Json& root, const Json* wanted) {
+  Way way;
+  find_way(root, wanted, way);
+  return way;
+}
+
+template <typename Number>
+std::string range_text(const char* kind, Number low, Number high) {
+  const bool has_low = low > static_cast<Number>(JsonReader::kLowest);
+  const bool has_high = high < static_cast<Number>(JsonReader::kHighest);
+  if (has_low && has_high) return fmt::format("{} from {} to {}", kind, low, high);
+  if (has_low) return fmt::format("{} of at least {}", kind, low);
+  return has_high ? fmt::format("{} of at most {}", kind, high) : kind;
 }
 
 }  // namespace
@@ -58,8 +72,7 @@ std::int64_t JsonReader::as_integer(std::int64_t low, std::int64_t high) const {
       value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(kHighest);
   const std::int64_t number = value_->is_number_integer() && !is_too_large ? value_->get<std::int64_t>() : 0;
   if (!value_->is_number_integer() || is_too_large || number < low || number > high) {
-    refuse_value(range_text("a whole number", static_cast<double>(low), static_cast<double>(high), std::to_string(low),
-                            std::to_string(high)));
+    refuse_value(range_text("a whole number", low, high));
   }
   return number;
 }
@@ -67,7 +80,7 @@ std::int64_t JsonReader::as_integer(std::int64_t low, std::int64_t high) const {
 double JsonReader::as_real(double low, double high) const {
   const double number = value_->is_number() ? value_->get<double>() : std::nan("");
   if (!(number >= low && number <= high)) {
-    refuse_value(range_text("a number", low, high, fmt::format("{}", low), fmt::format("{}", high)));
+    refuse_value(range_text("a number", low, high));
   }
   return number;
 }
@@ -178,16 +191,10 @@ std::string JsonReader::label(const char* key) const {
   return found->json().is_number() ? found->json().dump() : found->as_text();
 }
 
-std::vector<std::size_t> JsonReader::steps() const {
-  std::vector<std::size_t> steps;
-  find_steps(*source_->root, value_, steps);
-  return steps;
-}
-
 std::string JsonReader::path() const {
   std::string path;
   const Json* at = source_->root;
-  for (const std::size_t step : steps()) {
+  for (const std::size_t step : way_to(*source_->root, value_).steps) {
     const auto child = std::next(at->begin(), static_cast<std::ptrdiff_t>(step));
     path += at->is_array() ? fmt::format("[{}]", step) : path.empty() ? child.key() : "." + child.key();
     at = &*child;
@@ -197,9 +204,9 @@ std::string JsonReader::path() const {
 
 std::string JsonReader::place(JsonPart part) const {
   if (source_->text.empty()) return source_->origin;
-  const internal::ValuePlace found = internal::find_value(source_->text, steps());
-  const std::size_t offset = part == JsonPart::kKey ? found.key : found.value;
-  const internal::TextPosition at = internal::position_of(source_->text, offset);
+  const Way way = way_to(*source_->root, value_);
+  const std::size_t number = way.num_tokens - (part == JsonPart::kKey && way.is_member ? 1 : 0);
+  const internal::TextPosition at = internal::token_position(source_->text, number);
   return fmt::format("{}:{}:{}", source_->origin, at.line + source_->num_lines_before, at.column);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -83,40 +83,20 @@ std::string format_line(LogLevel level, std::string_view message) {
                      message, end);
 }
 
+// Another process may have made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a
+// run.
 void write_to_stderr(std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t num_written = ::write(STDERR_FILENO, line.data(), line.size());
-    if (num_written >= 0) {
-      line.remove_prefix(static_cast<std::size_t>(num_written));
-    } else if (errno == EAGAIN) {
-      // Another process made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a
-      // run.
-      pollfd ready{STDERR_FILENO, POLLOUT, 0};
-      constexpr int kPatienceMs = 1000;
-      if (::poll(&ready, 1, kPatienceMs) <= 0) return;
-    } else if (errno != EINTR) {
-      return;  // no place left to report it
-    }
-  }
+  constexpr int kPatienceMs = 1000;
+  write_all(STDERR_FILENO, line, kPatienceMs);
 }
 
 // A full disk must not end a run: warn once and give up the file.
 void append_to_file(std::string_view line) {
   const int file = own_file;
-  if (file < 0) return;
-  while (!line.empty()) {
-    const ssize_t num_written = ::write(file, line.data(), line.size());
-    if (num_written < 0 && errno == EINTR) continue;
-    if (num_written < 0) {
-      const std::string why = std::strerror(errno);
-      if (own_file.exchange(-1) == file) {
-        write_to_stderr(
-            format_line(LogLevel::kWarn, "cannot write to this rank's log file; it gets no more lines: " + why));
-      }
-      return;
-    }
-    line.remove_prefix(static_cast<std::size_t>(num_written));
-  }
+  if (file < 0 || write_all(file, line)) return;
+  const std::string why = std::strerror(errno);
+  if (own_file.exchange(-1) != file) return;
+  write_to_stderr(format_line(LogLevel::kWarn, "cannot write to this rank's log file; it gets no more lines: " + why));
 }
 
 }  // namespace

@@ -2,33 +2,36 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+
+#include "core/error.h"
 
 namespace tessera {
 
 namespace {
 
-// Python writes an exponent at 1e16 and above, and below 1e-4.
-constexpr int kFirstLargeExponent = 16;
-constexpr int kLastSmallExponent = -5;
+LogValue log_value_of(const Json& value, const std::string& origin) {
+  if (value.is_null()) return std::monostate{};
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) throw UsageError(origin + ": expected a plain value, found " + value.dump());
+  const std::string text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return text;
+}
 
 }  // namespace
 
+// fmt's digits and exponents are Python's; only the point of a whole number is missing.
 std::string python_repr(double value) {
   if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  // Long enough for the fixed form of any double within the exponents above, and for the scientific form of all.
-  char buffer[64];
-  auto end = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::scientific).ptr;
-  const std::string scientific(buffer, end);
-  const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
-  if (exponent >= kFirstLargeExponent || exponent <= kLastSmallExponent) return scientific;
-  end = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::fixed).ptr;
-  std::string fixed(buffer, end);
-  if (fixed.find('.') == std::string::npos) fixed += ".0";
-  return fixed;
+  const std::string text = fmt::format("{}", value);
+  return std::isfinite(value) && text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
 std::string python_repr(std::string_view text) {
@@ -65,6 +68,30 @@ std::string python_repr(const LogValue& value) {
     std::string operator()(const std::string& text) const { return python_repr(std::string_view(text)); }
   };
   return std::visit(Visitor{}, value);
+}
+
+Json json_of(const LogValue& value) {
+  struct Visitor {
+    Json operator()(std::monostate) const { return nullptr; }
+    Json operator()(bool truth) const { return truth; }
+    Json operator()(std::int64_t number) const { return number; }
+    Json operator()(double number) const { return std::isfinite(number) ? Json(number) : Json(python_repr(number)); }
+    Json operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+Json json_of(const LogRecord& record) {
+  Json object = Json::object();
+  for (const auto& [key, value] : record.entries()) object[key] = json_of(value);
+  return object;
+}
+
+LogRecord log_record_of(const Json& object, const std::string& origin) {
+  if (!object.is_object()) throw UsageError(origin + ": expected an object of metrics, found " + object.dump());
+  LogRecord record;
+  for (const auto& [key, value] : object.items()) record.set(key, log_value_of(value, origin));
+  return record;
 }
 
 double python_round(double value, int places) {

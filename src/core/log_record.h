@@ -2,6 +2,7 @@
 // parse our lines as Python's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "core/json.h"
 
 namespace tessera {
 
@@ -25,20 +28,17 @@ class LogRecord {
 
   // Replaces the value of a key that is there, and leaves it in its place.
   void set(const std::string& key, LogValue value) {
-    for (Entry& entry : entries_) {
-      if (entry.first == key) {
-        entry.second = std::move(value);
-        return;
-      }
+    const auto found = std::ranges::find(entries_, key, &Entry::first);
+    if (found != entries_.end()) {
+      found->second = std::move(value);
+    } else {
+      entries_.emplace_back(key, std::move(value));
     }
-    entries_.emplace_back(key, std::move(value));
   }
 
   const LogValue* find(const std::string& key) const {
-    for (const Entry& entry : entries_) {
-      if (entry.first == key) return &entry.second;
-    }
-    return nullptr;
+    const auto found = std::ranges::find(entries_, key, &Entry::first);
+    return found == entries_.end() ? nullptr : &found->second;
   }
 
   // A whole number or a real one; nothing where the key is absent or its value is neither.
@@ -62,6 +62,12 @@ class LogRecord {
 std::string python_repr(double value);
 std::string python_repr(std::string_view text);  // quoted as Python quotes it: 'text'
 std::string python_repr(const LogValue& value);
+
+// In JSON files, which have no nan and no infinity: these are the words "nan", "inf" and "-inf".
+Json json_of(const LogValue& value);
+Json json_of(const LogRecord& record);
+// Throws UsageError "<origin>: expected ..." where it is no object of plain values.
+LogRecord log_record_of(const Json& object, const std::string& origin);
 
 // Python's round(value, places): of the exact binary value, ties to the even digit.
 double python_round(double value, int places);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -27,10 +28,8 @@ constexpr std::array kTimeUnits = {Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit
                                    Unit{"s", 1000},      Unit{"ms", 1},     Unit{"", 1000}};
 
 const Unit* find_unit(std::span<const Unit> units, std::string_view suffix) {
-  for (const Unit& unit : units) {
-    if (unit.suffix == suffix) return &unit;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(units, suffix, &Unit::suffix);
+  return found == units.end() ? nullptr : &*found;
 }
 
 // "1.5" of a unit as a whole number of bytes or ms, or nothing. Whole parts are exact up to 2^63 - 1, which a double is

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 
@@ -82,9 +84,7 @@ class ArithmeticReader {
   }
 
  private:
-  void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
-  }
+  void skip() { at_ = std::min(text_.find_first_not_of(" \t\n", at_), text_.size()); }
   bool take(char c) {
     skip();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -170,14 +170,6 @@ void ShellVariables::set(const std::string& name, ShellValues values, const std:
   variable.place = place;
 }
 
-void ShellVariables::mark_exported(const std::string& name) {
-  variables_[name].is_exported = true;
-}
-
-void ShellVariables::unset(const std::string& name) {
-  variables_.erase(name);
-}
-
 const ShellVariables::Variable* ShellVariables::find(const std::string& name) const {
   const auto found = variables_.find(name);
   return found == variables_.end() || found->second.values.empty() ? nullptr : &found->second;
@@ -186,14 +178,10 @@ const ShellVariables::Variable* ShellVariables::find(const std::string& name) co
 ShellValues ShellVariables::expand(const ShellWord& word) const {
   Fields fields;
   for (const WordPart& part : word.parts) {
-    if (part.kind == WordPart::Kind::kText) {
-      fields.grow({part.text});
-      continue;
-    }
     const ShellValues values = values_of(part);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) fields.finish();
-      fields.add_text(values[i], part.is_quoted);
+      fields.add_text(values[i], part.is_quoted || part.kind == WordPart::Kind::kText);
     }
   }
   return fields.take();
@@ -202,10 +190,6 @@ ShellValues ShellVariables::expand(const ShellWord& word) const {
 ShellValue ShellVariables::expand_whole(const ShellWord& word) const {
   ShellValue whole;
   for (const WordPart& part : word.parts) {
-    if (part.kind == WordPart::Kind::kText) {
-      whole.append({part.text});
-      continue;
-    }
     const ShellValues values = values_of(part);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i > 0) whole.append({" "});
@@ -234,6 +218,8 @@ ShellValues ShellVariables::expand_assigned(ShellWord word) const {
 
 ShellValues ShellVariables::values_of(const WordPart& part) const {
   switch (part.kind) {
+    case WordPart::Kind::kText:
+      return {{part.text}};
     case WordPart::Kind::kArithmetic:
       return {value_of_arithmetic(part)};
     case WordPart::Kind::kCommand:

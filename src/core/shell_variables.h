@@ -36,8 +36,8 @@ class ShellVariables {
   };
 
   void set(const std::string& name, ShellValues values, const std::string& place);
-  void mark_exported(const std::string& name);  // also before it has a value
-  void unset(const std::string& name);
+  void mark_exported(const std::string& name) { variables_[name].is_exported = true; }  // also before it has a value
+  void unset(const std::string& name) { variables_.erase(name); }
   const Variable* find(const std::string& name) const;  // null: not set
   const std::map<std::string, Variable>& all() const { return variables_; }
 

@@ -14,10 +14,14 @@ bool is_shell_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 std::string with_unix_lines(std::string_view text) {
   std::string lines;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') lines += text[i];
+    if (!text.substr(i).starts_with("\r\n")) lines += text[i];
   }
   return lines;
 }
@@ -61,19 +65,30 @@ class ShellSplitter {
            line);
   }
 
+  // A backslash at the end of a line: the next line continues it.
+  bool passed_line_break() {
+    if (!sees("\\\n")) return false;
+    at_ += 2;
+    ++line_;
+    return true;
+  }
+
+  bool passed_comment() {
+    if (peek() != '#') return false;
+    at_ = std::min(text_.find('\n', at_), text_.size());
+    return true;
+  }
+
   void take_next() {
     const char c = peek();
     if (is_shell_blank(c)) {
       ++at_;
-    } else if (sees("\\\n")) {
-      at_ += 2;
-      ++line_;
     } else if (c == '\n') {
       end_command('\n');
       pass();
       pass_here_documents();
-    } else if (c == '#') {
-      while (!at_end() && peek() != '\n') ++at_;
+    } else if (passed_comment() || passed_line_break()) {
+      return;
     } else if (is_redirection()) {
       pass_redirection();
     } else if (sees("((") && may_begin_command()) {
@@ -104,13 +119,13 @@ class ShellSplitter {
   // '>', '2>', '&>' and the like; '<(' and '>(' are words.
   bool is_redirection() const {
     std::size_t ahead = 0;
-    while (peek(ahead) >= '0' && peek(ahead) <= '9') ++ahead;
+    while (is_digit(peek(ahead))) ++ahead;
     if (ahead == 0 && peek() == '&' && peek(1) == '>') return true;
     return (peek(ahead) == '<' || peek(ahead) == '>') && peek(ahead + 1) != '(';
   }
 
   void pass_redirection() {
-    while (peek() >= '0' && peek() <= '9') ++at_;
+    while (is_digit(peek())) ++at_;
     current_.redirects = true;
     const bool is_string = sees("<<<");
     const bool is_document = sees("<<") && !is_string;
@@ -148,16 +163,13 @@ class ShellSplitter {
         add_command(word, false, begin);
       } else if (ends_word(c)) {
         break;
-      } else if (sees("\\\n")) {
-        at_ += 2;
-        ++line_;
+      } else if (passed_line_break()) {
+        continue;
       } else if (c == '\\') {
         ++at_;
         if (!at_end()) add(word, true, pass());
-      } else if (c == '\'' || sees("$'")) {
-        take_single_quotes(word);
-      } else if (c == '"' || sees("$\"")) {
-        take_double_quotes(word);
+      } else if (c == '\'' || c == '"' || sees("$'") || sees("$\"")) {
+        take_quotes(word);
       } else if (c == '$' || c == '`') {
         take_expansion(word, false);
       } else {
@@ -177,13 +189,9 @@ class ShellSplitter {
     word.is_array = is_in_array_ = true;
     for (++at_; peek() != ')';) {
       check_open("(", line);
+      if (passed_comment() || passed_line_break()) continue;
       if (is_shell_blank(peek()) || peek() == '\n') {
         pass();
-      } else if (sees("\\\n")) {
-        pass();
-        pass();
-      } else if (peek() == '#') {
-        while (!at_end() && peek() != '\n') ++at_;
       } else if (ends_word(peek())) {
         refuse(fmt::format("'{}' is not understood within an array", peek()));
       } else {
@@ -205,24 +213,18 @@ class ShellSplitter {
     word.parts.back().text += c;
   }
 
-  void take_single_quotes(ShellWord& word) {
+  void take_quotes(ShellWord& word) {
     const std::size_t line = line_;
-    at_ += peek() == '$' ? 2 : 1;
+    if (peek() == '$') ++at_;
+    const char quote = pass();
     open_part(word, true);
-    while (peek() != '\'') {
-      check_open("quote '", line);
-      add(word, true, pass());
-    }
-    ++at_;
-  }
-
-  void take_double_quotes(ShellWord& word) {
-    const std::size_t line = line_;
-    at_ += peek() == '$' ? 2 : 1;
-    open_part(word, true);
-    while (peek() != '"') {
-      check_open("quote \"", line);
-      take_quoted_piece(word);
+    while (peek() != quote) {
+      check_open(fmt::format("quote {}", quote), line);
+      if (quote == '"') {
+        take_quoted_piece(word);
+      } else {
+        add(word, true, pass());
+      }
     }
     ++at_;
   }
@@ -230,10 +232,7 @@ class ShellSplitter {
   void take_quoted_piece(ShellWord& word) {
     if (peek() == '$' || peek() == '`') {
       take_expansion(word, true);
-    } else if (sees("\\\n")) {
-      pass();
-      pass();
-    } else {
+    } else if (!passed_line_break()) {
       if (peek() == '\\' && at_ + 1 < text_.size() && std::string_view("\"\\$`").find(peek(1)) != std::string::npos)
         ++at_;
       add(word, true, pass());
@@ -242,19 +241,12 @@ class ShellSplitter {
 
   void take_expansion(ShellWord& word, bool is_quoted) {
     const std::size_t begin = at_;
-    if (peek() == '`') {
+    if (pass() == '`') {
       const std::size_t line = line_;
-      ++at_;
-      while (peek() != '`') {
-        check_open("quote `", line);
-        pass();
-      }
+      for (; peek() != '`'; pass()) check_open("quote `", line);
       ++at_;
       put(word, WordPart::Kind::kCommand, text_.substr(begin + 1, at_ - begin - 2), is_quoted, begin);
-      return;
-    }
-    ++at_;
-    if (sees("((")) {
+    } else if (sees("((")) {
       pass_brackets("((", "))");
       put(word, WordPart::Kind::kArithmetic, text_.substr(begin + 3, at_ - begin - 5), is_quoted, begin);
     } else if (peek() == '(') {
@@ -317,7 +309,8 @@ class ShellSplitter {
       } else if (sees(open)) {
         ++depth;
         at_ += open.size();
-      } else if (sees(close) && !(open == "((" && is_inner_bracket(depth))) {
+      } else if (sees(close) && !(open == "((" && depth == 1 && sees(")))"))) {
+        // Within $(( (a + b))) the first of three closing brackets belongs to the inner one.
         --depth;
         at_ += close.size();
       } else {
@@ -325,9 +318,6 @@ class ShellSplitter {
       }
     } while (depth > 0);
   }
-
-  // Within $(( (a + b))): the first of three closing brackets belongs to the inner one.
-  bool is_inner_bracket(int depth) const { return depth == 1 && sees(")))"); }
 
   void pass_quotes(char quote) {
     const std::size_t line = line_;
@@ -355,7 +345,7 @@ bool begins_shell_name(char c) {
 }
 
 bool is_in_shell_name(char c) {
-  return begins_shell_name(c) || (c >= '0' && c <= '9');
+  return begins_shell_name(c) || is_digit(c);
 }
 
 std::optional<std::string> ShellWord::plain() const {

@@ -108,34 +108,6 @@ std::vector<std::string> last_lines(const std::string& path, std::int64_t start,
   return lines;
 }
 
-Json to_json(const RankEnd& end) {
-  return {{"rank", end.rank},
-          {"host", end.host},
-          {"exit_status", end.exit_status},
-          {"signal", end.signal},
-          {"time_ms", end.time_ms},
-          {"was_told_to_stop", end.was_told_to_stop},
-          {"says_consequence", end.says_consequence},
-          {"says_finding", end.says_finding},
-          {"message", end.message},
-          {"note", end.note},
-          {"log_file", end.log_file}};
-}
-
-RankEnd rank_end_from_json(const Json& json) {
-  return {.rank = json.at("rank"),
-          .host = json.at("host"),
-          .exit_status = json.at("exit_status"),
-          .signal = json.at("signal"),
-          .time_ms = json.at("time_ms"),
-          .was_told_to_stop = json.at("was_told_to_stop"),
-          .says_consequence = json.at("says_consequence"),
-          .says_finding = json.at("says_finding"),
-          .message = json.at("message"),
-          .note = json.at("note"),
-          .log_file = json.at("log_file")};
-}
-
 std::string explanation_in(std::string_view words) {
   std::string kept;
   bool is_said = false;
@@ -177,21 +149,19 @@ Verdict merge(const std::vector<Verdict>& verdicts) {
   return merged;
 }
 
-Json to_json(const Verdict& verdict) {
-  return {{"status", verdict.status},           {"failure", verdict.failure ? to_json(*verdict.failure) : Json()},
+void to_json(Json& json, const Verdict& verdict) {
+  json = {{"status", verdict.status},           {"failure", verdict.failure ? Json(*verdict.failure) : Json()},
           {"trouble", verdict.trouble},         {"signal", verdict.signal},
           {"interrupted", verdict.interrupted}, {"restart", verdict.restart}};
 }
 
-Verdict verdict_from_json(const Json& json) {
-  Verdict verdict;
-  verdict.status = json.at("status");
-  if (!json.at("failure").is_null()) verdict.failure = rank_end_from_json(json.at("failure"));
-  verdict.trouble = json.at("trouble");
-  verdict.signal = json.at("signal");
-  verdict.interrupted = json.at("interrupted");
-  verdict.restart = json.at("restart");
-  return verdict;
+void from_json(const Json& json, Verdict& verdict) {
+  json.at("status").get_to(verdict.status);
+  if (!json.at("failure").is_null()) verdict.failure = json.at("failure").get<RankEnd>();
+  json.at("trouble").get_to(verdict.trouble);
+  json.at("signal").get_to(verdict.signal);
+  json.at("interrupted").get_to(verdict.interrupted);
+  json.at("restart").get_to(verdict.restart);
 }
 
 }  // namespace tessera

@@ -27,6 +27,19 @@ struct RankEnd {
   std::string log_file{};         // empty: none
 
   bool failed() const { return exit_status != 0; }
+  static void visit_fields(auto& end, const auto& visit) {
+    visit("rank", end.rank);
+    visit("host", end.host);
+    visit("exit_status", end.exit_status);
+    visit("signal", end.signal);
+    visit("time_ms", end.time_ms);
+    visit("was_told_to_stop", end.was_told_to_stop);
+    visit("says_consequence", end.says_consequence);
+    visit("says_finding", end.says_finding);
+    visit("message", end.message);
+    visit("note", end.note);
+    visit("log_file", end.log_file);
+  }
 };
 
 // Adds a rank's own last words, from its failure file. If it was told to stop, and says that SIGTERM stopped it, it is
@@ -46,9 +59,6 @@ std::string describe(const RankEnd& end);
 
 // The last lines of a file from byte `start` on, at most `num_lines` and 8 KiB; none if it cannot be read.
 std::vector<std::string> last_lines(const std::string& path, std::int64_t start, int num_lines);
-
-Json to_json(const RankEnd& end);
-RankEnd rank_end_from_json(const Json& json);
 
 // What of mpirun's last output explains why ranks ended: not that it passes on our signals, nor that a process has
 // ended, which our report says better, nor the lines that it draws around that. Empty: nothing.
@@ -82,7 +92,7 @@ Verdict judge(const SupervisionResult& result);
 // else whatever failed first.
 Verdict merge(const std::vector<Verdict>& verdicts);
 
-Json to_json(const Verdict& verdict);
-Verdict verdict_from_json(const Json& json);
+void to_json(Json& json, const Verdict& verdict);
+void from_json(const Json& json, Verdict& verdict);
 
 }  // namespace tessera

@@ -93,7 +93,7 @@ TEST(ExitReport, SurvivesJson) {
   end.message = "m";
   end.note = "n";
   end.log_file = "l";
-  EXPECT_EQ(to_json(rank_end_from_json(to_json(end))), to_json(end));
+  EXPECT_EQ(Json(Json(end).get<RankEnd>()), Json(end));
 }
 
 TEST(ExitReport, ShowsOnlyTheLastLinesOfThisAttempt) {
@@ -172,15 +172,15 @@ TEST(Verdict, KeepsThatASignalCameBesideAFailure) {
   const Verdict verdict = judge(result);
   EXPECT_TRUE(verdict.interrupted);
   EXPECT_EQ(verdict.status, 7);
-  EXPECT_TRUE(merge({Verdict{}, verdict_from_json(to_json(verdict))}).interrupted);
+  EXPECT_TRUE(merge({Verdict{}, Json(verdict).get<Verdict>()}).interrupted);
   EXPECT_FALSE(merge({Verdict{}, Verdict{}}).interrupted);
 }
 
 TEST(Verdict, SurvivesJson) {
   Verdict verdict = judge({.ends = {ended(3, 139, 5)}});
   verdict.restart = true;
-  EXPECT_EQ(to_json(verdict_from_json(to_json(verdict))), to_json(verdict));
-  EXPECT_EQ(to_json(verdict_from_json(to_json(Verdict{}))), to_json(Verdict{}));
+  EXPECT_EQ(Json(Json(verdict).get<Verdict>()), Json(verdict));
+  EXPECT_EQ(Json(Json(Verdict{}).get<Verdict>()), Json(Verdict{}));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -36,9 +35,7 @@ std::vector<Cpu> usable_cpus() {
     // Without a topology every logical processor counts as a separate core.
     cpus.push_back({cpu, read_topology(cpu, "physical_package_id", 0), read_topology(cpu, "core_id", cpu)});
   }
-  std::sort(cpus.begin(), cpus.end(), [](const Cpu& a, const Cpu& b) {
-    return std::tie(a.package, a.core, a.cpu) < std::tie(b.package, b.core, b.cpu);
-  });
+  std::ranges::sort(cpus, {}, [](const Cpu& cpu) { return std::tuple(cpu.package, cpu.core, cpu.cpu); });
   return cpus;
 }
 
@@ -47,8 +44,7 @@ int count_gpu_devices() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/dev", ignored)) {
     const std::string name = entry.path().filename().string();
-    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";
-    count += !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
+    count += name.starts_with("nvidia") && parse_integer(name.substr(6)).has_value();
   }
   return count;
 }

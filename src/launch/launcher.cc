@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -264,7 +263,7 @@ int run_launcher(const LaunchPlan& plan, const HostFacts& host, const Environmen
   if (!plan.head_host.empty()) check_host_resolves(plan.head_host);
   for (const std::string& remark : plan.remarks) say("{}", remark);
   const Environment usable = for_children(environment);
-  remove_leftovers({.temporary = temporary_folder(usable)});
+  remove_leftovers(temporary_folder(usable));
   return Launcher(plan, host, usable, self).run();
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -27,25 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kExchangeInterval{100};
 constexpr milliseconds kFarewell{3000};
 
-Peer self_as_peer(const NodeCircle::Place& place) {
-  Peer self;
-  self.rank = place.node_rank;
-  self.world_size = place.num_nodes;
-  self.host = host_name();
-  self.pid = getpid();
-  self.version = version_text();
-  self.settings = place.settings;
-  self.node_rank = place.node_rank;
-  return self;
-}
-
 // Once anything has failed, every node ends its ranks within two seconds; the rest is slack for slow networks.
 constexpr milliseconds kSettleTimeout{10'000};
-
-// A log's path or a rank's last words may not be valid UTF-8.
-std::string as_text(const Verdict& verdict) {
-  return json_text(to_json(verdict));
-}
 
 }  // namespace
 
@@ -70,7 +52,6 @@ struct NodeCircle::Shared {
   void exchange();
   void exchange_beats();
   bool is_silent(int node) const;  // with the lock held
-  std::string head() const { return fmt::format("node 0 ({})", client->roster().at(0).host); }
 };
 
 NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>()) {
@@ -79,7 +60,12 @@ NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>())
   join.host = place.host;
   join.port = place.port;
   join.key = place.key;
-  join.self = self_as_peer(place);
+  join.self.rank = join.self.node_rank = place.node_rank;
+  join.self.world_size = place.num_nodes;
+  join.self.host = host_name();
+  join.self.pid = getpid();
+  join.self.version = version_text();
+  join.self.settings = place.settings;
   join.timeout = place.meet_timeout;
   join.who = "node";
   join.holder = "the launcher of node 0";
@@ -142,14 +128,14 @@ std::optional<std::string> NodeCircle::loss() const {
   if (!s.error.empty()) return s.error;  // it names the head
   const auto limit = s.place.node_timeout;
   if (Clock::now() - s.last_exchange > limit) {
-    return fmt::format("the launcher of {} has not answered for {}", s.head(), format_duration(limit));
+    return fmt::format("the launcher of node 0 ({}) has not answered for {}", host(0), format_duration(limit));
   }
   for (int node = 1; node < s.place.num_nodes; ++node) {
     const auto bye = s.seen.find(fmt::format("bye/{}", node));
     const bool has_left = bye != s.seen.end() && bye->second;
     if (!has_left && s.is_silent(node)) {
-      return fmt::format("the launcher of node {} ({}) has not responded for {}", node,
-                         s.client->roster().at(static_cast<std::size_t>(node)).host, format_duration(limit));
+      return fmt::format("the launcher of node {} ({}) has not responded for {}", node, host(node),
+                         format_duration(limit));
     }
   }
   return std::nullopt;
@@ -234,15 +220,15 @@ bool Agreement::must_stop() {
 
 Verdict Agreement::settle(const Verdict& own, int max_restarts) {
   if (!own.is_well()) announce_failure();
-  circle_.put(key(fmt::format("ended/{}", node_rank_)), as_text(own));
+  circle_.put(key(fmt::format("ended/{}", node_rank_)), json_text(own));
   if (node_rank_ == 0) {
     Verdict verdict = collect(own);
     verdict.restart = verdict.failure && !verdict.interrupted && loss_.empty() && attempt_ < max_restarts;
-    circle_.put(key("verdict"), as_text(verdict));
+    circle_.put(key("verdict"), json_text(verdict));
     return verdict;
   }
   const auto text = wait_for("verdict", std::nullopt);
-  if (text) return verdict_from_json(parse_json(*text, "the verdict of node 0"));
+  if (text) return parse_json(*text, "the verdict of node 0").get<Verdict>();
   return own.is_well() ? lost_verdict() : merge({own, lost_verdict()});
 }
 
@@ -250,7 +236,7 @@ Verdict Agreement::collect(const Verdict& own) {
   std::vector<Verdict> verdicts = {own};
   for (int node = 1; node < num_nodes_; ++node) {
     const auto text = wait_for(fmt::format("ended/{}", node), std::nullopt);
-    verdicts.push_back(text ? verdict_from_json(parse_json(*text, "the verdict of a node")) : lost_verdict());
+    verdicts.push_back(text ? parse_json(*text, "the verdict of a node").get<Verdict>() : lost_verdict());
     if (!text && signal_ != 0) break;
   }
   return merge(verdicts);

@@ -15,7 +15,7 @@ namespace tessera {
 // is weaker evidence: it counts kills of any process on the host. `root` replaces / in tests.
 class OomWatch {
  public:
-  explicit OomWatch(std::filesystem::path root = "/");
+  explicit OomWatch(const std::filesystem::path& root = "/");
 
   // "the kernel's out-of-memory killer killed it (memory limit 2.0 GiB of cgroup /job)", or empty.
   std::string verdict() const;
@@ -24,7 +24,6 @@ class OomWatch {
   std::optional<std::int64_t> count_kills() const;
 
   std::filesystem::path counter_file_;
-  std::string counter_name_ = "oom_kill";
   std::string place_;  // what the verdict says about the limit or the host
   std::optional<std::int64_t> kills_before_;
 };

@@ -1,7 +1,6 @@
 #include "launch/output.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,22 +13,6 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 16;  // a longer line is passed on in pieces
-
-// False if there is no reader any more.
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // the launcher's own output may have been made non-blocking
-      pollfd writable{fd, POLLOUT, 0};
-      poll(&writable, 1, 1000);
-      continue;
-    }
-    if (count < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -65,9 +48,7 @@ RankOutput::RankOutput(Choice choice, std::array<Fd, 2> console)
     fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
     read_ends_[stream] = std::move(pipe.read_end);
     rank_ends_[stream] = std::move(pipe.write_end);
-    prefixers_.emplace_back(choice_.prefix, [this, stream](std::string_view line) {
-      if (console_[stream] && !write_all(console_[stream].get(), line)) console_[stream].reset();
-    });
+    prefixers_.emplace_back(choice_.prefix, [this, stream](std::string_view line) { show(stream, line); });
   }
 }
 
@@ -117,12 +98,15 @@ bool RankOutput::pump(std::size_t stream) {
   }
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
   if (log_ && !write_all(log_.get(), bytes)) log_.reset();  // a full disk must not stop the run
-  show(stream, bytes);
+  if (choice_.prefix.empty()) {
+    show(stream, bytes);
+  } else {
+    prefixers_[stream].add(bytes);
+  }
   return true;
 }
 
 void RankOutput::show(std::size_t stream, std::string_view bytes) {
-  if (!choice_.prefix.empty()) return prefixers_[stream].add(bytes);
   if (console_[stream] && !write_all(console_[stream].get(), bytes)) console_[stream].reset();
 }
 

@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "launch/exit_report.h"
 #include "launch/oom.h"
 #include "launch/output.h"
 #include "launch/run_folder.h"
@@ -264,14 +265,12 @@ void RankRunner::look_at_starter() {
 void RankRunner::end_leftovers() const {
   if (rank_pid_ <= 0) return;
   kill(-rank_pid_, SIGKILL);
-  const std::string self = std::to_string(runner_pid_);
   for (int round = 0; round < 20; ++round) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    std::ifstream children("/proc/" + self + "/task/" + self + "/children");
-    bool any = false;
-    for (pid_t pid; children >> pid; any = true) kill(pid, SIGKILL);
-    if (!any) return;
+    const std::vector<pid_t> children = children_of(runner_pid_);
+    if (children.empty()) return;
+    for (const pid_t child : children) kill(child, SIGKILL);
     usleep(5000);
   }
 }
@@ -281,13 +280,12 @@ int RankRunner::report(std::int64_t ended_ms) {
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   const int exit_status = signal != 0 ? 128 + signal : WEXITSTATUS(status);
   if (signal == SIGKILL && !was_told_to_stop_) note_ = oom_.verdict();
-  line_.send({{"is", "ended"},
-              {"exit_status", exit_status},
-              {"signal", signal},
-              {"time_ms", ended_ms},
-              {"was_told_to_stop", was_told_to_stop_},
-              {"starter_died_ms", starter_died_ms_},
-              {"note", note_}});
+  const RankEnd end{.exit_status = exit_status,
+                    .signal = signal,
+                    .time_ms = ended_ms,
+                    .was_told_to_stop = was_told_to_stop_,
+                    .note = note_};
+  line_.send({{"is", "ended"}, {"end", end}, {"starter_died_ms", starter_died_ms_}});
   return exit_status;
 }
 

@@ -6,7 +6,7 @@
 // when the launcher is gone. When the rank ends, the runner also ends everything it left running.
 //
 // Packets from the runner: {"is":"hello", "local_rank", "pid"}, {"is":"started", "pid"},
-// {"is":"ended", "exit_status", "signal", "time_ms", "was_told_to_stop", "note"}.
+// {"is":"ended", "end": what it knows of the RankEnd, "starter_died_ms"}.
 // Packets to it: {"do":"begin", "secret"} with the launcher's stdout and stderr, {"do":"signal", "signal"},
 // {"do":"stop", "grace_ms"}: SIGTERM now, SIGKILL after the grace.
 #pragma once

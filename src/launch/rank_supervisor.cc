@@ -42,9 +42,8 @@ RankSupervisor::RankSupervisor(const RankOrder& order, const StartRequest& reque
       listener_(listen_at(socket_path(order.folder))),
       by_mpirun_(request.starter == Starter::kMpirun),
       runner_program_(std::filesystem::path(request.runner.front()).filename().string().substr(0, kNameLength)),
-      ends_(static_cast<std::size_t>(order.num_local_ranks)),
-      has_begun_(ends_.size()),
-      has_ended_(ends_.size()) {
+      has_begun_(static_cast<std::size_t>(order.num_local_ranks)),
+      ends_(has_begun_.size()) {
   started_ = start_runners(request);
   start_deadline_ = Clock::now() + options_.start_timeout;
 }
@@ -95,7 +94,7 @@ void RankSupervisor::blame_mpirun() {
   if (mpirun_died_first_) {
     result_.trouble = (mpirun_exit_.empty() ? "mpirun ended" : mpirun_exit_) + " while ranks were running";
     result_.trouble_status = mpirun_exit_status_;
-  } else if (result_.killed_mpirun != 0 && !mpirun_exit_.empty() && have_all_ended_well()) {
+  } else if (result_.killed_mpirun != 0 && !mpirun_exit_.empty() && !any_rank_left() && !any_has_failed()) {
     say("{} after all ranks had ended well", mpirun_exit_);
   }
 }
@@ -135,16 +134,16 @@ void RankSupervisor::hear(Member& member) {
         return;
       case Line::Got::kEnd:
         member.is_open = false;
-        if (member.local_rank < 0 || has_ended_[static_cast<std::size_t>(member.local_rank)]) return;
+        if (member.local_rank < 0 || ends_[static_cast<std::size_t>(member.local_rank)]) return;
         // The runner is gone and did not report its rank, which the kernel has killed with it.
         if (member.rank_pid > 0) kill(-member.rank_pid, SIGKILL);
-        take(member, {{"is", "ended"},
-                      {"exit_status", 128 + SIGKILL},
-                      {"signal", SIGKILL},
-                      {"time_ms", now_ms()},
-                      {"was_told_to_stop", stopping_ || by_mpirun_},
-                      {"starter_died_ms", 0},
-                      {"note", "its minder process was killed"}});
+        take_end(member,
+                 {.exit_status = 128 + SIGKILL,
+                  .signal = SIGKILL,
+                  .time_ms = now_ms(),
+                  .was_told_to_stop = stopping_ || by_mpirun_,
+                  .note = "its minder process was killed"},
+                 0);
     }
   }
 }
@@ -158,35 +157,32 @@ void RankSupervisor::take(Member& member, const Json& packet) {
     if (stopping_ || result_.signal != 0) {
       member.line.send({{"do", "stop"}, {"grace_ms", 0}});
     } else {
-      member.line.send_with_fds({{"do", "begin"}, {"secret", options_.secret}}, {STDOUT_FILENO, STDERR_FILENO});
+      member.line.send({{"do", "begin"}, {"secret", options_.secret}}, {STDOUT_FILENO, STDERR_FILENO});
     }
   } else if (word == "started") {
     member.rank_pid = packet.at("pid");
   } else if (word == "ended") {
-    RankEnd& end = ends_[static_cast<std::size_t>(member.local_rank)];
-    end.exit_status = packet.at("exit_status");
-    end.signal = packet.at("signal");
-    end.time_ms = packet.at("time_ms");
-    end.was_told_to_stop = packet.at("was_told_to_stop");
-    end.note = packet.at("note");
-    // A rank that ends by a signal that was passed on did as asked (SIGUSR1: save and stop).
-    const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
-    if (did_as_asked) result_.interrupted = true;
-    add_last_words(end, failure_path(order_, member.local_rank));
-    const std::int64_t starter_died_ms = packet.at("starter_died_ms");
-    // What it says that it failed of before that is its own failure.
-    const bool failed_before = !end.message.empty() && end.time_ms < starter_died_ms;
-    const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && !failed_before;
-    mpirun_died_first_ = mpirun_died_first_ || outlived_mpirun;
-    // Whatever the rank says.
-    if (did_as_asked || outlived_mpirun) end.says_consequence = true;
-    has_ended_[static_cast<std::size_t>(member.local_rank)] = true;
-    // After SIGTERM, ranks may exit in any way within their time limit.
-    if (result_.signal != 0 || !end.failed()) return;
-    if (!did_as_asked) return note_failure(is_consequence(end));
-    // The others are about to do the same and get as long as after SIGTERM.
-    if (!stop_at_) stop_at_ = Clock::now() + options_.stop_timeout;
+    take_end(member, packet.at("end"), packet.at("starter_died_ms"));
   }
+}
+
+void RankSupervisor::take_end(const Member& member, RankEnd end, std::int64_t starter_died_ms) {
+  // A rank that ends by a signal that was passed on did as asked (SIGUSR1: save and stop).
+  const bool did_as_asked = passed_on_ != 0 && end.exit_status == 128 + passed_on_;
+  if (did_as_asked) result_.interrupted = true;
+  add_last_words(end, failure_path(order_, member.local_rank));
+  // What it says that it failed of before that is its own failure.
+  const bool failed_before = !end.message.empty() && end.time_ms < starter_died_ms;
+  const bool outlived_mpirun = by_mpirun_ && starter_died_ms > 0 && !failed_before;
+  mpirun_died_first_ = mpirun_died_first_ || outlived_mpirun;
+  // Whatever the rank says.
+  if (did_as_asked || outlived_mpirun) end.says_consequence = true;
+  ends_[static_cast<std::size_t>(member.local_rank)] = end;
+  // After SIGTERM, ranks may exit in any way within their time limit.
+  if (result_.signal != 0 || !end.failed()) return;
+  if (!did_as_asked) return note_failure(is_consequence(end));
+  // The others are about to do the same and get as long as after SIGTERM.
+  if (!stop_at_) stop_at_ = Clock::now() + options_.stop_timeout;
 }
 
 void RankSupervisor::hear_mpirun() {
@@ -287,7 +283,7 @@ void RankSupervisor::mind_the_clock() {
   if (is_due(stop_at_)) stop(kGrace);
   if (now >= look_for_stopped_at_) {
     look_for_stopped_at_ = now + kStoppedGrace;
-    stopped_.continue_them(processes_nobody_waits_for());
+    continue_stopped();
   }
   // All ranks have ended and only mpirun is left, which should exit within milliseconds.
   if (!kill_at_ && missing_ranks().empty() && !any_runner_left()) kill_at_ = now + kStarterGrace;
@@ -336,16 +332,15 @@ void RankSupervisor::kill_everything() {
 }
 
 bool RankSupervisor::any_runner_left() const {
-  return std::any_of(members_.begin(), members_.end(), [](const Member& member) { return member.is_open; });
+  return std::ranges::any_of(members_, &Member::is_open);
 }
 
 bool RankSupervisor::all_gone() const {
-  return !any_runner_left() &&
-         std::all_of(started_.pids.begin(), started_.pids.end(), [](pid_t pid) { return pid <= 0; });
+  return !any_runner_left() && std::ranges::all_of(started_.pids, [](pid_t pid) { return pid <= 0; });
 }
 
 bool RankSupervisor::any_rank_left() const {
-  return std::any_of(has_ended_.begin(), has_ended_.end(), [](bool has_ended) { return !has_ended; });
+  return !std::ranges::all_of(ends_, &std::optional<RankEnd>::has_value);
 }
 
 std::vector<int> RankSupervisor::missing_ranks() const {
@@ -357,16 +352,11 @@ std::vector<int> RankSupervisor::missing_ranks() const {
 }
 
 RankEnd RankSupervisor::end_of(int local_rank) const {
-  RankEnd end = ends_[static_cast<std::size_t>(local_rank)];
+  const RankEnd unknown{.exit_status = 128 + SIGTERM, .signal = SIGTERM, .time_ms = now_ms(), .was_told_to_stop = true};
+  RankEnd end = ends_[static_cast<std::size_t>(local_rank)].value_or(unknown);
   end.rank = order_.rank(local_rank);
   end.host = host_name();
   end.log_file = log_path(order_, local_rank);
-  if (!has_ended_[static_cast<std::size_t>(local_rank)]) {
-    end.exit_status = 128 + SIGTERM;
-    end.signal = SIGTERM;
-    end.was_told_to_stop = true;
-    end.time_ms = now_ms();
-  }
   return end;
 }
 

@@ -21,21 +21,6 @@
 
 namespace tessera {
 
-struct NamedProcess {
-  pid_t pid = 0;
-  std::string name;
-};
-
-// Continues processes that are stopped (SIGSTOP) alone: a suspended job stops the launcher too, so nobody meant it.
-class StoppedProcesses {
- public:
-  // Those that are stopped now and were at the last call; says so. The first name of a process counts.
-  void continue_them(const std::vector<NamedProcess>& processes);
-
- private:
-  std::set<pid_t> stopped_;  // at the last call
-};
-
 class RankSupervisor {
  public:
   struct Options {
@@ -68,6 +53,7 @@ class RankSupervisor {
   void welcome_runners();
   void hear(Member& member);
   void take(Member& member, const Json& packet);
+  void take_end(const Member& member, RankEnd end, std::int64_t starter_died_ms);
   void hear_mpirun();
   void hear_signals();
   void take_signal(int signal);
@@ -90,9 +76,7 @@ class RankSupervisor {
   // supervised_processes.cc
   void notice_lost_runners();
   std::vector<pid_t> runners_of_mpirun() const;
-  std::vector<NamedProcess> processes_nobody_waits_for() const;
-  bool have_all_ended_well() const;
-  bool all_but_one_have_ended_well() const;
+  void continue_stopped();
   bool any_has_failed() const;
   std::string starter_state() const;  // ": mpirun (process 7) is stopped", or empty
 
@@ -103,9 +87,9 @@ class RankSupervisor {
   Started started_;
   bool by_mpirun_;
   std::string runner_program_;
-  std::vector<Member> members_;              // runners that have connected, in that order
-  std::vector<RankEnd> ends_;                // by local rank
-  std::vector<bool> has_begun_, has_ended_;  // by local rank
+  std::vector<Member> members_;               // runners that have connected, in that order
+  std::vector<bool> has_begun_;               // by local rank
+  std::vector<std::optional<RankEnd>> ends_;  // by local rank; nothing: it has not ended
   SupervisionResult result_;
   std::string mpirun_words_;  // its output after a failure was known
   bool failure_known_ = false, stopping_ = false, killed_before_ = false;
@@ -113,7 +97,7 @@ class RankSupervisor {
   int mpirun_exit_status_ = static_cast<int>(ExitStatus::kFailure);
   bool mpirun_died_first_ = false;  // before a rank
   Clock::time_point look_for_stopped_at_{};
-  StoppedProcesses stopped_;
+  std::set<pid_t> stopped_;     // at that look
   std::set<pid_t> runners_;     // of mpirun, as far as seen before all had said hello
   bool lost_a_runner_ = false;  // at the last look
   int passed_on_ = 0;           // the last signal that was passed on to the ranks

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
+#include "core/json.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -32,45 +34,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLock = "/lock";
 
 std::string order_path(const std::string& folder) {
-  return folder + "/order.json";
-}
-
-// Arguments and paths are bytes, JSON holds UTF-8: anything but plain ASCII is written as %XX.
-std::string to_escaped(const std::string& bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    if (byte < 0x80 && byte != '%') {
-      text += static_cast<char>(byte);
-    } else {
-      text += fmt::format("%{:02X}", byte);
-    }
-  }
-  return text;
-}
-
-std::string from_escaped(const std::string& text) {
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      bytes += text[i];
-    } else {
-      bytes += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    }
-  }
-  return bytes;
-}
-
-Json escaped(const std::vector<std::string>& words) {
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(to_escaped(word));
-  return list;
-}
-
-Json escaped(const std::map<std::string, std::string>& variables) {
-  Json object = Json::object();
-  for (const auto& [name, value] : variables) object[to_escaped(name)] = to_escaped(value);
-  return object;
+  return folder + "/order.msgpack";
 }
 
 // The entries of a folder that belong to this user.
@@ -84,10 +48,10 @@ std::vector<fs::path> own_entries(const fs::path& folder) {
   return entries;
 }
 
-bool is_older(const fs::path& path, std::chrono::seconds age) {
+bool is_old_enough(const fs::path& path) {
   std::error_code error;
   const auto written = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - written > age;
+  return !error && fs::file_time_type::clock::now() - written > std::chrono::minutes(1);
 }
 
 void remove_tree(const fs::path& path) {
@@ -104,19 +68,13 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-bool is_running(const fs::path& process) {
-  std::error_code error;
-  if (!fs::exists(process, error)) return static_cast<bool>(error);  // what cannot be known counts as running
-  return process_state(process) != 'Z';
-}
-
-void remove_sessions(const LeftoverPlaces& places) {
+void remove_sessions(const fs::path& temporary) {
   for (const std::string& name : own_names()) {
-    for (const fs::path& session : own_entries(places.temporary / ("ompi." + name))) {
+    for (const fs::path& session : own_entries(temporary / ("ompi." + name))) {
       const std::string file = session.filename().string();
       const auto process = file.starts_with("pid.") ? parse_integer(file.substr(4)) : std::nullopt;
-      if (!process || *process < 1 || !is_older(session, places.least_age)) continue;
-      if (!is_running(places.processes / std::to_string(*process))) remove_tree(session);
+      if (!process || *process < 1 || !is_old_enough(session)) continue;
+      if (has_ended(static_cast<pid_t>(*process))) remove_tree(session);
     }
   }
 }
@@ -129,26 +87,27 @@ bool is_shared_memory_of_ranks(const std::string& name) {
 }
 
 // The files below `folder` that a process of this user has mapped.
-std::set<std::string> mapped_below(const fs::path& folder, const fs::path& processes) {
+std::set<std::string> mapped_below(const std::string& folder) {
   std::set<std::string> mapped;
-  for (const fs::path& process : own_entries(processes)) {
+  for (const fs::path& process : own_entries("/proc")) {
     if (!parse_integer(process.filename().string())) continue;
     std::ifstream maps(process / "maps");
     for (std::string line; std::getline(maps, line);) {
-      const std::size_t path = line.find(folder.string() + "/");
+      const std::size_t path = line.find(folder + "/");
       if (path != std::string::npos) mapped.insert(line.substr(path, line.find(' ', path) - path));
     }
   }
   return mapped;
 }
 
-void remove_shared_memory(const LeftoverPlaces& places) {
-  std::vector<fs::path> candidates = own_entries(places.shared_memory);
-  std::erase_if(candidates, [&](const fs::path& path) {
-    return !is_shared_memory_of_ranks(path.filename().string()) || !is_older(path, places.least_age);
+void remove_shared_memory() {
+  constexpr const char* kFolder = "/dev/shm";
+  std::vector<fs::path> candidates = own_entries(kFolder);
+  std::erase_if(candidates, [](const fs::path& path) {
+    return !is_shared_memory_of_ranks(path.filename().string()) || !is_old_enough(path);
   });
   if (candidates.empty()) return;
-  const std::set<std::string> mapped = mapped_below(places.shared_memory, places.processes);
+  const std::set<std::string> mapped = mapped_below(kFolder);
   for (const fs::path& path : candidates) {
     if (!mapped.contains(path.string())) remove_tree(path);
   }
@@ -168,8 +127,7 @@ RunFolder::RunFolder(const Environment& environment) {
 }
 
 RunFolder::~RunFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_tree(path_);
 }
 
 bool RunFolder::is_abandoned(const fs::path& folder) {
@@ -217,51 +175,26 @@ std::string log_path(const RankOrder& order, int local_rank) {
   return (std::filesystem::path(order.log_dir) / ("rank-" + std::to_string(order.rank(local_rank)) + ".log")).string();
 }
 
+// MessagePack, since arguments and paths may be any bytes, where JSON's text must be UTF-8.
 void write_order(const RankOrder& order) {
-  const Json json = {{"command", escaped(order.command)},
-                     {"node_rank", order.node_rank},
-                     {"num_nodes", order.num_nodes},
-                     {"num_local_ranks", order.num_local_ranks},
-                     {"master_addr", to_escaped(order.master_addr)},
-                     {"master_port", order.master_port},
-                     {"run_id", to_escaped(order.run_id)},
-                     {"restart_count", order.restart_count},
-                     {"max_restarts", order.max_restarts},
-                     {"environment", escaped(order.environment)},
-                     {"cpus", order.cpus},
-                     {"log_dir", to_escaped(order.log_dir)},
-                     {"tee", order.tee}};
-  write_file_atomically(order_path(order.folder), json.dump());
+  std::string bytes;
+  Json::to_msgpack(Json(order), bytes);
+  write_file_atomically(order_path(order.folder), bytes);
 }
 
 RankOrder read_order(const std::string& folder) {
-  const Json json = read_json_file(order_path(folder));
-  RankOrder order;
+  auto order = Json::from_msgpack(read_file(order_path(folder))).get<RankOrder>();
   order.folder = folder;
-  for (const Json& word : json.at("command")) order.command.push_back(from_escaped(word));
-  json.at("node_rank").get_to(order.node_rank);
-  json.at("num_nodes").get_to(order.num_nodes);
-  json.at("num_local_ranks").get_to(order.num_local_ranks);
-  order.master_addr = from_escaped(json.at("master_addr"));
-  json.at("master_port").get_to(order.master_port);
-  order.run_id = from_escaped(json.at("run_id"));
-  json.at("restart_count").get_to(order.restart_count);
-  json.at("max_restarts").get_to(order.max_restarts);
-  for (const auto& [name, value] : json.at("environment").items())
-    order.environment[from_escaped(name)] = from_escaped(value);
-  json.at("cpus").get_to(order.cpus);
-  order.log_dir = from_escaped(json.at("log_dir"));
-  json.at("tee").get_to(order.tee);
   return order;
 }
 
-void remove_leftovers(const LeftoverPlaces& places) noexcept {
+void remove_leftovers(const fs::path& temporary) noexcept {
   try {
-    for (const fs::path& path : own_entries(places.temporary)) {
+    for (const fs::path& path : own_entries(temporary)) {
       if (path.filename().string().starts_with(RunFolder::kPrefix) && RunFolder::is_abandoned(path)) remove_tree(path);
     }
-    remove_sessions(places);
-    remove_shared_memory(places);
+    remove_sessions(temporary);
+    remove_shared_memory();
   } catch (const std::exception&) {  // out of memory: the run itself will say so
   }
 }

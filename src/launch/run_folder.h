@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "core/environment.h"
 #include "core/file.h"
-#include "core/json.h"
 
 namespace tessera {
 
@@ -37,7 +35,7 @@ class RunFolder {
 
 // The order that a launcher gives to the runners of its node: what to run, as which ranks, in what environment.
 //
-// It is written as order.json into the launcher's private run folder, where the runners read it; the folder also
+// It is written as order.msgpack into the launcher's private run folder, where the runners read it; the folder also
 // holds the launcher's socket and the ranks' failure files.
 struct RankOrder {
   std::string folder;                // the run folder
@@ -55,6 +53,22 @@ struct RankOrder {
 
   int world_size() const { return num_nodes * num_local_ranks; }
   int rank(int local_rank) const { return node_rank * num_local_ranks + local_rank; }
+
+  static void visit_fields(auto& order, const auto& visit) {
+    visit("command", order.command);
+    visit("node_rank", order.node_rank);
+    visit("num_nodes", order.num_nodes);
+    visit("num_local_ranks", order.num_local_ranks);
+    visit("master_addr", order.master_addr);
+    visit("master_port", order.master_port);
+    visit("run_id", order.run_id);
+    visit("restart_count", order.restart_count);
+    visit("max_restarts", order.max_restarts);
+    visit("environment", order.environment);
+    visit("cpus", order.cpus);
+    visit("log_dir", order.log_dir);
+    visit("tee", order.tee);
+  }
 };
 
 // What is set for one rank: torchrun's variables and ours.
@@ -76,16 +90,10 @@ RankOrder read_order(const std::string& folder);
 //
 // Only this user's, and only if nobody uses it: the launcher's lock is free, there is no process N, no process has the
 // memory mapped.
-struct LeftoverPlaces {
-  std::filesystem::path temporary = "/tmp";  // TMPDIR
-  std::filesystem::path shared_memory = "/dev/shm";
-  std::filesystem::path processes = "/proc";
-  // Younger sessions and memory stay: a run that is starting may not have mapped what it has just made.
-  std::chrono::seconds least_age = std::chrono::minutes(1);
-};
-
-// Never throws: a run does not depend on it.
-void remove_leftovers(const LeftoverPlaces& places) noexcept;
+//
+// Younger sessions and memory than a minute stay: a run that is starting may not have mapped what it has just made.
+// `temporary` is TMPDIR. Never throws: a run does not depend on it.
+void remove_leftovers(const std::filesystem::path& temporary) noexcept;
 // What our own mpirun left when it was killed.
 void remove_session(pid_t mpirun, const std::filesystem::path& temporary) noexcept;
 

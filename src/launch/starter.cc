@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "comm/mpi_support.h"
 #include "core/error.h"
@@ -38,45 +39,34 @@ bool is_slurm_variable(const std::string& name) {
 }
 
 // Forks and executes. Between the two it does only what is safe in a process that had threads: everything is built
-// before.
-class Spawner {
- public:
-  Spawner(const std::vector<std::string>& arguments, const Environment& environment, const sigset_t& mask)
-      : arguments_(arguments), mask_(mask) {
-    for (const auto& [name, value] : environment.all()) variables_.push_back(name + "=" + value);
-    for (std::string& word : arguments_) argv_.push_back(word.data());
-    for (std::string& variable : variables_) envp_.push_back(variable.data());
-    argv_.push_back(nullptr);
-    envp_.push_back(nullptr);
+// before. `output` is mpirun's; -1, for a runner: the launcher's own.
+pid_t spawn(std::vector<std::string> arguments, const Environment& environment, const sigset_t& mask, int output) {
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment.all()) variables.push_back(name + "=" + value);
+  std::vector<char*> argv, envp;
+  for (std::string& word : arguments) argv.push_back(word.data());
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  const pid_t launcher = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw Error("cannot start " + arguments[0] + ": " + std::strerror(errno));
+  if (pid > 0) return pid;
+  setpgid(0, 0);  // Ctrl-C reaches only the launcher, which passes it on
+  // mpirun must be signalled when the launcher is gone; a runner sees the end of its line.
+  if (output >= 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != launcher) _exit(128 + SIGTERM);
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  if (output >= 0) {
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
   }
-
-  // `output` is mpirun's; -1, for a runner: the launcher's own.
-  pid_t spawn(int output) {
-    const pid_t launcher = getpid();
-    const pid_t pid = fork();
-    if (pid < 0) throw Error("cannot start " + arguments_[0] + ": " + std::strerror(errno));
-    if (pid > 0) return pid;
-    setpgid(0, 0);  // Ctrl-C reaches only the launcher, which passes it on
-    // mpirun must be signalled when the launcher is gone; a runner sees the end of its line.
-    if (output >= 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != launcher) _exit(128 + SIGTERM);
-    const int null = open("/dev/null", O_RDONLY);
-    dup2(null, STDIN_FILENO);
-    if (output >= 0) {
-      dup2(output, STDOUT_FILENO);
-      dup2(output, STDERR_FILENO);
-    }
-    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // the launcher's ports and lines are not for its children
-    sigprocmask(SIG_SETMASK, &mask_, nullptr);
-    execve(argv_[0], argv_.data(), envp_.data());
-    _exit(127);
-  }
-
- private:
-  std::vector<std::string> arguments_, variables_;
-  std::vector<char*> argv_, envp_;
-  sigset_t mask_;
-};
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // the launcher's ports and lines are not for its children
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execve(argv[0], argv.data(), envp.data());
+  _exit(127);
+}
 
 std::string find_mpirun(const Environment& environment) {
   const OpenMpi found = find_open_mpi(environment);
@@ -93,8 +83,7 @@ Started start_by_fork(const StartRequest& request) {
   for (int local_rank = 0; local_rank < request.num_ranks; ++local_rank) {
     std::vector<std::string> words = request.runner;
     words.insert(words.end(), {request.run_folder, std::to_string(local_rank)});
-    Spawner spawner(words, environment, request.signal_mask);
-    started.pids.push_back(spawner.spawn(-1));
+    started.pids.push_back(spawn(std::move(words), environment, request.signal_mask, -1));
   }
   return started;
 }
@@ -103,9 +92,9 @@ Started start_by_mpirun(const StartRequest& request) {
   const auto arguments = mpirun_arguments(find_mpirun(request.environment), request, geteuid() == 0);
   Pipe text;
   fcntl(text.read_end.get(), F_SETFL, O_NONBLOCK);
-  Spawner spawner(arguments, without_outer_job(request.environment, true), request.signal_mask);
+  const Environment environment = without_outer_job(request.environment, true);
   Started started;
-  started.pids.push_back(spawner.spawn(text.write_end.get()));
+  started.pids.push_back(spawn(arguments, environment, request.signal_mask, text.write_end.get()));
   started.mpirun_text = std::move(text.read_end);
   return started;
 }

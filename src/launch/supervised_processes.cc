@@ -37,41 +37,40 @@ void RankSupervisor::notice_lost_runners() {
                static_cast<int>(ExitStatus::kFailure));
 }
 
-// Those that nobody waits for with a time limit, so that the run would stand still for ever if one is stopped: a runner
-// cannot start its rank or report its end, ranks cannot leave MPI without mpirun, and a rank that is stopped after the
-// others have ended has said goodbye to them.
-std::vector<NamedProcess> RankSupervisor::processes_nobody_waits_for() const {
+// Continues processes that are stopped (SIGSTOP) alone, at this look and the last: a suspended job stops the launcher
+// too, so nobody meant it. Only those that nobody waits for with a time limit, so that the run would stand still for
+// ever: a runner cannot start its rank or report its end, ranks cannot leave MPI without mpirun, and a rank that is
+// stopped after the others have ended has said goodbye to them.
+void RankSupervisor::continue_stopped() {
+  const std::set<pid_t> before = std::exchange(stopped_, {});
+  // The first name of a process counts.
+  const auto look_at = [&](pid_t pid, const std::string& name) {
+    if (process_state(pid) != 'T' || !stopped_.insert(pid).second || !before.contains(pid)) return;
+    say("{} (process {}) is stopped: continuing it", name, pid);
+    kill(pid, SIGCONT);
+  };
   const auto name_of_runner = [&](int local_rank) {
     return fmt::format("the minder of rank {} on {}", order_.rank(local_rank), host_name());
   };
-  std::vector<NamedProcess> processes;
+  const auto num_ended = std::ranges::count_if(ends_, &std::optional<RankEnd>::has_value);
+  const bool is_last = num_ended > 0 && num_ended + 1 == order_.num_local_ranks && !any_has_failed();
   for (const Member& member : members_) {
     if (!member.is_open || member.local_rank < 0) continue;
-    processes.push_back({member.runner_pid, name_of_runner(member.local_rank)});
-    if (member.rank_pid <= 0 || !all_but_one_have_ended_well()) continue;
-    processes.push_back({member.rank_pid, fmt::format("rank {} on {}, which alone has not ended,",
-                                                      order_.rank(member.local_rank), host_name())});
+    look_at(member.runner_pid, name_of_runner(member.local_rank));
+    if (member.rank_pid <= 0 || !is_last) continue;
+    look_at(member.rank_pid,
+            fmt::format("rank {} on {}, which alone has not ended,", order_.rank(member.local_rank), host_name()));
   }
   for (std::size_t i = 0; i < started_.pids.size(); ++i) {
     if (started_.pids[i] <= 0) continue;
-    processes.push_back({started_.pids[i], by_mpirun_ ? "mpirun" : name_of_runner(static_cast<int>(i))});
+    look_at(started_.pids[i], by_mpirun_ ? "mpirun" : name_of_runner(static_cast<int>(i)));
     if (!by_mpirun_) continue;
-    for (const pid_t child : runners_of_mpirun()) processes.push_back({child, "a minder"});
+    for (const pid_t child : runners_of_mpirun()) look_at(child, "a minder");
   }
-  return processes;
-}
-
-bool RankSupervisor::have_all_ended_well() const {
-  return !any_rank_left() && !any_has_failed();
-}
-
-bool RankSupervisor::all_but_one_have_ended_well() const {
-  const auto num_ended = std::count(has_ended_.begin(), has_ended_.end(), true);
-  return num_ended > 0 && num_ended + 1 == order_.num_local_ranks && !any_has_failed();
 }
 
 bool RankSupervisor::any_has_failed() const {
-  return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.failed(); });
+  return std::ranges::any_of(ends_, [](const std::optional<RankEnd>& end) { return end && end->failed(); });
 }
 
 std::string RankSupervisor::starter_state() const {
@@ -81,15 +80,6 @@ std::string RankSupervisor::starter_state() const {
     }
   }
   return {};
-}
-
-void StoppedProcesses::continue_them(const std::vector<NamedProcess>& processes) {
-  const std::set<pid_t> before = std::exchange(stopped_, {});
-  for (const auto& [pid, name] : processes) {
-    if (process_state(pid) != 'T' || !stopped_.insert(pid).second || !before.contains(pid)) continue;
-    say("{} (process {}) is stopped: continuing it", name, pid);
-    kill(pid, SIGCONT);
-  }
 }
 
 }  // namespace tessera

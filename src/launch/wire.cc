@@ -18,7 +18,18 @@ namespace {
 
 constexpr std::size_t kMostBytes = 16384;  // packets are a few hundred bytes; writers cut long texts
 
-using FdBytes = std::array<char, CMSG_SPACE(2 * sizeof(int))>;
+// What sendmsg() and recvmsg() take: a text, with room for two descriptors.
+struct Message {
+  explicit Message(std::string& text) : part{text.data(), text.size()} {
+    head.msg_iov = &part;
+    head.msg_iovlen = 1;
+    head.msg_control = control.data();
+    head.msg_controllen = control.size();
+  }
+  iovec part;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  msghdr head{};
+};
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(what + ": " + std::strerror(errno));
@@ -56,41 +67,26 @@ pid_t Line::peer() const {
   return getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid : -1;
 }
 
-void Line::send(const Json& packet) const {
-  const std::string text = json_text(packet);
-  (void)::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void Line::send_with_fds(const Json& packet, const std::array<int, 2>& fds) const {
-  std::string text = packet.dump();
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) FdBytes control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fds);
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  (void)sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+void Line::send(const Json& packet, std::initializer_list<int> fds) const {
+  std::string text = json_text(packet);
+  Message message(text);
+  message.head.msg_controllen = fds.size() == 0 ? 0 : message.head.msg_controllen;
+  if (cmsghdr* header = CMSG_FIRSTHDR(&message.head); header != nullptr) {
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.begin(), fds.size() * sizeof(int));
+  }
+  (void)sendmsg(fd_.get(), &message.head, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 Line::Got Line::receive(Json* packet, std::array<Fd, 2>* fds) const {
   std::string text(kMostBytes, '\0');
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) FdBytes control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t count = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  Message message(text);
+  const ssize_t count = recvmsg(fd_.get(), &message.head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Got::kNothingYet;
   if (count <= 0) return Got::kEnd;
-  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message.head); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     std::array<int, 2> numbers{-1, -1};
     std::memcpy(numbers.data(), CMSG_DATA(header), sizeof numbers);
     for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -26,9 +26,8 @@ class Line {
 
   int fd() const { return fd_.get(); }
   // Never blocks and never fails: a packet to a receiver that is gone or has stopped reading is lost.
-  void send(const Json& packet) const;
-  // Hands over two descriptors with the packet: the receiver gets duplicates.
-  void send_with_fds(const Json& packet, const std::array<int, 2>& fds) const;
+  // `fds`: two descriptors that are handed over with it, or none: the receiver gets duplicates.
+  void send(const Json& packet, std::initializer_list<int> fds = {}) const;
 
   enum class Got { kPacket, kNothingYet, kEnd };
   // Does not wait. `fds`, if given, receives the descriptors that came with the packet.

@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "core/version.h"
 #include "listeners/console.h"
 #include "listeners/csv_history.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/file.h"
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "listeners/proto_writer.h"
 #include "listeners/run_recorder.h"
 

@@ -1,19 +1,17 @@
 #include "monitor/job_processes.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <system_error>
 
 #include "core/command_output.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/quantity.h"
 #include "core/text.h"
@@ -26,22 +24,6 @@ namespace fs = std::filesystem;
 // A process shows its parent's environment until it has started its own program: look again, but not for ever.
 constexpr int kMostLooks = 3;
 
-// A file of /proc, at most `most` bytes; empty if it cannot be read: the process has ended, or is another user's.
-std::string read_proc(const fs::path& path, std::size_t most) {
-  std::string text;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return text;
-  char block[4096];
-  while (text.size() < most) {
-    const ssize_t size = ::read(file, block, sizeof block);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) break;
-    text.append(block, static_cast<std::size_t>(size));
-  }
-  ::close(file);
-  return text;
-}
-
 }  // namespace
 
 std::string job_mark(const Environment& environment) {
@@ -52,8 +34,6 @@ std::string job_mark(const Environment& environment) {
   const auto run_id = environment.find("TORCHELASTIC_RUN_ID");
   return environment.find("TESSERA_LAUNCHED") && run_id ? "TORCHELASTIC_RUN_ID=" + *run_id : "";
 }
-
-JobProcesses::JobProcesses(Options options) : options_(std::move(options)) {}
 
 JobUsage JobProcesses::read() {
   const std::vector<Process> all = read_all();
@@ -75,7 +55,7 @@ JobUsage JobProcesses::read() {
 std::vector<JobProcesses::Process> JobProcesses::read_all() const {
   std::vector<Process> all;
   std::error_code error;
-  for (fs::directory_iterator entry(options_.proc, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
     Process process;
     if (read_process(entry->path().filename().string(), process)) all.push_back(process);
   }
@@ -85,7 +65,7 @@ std::vector<JobProcesses::Process> JobProcesses::read_all() const {
 bool JobProcesses::read_process(const std::string& name, Process& process) const {
   const auto pid = parse_integer(name);
   if (!pid) return false;
-  const std::string stat = read_proc(options_.proc / name / "stat", 4096);
+  const std::string stat = read_if_possible(proc_ / name / "stat");
   const std::size_t after_name = stat.rfind(')');  // the program's name may hold anything
   if (after_name == std::string::npos) return false;
   process.key.first = static_cast<pid_t>(*pid);
@@ -104,7 +84,7 @@ bool JobProcesses::read_process(const std::string& name, Process& process) const
 bool JobProcesses::has_mark(Known& known, pid_t pid) const {
   if (known.has_mark || known.num_looks >= kMostLooks || options_.mark.empty()) return known.has_mark;
   ++known.num_looks;
-  const std::string variables = '\0' + read_proc(options_.proc / std::to_string(pid) / "environ", 4 << 20) + '\0';
+  const std::string variables = '\0' + read_if_possible(proc_ / std::to_string(pid) / "environ", 4 << 20) + '\0';
   known.has_mark = variables.find('\0' + options_.mark + '\0') != std::string::npos;
   return known.has_mark;
 }

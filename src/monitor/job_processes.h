@@ -34,9 +34,10 @@ class JobProcesses {
     std::vector<pid_t> roots;  // counted, with all their descendants
     pid_t left_out = 0;        // never counted, though its descendants may be
     std::string mark;
-    std::filesystem::path proc = "/proc";
   };
-  explicit JobProcesses(Options options);
+  // `proc` replaces /proc in tests.
+  explicit JobProcesses(Options options, std::filesystem::path proc = "/proc")
+      : options_(std::move(options)), proc_(std::move(proc)) {}
 
   // A process that ends meanwhile is left out. CPU seconds that a process uses after its last reading are lost.
   JobUsage read();
@@ -62,6 +63,7 @@ class JobProcesses {
   std::vector<const Process*> members(const std::vector<Process>& all);
 
   Options options_;
+  std::filesystem::path proc_;
   std::map<Key, Known> known_;
   bool is_first_ = true;
   unsigned long long cpu_ticks_ = 0;

@@ -43,7 +43,7 @@ class FakeProc : public testing::Test {
   }
   void end(int pid) const { fs::remove_all(proc_ / std::to_string(pid)); }
   JobProcesses job(std::vector<pid_t> roots, const std::string& mark = "", pid_t left_out = 0) const {
-    return JobProcesses({std::move(roots), left_out, mark, proc_.path()});
+    return JobProcesses({std::move(roots), left_out, mark}, proc_.path());
   }
 
   const TestFolder proc_;
@@ -111,7 +111,7 @@ TEST_F(JobProcessTree, BrokenAndVanishedEntriesAreSkipped) {
   fs::create_directories(proc_ / "12");
   std::ofstream(proc_ / "12/stat") << "12 (cut";
   EXPECT_EQ(job({10, 11, 12}, "A=1").read().num_processes, 1);
-  EXPECT_EQ(JobProcesses({{1}, 0, "", "/no/such/folder"}).read().num_processes, 0);
+  EXPECT_EQ(JobProcesses({{1}, 0, ""}, "/no/such/folder").read().num_processes, 0);
 }
 
 TEST(JobProcesses, FindsARealChild) {
@@ -120,7 +120,7 @@ TEST(JobProcesses, FindsARealChild) {
     pause();
     _exit(0);
   }
-  JobProcesses job({{getpid()}, 0, "", "/proc"});
+  JobProcesses job({{getpid()}, 0, ""});
   const JobUsage with_child = job.read();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -185,7 +185,7 @@ void check_variables(const MachineFacts& facts, Problems& problems) {
   }
 }
 
-constexpr const char* kShown[] = {"CUDA_VISIBLE_DEVICES", "TESSERA_LOG", "MASTER_ADDR", "MASTER_PORT"};
+const std::string kShown[] = {"CUDA_VISIBLE_DEVICES", "TESSERA_LOG", "MASTER_ADDR", "MASTER_PORT"};
 constexpr const char* kPrefixes[] = {"NCCL_", "TORCH_NCCL_", "OMP_", "UCX_", "OMPI_MCA_", "GLOO_"};
 // mpirun hands its ranks the job's key in ..._precondition_transports.
 constexpr const char* kSecretWords[] = {"secret", "token", "password", "passwd", "_key", "credential", "precondition"};
@@ -232,16 +232,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool is_shown(const std::string& name) {
-  return std::any_of(std::begin(kShown), std::end(kShown), [&](const char* each) { return name == each; }) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                     [&](const char* prefix) { return name.starts_with(prefix); });
+  return std::ranges::find(kShown, name) != std::end(kShown) ||
+         std::ranges::any_of(kPrefixes, [&](const char* prefix) { return name.starts_with(prefix); });
 }
 
 bool may_be_secret(const std::string& name) {
   if (name == "NCCL_IB_PKEY") return false;  // the index of a partition
   const std::string word = lower_case(name);
-  return std::any_of(std::begin(kSecretWords), std::end(kSecretWords),
-                     [&](const char* each) { return word.find(each) != std::string::npos; });
+  return std::ranges::any_of(kSecretWords, [&](const char* each) { return word.find(each) != std::string::npos; });
 }
 
 // The name of NCCL or torch that `name` was meant to be; none if it is right or resembles none.

@@ -79,10 +79,32 @@ std::optional<CpuMemorySample> parse_cpu_row(const std::string& line, bool is_cs
   return CpuMemorySample{numbers->front(), (*numbers)[cpu], (*numbers)[cpu + 1], (*numbers)[cpu + 2]};
 }
 
-[[noreturn]] void refuse_log(const std::string& origin, const char* what, const char* header, const std::string& by,
-                             std::string_view text, const std::vector<std::string>& lines) {
-  throw UsageError(fmt::format("{}: not a {} memory log: expected '{}' as its first line, as {} writes it, found '{}'",
-                               origin, what, trim(header), by, printable(lines.empty() ? text : lines.front(), 80)));
+// What a message says of a file that is no such log.
+struct LogForm {
+  const char *what, *header, *writer;
+};
+
+// Line by line: `take_header` says whether a line is one, `parse_row` gives its sample, or nothing.
+template <typename Sample, typename TakeHeader, typename ParseRow>
+MemoryLog<Sample> parse_log(std::string_view text, const std::string& origin, bool is_log, const LogForm& form,
+                            const TakeHeader& take_header, const ParseRow& parse_row) {
+  MemoryLog<Sample> log;
+  if (trim(text).empty()) return log;  // its writer was ended before the header
+  const std::vector<std::string> lines = whole_lines(text);
+  if (!is_log) {
+    throw UsageError(
+        fmt::format("{}: not a {} memory log: expected '{}' as its first line, as {} writes it, found '{}'", origin,
+                    form.what, trim(form.header), form.writer, printable(lines.empty() ? text : lines.front(), 80)));
+  }
+  for (const std::string& line : lines) {
+    if (take_header(line)) continue;
+    if (std::optional<Sample> sample = parse_row(line)) {
+      log.samples.push_back(std::move(*sample));
+    } else {
+      ++log.num_unreadable;
+    }
+  }
+  return log;
 }
 
 using Columns = std::map<std::string, std::size_t>;  // place of each name, without its unit
@@ -116,20 +138,15 @@ std::optional<double> parse_timestamp(const std::string& text) {
   return static_cast<double>(timegm(&time)) + milliseconds / 1000.0;
 }
 
-// "26532" or "26532 MiB"; none for [N/A], [Not Supported], [Unknown Error] and the like.
-struct MemoryCell {
-  bool is_readable = false;
-  std::optional<double> value_MiB;
-};
-
-MemoryCell parse_memory(std::string_view cell) {
-  if (cell.starts_with('[') && cell.ends_with(']')) return {true, std::nullopt};
+// "26532" or "26532 MiB"; no value for [N/A], [Not Supported], [Unknown Error] and the like. False: it is neither.
+bool parse_memory(std::string_view cell, std::optional<double>& value_MiB) {
+  if (cell.starts_with('[') && cell.ends_with(']')) return true;
   if (cell.ends_with("MiB")) cell = trim(cell.substr(0, cell.size() - 3));
-  const auto value = parse_real(cell);
-  return {value && *value >= 0, value};
+  value_MiB = parse_real(cell);
+  return value_MiB && *value_MiB >= 0;
 }
 
-std::optional<GpuMemorySample> parse_row(const std::string& line, const Columns& columns) {
+std::optional<GpuMemorySample> parse_gpu_row(const std::string& line, const Columns& columns) {
   const std::vector<std::string> cells = cells_of(line);
   if (cells.size() != columns.size()) return std::nullopt;
   const auto cell = [&](const char* name) -> const std::string* {
@@ -138,15 +155,11 @@ std::optional<GpuMemorySample> parse_row(const std::string& line, const Columns&
   };
   GpuMemorySample sample;
   const auto index = parse_integer(*cell("index"));
-  const MemoryCell used = parse_memory(*cell("memory.used"));
-  if (!index || *index < 0 || *index > 9999 || !used.is_readable) return std::nullopt;
+  if (!index || *index < 0 || *index > 9999) return std::nullopt;
   sample.index = static_cast<int>(*index);
-  sample.used_MiB = used.value_MiB;
-  if (const std::string* total = cell("memory.total")) {
-    const MemoryCell read = parse_memory(*total);
-    if (!read.is_readable) return std::nullopt;
-    sample.total_MiB = read.value_MiB;
-  }
+  if (!parse_memory(*cell("memory.used"), sample.used_MiB)) return std::nullopt;
+  const std::string* total = cell("memory.total");
+  if (total != nullptr && !parse_memory(*total, sample.total_MiB)) return std::nullopt;
   if (const std::string* name = cell("name")) sample.name = *name;
   if (const std::string* timestamp = cell("timestamp")) {
     const auto seconds = parse_timestamp(*timestamp);
@@ -156,11 +169,9 @@ std::optional<GpuMemorySample> parse_row(const std::string& line, const Columns&
   return sample;
 }
 
-// Of the file's first line: a header, or with --format=csv,noheader a row of the five columns in their order.
-std::optional<Columns> first_columns(const std::string& line) {
-  if (const auto columns = columns_of(line)) return columns;
-  const std::optional<Columns> usual = columns_of(kGpuMemoryLogHeader);
-  return parse_row(line, *usual) ? usual : std::nullopt;
+// Of a file without a header: with --format=csv,noheader its rows have the five columns in their order.
+Columns usual_columns() {
+  return *columns_of(kGpuMemoryLogHeader);
 }
 
 std::string memory_cell(const std::optional<double>& value_MiB) {
@@ -236,21 +247,15 @@ bool is_cgroup_memory_log(std::string_view text) {
 }
 
 CpuMemoryLog parse_cpu_memory_log(std::string_view text, const std::string& origin) {
-  CpuMemoryLog log;
-  const std::vector<std::string> lines = whole_lines(text);
-  if (trim(text).empty()) return log;  // its writer was ended before the header
-  if (!is_cpu_memory_log(text)) refuse_log(origin, "CPU", kCpuMemoryLogHeader, "psrecord --log", text, lines);
   bool is_csv = false;
-  for (const std::string& line : lines) {
-    if (is_plain_header(line) || is_csv_header(line)) {
-      is_csv = is_csv_header(line);
-    } else if (const auto sample = parse_cpu_row(line, is_csv)) {
-      log.samples.push_back(*sample);
-    } else {
-      ++log.num_unreadable;
-    }
-  }
-  return log;
+  const auto take_header = [&](const std::string& line) {
+    const bool is_header = is_plain_header(line) || is_csv_header(line);
+    if (is_header) is_csv = is_csv_header(line);
+    return is_header;
+  };
+  return parse_log<CpuMemorySample>(text, origin, is_cpu_memory_log(text),
+                                    {"CPU", kCpuMemoryLogHeader, "psrecord --log"}, take_header,
+                                    [&](const std::string& line) { return parse_cpu_row(line, is_csv); });
 }
 
 CpuMemoryLog read_cpu_memory_log(const std::filesystem::path& path) {
@@ -258,19 +263,13 @@ CpuMemoryLog read_cpu_memory_log(const std::filesystem::path& path) {
 }
 
 CgroupMemoryLog parse_cgroup_memory_log(std::string_view text, const std::string& origin) {
-  CgroupMemoryLog log;
-  const std::vector<std::string> lines = whole_lines(text);
-  if (trim(text).empty()) return log;
-  if (!is_cgroup_memory_log(text)) refuse_log(origin, "cgroup", kCgroupMemoryLogHeader, "tessera", text, lines);
-  for (const std::string& line : lines) {
+  const auto parse_row = [](const std::string& line) -> std::optional<CgroupMemorySample> {
     const auto numbers = numbers_of(line, ' ');
-    if (numbers && numbers->size() == 2 && numbers->back() >= 0) {
-      log.samples.push_back({numbers->front(), numbers->back()});
-    } else if (!is_cgroup_header(line)) {
-      ++log.num_unreadable;
-    }
-  }
-  return log;
+    if (!numbers || numbers->size() != 2 || numbers->back() < 0) return std::nullopt;
+    return CgroupMemorySample{numbers->front(), numbers->back()};
+  };
+  return parse_log<CgroupMemorySample>(text, origin, is_cgroup_memory_log(text),
+                                       {"cgroup", kCgroupMemoryLogHeader, "tessera"}, is_cgroup_header, parse_row);
 }
 
 CgroupMemoryLog read_cgroup_memory_log(const std::filesystem::path& path) {
@@ -287,27 +286,19 @@ std::string gpu_memory_log_row(std::chrono::system_clock::time_point time, const
 
 bool is_gpu_memory_log(std::string_view text) {
   const std::vector<std::string> lines = whole_lines(text);
-  return !lines.empty() && first_columns(lines.front());
+  return !lines.empty() && (columns_of(lines.front()) || parse_gpu_row(lines.front(), usual_columns()));
 }
 
 GpuMemoryLog parse_gpu_memory_log(std::string_view text, const std::string& origin) {
-  GpuMemoryLog log;
-  const std::vector<std::string> lines = whole_lines(text);
-  if (trim(text).empty()) return log;  // its writer was ended before the header
-  std::optional<Columns> columns = lines.empty() ? std::nullopt : first_columns(lines.front());
-  if (!columns) {
-    refuse_log(origin, "GPU", kGpuMemoryLogHeader, "nvidia-smi --query-gpu=... --format=csv", text, lines);
-  }
-  for (const std::string& line : lines) {
-    if (const auto header = columns_of(line)) {
-      columns = header;
-    } else if (auto sample = parse_row(line, *columns)) {
-      log.samples.push_back(std::move(*sample));
-    } else {
-      ++log.num_unreadable;
-    }
-  }
-  return log;
+  Columns columns = usual_columns();
+  const auto take_header = [&](const std::string& line) {
+    const std::optional<Columns> header = columns_of(line);
+    if (header) columns = *header;
+    return header.has_value();
+  };
+  return parse_log<GpuMemorySample>(text, origin, is_gpu_memory_log(text),
+                                    {"GPU", kGpuMemoryLogHeader, "nvidia-smi --query-gpu=... --format=csv"},
+                                    take_header, [&](const std::string& line) { return parse_gpu_row(line, columns); });
 }
 
 GpuMemoryLog read_gpu_memory_log(const std::filesystem::path& path) {

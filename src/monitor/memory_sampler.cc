@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
 
 #include "core/error.h"
 #include "core/host.h"
@@ -58,11 +61,7 @@ MemorySamplerOptions sampler_options(const Environment& environment) {
 MemorySampler::MemorySampler(MemorySamplerOptions options)
     : options_(std::move(options)),
       gpus_(gpus_of_job(NvmlGpu::all(options_.nvml), options_.slurm_job_gpus)),
-      processes_([this] {
-        JobProcesses::Options processes = options_.processes;
-        processes.proc = options_.root / "proc";
-        return processes;
-      }()) {
+      processes_(options_.processes, options_.root / "proc") {
   const MemoryLogs paths = memory_logs_of_host(options_.folder, options_.job, options_.host);
   const auto open = [&](const std::filesystem::path& path, const std::string& header) {
     auto file = std::make_unique<AppendFile>(path, AppendFile::Mode::kReplace);
@@ -79,33 +78,32 @@ MemorySampler::MemorySampler(MemorySamplerOptions options)
 void MemorySampler::start() {
   begin_ = Clock::now();
   const NoSignals here;
-  thread_ = std::thread([this] { run(); });
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return has_sampled_; });
+  std::promise<void> has_sampled;
+  const std::future<void> first = has_sampled.get_future();
+  thread_ = std::jthread(std::bind_front(&MemorySampler::run, this), std::move(has_sampled));
+  first.wait();
 }
 
 void MemorySampler::stop() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    must_stop_ = true;
-  }
-  changed_.notify_all();
+  thread_.request_stop();
   thread_.join();
   end_ = Clock::now();
 }
 
-void MemorySampler::run() {
+void MemorySampler::run(const std::stop_token& stop, std::promise<void> has_sampled) {
+  sample();
+  has_sampled.set_value();
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any end;
   Clock::time_point next = begin_;
   for (bool is_last = false; !is_last;) {
-    sample();
-    std::unique_lock lock(mutex_);
-    has_sampled_ = true;
-    changed_.notify_all();
     next = std::max(next + options_.period, Clock::now());
-    is_last = changed_.wait_until(lock, next, [this] { return must_stop_; });
+    end.wait_until(lock, stop, next, [] { return false; });
+    is_last = stop.stop_requested();
+    sample();
   }
-  sample();
 }
 
 void MemorySampler::sample() {
@@ -150,13 +148,6 @@ void MemorySampler::append(AppendFile& file, const std::string& text) {
     if (!has_warned_ && options_.warn) options_.warn(std::string(error.what()) + "; the memory logs have gaps");
     has_warned_ = true;
   }
-}
-
-MemoryLogs MemorySampler::logs() const {
-  MemoryLogs logs = memory_logs_of_host(options_.folder, options_.job, options_.host);
-  if (!gpu_file_) logs.gpu.clear();
-  if (!cgroup_file_) logs.cgroup.clear();
-  return logs;
 }
 
 double MemorySampler::seconds() const {

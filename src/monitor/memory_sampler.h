@@ -13,11 +13,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,7 +57,6 @@ class MemorySampler {
   void stop();  // may be called twice
 
   const MemorySamplerOptions& options() const { return options_; }
-  MemoryLogs logs() const;  // of this host, those that are written
   bool has_gpus() const { return !gpus_.empty(); }
   double cpu_seconds() const { return cpu_seconds_; }  // of the sampling thread so far
   double seconds() const;                              // from start() to stop()
@@ -65,7 +64,7 @@ class MemorySampler {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void run();
+  void run(const std::stop_token& stop, std::promise<void> has_sampled);
   void sample();
   void sample_gpus();
   void sample_host();
@@ -79,11 +78,7 @@ class MemorySampler {
   double last_elapsed_ = 0, last_cpu_seconds_ = 0;
   bool has_warned_ = false;
   std::atomic<double> cpu_seconds_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool has_sampled_ = false, must_stop_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 // What a monitored run says about its memory logs: where they are, and at the end what is in them.

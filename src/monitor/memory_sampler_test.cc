@@ -84,10 +84,11 @@ TEST_F(MemorySamplerLogs, AHostWithoutGpusAndCgroupsHasNoLogsOfThem) {
   sampler.stop();
   EXPECT_FALSE(fs::exists(folder_ / "logs/gpu_memory"));
   EXPECT_FALSE(sampler.has_gpus());
-  EXPECT_TRUE(sampler.logs().gpu.empty());
-  EXPECT_TRUE(sampler.logs().cgroup.empty());
+  const MemoryLogs logs = find_memory_logs(options_.folder, options_.job);
+  EXPECT_TRUE(logs.gpu.empty());
+  EXPECT_TRUE(logs.cgroup.empty());
   EXPECT_TRUE(find_memory_logs(options_.folder, "7").cgroup.empty());
-  EXPECT_EQ(read_cpu_memory_log(sampler.logs().cpu.front()).samples.front().virtual_MB, 8);
+  EXPECT_EQ(read_cpu_memory_log(logs.cpu.front()).samples.front().virtual_MB, 8);
 }
 
 TEST_F(MemorySamplerLogs, CgroupMemoryIsInALogOfItsOwn) {

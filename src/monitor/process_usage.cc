@@ -18,54 +18,33 @@
 namespace tessera {
 namespace {
 
-struct Account {
-  std::atomic<std::int64_t> live{0}, peak{0};
+std::atomic<std::int64_t> counted_live = 0, counted_peak = 0;  // of CPU tensors
 
-  void add(std::int64_t bytes) {
-    const std::int64_t now = live += bytes;
-    for (std::int64_t before = peak; before < now && !peak.compare_exchange_weak(before, now);) {
-    }
-  }
-  void reset_peak() { peak = live.load(); }
-};
-
-Account all_threads;
-
-// Never freed: what a thread allocated may be freed after the thread ends.
-Account& account_of_thread() {
-  thread_local Account* const own = new Account;
-  return *own;
-}
-
-// The size and the allocating thread are stored before the data, one cache line ahead so that the data stays aligned.
-struct Header {
-  std::int64_t size;
-  Account* account;
-};
+// A block's size is stored before its data, one cache line ahead so that the data stays aligned.
 constexpr std::size_t kAhead = 64;
 
-void release(void* data) {
+void release_counted(void* data) {
   if (data == nullptr) return;
   char* block = static_cast<char*>(data) - kAhead;
-  Header header{};
-  std::memcpy(&header, block, sizeof header);
-  all_threads.live -= header.size;
-  header.account->live -= header.size;
+  std::int64_t size = 0;
+  std::memcpy(&size, block, sizeof size);
+  counted_live -= size;
   c10::free_cpu(block);
 }
 
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
-    if (size == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    if (size == 0) return {nullptr, nullptr, &release_counted, c10::Device(c10::DeviceType::CPU)};
     char* block = static_cast<char*>(c10::alloc_cpu(size + kAhead));
-    const Header header{static_cast<std::int64_t>(size), &account_of_thread()};
-    std::memcpy(block, &header, sizeof header);
-    all_threads.add(header.size);
-    header.account->add(header.size);
-    return {block + kAhead, block + kAhead, &release, c10::Device(c10::DeviceType::CPU)};
+    const auto bytes = static_cast<std::int64_t>(size);
+    std::memcpy(block, &bytes, sizeof bytes);
+    const std::int64_t now = counted_live += bytes;
+    for (std::int64_t before = counted_peak; before < now && !counted_peak.compare_exchange_weak(before, now);) {
+    }
+    return {block + kAhead, block + kAhead, &release_counted, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_counted; }
   void copy_data(void* to, const void* from, std::size_t size) const override { std::memcpy(to, from, size); }
 };
 
@@ -89,47 +68,15 @@ ProcessUsage read_process_usage() {
   return usage;
 }
 
-void start_counting_cpu_memory() {
-  static CountingAllocator allocator;
-  static const bool once = [] {
-    c10::SetCPUAllocator(&allocator, 1);
-    return true;
-  }();
-  (void)once;
-}
-
-std::int64_t live_cpu_bytes() {
-  return all_threads.live;
-}
-
-std::int64_t peak_cpu_bytes() {
-  return all_threads.peak;
-}
-
-void reset_peak_cpu_bytes() {
-  all_threads.reset_peak();
-}
-
-std::int64_t live_cpu_bytes_of_thread() {
-  return account_of_thread().live;
-}
-
-std::int64_t peak_cpu_bytes_of_thread() {
-  return account_of_thread().peak;
-}
-
-void reset_peak_cpu_bytes_of_thread() {
-  account_of_thread().reset_peak();
-}
-
 void start_counting_tensors(c10::Device device) {
-  if (device.is_cpu()) return start_counting_cpu_memory();
+  static CountingAllocator allocator;
+  if (device.is_cpu()) return c10::SetCPUAllocator(&allocator, 1);
   at::empty({1}, at::device(device));  // the allocator knows a device only after its first tensor
   c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
 
 std::int64_t peak_tensor_bytes(c10::Device device) {
-  if (device.is_cpu()) return peak_cpu_bytes();
+  if (device.is_cpu()) return counted_peak;
   const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
 }

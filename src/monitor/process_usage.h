@@ -15,19 +15,6 @@ struct ProcessUsage {
 
 ProcessUsage read_process_usage();
 
-// Counts the bytes of live CPU tensors exactly. The process's resident memory cannot tell: freed pages stay resident.
-
-// From the first call on, all CPU tensors of the process are counted.
-void start_counting_cpu_memory();
-std::int64_t live_cpu_bytes();
-std::int64_t peak_cpu_bytes();  // since the start or the last reset
-void reset_peak_cpu_bytes();    // to what is alive now
-
-// The same for what the calling thread allocated, whichever thread frees it: for one rank, if ranks are threads.
-std::int64_t live_cpu_bytes_of_thread();
-std::int64_t peak_cpu_bytes_of_thread();
-void reset_peak_cpu_bytes_of_thread();
-
 // The peak number of bytes that a process's tensors used.
 //
 // On a GPU: what torch's caching allocator reports as allocated (torch.cuda.max_memory_allocated), that is tensors and

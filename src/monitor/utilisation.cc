@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <memory>
 #include <utility>
 
 #include "comm/exchange.h"
@@ -71,6 +73,14 @@ void UsageTotal::add(const std::optional<double>& value) {
   peak = std::max(peak, *value);
 }
 
+void UsageTotals::add(const Usage& usage) {
+  allocated.add(usage.allocated_bytes);
+  reserved.add(usage.reserved_bytes);
+  used.add(usage.used_bytes);
+  busy.add(usage.busy_percent);
+  peak_bytes = std::max(peak_bytes, usage.peak_bytes);
+}
+
 void UtilisationMeter::begin() {
   read_();
   begun_ = steady_seconds();
@@ -80,20 +90,16 @@ void UtilisationMeter::sample() {
   const double now = steady_seconds();
   if (last_ && spent_ > kShareOfTime * (now - begun_)) return;
   last_ = read_();
-  allocated_.add(last_->allocated_bytes);
-  reserved_.add(last_->reserved_bytes);
-  used_.add(last_->used_bytes);
-  busy_.add(last_->busy_percent);
-  peak_ = std::max(peak_, last_->peak_bytes);
+  totals_.add(*last_);
   spent_ += steady_seconds() - now;
 }
 
 std::vector<double> UtilisationMeter::sums() const {
   std::vector<double> numbers;
-  for (const UsageTotal& each : {allocated_, reserved_, used_, busy_}) {
+  for (const UsageTotal& each : {totals_.allocated, totals_.reserved, totals_.used, totals_.busy}) {
     numbers.insert(numbers.end(), {each.count, each.sum, each.square});
   }
-  numbers.push_back(peak_);
+  numbers.push_back(totals_.peak_bytes);
   return numbers;
 }
 
@@ -133,30 +139,27 @@ LogRecord UtilisationMeter::summary(World& world) const {
 UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most_readings)
     : read_(std::move(read)), most_(most_readings) {
   kept_.period_seconds = period_seconds;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void UsageTimer::run() {
+void UsageTimer::run(const std::stop_token& stop) {
+  std::condition_variable_any end;
   auto next = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (true) {
     next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(kept_.period_seconds));
-    if (changed_.wait_until(lock, next, [this] { return ends_; })) return;
+    end.wait_until(lock, stop, next, [] { return false; });
+    if (stop.stop_requested()) return;
     lock.unlock();
     const Usage usage = read_();
     lock.lock();
-    add(usage);
-    cpu_seconds_ = thread_cpu_seconds();
+    keep(usage);
   }
 }
 
-void UsageTimer::add(const Usage& usage) {
-  kept_.allocated.add(usage.allocated_bytes);
-  kept_.reserved.add(usage.reserved_bytes);
-  kept_.used.add(usage.used_bytes);
-  kept_.busy.add(usage.busy_percent);
-  kept_.peak_bytes = std::max(kept_.peak_bytes, usage.peak_bytes);
+void UsageTimer::keep(const Usage& usage) {
+  kept_.add(usage);
   kept_.readings.push_back(usage);
   if (kept_.readings.size() < most_) return;
   std::vector<Usage> half;
@@ -166,24 +169,15 @@ void UsageTimer::add(const Usage& usage) {
 }
 
 void UsageTimer::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
   if (!thread_.joinable()) return;
+  thread_.request_stop();
   thread_.join();
-  add(read_());
+  keep(read_());
 }
 
 UsageReadings UsageTimer::readings() const {
   const std::lock_guard lock(mutex_);
   return kept_;
-}
-
-double UsageTimer::cpu_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return cpu_seconds_;
 }
 
 }  // namespace tessera

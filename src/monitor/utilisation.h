@@ -7,14 +7,11 @@
 // Nothing here waits for a GPU. One thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -36,6 +33,12 @@ struct Usage {
 struct UsageTotal {
   double count = 0, sum = 0, square = 0, peak = 0;
   void add(const std::optional<double>& value);
+};
+
+struct UsageTotals {
+  UsageTotal allocated, reserved, used, busy;
+  double peak_bytes = 0;  // Usage::peak_bytes
+  void add(const Usage& usage);
 };
 
 using UsageReader = std::function<Usage()>;
@@ -64,8 +67,7 @@ class UtilisationMeter {
  private:
   UsageReader read_;
   bool is_gpu_;
-  UsageTotal allocated_, reserved_, used_, busy_;
-  double peak_ = 0;
+  UsageTotals totals_;
   std::optional<Usage> last_;
   double begun_ = 0, spent_ = 0;  // seconds
 };
@@ -74,11 +76,9 @@ class UtilisationMeter {
 //
 // A long run keeps as many readings as a short one: when there are too many, every second one is dropped and the period
 // doubles.
-struct UsageReadings {
+struct UsageReadings : UsageTotals {  // of all
   double period_seconds = 0;
-  std::vector<Usage> readings;                 // the first one period after the start; of a long run, some
-  UsageTotal allocated, reserved, used, busy;  // of all
-  double peak_bytes = 0;                       // Usage::peak_bytes
+  std::vector<Usage> readings;  // the first one period after the start; of a long run, some
 };
 
 class UsageTimer {
@@ -90,20 +90,16 @@ class UsageTimer {
 
   void stop();                     // the thread ends, after a last reading
   UsageReadings readings() const;  // so far
-  double cpu_seconds() const;      // that the thread has used
 
  private:
-  void run();
-  void add(const Usage& usage);
+  void run(const std::stop_token& stop);
+  void keep(const Usage& usage);
 
   UsageReader read_;
   std::size_t most_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   UsageReadings kept_;
-  double cpu_seconds_ = 0;
-  bool ends_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace tessera

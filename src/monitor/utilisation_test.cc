@@ -117,7 +117,6 @@ TEST(UsageTimer, ReadsByItselfUntilItIsStopped) {
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(timer.readings().readings.size(), count);
   EXPECT_EQ(timer.readings().readings[2].allocated_bytes, 3.0);
-  EXPECT_GT(timer.cpu_seconds(), 0);
 }
 
 // With a limit of 8: readings 2, 4, 6, 8 stay, then four more at the double period.

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -1,7 +1,7 @@
 // A comparison for people and for programs.
 #include <fmt/format.h>
 
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "core/text.h"
 #include "results/comparison.h"
 #include "results/tables/table.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "listeners/console_text.h"

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log_json.h"
+#include "core/log_record.h"
 
 namespace tessera {
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "core/log_json.h"
 #include "core/log_record.h"
 #include "state/checkpoint_folder.h"
 #include "support/train_references.h"

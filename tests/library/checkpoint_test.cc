@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "library/models.h"
-#include "monitor/process_usage.h"
 #include "parallel/unit_layout.h"
 #include "support/contains.h"
+#include "support/cpu_memory.h"
 #include "support/message_of.h"
 #include "support/test_folder.h"
 #include "tessera/optimizer.h"

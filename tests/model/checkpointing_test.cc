@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/run_modes.h"
-#include "monitor/process_usage.h"
+#include "support/cpu_memory.h"
 #include "support/small_language_model.h"
 
 namespace tessera {

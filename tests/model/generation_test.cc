@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "monitor/process_usage.h"
 #include "support/contains.h"
+#include "support/cpu_memory.h"
 #include "support/plain_generation.h"
 #include "support/small_language_model.h"
 

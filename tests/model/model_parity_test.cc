@@ -4,7 +4,7 @@
 #include "model/bloom.h"
 #include "model/generation.h"
 #include "model/model_checks.h"
-#include "monitor/process_usage.h"
+#include "support/cpu_memory.h"
 #include "support/pack_padded.h"
 
 namespace tessera {

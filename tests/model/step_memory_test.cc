@@ -11,7 +11,7 @@
 
 #include "model/resnet.h"
 #include "model/run_modes.h"
-#include "monitor/process_usage.h"
+#include "support/cpu_memory.h"
 #include "support/processor.h"
 #include "support/small_language_model.h"
 

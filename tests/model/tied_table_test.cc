@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "monitor/process_usage.h"
+#include "support/cpu_memory.h"
 #include "support/small_language_model.h"
 
 namespace tessera {

@@ -2,10 +2,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "monitor/process_usage.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_layout.h"
+#include "support/cpu_memory.h"
 
 namespace tessera {
 namespace {

@@ -7,10 +7,10 @@
 #include <future>
 
 #include "core/error.h"
-#include "monitor/process_usage.h"
 #include "parallel/jobs.h"
 #include "parallel/small_model.h"
 #include "parallel/unit_layout.h"
+#include "support/cpu_memory.h"
 
 namespace tessera {
 namespace {

@@ -12,12 +12,12 @@
 #include "model/language_model.h"
 #include "model/parameters.h"
 #include "model/run_modes.h"
-#include "monitor/process_usage.h"
 #include "parallel/engine_hooks.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
 #include "parallel/small_model_step.h"
 #include "plan/memory_plan.h"
+#include "support/cpu_memory.h"
 #include "support/processor.h"
 
 namespace tessera {

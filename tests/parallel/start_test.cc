@@ -7,11 +7,11 @@
 #include "core/error.h"
 #include "model/bloom.h"
 #include "model/parameters.h"
-#include "monitor/process_usage.h"
 #include "parallel/engine_options.h"
 #include "parallel/model_parts.h"
 #include "parallel/sharded_optimizer.h"
 #include "parallel/small_model.h"
+#include "support/cpu_memory.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/log_json.h"
+#include "core/log_record.h"
 #include "support/train_references.h"
 #include "train/listener.h"
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "monitor/process_usage.h"
+#include "support/cpu_memory.h"
 #include "support/shell_module.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"
