@@ -54,8 +54,8 @@ struct CopyJob {
 // By the calling thread.
 void copy_from_file(const CopyJob& job);
 
-// Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
-// stays at a few MiB per thread.
-void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads);
+// By libtorch's threads; returns when everything is copied. Copied pages are released from the map at once, so that the
+// memory beyond `to` stays at a few MiB per thread.
+void copy_from_files(const std::vector<CopyJob>& jobs);
 
 }  // namespace tessera

@@ -31,11 +31,6 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // organisation/name, of the characters that the hub allows: anything else can only be a path.
 bool is_hub_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {
@@ -102,17 +97,14 @@ ModelFolder ModelFolder::open(const fs::path& path) {
 }
 
 std::string ModelFolder::model_type() const {
-  return text_at(config_, "model_type");
+  const auto found = config_.find("model_type");
+  return found != config_.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::optional<Json> ModelFolder::generation_config() const {
   const fs::path path = path_ / "generation_config.json";
   if (!is_there(path)) return std::nullopt;
   return read_json_file(path);
-}
-
-std::vector<fs::path> ModelFolder::tokenizer_files() const {
-  return tokenizer_files_in(path_);
 }
 
 std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {
@@ -134,9 +126,8 @@ std::optional<Json> generation_config_of(const Json& config) {
 }
 
 std::string architecture_of(const Json& config) {
-  const auto found = config.find("architectures");
-  const bool there = found != config.end() && found->is_array() && !found->empty() && found->front().is_string();
-  return there ? found->front().get<std::string>() : "";
+  const Json first = config.value("/architectures/0"_json_pointer, Json());
+  return first.is_string() ? first.get<std::string>() : "";
 }
 
 bool has_language_head(const Json& config) {

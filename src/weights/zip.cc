@@ -161,8 +161,7 @@ class Parser {
   void refuse_overlaps(const std::vector<ZipRecord>& records) const {
     std::vector<const ZipRecord*> sorted;
     for (const ZipRecord& record : records) sorted.push_back(&record);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const ZipRecord* a, const ZipRecord* b) { return a->offset_bytes < b->offset_bytes; });
+    std::ranges::sort(sorted, {}, &ZipRecord::offset_bytes);
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i - 1]->offset_bytes + sorted[i - 1]->num_bytes > sorted[i]->offset_bytes) {
         refuse_record(sorted[i]->name, fmt::format("overlaps record '{}'", printable(sorted[i - 1]->name)));
