@@ -31,6 +31,10 @@ constexpr std::int64_t kLookBytes = 32 << 10;
 
 }  // namespace
 
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && std::filesystem::path(name).filename() == name && name != "." && name != "..";
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const auto fail = [&](const std::string& reason) {
     throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason));

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "weights/mapped_file.h"
 
 namespace tessera {
 
@@ -71,10 +72,10 @@ std::vector<fs::path> hub_caches(const Environment& environment) {
 std::optional<fs::path> snapshot_of(const fs::path& model) {
   const fs::path main = model / "refs/main";
   const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
-  // A file's text must never lead out of the cache.
-  const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
   const fs::path snapshot = model / "snapshots" / revision;
-  return plain && is_there(snapshot / "config.json") ? std::optional(snapshot) : std::nullopt;
+  // A file's text must never lead out of the cache.
+  if (!is_plain_name(revision) || !is_there(snapshot / "config.json")) return std::nullopt;
+  return snapshot;
 }
 
 }  // namespace
