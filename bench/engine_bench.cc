@@ -108,7 +108,7 @@ class PlainLoop : public Trainer {
     const at::NoGradGuard no_gradients;
     std::vector<at::Tensor> sums;
     for (const State& state : states_) sums.push_back(kernels::block_square_sums(state.gradient().flatten()));
-    const double norm = std::sqrt(kernels::add_in_order(at::cat(sums))) / work_.num_counted();
+    const double norm = std::sqrt(at::cat(sums).sum().item<double>()) / work_.num_counted();
     const UpdateNumbers update{.learning_rate = kLearningRate,
                                .gradient_scale = std::min(1.0, kMaxNorm / (norm + 1e-6)) / work_.num_counted(),
                                .step = ++num_updates_};

@@ -67,7 +67,9 @@ void write(const fs::path& folder) {
                        {"n_layer", kLayers},
                        {"n_head", 16},
                        {"vocab_size", kVocabulary}};
-  write_model_folder(folder, config, tensors_of(*model));
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value()});
+  write_model_folder(folder, config, tensors);
 }
 
 double seconds_of(const std::function<void()>& work) {

@@ -10,7 +10,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/ones.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 #include <limits>
@@ -160,21 +159,16 @@ class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const PackedAttention& how) {
     const auto result = forward_of(q, k, v, how);
-    context->save_for_backward(
-        {q, k, v, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
-    context->saved_data["dropout"] = drops(how) ? how.dropout : 0.0;
+    context->save_for_backward({q, k, v, result.out, result.logsumexp});
+    keep(*context, how);
     if (drops(how)) context->saved_data["generator"] = result.generator;
     return result.out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    PackedAttention how;
-    how.cu_seqlens = saved[3];
-    if (saved[4].defined()) how.alibi_slopes = saved[4];
-    how.dropout = context->saved_data["dropout"].toDouble();
-    how.training = true;
-    OperatorForward forward{saved[5], saved[6], {}};
+    const PackedAttention how = kept_in(*context);
+    OperatorForward forward{saved[3], saved[4], {}};
     if (drops(how)) forward.generator = context->saved_data["generator"].toGenerator();
     auto [grad_q, grad_k, grad_v] = backward_of(grads[0], saved[0], saved[1], saved[2], how, forward);
     return {grad_q, grad_k, grad_v, {}};

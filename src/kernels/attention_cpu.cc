@@ -9,7 +9,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>
@@ -147,7 +146,7 @@ struct AttentionGradients {
 
 AttentionGradients backward_of(const at::Tensor& grad, const variable_list& saved, const PackedAttention& how,
                                std::uint64_t seed) {
-  const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[5];
+  const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3];
   const std::int64_t T = q.size(0), H = q.size(1), D = q.size(2);
   // Float32 gradients are accumulated in place; half types use a buffer per head.
   AttentionGradients result{at::zeros({T, H, D}, q.options()), at::zeros({T, H, D}, q.options()),
@@ -155,7 +154,7 @@ AttentionGradients backward_of(const at::Tensor& grad, const variable_list& save
   const bool direct = q.scalar_type() == at::kFloat;
   const Sequences sequences(how.cu_seqlens);
   const Setting setting(D, how, seed);
-  const float* logsumexp = saved[6].const_data_ptr<float>();
+  const float* logsumexp = saved[4].const_data_ptr<float>();
   for_each_head(sequences, H, [&](std::int64_t b, std::int64_t head, const Scratch& one, const Scratch& two) {
     const std::int64_t begin = sequences.begin(b), L = sequences.length(b);
     const auto part = [&](const at::Tensor& x) { return head_of(x, begin, L, head); };
@@ -190,22 +189,16 @@ class CpuAttention : public torch::autograd::Function<CpuAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const PackedAttention& how, std::uint64_t seed) {
     const auto result = forward_of(q, k, v, how, seed);
-    context->save_for_backward(
-        {q, k, v, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), result.out, result.logsumexp});
-    context->saved_data["dropout"] = drops(how) ? how.dropout : 0.0;
+    context->save_for_backward({q, k, v, result.out, result.logsumexp});
+    keep(*context, how);
     context->saved_data["seed"] = static_cast<std::int64_t>(seed);
     return result.out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    PackedAttention how;
-    how.cu_seqlens = saved[3];
-    if (saved[4].defined()) how.alibi_slopes = saved[4];
-    how.dropout = context->saved_data["dropout"].toDouble();
-    how.training = true;
     const auto seed = static_cast<std::uint64_t>(context->saved_data["seed"].toInt());
-    const auto result = backward_of(grads[0].contiguous(), saved, how, seed);
+    const auto result = backward_of(grads[0].contiguous(), saved, kept_in(*context), seed);
     return {result.q, result.k, result.v, {}, {}};
   }
 };
@@ -217,16 +210,13 @@ std::uint64_t draw_seed() {
   return generator.get<at::CPUGeneratorImpl>()->random64();
 }
 
-at::Tensor dense_heads(const at::Tensor& x) {
-  return x.stride(2) == 1 ? x : x.contiguous();
-}
-
 }  // namespace
 
 at::Tensor attention_on_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
   PackedAttention own = how;
   if (own.alibi_slopes) own.alibi_slopes = own.alibi_slopes->contiguous();
-  return CpuAttention::apply(dense_heads(q), dense_heads(k), dense_heads(v), own, drops(how) ? draw_seed() : 0);
+  return CpuAttention::apply(with_dense_heads(q), with_dense_heads(k), with_dense_heads(v), own,
+                             drops(how) ? draw_seed() : 0);
 }
 
 }  // namespace tessera::kernels

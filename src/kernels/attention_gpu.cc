@@ -8,7 +8,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
 #include <cmath>
@@ -85,23 +84,23 @@ class FlashAttention : public torch::autograd::Function<FlashAttention> {
     auto [out, logsumexp, rng_state, rng_offset, mask] =
         at::_flash_attention_forward(pq, pk, pv, how.cu_seqlens, how.cu_seqlens, how.max_seqlen, how.max_seqlen,
                                      dropout, /*is_causal=*/true, /*return_debug_mask=*/false, scale);
-    context->save_for_backward({pq, pk, pv, how.cu_seqlens, out, logsumexp, rng_state, rng_offset});
-    context->saved_data["max_seqlen"] = how.max_seqlen;
-    context->saved_data["dropout"] = dropout;
+    context->save_for_backward({pq, pk, pv, out, logsumexp, rng_state, rng_offset});
+    keep(*context, how);
     context->saved_data["D"] = D;
     return out.narrow(2, 0, D).contiguous();
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    const std::int64_t D = context->saved_data["D"].toInt(), max_seqlen = context->saved_data["max_seqlen"].toInt();
-    const double scale = 1.0 / std::sqrt(static_cast<double>(D));
+    const PackedAttention how = kept_in(*context);
+    const std::int64_t D = context->saved_data["D"].toInt();
+    const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
     const std::int64_t extra = saved[0].size(2) - D;
     const auto grad = extra == 0 ? grads[0].contiguous() : at::constant_pad_nd(grads[0].contiguous(), {0, extra});
     const FixedOrderIfWished order;
     auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
-        grad, saved[0], saved[1], saved[2], saved[4], saved[5], saved[3], saved[3], max_seqlen, max_seqlen,
-        context->saved_data["dropout"].toDouble(), /*is_causal=*/true, saved[6], saved[7], scale);
+        grad, saved[0], saved[1], saved[2], saved[3], saved[4], how.cu_seqlens, how.cu_seqlens, how.max_seqlen,
+        how.max_seqlen, dropout, /*is_causal=*/true, saved[5], saved[6], scale);
     return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}};
   }
 };
@@ -118,22 +117,18 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
     auto out = at::empty({T, H, D}, qkv.options());
     auto logsumexp = at::empty({T, H}, qkv.options().dtype(at::kFloat));  // to the base 2
     cuda_kernels().attention_forward(parts_of(qkv, parts_dim), how, out, logsumexp);
-    context->save_for_backward({qkv, how.cu_seqlens, how.alibi_slopes.value_or(at::Tensor()), out, logsumexp});
+    context->save_for_backward({qkv, out, logsumexp});
+    keep(*context, how);
     context->saved_data["parts_dim"] = parts_dim;
-    context->saved_data["max_seqlen"] = how.max_seqlen;
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    PackedAttention how;
-    how.cu_seqlens = saved[1];
-    how.max_seqlen = context->saved_data["max_seqlen"].toInt();
-    if (saved[2].defined()) how.alibi_slopes = saved[2];
     const std::int64_t parts_dim = context->saved_data["parts_dim"].toInt();
     auto grad_qkv = at::empty_like(saved[0]);
-    cuda_kernels().attention_backward(grads[0].contiguous(), parts_of(saved[0], parts_dim), how, saved[3], saved[4],
-                                      parts_of(grad_qkv, parts_dim));
+    cuda_kernels().attention_backward(grads[0].contiguous(), parts_of(saved[0], parts_dim), kept_in(*context), saved[1],
+                                      saved[2], parts_of(grad_qkv, parts_dim));
     return {grad_qkv, {}, {}};
   }
 };
@@ -147,8 +142,7 @@ bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
 
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how) {
-  const auto dense = [](const at::Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); };
-  return FlashAttention::apply(dense(q), dense(k), dense(v), how);
+  return FlashAttention::apply(with_dense_heads(q), with_dense_heads(k), with_dense_heads(v), how);
 }
 
 // Attention of a fused projection by our own kernel (attention.cu): nothing is copied, widened or stacked.

@@ -1,6 +1,10 @@
 // The ways to compute packed attention; attention.cc checks the arguments and picks one.
 #pragma once
 
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
 #include "kernels/attention.h"
 
 namespace tessera::kernels {
@@ -25,6 +29,22 @@ at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, cons
 
 inline bool drops(const PackedAttention& how) {
   return how.training && how.dropout > 0;
+}
+
+// `how` from an autograd node's forward to its backward. Nothing in it has a gradient.
+struct KeptAttention : torch::CustomClassHolder {
+  explicit KeptAttention(PackedAttention attention) : how(std::move(attention)) {}
+  PackedAttention how;
+};
+inline void keep(torch::autograd::AutogradContext& context, const PackedAttention& how) {
+  context.saved_data["how"] = c10::IValue::make_capsule(c10::make_intrusive<KeptAttention>(how));
+}
+inline PackedAttention kept_in(torch::autograd::AutogradContext& context) {
+  return static_cast<KeptAttention&>(*context.saved_data["how"].toCapsule()).how;
+}
+
+inline at::Tensor with_dense_heads(const at::Tensor& x) {
+  return x.stride(2) == 1 ? x : x.contiguous();
 }
 
 }  // namespace tessera::kernels

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu_rows.h"
 #include "kernels/vector_math.h"
@@ -39,22 +38,6 @@ struct Mask {
   }
 };
 
-inline float max_of(const float* row, std::int64_t count) {
-  constexpr std::int64_t kLanes = 16;
-  float lanes[kLanes];
-  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-  std::int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      lanes[lane] = row[j + lane] > lanes[lane] ? row[j + lane] : lanes[lane];
-    }
-  }
-  for (; j < count; ++j) lanes[0] = row[j] > lanes[0] ? row[j] : lanes[0];
-  float result = lanes[0];
-  for (const float lane : lanes) result = lane > result ? lane : result;
-  return result;
-}
-
 // Scores with scale and bias, for the keys that the query sees.
 inline void add_bias(const ScoreBlock& block, std::int64_t position, float* row) {
   for (std::int64_t j = 0; j <= position; ++j) {
@@ -74,7 +57,7 @@ void softmax_rows(const ScoreBlock& block, const ScoreDropout& dropout, float* s
     float* row = scores + i * block.m;
     const std::int64_t position = block.first + i;
     add_bias(block, position, row);
-    const float max = max_of(row, position + 1);
+    const float max = lane_max<16>(row, position + 1);
     for (std::int64_t j = 0; j <= position; ++j) row[j] = exp_of(row[j] - max);
     const float sum = lane_sum(position + 1, [row](std::int64_t j) { return row[j]; });
     const float inverse = 1.0f / sum;

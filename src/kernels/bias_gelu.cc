@@ -5,6 +5,8 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
+
 #include "kernels/check.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
@@ -28,36 +30,20 @@ at::Tensor gelu_forward(const at::Tensor& x, const at::Tensor& bias) {
   return out;
 }
 
-struct GeluGradients {
-  at::Tensor x, bias;
-};
-GeluGradients gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
-  GeluGradients result{at::empty_like(x), at::empty_like(bias)};
+// The gradients of x and bias.
+std::pair<at::Tensor, at::Tensor> gelu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& bias) {
+  at::Tensor grad_x = at::empty_like(x), grad_bias = at::empty_like(bias);
   if (x.numel() == 0) {
-    result.bias.zero_();
+    grad_bias.zero_();
   } else if (x.is_cuda()) {
-    cuda_kernels().bias_gelu_backward(grad, x, bias, result.x, result.bias);
+    cuda_kernels().bias_gelu_backward(grad, x, bias, grad_x, grad_bias);
   } else {
     bias_gelu_backward_cpu(x.scalar_type(), grad.const_data_ptr(), x.const_data_ptr(), bias.const_data_ptr(),
-                           result.x.mutable_data_ptr(), result.bias.mutable_data_ptr(), x.numel() / bias.numel(),
+                           grad_x.mutable_data_ptr(), grad_bias.mutable_data_ptr(), x.numel() / bias.numel(),
                            bias.numel());
   }
-  return result;
+  return {grad_x, grad_bias};
 }
-
-class BiasGelu : public torch::autograd::Function<BiasGelu> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias) {
-    context->save_for_backward({x, bias});
-    return gelu_forward(x, bias);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const GeluGradients result = gelu_backward(grads[0].contiguous(), saved[0], saved[1]);
-    return {result.x, result.bias};
-  }
-};
 
 class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
  public:
@@ -78,18 +64,12 @@ class BiasGeluLinear : public torch::autograd::Function<BiasGeluLinear> {
       grad_weight = grad.t().mm(gelu_forward(x, bias).view({-1, weight.size(1)}));
     }
     if (context->needs_input_grad(kOutBias)) grad_out_bias = column_sums(grad);
-    const GeluGradients inner = gelu_backward(grad_inner, x, bias);
-    return {inner.x, inner.bias, grad_weight, grad_out_bias};
+    const auto [grad_x, grad_bias] = gelu_backward(grad_inner, x, bias);
+    return {grad_x, grad_bias, grad_weight, grad_out_bias};
   }
 };
 
 }  // namespace
-
-at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
-  check_float_type(x, "bias_gelu", "x");
-  check_row(x, bias, "bias_gelu", "a bias");
-  return BiasGelu::apply(x.contiguous(), bias.contiguous());
-}
 
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& weight,
                             const at::Tensor& out_bias) {

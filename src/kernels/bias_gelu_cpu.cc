@@ -1,7 +1,5 @@
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu_rows.h"
 #include "kernels/parallel.h"
@@ -75,27 +73,16 @@ inline void backward_stripe(const void* grad, const void* x, const void* bias, v
 TESSERA_VECTORISED
 void forward_part(c10::ScalarType type, const void* x, const void* bias, void* out, std::int64_t first,
                   std::int64_t last, std::int64_t C) {
-  switch (type) {
-    case c10::kFloat:
-      return forward_rows<float>(x, bias, out, first, last, C);
-    case c10::kBFloat16:
-      return forward_rows<c10::BFloat16>(x, bias, out, first, last, C);
-    default:
-      return forward_rows<c10::Half>(x, bias, out, first, last, C);
-  }
+  with_float_type(
+      type, [&](auto* null) { forward_rows<std::remove_pointer_t<decltype(null)>>(x, bias, out, first, last, C); });
 }
 
 TESSERA_VECTORISED
 void backward_part(c10::ScalarType type, const void* grad, const void* x, const void* bias, void* grad_x,
                    void* grad_bias, std::int64_t num_rows, std::int64_t C, std::int64_t begin) {
-  switch (type) {
-    case c10::kFloat:
-      return backward_stripe<float>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
-    case c10::kBFloat16:
-      return backward_stripe<c10::BFloat16>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
-    default:
-      return backward_stripe<c10::Half>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
-  }
+  with_float_type(type, [&](auto* null) {
+    backward_stripe<std::remove_pointer_t<decltype(null)>>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
+  });
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/cuda_kernels.h"
@@ -13,23 +9,6 @@
 
 namespace tessera::kernels {
 namespace {
-
-constexpr std::int64_t kLanes = 32;
-
-template <typename T>
-inline float max_of(const T* row, std::int64_t V) {
-  float lanes[kLanes];
-  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-  std::int64_t v = 0;
-  for (; v + kLanes <= V; v += kLanes) {
-    for (std::int64_t i = 0; i < kLanes; ++i) {
-      const float x = static_cast<float>(row[v + i]);
-      lanes[i] = x > lanes[i] ? x : lanes[i];
-    }
-  }
-  for (; v < V; ++v) lanes[0] = std::max(lanes[0], static_cast<float>(row[v]));
-  return *std::max_element(lanes, lanes + kLanes);
-}
 
 // Blocks of 4,096 classes are added in float32 lanes, the block sums in double.
 constexpr std::int64_t kSumBlock = 4096;
@@ -53,7 +32,7 @@ struct Smoothing {
 template <typename T>
 inline double loss_of_row(T* row, std::int64_t V, std::int64_t target, const Smoothing& smoothing, float scale,
                           bool to_gradient) {
-  const float max = max_of(row, V);
+  const float max = lane_max<32>(row, V);
   const double at_target = static_cast<double>(static_cast<float>(row[target]));
   double logits_total = 0;
   if (smoothing.on_every > 0) logits_total = sum_of(row, V, [](T x) { return static_cast<float>(x); });
@@ -74,14 +53,9 @@ inline double loss_of_row(T* row, std::int64_t V, std::int64_t target, const Smo
 TESSERA_VECTORISED
 double loss_of_row(c10::ScalarType type, void* row, std::int64_t V, std::int64_t target, const Smoothing& smoothing,
                    float scale, bool to_gradient) {
-  switch (type) {
-    case c10::kFloat:
-      return loss_of_row(static_cast<float*>(row), V, target, smoothing, scale, to_gradient);
-    case c10::kBFloat16:
-      return loss_of_row(static_cast<c10::BFloat16*>(row), V, target, smoothing, scale, to_gradient);
-    default:
-      return loss_of_row(static_cast<c10::Half*>(row), V, target, smoothing, scale, to_gradient);
-  }
+  return with_float_type(type, [&](auto* null) {
+    return loss_of_row(static_cast<decltype(null)>(row), V, target, smoothing, scale, to_gradient);
+  });
 }
 
 }  // namespace

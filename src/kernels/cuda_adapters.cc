@@ -68,36 +68,26 @@ void layer_norm_backward(const NormBackward& norm, const NormGradients& results)
   const c10::cuda::CUDAGuard guard(norm.x.device());
   const auto rows = rows_of(norm.x, {&norm.grad, &norm.grad_sum, &norm.x, &norm.weight, &results.x});
   const auto partial = room_for_sums(norm.x, rows, 2);
-  CudaNormBackward n{};
-  n.grad = in(norm.grad);
-  n.grad_sum = in(norm.grad_sum);
-  n.x = in(norm.x);
-  n.weight = in(norm.weight);
-  n.mean = floats(norm.mean);
-  n.inverse_deviation = floats(norm.inverse_deviation);
-  n.grad_x = out(results.x);
-  n.grad_weight = out(results.weight);
-  n.grad_bias = out(results.bias);
-  n.partial = floats(partial);
-  layer_norm_backward_cuda(rows, n);
+  layer_norm_backward_cuda(rows, {in(norm.grad), in(norm.grad_sum), in(norm.x), in(norm.weight), nullptr,
+                                  floats(norm.mean), floats(norm.inverse_deviation), out(results.x),
+                                  out(results.weight), out(results.bias), nullptr, nullptr, nullptr, floats(partial)});
   check_launch();
 }
 
-// A few blocks for each multiprocessor, fewer where a thread would have little to do.
-int batch_norm_blocks(const at::Tensor& x) {
+// `partial` becomes the room for the blocks' sums: a few blocks for each multiprocessor, fewer where a thread would
+// have little to do.
+CudaBatchNorm batch_norm_of(const BatchNormPass& pass, at::Tensor& partial) {
   constexpr std::int64_t kBlocksAProcessor = 6, kPacksAThread = 8;
-  const std::int64_t most = kBlocksAProcessor * at::cuda::getDeviceProperties(x.device().index())->multiProcessorCount;
+  const auto* device = at::cuda::getDeviceProperties(pass.x.device().index());
+  const std::int64_t most = kBlocksAProcessor * device->multiProcessorCount;
   const std::int64_t a_block = kBatchNormThreads * kPacksAThread * kBatchNormPack;
-  return static_cast<int>(std::clamp<std::int64_t>(x.numel() / a_block, 1, most));
-}
-
-CudaBatchNorm batch_norm_of(const BatchNormPass& pass, const at::Tensor& partial, int num_blocks) {
   CudaBatchNorm n{};
+  n.num_blocks = static_cast<int>(std::clamp<std::int64_t>(pass.x.numel() / a_block, 1, most));
+  partial = room(pass.x, 2 * n.num_blocks * pass.x.size(1));
   n.type = type_of(pass.x);
   n.then = pass.then;
   n.num_rows = pass.x.numel() / pass.x.size(1);
   n.C = static_cast<int>(pass.x.size(1));
-  n.num_blocks = num_blocks;
   n.x = in(pass.x);
   n.residual = in(pass.residual);
   n.weight = pass.weight.const_data_ptr<float>();
@@ -112,9 +102,8 @@ CudaBatchNorm batch_norm_of(const BatchNormPass& pass, const at::Tensor& partial
 
 void batch_norm_forward(const BatchNormPass& pass, const BatchNorm& norm) {
   const c10::cuda::CUDAGuard guard(pass.x.device());
-  const int num_blocks = batch_norm_blocks(pass.x);
-  const auto partial = room(pass.x, 2 * num_blocks * pass.x.size(1));
-  auto n = batch_norm_of(pass, partial, num_blocks);
+  at::Tensor partial;
+  auto n = batch_norm_of(pass, partial);
   n.epsilon = static_cast<float>(norm.epsilon);
   n.momentum = static_cast<float>(norm.momentum);
   n.running_mean = floats(norm.running_mean);
@@ -125,9 +114,8 @@ void batch_norm_forward(const BatchNormPass& pass, const BatchNorm& norm) {
 
 void batch_norm_backward(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results) {
   const c10::cuda::CUDAGuard guard(pass.x.device());
-  const int num_blocks = batch_norm_blocks(pass.x);
-  const auto partial = room(pass.x, 2 * num_blocks * pass.x.size(1));
-  auto n = batch_norm_of(pass, partial, num_blocks);
+  at::Tensor partial;
+  auto n = batch_norm_of(pass, partial);
   n.grad = in(grad);
   n.grad_x = out(results.x);
   n.grad_residual = out(results.residual);

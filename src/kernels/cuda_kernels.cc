@@ -5,24 +5,21 @@
 namespace tessera::kernels {
 namespace {
 
-const CudaKernels*& registered() {
-  static const CudaKernels* kernels = nullptr;
-  return kernels;
-}
+const CudaKernels* registered_kernels = nullptr;
 
 }  // namespace
 
 const CudaKernels& cuda_kernels() {
-  if (registered() == nullptr) {
+  if (registered_kernels == nullptr) {
     throw Error(
         "a kernel got a CUDA tensor, but libtessera_cuda.so is not loaded: build with the CUDA toolkit (nvcc) "
         "installed, and call gpu_support() before creating CUDA tensors");
   }
-  return *registered();
+  return *registered_kernels;
 }
 
 void register_cuda_kernels(const CudaKernels& kernels) {
-  registered() = &kernels;
+  registered_kernels = &kernels;
 }
 
 }  // namespace tessera::kernels

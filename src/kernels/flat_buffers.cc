@@ -49,16 +49,6 @@ at::Tensor add_units_cuda(const at::Tensor& sums, const at::Tensor& begins) {
   return cuda_kernels().add_units(sums, begins);
 }
 
-double add_in_order(const at::Tensor& sums) {
-  check(sums.scalar_type() == at::kDouble, "add_in_order",
-        fmt::format("float64 sums but got {}", c10::toString(sums.scalar_type())));
-  const auto host = sums.cpu().contiguous();
-  const double* each = host.const_data_ptr<double>();
-  double total = 0;
-  for (std::int64_t i = 0; i < host.numel(); ++i) total += each[i];
-  return total;
-}
-
 void put_parts(const at::Tensor& flat, const std::vector<FlatPart>& parts) {
   constexpr const char* kName = "put_parts";
   check_float_type(flat, kName, "flat");

@@ -23,9 +23,6 @@ at::Tensor block_square_sums(const at::Tensor& values);
 // Returns [1 + parts]: the total, and the last column as it is.
 at::Tensor add_units_cuda(const at::Tensor& sums, const at::Tensor& begins);
 
-// The sum of `sums` (float64, any device), added one by one in order.
-double add_in_order(const at::Tensor& sums);
-
 // Copies or adds several tensors into one flat buffer at once: the gradients of a unit's biases and norms, which would
 // otherwise cost one launch each.
 struct FlatPart {

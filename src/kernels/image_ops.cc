@@ -20,14 +20,9 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& residual,
                             const at::Tensor& weight, const at::Tensor& bias, const BatchNorm& norm,
                             BatchNormThen then) {
-    const BatchNormPass pass{x,
-                             weight,
-                             bias,
-                             residual.value_or(at::Tensor()),
-                             then,
-                             at::empty_like(x),
-                             at::empty_like(weight),
-                             at::empty_like(weight)};
+    BatchNormPass pass{x, weight, bias, residual.value_or(at::Tensor()), then, at::empty_like(x), {}, {}};
+    pass.mean = at::empty_like(weight);
+    pass.inverse_deviation = at::empty_like(weight);
     cuda_kernels().batch_norm_forward(pass, norm);
     // With an addition the result says where the ReLU let values through; else x does.
     context->save_for_backward({x, weight, bias, pass.mean, pass.inverse_deviation,
@@ -46,19 +41,6 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
     return {result.x, result.residual, result.weight, result.bias, {}, {}};
   }
 };
-
-at::Tensor apply(const at::Tensor& x, const std::optional<at::Tensor>& residual, const BatchNorm& norm,
-                 BatchNormThen then) {
-  check(batch_norm_serves(x), "batch_norm",
-        fmt::format("half types, channels-last on a GPU but got {}", shape_text(x)));
-  for (const auto* of_channels : {&norm.weight, &norm.bias, &norm.running_mean, &norm.running_var}) {
-    if (!of_channels->defined()) continue;
-    check(of_channels->dim() == 1 && of_channels->size(0) == x.size(1) && of_channels->scalar_type() == at::kFloat &&
-              of_channels->is_contiguous() && of_channels->device() == x.device(),
-          "batch_norm", fmt::format("[{}] float32 on x's device but got {}", x.size(1), shape_text(*of_channels)));
-  }
-  return FusedBatchNorm::apply(x, residual, norm.weight, norm.bias, norm, then);
-}
 
 at::Tensor empty_images(at::IntArrayRef sizes, at::TensorOptions options) {
   return at::empty(sizes, options.memory_format(at::MemoryFormat::ChannelsLast));
@@ -91,18 +73,22 @@ bool batch_norm_serves(const at::Tensor& x_BCHW) {
   return is_half_image_on_gpu(x_BCHW) && batch_norm_has_channels(x_BCHW.size(1));
 }
 
-at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm) {
-  return apply(x_BCHW, {}, norm, BatchNormThen::kNothing);
-}
-
-at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNorm& norm) {
-  return apply(x_BCHW, {}, norm, BatchNormThen::kRelu);
-}
-
-at::Tensor batch_norm_add_relu(const at::Tensor& x_BCHW, const at::Tensor& residual_BCHW, const BatchNorm& norm) {
-  check(residual_BCHW.sizes() == x_BCHW.sizes() && residual_BCHW.scalar_type() == x_BCHW.scalar_type(), "batch_norm",
-        fmt::format("a residual like x, {}, but got {}", shape_text(x_BCHW), shape_text(residual_BCHW)));
-  return apply(x_BCHW, residual_BCHW.contiguous(at::MemoryFormat::ChannelsLast), norm, BatchNormThen::kAddRelu);
+at::Tensor batch_norm(const at::Tensor& x, const BatchNorm& norm, BatchNormThen then,
+                      std::optional<at::Tensor> residual) {
+  check(batch_norm_serves(x), "batch_norm",
+        fmt::format("half types, channels-last on a GPU but got {}", shape_text(x)));
+  for (const auto* of_channels : {&norm.weight, &norm.bias, &norm.running_mean, &norm.running_var}) {
+    if (!of_channels->defined()) continue;
+    check(of_channels->dim() == 1 && of_channels->size(0) == x.size(1) && of_channels->scalar_type() == at::kFloat &&
+              of_channels->is_contiguous() && of_channels->device() == x.device(),
+          "batch_norm", fmt::format("[{}] float32 on x's device but got {}", x.size(1), shape_text(*of_channels)));
+  }
+  if (residual) {
+    check(residual->sizes() == x.sizes() && residual->scalar_type() == x.scalar_type(), "batch_norm",
+          fmt::format("a residual like x, {}, but got {}", shape_text(x), shape_text(*residual)));
+    residual = residual->contiguous(at::MemoryFormat::ChannelsLast);
+  }
+  return FusedBatchNorm::apply(x, residual, norm.weight, norm.bias, norm, then);
 }
 
 bool max_pool_serves(const at::Tensor& x_BCHW) {

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "kernels/sizes.h"
 
 namespace tessera::kernels {
@@ -20,10 +22,9 @@ bool batch_norm_serves(const at::Tensor& x_BCHW);
 
 // x: [B, C, H, W]. The same inputs give the same bits. Sums and what lies between the three steps are float32, where
 // libtorch's separate operations round to the half type.
-at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm);
-at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNorm& norm);
-// relu(norm(x) + residual); residual: like x
-at::Tensor batch_norm_add_relu(const at::Tensor& x_BCHW, const at::Tensor& residual_BCHW, const BatchNorm& norm);
+// `residual`: with kAddRelu, like x.
+at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNorm& norm, BatchNormThen then,
+                      std::optional<at::Tensor> residual_BCHW = std::nullopt);
 
 // One pass as the GPU's kernels see it. Forward writes out, mean and inverse_deviation; backward reads them, out only
 // where there was an addition.

@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
 #include "kernels/check.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
@@ -68,36 +70,23 @@ NormGradients norm_backward(const NormBackward& norm) {
 
 class LayerNorm : public torch::autograd::Function<LayerNorm> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, double eps) {
-    const auto result = norm_forward(x, {}, weight, bias, eps);
-    context->save_for_backward({x, weight, result.mean, result.inverse_deviation});
-    return result.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const auto result = norm_backward({grads[0].contiguous(), {}, saved[0], saved[1], saved[2], saved[3]});
-    return {result.x, result.weight, result.bias, {}};
-  }
-};
-
-class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
+  // {x + residual, its norm}, or {the norm of x}.
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& residual,
                                const at::Tensor& weight, const at::Tensor& bias, double eps) {
     context->set_materialize_grads(false);
-    const auto result = norm_forward(x, residual, weight, bias, eps);
-    context->save_for_backward({result.sum, weight, result.mean, result.inverse_deviation});
+    const auto result = norm_forward(x, residual.value_or(at::Tensor()), weight, bias, eps);
+    context->save_for_backward({residual ? result.sum : x, weight, result.mean, result.inverse_deviation});
+    if (!residual) return {result.out};
     return {result.sum, result.out};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    if (!grads[1].defined()) return {grads[0], grads[0], {}, {}, {}};
-    const auto grad_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
+    const bool has_residual = grads.size() == 2;
+    if (!grads.back().defined()) return {grads[0], grads[0], {}, {}, {}};  // the sum alone was used
+    const auto grad_sum = has_residual && grads[0].defined() ? grads[0].contiguous() : at::Tensor();
     const auto saved = context->get_saved_variables();
-    const auto result = norm_backward({grads[1].contiguous(), grad_sum, saved[0], saved[1], saved[2], saved[3]});
-    return {result.x, result.x, result.weight, result.bias, {}};
+    const auto result = norm_backward({grads.back().contiguous(), grad_sum, saved[0], saved[1], saved[2], saved[3]});
+    return {result.x, has_residual ? result.x : at::Tensor(), result.weight, result.bias, {}};
   }
 };
 
@@ -111,7 +100,7 @@ void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) {
   check_inputs(x, weight, bias, "layer_norm");
-  return LayerNorm::apply(x.contiguous(), weight.contiguous(), bias.contiguous(), eps);
+  return LayerNorm::apply(x.contiguous(), std::optional<at::Tensor>(), weight.contiguous(), bias.contiguous(), eps)[0];
 }
 
 std::pair<at::Tensor, at::Tensor> residual_layer_norm(const at::Tensor& x, const at::Tensor& residual,
@@ -119,8 +108,8 @@ std::pair<at::Tensor, at::Tensor> residual_layer_norm(const at::Tensor& x, const
   check_inputs(x, weight, bias, "residual_layer_norm");
   check(x.sizes() == residual.sizes() && x.scalar_type() == residual.scalar_type() && x.device() == residual.device(),
         "residual_layer_norm", fmt::format("a residual like x, {}, but got {}", shape_text(x), shape_text(residual)));
-  auto results =
-      ResidualLayerNorm::apply(x.contiguous(), residual.contiguous(), weight.contiguous(), bias.contiguous(), eps);
+  auto results = LayerNorm::apply(x.contiguous(), std::optional<at::Tensor>(residual.contiguous()), weight.contiguous(),
+                                  bias.contiguous(), eps);
   return {results[0], results[1]};
 }
 

@@ -1,8 +1,6 @@
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu_rows.h"
@@ -99,43 +97,30 @@ TESSERA_VECTORISED
 void forward_part(c10::ScalarType type, const void* x, const void* residual, const void* weight, const void* bias,
                   double eps, void* sum, void* out, float* mean, float* deviation, std::int64_t first,
                   std::int64_t last, std::int64_t C) {
-  switch (type) {
-    case c10::kFloat:
-      return forward_rows<float>(x, residual, weight, bias, eps, sum, out, mean, deviation, first, last, C);
-    case c10::kBFloat16:
-      return forward_rows<c10::BFloat16>(x, residual, weight, bias, eps, sum, out, mean, deviation, first, last, C);
-    default:
-      return forward_rows<c10::Half>(x, residual, weight, bias, eps, sum, out, mean, deviation, first, last, C);
-  }
+  with_float_type(type, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    forward_rows<T>(x, residual, weight, bias, eps, sum, out, mean, deviation, first, last, C);
+  });
 }
 
 TESSERA_VECTORISED
 void backward_part(c10::ScalarType type, const Backward& b, std::int64_t first, std::int64_t last, std::int64_t C,
                    float* weight_sum, float* bias_sum) {
-  switch (type) {
-    case c10::kFloat:
-      return backward_rows<float>(b, first, last, C, weight_sum, bias_sum);
-    case c10::kBFloat16:
-      return backward_rows<c10::BFloat16>(b, first, last, C, weight_sum, bias_sum);
-    default:
-      return backward_rows<c10::Half>(b, first, last, C, weight_sum, bias_sum);
-  }
-}
-
-template <typename T>
-void add_blocks(const float* sums, std::int64_t num_blocks, std::int64_t stride, std::int64_t C, void* out) {
-  std::vector<float> total(static_cast<std::size_t>(C), 0.0f);
-  for (std::int64_t block = 0; block < num_blocks; ++block) {
-    for (std::int64_t c = 0; c < C; ++c) total[static_cast<std::size_t>(c)] += sums[block * stride + c];
-  }
-  for (std::int64_t c = 0; c < C; ++c) static_cast<T*>(out)[c] = static_cast<T>(total[static_cast<std::size_t>(c)]);
+  with_float_type(type, [&](auto* null) {
+    backward_rows<std::remove_pointer_t<decltype(null)>>(b, first, last, C, weight_sum, bias_sum);
+  });
 }
 
 void add_blocks(c10::ScalarType type, const float* sums, std::int64_t num_blocks, std::int64_t stride, std::int64_t C,
                 void* out) {
-  if (type == c10::kFloat) return add_blocks<float>(sums, num_blocks, stride, C, out);
-  if (type == c10::kBFloat16) return add_blocks<c10::BFloat16>(sums, num_blocks, stride, C, out);
-  add_blocks<c10::Half>(sums, num_blocks, stride, C, out);
+  std::vector<float> total(static_cast<std::size_t>(C), 0.0f);
+  for (std::int64_t block = 0; block < num_blocks; ++block) {
+    for (std::int64_t c = 0; c < C; ++c) total[static_cast<std::size_t>(c)] += sums[block * stride + c];
+  }
+  with_float_type(type, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    std::ranges::transform(total, static_cast<T*>(out), [](float sum) { return static_cast<T>(sum); });
+  });
 }
 
 }  // namespace

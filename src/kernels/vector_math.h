@@ -1,8 +1,13 @@
 // Functions of one number, free of branches and calls, so that the compiler vectorizes the loops around them.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 // On x86-64 one build serves every processor, which leaves half of most processors' vector width idle. A function
 // marked with this is compiled once per width, with everything it calls inlined, and the loader picks one.
@@ -33,6 +38,33 @@ inline float exp_of(float x) {
   const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound) + 127;
   const float result = p * std::bit_cast<float>(static_cast<std::uint32_t>(exponent) << 23);
   return x < kLowest ? 0.0f : result;
+}
+
+// Calls f with a null pointer of the type: float, c10::BFloat16 or c10::Half.
+template <typename F>
+inline auto with_float_type(c10::ScalarType type, F f) {
+  if (type == c10::kFloat) return f(static_cast<float*>(nullptr));
+  if (type == c10::kBFloat16) return f(static_cast<c10::BFloat16*>(nullptr));
+  return f(static_cast<c10::Half*>(nullptr));
+}
+
+// The largest of n numbers, in lanes.
+template <std::int64_t kLanes, typename T>
+inline float lane_max(const T* row, std::int64_t n) {
+  float lanes[kLanes];
+  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  const auto take = [&](std::int64_t lane, std::int64_t i) {
+    const float x = static_cast<float>(row[i]);
+    lanes[lane] = x > lanes[lane] ? x : lanes[lane];
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) take(lane, i + lane);
+  }
+  for (; i < n; ++i) take(0, i);
+  float result = lanes[0];
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  return result;
 }
 
 // The sum of f(i) for i < n, in lanes whose order is the same on every processor: enough for two of the widest vectors.

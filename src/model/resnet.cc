@@ -57,15 +57,17 @@ class Norm {
   }
 
   at::Tensor plain() const {
-    if (is_fused_) return kernels::batch_norm(x_, how_);
+    if (is_fused_) return kernels::batch_norm(x_, how_, kernels::BatchNormThen::kNothing);
     return at::batch_norm(x_, how_.weight, how_.bias, how_.running_mean, how_.running_var, uses_batch_, how_.momentum,
                           how_.epsilon, /*cudnn_enabled=*/true);
   }
-  at::Tensor relu() const { return is_fused_ ? kernels::batch_norm_relu(x_, how_) : plain().relu_(); }
+  at::Tensor relu() const {
+    return is_fused_ ? kernels::batch_norm(x_, how_, kernels::BatchNormThen::kRelu) : plain().relu_();
+  }
   // residual(): what is added
   template <typename Residual>
   at::Tensor add_relu(const Residual& residual) const {
-    if (is_fused_) return kernels::batch_norm_add_relu(x_, residual(), how_);
+    if (is_fused_) return kernels::batch_norm(x_, how_, kernels::BatchNormThen::kAddRelu, residual());
     // Added into the tensor that batch-norm just made: batch-norm's gradient needs only its input.
     return plain().add_(residual()).relu_();
   }

@@ -90,10 +90,9 @@ void read_block(std::int64_t block, const WantedBlock& wanted) {
 }
 
 void read_blocks(const WantedBlocks& wanted) {
-  std::vector<const WantedBlocks::value_type*> blocks;
-  for (const auto& block : wanted) blocks.push_back(&block);
+  const std::vector<WantedBlocks::value_type> blocks(wanted.begin(), wanted.end());
   for_each_in_parallel(std::ssize(blocks), [&](std::int64_t i) {
-    const auto& [place, block] = *blocks[static_cast<std::size_t>(i)];
+    const auto& [place, block] = blocks[static_cast<std::size_t>(i)];
     read_block(place.second, block);
   });
 }
@@ -110,11 +109,10 @@ void check_record(const fs::path& path, const StoredRecord& record) {
 
 CheckedFile::CheckedFile(const std::filesystem::path& path, const StoredFile& expected)
     : path_(path), expected_(expected) {
-  const auto fail = [&](const std::string& reason) { throw UsageError(fmt::format("{}: {}", path.string(), reason)); };
+  const auto fail = [&](const std::string& reason) { refuse_file(path.string(), reason); };
   descriptor_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe is refused, not waited for
-  if (!descriptor_) fail(std::generic_category().message(errno));
   struct stat status {};
-  if (::fstat(descriptor_.get(), &status) != 0) fail(std::generic_category().message(errno));
+  if (!descriptor_ || ::fstat(descriptor_.get(), &status) != 0) fail(std::generic_category().message(errno));
   if (!S_ISREG(status.st_mode)) fail("not a regular file");
   if (status.st_size != expected.bytes) {
     fail(fmt::format("damaged: it has {} bytes, and the index says {}", status.st_size, expected.bytes));

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -21,24 +22,14 @@ struct Bits {
   std::uint64_t least_bad, infinity;
 };
 
-std::optional<Bits> bits_of(WeightType type) {
-  switch (type) {
-    case WeightType::kF8E4M3:
-      return Bits{1, 0x7f, 0x7e};  // has no infinity
-    case WeightType::kF8E5M2:
-      return Bits{1, 0x7c, 0x7c};
-    case WeightType::kF16:
-      return Bits{2, 0x7c00, 0x7c00};
-    case WeightType::kBF16:
-      return Bits{2, 0x7f80, 0x7f80};
-    case WeightType::kF32:
-      return Bits{4, 0x7f800000, 0x7f800000};
-    case WeightType::kF64:
-      return Bits{8, 0x7ff0000000000000, 0x7ff0000000000000};
-    default:
-      return std::nullopt;
-  }
-}
+constexpr std::pair<WeightType, Bits> kFloatingTypes[] = {
+    {WeightType::kF8E4M3, {1, 0x7f, 0x7e}},  // has no infinity
+    {WeightType::kF8E5M2, {1, 0x7c, 0x7c}},
+    {WeightType::kF16, {2, 0x7c00, 0x7c00}},
+    {WeightType::kBF16, {2, 0x7f80, 0x7f80}},
+    {WeightType::kF32, {4, 0x7f800000, 0x7f800000}},
+    {WeightType::kF64, {8, 0x7ff0000000000000, 0x7ff0000000000000}},
+};
 
 using TwoWords = std::uint64_t __attribute__((vector_size(16)));
 
@@ -81,8 +72,10 @@ bool may_be_damaged(const Bits& bits, const char* bytes, std::int64_t num_bytes)
 }  // namespace
 
 Damage damage_in(WeightType type, const char* bytes, std::int64_t numel) {
-  const std::optional<Bits> bits = bits_of(type);
-  if (!bits || numel == 0 || !may_be_damaged(*bits, bytes, numel * bits->num_bytes)) return Damage::kNone;
+  const auto* row = std::ranges::find(kFloatingTypes, type, &std::pair<WeightType, Bits>::first);
+  if (row == std::end(kFloatingTypes)) return Damage::kNone;
+  const Bits* bits = &row->second;
+  if (numel == 0 || !may_be_damaged(*bits, bytes, numel * bits->num_bytes)) return Damage::kNone;
   const std::uint64_t sign = std::uint64_t{1} << (8 * bits->num_bytes - 1);
   for (std::int64_t i = 0; i < numel; ++i) {
     std::uint64_t number = 0;

@@ -1,6 +1,5 @@
 #include "weights/load_weights.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
@@ -42,13 +41,6 @@ std::vector<Target> targets_of(torch::nn::Module& module) {
   for (const auto& item : module.named_parameters()) add(item.key(), item.value(), false);
   for (const auto& item : module.named_buffers()) add(item.key(), item.value(), true);
   return targets;
-}
-
-bool matches(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return pattern.ends_with('*') ? name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))
-                                  : name == pattern;
-  });
 }
 
 // Finds each name's tensor in the file and remembers which of the file's tensors are used.
@@ -105,15 +97,11 @@ class Matcher {
 };
 
 // All mistakes in one message: users fix a name mapping once, not tensor by tensor.
-void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const Weights& weights,
-               const LoadOptions& options, LoadReport& report) {
-  std::vector<std::string> missing, left, misshapen, of_other_kind;
+void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const Weights& weights) {
+  std::vector<std::string> missing, misshapen, of_other_kind;
   for (const Target& target : targets) {
     if (target.source == nullptr) {
-      const bool allowed = std::any_of(target.names.begin(), target.names.end(), [&](const std::string& name) {
-        return matches(name, options.may_be_missing) || name.ends_with("num_batches_tracked");
-      });
-      (allowed ? report.missing : missing).push_back(target.names.front());
+      if (!target.names.front().ends_with("num_batches_tracked")) missing.push_back(target.names.front());
     } else if (target.tensor.sizes() != at::IntArrayRef(target.source->shape)) {
       misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", target.source->name,
                                       shape_text(target.source->shape), shape_text(target.tensor.sizes().vec())));
@@ -123,9 +111,7 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
                                           torch_name(weight_type(target.tensor.scalar_type()))));
     }
   }
-  for (std::string& name : matcher.left_over()) {
-    (matches(name, options.may_be_left) ? report.left : left).push_back(std::move(name));
-  }
+  const std::vector<std::string> left = matcher.left_over();
   std::vector<std::string> mistakes;
   if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
   if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
@@ -143,7 +129,6 @@ Look look_for(const Target& target, DamageReport& damage) {
   };
 }
 
-// By libtorch's threads, whatever LoadOptions says; convert() too.
 void send_to_device(const Target& target, const Weights& weights, DamageReport& damage) {
   constexpr std::int64_t kPieceBytes = 4 << 20;
   const WeightEntry& source = *target.source;
@@ -192,17 +177,24 @@ CopyJob plain_copy(const Target& target, const Weights& weights, DamageReport& d
 }
 
 // Every tensor of the module with its source in the file.
-std::vector<Target> matched(torch::nn::Module& module, const Weights& weights, const LoadOptions& options,
-                            LoadReport& report) {
+std::vector<Target> matched(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
   std::vector<Target> targets = targets_of(module);
   Matcher matcher(weights, options);
   for (Target& target : targets) matcher.match(target);
-  check_fit(targets, matcher, weights, options, report);
+  check_fit(targets, matcher, weights);
   return targets;
 }
 
-int num_threads_of(const LoadOptions& options) {
-  return options.num_threads > 0 ? options.num_threads : at::get_num_threads();
+void fill_targets(const std::vector<Target>& targets, const Weights& weights) {
+  const at::NoGradGuard no_gradients;
+  DamageReport damage(weights);
+  std::vector<CopyJob> plain;
+  for (const Target& target : targets) {
+    if (target.source == nullptr) continue;
+    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights, damage)) : convert(target, weights, damage);
+  }
+  copy_from_files(plain);
+  damage.finish();
 }
 
 // Uninitialised. If libtorch runs out of memory, the error says how large the config's model is.
@@ -222,26 +214,13 @@ std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::T
 
 }  // namespace
 
-LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
-  LoadReport report;
-  const at::NoGradGuard no_gradients;
-  DamageReport damage(weights);
-  std::vector<CopyJob> plain;
-  for (const Target& target : matched(module, weights, options, report)) {
-    if (target.source == nullptr) continue;
-    report.num_tensors += 1;
-    report.num_bytes += target.source->num_bytes();
-    is_plain_copy(target) ? plain.push_back(plain_copy(target, weights, damage)) : convert(target, weights, damage);
-  }
-  copy_from_files(plain, num_threads_of(options));
-  damage.finish();
-  return report;
+void load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
+  fill_targets(matched(module, weights, options), weights);
 }
 
 WeightSource::WeightSource(torch::nn::Module& module, const Weights& weights, const LoadOptions& options)
-    : weights_(weights), num_threads_(num_threads_of(options)) {
-  LoadReport report;
-  for (const Target& target : matched(module, weights, options, report)) {
+    : weights_(weights) {
+  for (const Target& target : matched(module, weights, options)) {
     for (const std::string& name : target.names) source_of_[name] = {target.source, target.is_buffer};
   }
 }
@@ -251,15 +230,7 @@ void WeightSource::fill(const std::string& name, const at::Tensor& values) const
   if (found == source_of_.end() || found->second.entry == nullptr) {
     throw UsageError(fmt::format("{}: no tensor for '{}'", weights_.files().front()->path().string(), printable(name)));
   }
-  const at::NoGradGuard no_gradients;
-  const Target target{{name}, values, found->second.is_buffer, found->second.entry};
-  DamageReport damage(weights_);
-  if (is_plain_copy(target)) {
-    copy_from_files({plain_copy(target, weights_, damage)}, num_threads_);
-  } else {
-    convert(target, weights_, damage);
-  }
-  damage.finish();
+  fill_targets({{{name}, values, found->second.is_buffer, found->second.entry}}, weights_);
 }
 
 void check_is_language_model(const ModelFolder& folder) {

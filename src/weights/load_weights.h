@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -25,15 +24,6 @@ struct LoadOptions {
   // (alias, name): the file may hold `alias` though the model has only `name`, its tied weight; if the file holds only
   // `alias`, it fills `name`.
   std::vector<std::pair<std::string, std::string>> ties{};
-  // Tensors of the model that may keep their values, and tensors of the file that may be left over, without an error:
-  // whole names, or name prefixes followed by '*'.
-  std::vector<std::string> may_be_missing{}, may_be_left{};
-  int num_threads = 0;  // 0: as many as libtorch uses
-};
-
-struct LoadReport {
-  std::int64_t num_tensors = 0, num_bytes = 0;  // filled, counted in the file's type
-  std::vector<std::string> missing, left;       // names that were allowed to be so
 };
 
 // Fills every parameter and buffer of `module`, converting types, on any device; a tensor registered under several
@@ -42,7 +32,7 @@ struct LoadReport {
 // unless everything fits: UsageError names every tensor that is missing, left over, of a different shape, or of whole
 // numbers where the model has floating-point ones. Nor may a value be NaN, or a parameter's Inf: UsageError names the
 // damaged tensors, after all were read.
-LoadReport load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
+void load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options = {});
 
 // The same tensor by tensor, for a model that no rank ever holds whole: the engine's source of initial values.
 class WeightSource {
@@ -57,7 +47,6 @@ class WeightSource {
 
  private:
   const Weights& weights_;
-  int num_threads_;
   struct Source {
     const WeightEntry* entry;  // null: the file has none, and need not
     bool is_buffer;

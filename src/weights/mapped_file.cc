@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
-#include <thread>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "kernels/parallel.h"
 
 namespace tessera {
 
@@ -29,41 +29,27 @@ constexpr std::int64_t kPieceBytes = 4 << 20;
 // Still in the first cache when it is copied. What has just been written need not be in any.
 constexpr std::int64_t kLookBytes = 32 << 10;
 
-std::vector<CopyJob> cut(const std::vector<CopyJob>& jobs) {
-  std::vector<CopyJob> pieces;
-  for (const CopyJob& job : jobs) {
-    for (std::int64_t done = 0; done < job.num_bytes; done += kPieceBytes) {
-      pieces.push_back(
-          {job.file, job.offset_bytes + done, std::min(kPieceBytes, job.num_bytes - done), job.to + done, job.look});
-    }
-  }
-  return pieces;
-}
-
 }  // namespace
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && std::filesystem::path(name).filename() == name && name != "." && name != "..";
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const auto fail = [&](const std::string& reason) {
     throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason));
   };
   // O_NONBLOCK: a pipe without a writer is refused below instead of waited for; it changes nothing for files.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) fail(std::generic_category().message(errno));
+  const Fd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
-  const bool is_file = S_ISREG(status.st_mode);
-  if (error == 0 && is_file && status.st_size > 0) {  // an empty file cannot be mapped
-    num_bytes_ = static_cast<std::size_t>(status.st_size);
-    void* data = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
-    if (data == MAP_FAILED) {
-      error = errno;
-    } else {
-      data_ = static_cast<char*>(data);
-    }
-  }
-  ::close(descriptor);
-  if (error != 0) fail(std::generic_category().message(error));
-  if (!is_file) fail(S_ISDIR(status.st_mode) ? "it is a folder" : "not a regular file, so it cannot be mapped");
+  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) fail(std::generic_category().message(errno));
+  if (S_ISDIR(status.st_mode)) fail("it is a folder");
+  if (!S_ISREG(status.st_mode)) fail("not a regular file, so it cannot be mapped");
+  num_bytes_ = static_cast<std::size_t>(status.st_size);
+  if (num_bytes_ == 0) return;  // cannot be mapped
+  void* data = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor.get(), 0);
+  if (data == MAP_FAILED) fail(std::generic_category().message(errno));
+  data_ = static_cast<char*>(data);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::size_t num_bytes)
@@ -109,16 +95,16 @@ void copy_from_file(const CopyJob& job) {
   job.file->forget(job.offset_bytes, job.num_bytes);
 }
 
-void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads) {
-  const std::vector<CopyJob> pieces = cut(jobs);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < pieces.size(); i = next++) copy_from_file(pieces[i]);
-  };
-  std::vector<std::jthread> threads;
-  const std::size_t num_others = std::min<std::size_t>(std::max(num_threads, 1), pieces.size());
-  for (std::size_t i = 1; i < num_others; ++i) threads.emplace_back(work);
-  work();
+void copy_from_files(const std::vector<CopyJob>& jobs) {
+  std::vector<CopyJob> pieces;
+  for (const CopyJob& job : jobs) {
+    for (std::int64_t done = 0; done < job.num_bytes; done += kPieceBytes) {
+      pieces.push_back(
+          {job.file, job.offset_bytes + done, std::min(kPieceBytes, job.num_bytes - done), job.to + done, job.look});
+    }
+  }
+  kernels::parallel_parts(0, std::ssize(pieces), 1,
+                          [&](std::int64_t i, std::int64_t) { copy_from_file(pieces[static_cast<std::size_t>(i)]); });
 }
 
 }  // namespace tessera

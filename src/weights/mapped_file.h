@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace tessera {
+
+// Whether it is the name of something in a folder, and leads nowhere else.
+bool is_plain_name(const std::string& name);
 
 // Pages written to become private to the process; the file never changes. If another process shortens the file while it
 // is mapped, SIGBUS ends this process, as with every map: replace files by renaming. Safe to read from any thread.
@@ -54,8 +58,8 @@ struct CopyJob {
 // By the calling thread.
 void copy_from_file(const CopyJob& job);
 
-// Returns when everything is copied. Copied pages are released from the map at once, so that the memory beyond `to`
-// stays at a few MiB per thread.
-void copy_from_files(const std::vector<CopyJob>& jobs, int num_threads);
+// By libtorch's threads; returns when everything is copied. Copied pages are released from the map at once, so that the
+// memory beyond `to` stays at a few MiB per thread.
+void copy_from_files(const std::vector<CopyJob>& jobs);
 
 }  // namespace tessera

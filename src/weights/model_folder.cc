@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "weights/mapped_file.h"
 
 namespace tessera {
 
@@ -29,11 +30,6 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // organisation/name, of the characters that the hub allows: anything else can only be a path.
@@ -76,10 +72,10 @@ std::vector<fs::path> hub_caches(const Environment& environment) {
 std::optional<fs::path> snapshot_of(const fs::path& model) {
   const fs::path main = model / "refs/main";
   const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
-  // A file's text must never lead out of the cache.
-  const bool plain = !revision.empty() && fs::path(revision).filename() == revision && revision != "..";
   const fs::path snapshot = model / "snapshots" / revision;
-  return plain && is_there(snapshot / "config.json") ? std::optional(snapshot) : std::nullopt;
+  // A file's text must never lead out of the cache.
+  if (!is_plain_name(revision) || !is_there(snapshot / "config.json")) return std::nullopt;
+  return snapshot;
 }
 
 }  // namespace
@@ -102,17 +98,14 @@ ModelFolder ModelFolder::open(const fs::path& path) {
 }
 
 std::string ModelFolder::model_type() const {
-  return text_at(config_, "model_type");
+  const auto found = config_.find("model_type");
+  return found != config_.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::optional<Json> ModelFolder::generation_config() const {
   const fs::path path = path_ / "generation_config.json";
   if (!is_there(path)) return std::nullopt;
   return read_json_file(path);
-}
-
-std::vector<fs::path> ModelFolder::tokenizer_files() const {
-  return tokenizer_files_in(path_);
 }
 
 std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {
@@ -134,9 +127,8 @@ std::optional<Json> generation_config_of(const Json& config) {
 }
 
 std::string architecture_of(const Json& config) {
-  const auto found = config.find("architectures");
-  const bool there = found != config.end() && found->is_array() && !found->empty() && found->front().is_string();
-  return there ? found->front().get<std::string>() : "";
+  const Json first = config.value("/architectures/0"_json_pointer, Json());
+  return first.is_string() ? first.get<std::string>() : "";
 }
 
 bool has_language_head(const Json& config) {

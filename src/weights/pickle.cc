@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <unordered_set>
-#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -13,89 +12,38 @@ namespace tessera {
 
 namespace {
 
-// Pickle's protocol 2; no memo, since nothing written is worth sharing.
-class Writer {
- public:
-  void op(unsigned char code) { text_ += static_cast<char>(code); }
+// Pickle's protocol 2: operations, each a letter with what belongs to it. No memo, since nothing written is worth
+// sharing.
+constexpr const char* kNewOrderedDict = "ccollections\nOrderedDict\n)R";
 
-  void number(std::int64_t value) {
-    if (value >= 0 && value < 256) {
-      op(internal::kBinInt1);
-      little_endian(value, 1);
-    } else if (value >= 0 && value < 65536) {
-      op(internal::kBinInt2);
-      little_endian(value, 2);
-    } else if (value >= INT32_MIN && value <= INT32_MAX) {
-      op(internal::kBinInt);
-      little_endian(value, 4);
-    } else {
-      op(internal::kLong1);
-      little_endian(8, 1);
-      little_endian(value, 8);
-    }
+std::string pickled(std::int64_t value) {
+  if (value >= 0 && value < 256) return "K" + little_endian(value, 1);
+  if (value >= 0 && value < 65536) return "M" + little_endian(value, 2);
+  if (value >= INT32_MIN && value <= INT32_MAX) return "J" + little_endian(value, 4);
+  return "\x8a\x08" + little_endian(value, 8);
+}
+
+std::string pickled(const std::string& text) {
+  return "X" + little_endian(text.size(), 4) + text;
+}
+
+std::string pickled(const std::vector<std::int64_t>& tuple) {
+  std::string text = "(";
+  for (const std::int64_t value : tuple) text += pickled(value);
+  return text + "t";
+}
+
+// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks)
+std::string pickled(const PickledTensor& tensor) {
+  const std::string_view storage = storage_name(tensor.type);
+  if (storage.empty()) {
+    throw UsageError(fmt::format("tensor '{}': {} cannot be written to a torch .bin file; write safetensors",
+                                 printable(tensor.name), torch_name(tensor.type)));
   }
-
-  void text(std::string_view value) {
-    op(internal::kBinUnicode);
-    little_endian(static_cast<std::int64_t>(value.size()), 4);
-    text_ += value;
-  }
-
-  void global(std::string_view module, std::string_view name) {
-    op(internal::kGlobal);
-    text_ += module;
-    text_ += '\n';
-    text_ += name;
-    text_ += '\n';
-  }
-
-  void tuple(const std::vector<std::int64_t>& values) {
-    op(internal::kMark);
-    for (const std::int64_t value : values) number(value);
-    op(internal::kTuple);
-  }
-
-  void ordered_dict() {
-    global("collections", "OrderedDict");
-    op(internal::kEmptyTuple);
-    op(internal::kReduce);
-  }
-
-  // _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks)
-  void tensor(const PickledTensor& tensor) {
-    const auto storage = storage_name(tensor.type);
-    if (!storage) {
-      throw UsageError("tensor '" + printable(tensor.name) + "': " + std::string(torch_name(tensor.type)) +
-                       " cannot be written to a torch .bin file; write safetensors");
-    }
-    global("torch._utils", "_rebuild_tensor_v2");
-    op(internal::kMark);
-    op(internal::kMark);
-    text("storage");
-    global("torch", *storage);
-    text(tensor.storage_key);
-    text("cpu");
-    number(tensor.storage_numel);
-    op(internal::kTuple);
-    op(internal::kBinPersId);
-    number(tensor.offset);
-    tuple(tensor.shape);
-    tuple(tensor.strides);
-    op(internal::kNewFalse);
-    ordered_dict();
-    op(internal::kTuple);
-    op(internal::kReduce);
-  }
-
-  std::string take() { return std::move(text_); }
-
- private:
-  void little_endian(std::int64_t value, int num_bytes) {
-    for (int i = 0; i < num_bytes; ++i) text_ += static_cast<char>(value >> (8 * i) & 0xff);
-  }
-
-  std::string text_;
-};
+  return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled("storage") + fmt::format("ctorch\n{}\n", storage) +
+         pickled(tensor.storage_key) + pickled("cpu") + pickled(tensor.storage_numel) + "tQ" + pickled(tensor.offset) +
+         pickled(tensor.shape) + pickled(tensor.strides) + "\x89" + kNewOrderedDict + "tR";
+}
 
 }  // namespace
 
@@ -135,18 +83,9 @@ std::vector<PickledTensor> tensors_of(const Value& state_dict, const std::string
 }  // namespace internal
 
 std::string compose_pickled_state_dict(const std::vector<PickledTensor>& tensors) {
-  Writer writer;
-  writer.op(internal::kProto);
-  writer.op(2);  // the protocol
-  writer.ordered_dict();
-  writer.op(internal::kMark);
-  for (const PickledTensor& tensor : tensors) {
-    writer.text(tensor.name);
-    writer.tensor(tensor);
-  }
-  writer.op(internal::kSetItems);
-  writer.op(internal::kStop);
-  return writer.take();
+  std::string text = std::string("\x80\x02") + kNewOrderedDict + "(";
+  for (const PickledTensor& tensor : tensors) text += pickled(tensor.name) + pickled(tensor);
+  return text + "u.";
 }
 
 }  // namespace tessera

@@ -51,7 +51,7 @@ const Value& PickleMachine::run() {
   memo_.clear();
   while (true) {
     const auto op = static_cast<unsigned char>(take(1)[0]);
-    if (op == kStop) return *pop();
+    if (op == '.') return *pop();  // STOP
     step(op);
   }
 }
@@ -68,16 +68,7 @@ std::string_view PickleMachine::take(std::uint64_t num_bytes) {
 }
 
 std::uint64_t PickleMachine::take_number(int num_bytes) {
-  const std::string_view bytes = take(num_bytes);
-  std::uint64_t value = 0;
-  for (int i = num_bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
-double PickleMachine::take_real() {
-  std::uint64_t bits = 0;
-  for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);  // big-endian
-  return std::bit_cast<double>(bits);
+  return little_endian(take(num_bytes));
 }
 
 std::string_view PickleMachine::take_line() {
@@ -174,100 +165,101 @@ std::vector<Value*> PickleMachine::pop_to_mark() {
 
 void PickleMachine::step(unsigned char op) {
   switch (op) {
-    case kProto:
+    case 0x80:  // PROTO
       return check_protocol(take_number(1));
-    case kMark:
+    case '(':  // MARK
       return push(&mark_);
-    case kNone:
+    case 'N':  // NONE
       return push(&none_);
-    case kNewTrue:
+    case 0x88:  // NEWTRUE
       return push(&true_);
-    case kNewFalse:
+    case 0x89:  // NEWFALSE
       return push(&false_);
-    case kBinInt:
+    case 'J':  // BININT
       return push_int(static_cast<std::int32_t>(take_number(4)));
-    case kBinInt1:
+    case 'K':  // BININT1
       return push_int(static_cast<std::int64_t>(take_number(1)));
-    case kBinInt2:
+    case 'M':  // BININT2
       return push_int(static_cast<std::int64_t>(take_number(2)));
-    case kLong1:
+    case 0x8a:  // LONG1
       return push_long(take_number(1));
-    case kLong4:
+    case 0x8b:  // LONG4
       return push_long(take_number(4));
-    case kBinFloat:
-      return push({.kind = Kind::kFloat, .real = take_real()});
-    case kShortBinUnicode:
+    case 'G':  // BINFLOAT
+      return push({.kind = Kind::kFloat, .real = std::bit_cast<double>(__builtin_bswap64(take_number(8)))});
+    case 0x8c:  // SHORT_BINUNICODE
       return push_text(take_number(1));
-    case kBinUnicode:
+    case 'X':  // BINUNICODE
       return push_text(take_number(4));
-    case kBinUnicode8:
+    case 0x8d:  // BINUNICODE8
       return push_text(take_number(8));
-    case kShortBinBytes:
+    case 'C':  // SHORT_BINBYTES
       return push_bytes(take_number(1));
-    case kBinBytes:
+    case 'B':  // BINBYTES
       return push_bytes(take_number(4));
-    case kBinBytes8:
-    case kByteArray8:
+    case 0x8e:  // BINBYTES8
+    case 0x96:  // BYTEARRAY8
       return push_bytes(take_number(8));
-    case kGlobal:
+    case 'c':  // GLOBAL
       return push_global();
-    case kStackGlobal:
+    case 0x93:  // STACK_GLOBAL
       return push_stacked_global();
-    case kBinPersId:
+    case 'Q':  // BINPERSID
       return push(understood_storage(*pop(), {origin_, at_}));
-    case kReduce:
-    case kNewObj:
+    case 'R':   // REDUCE
+    case 0x81:  // NEWOBJ
       return reduce();
-    case kNewObjEx:
-      return make_object();
-    case kBuild:
+    case 0x92:  // NEWOBJ_EX
+      pop();    // arguments by name, which are not kept
+      return reduce();
+    case 'b':  // BUILD
       return build();
-    case kEmptyDict:
+    case '}':  // EMPTY_DICT
       return push({.kind = Kind::kDict});
-    case kEmptyList:
-    case kEmptySet:
+    case ']':   // EMPTY_LIST
+    case 0x8f:  // EMPTY_SET
       return push({.kind = Kind::kList});
-    case kFrozenSet:
+    case 0x91:  // FROZENSET
       return push({.kind = Kind::kList, .items = pop_to_mark()});
-    case kEmptyTuple:
+    case ')':  // EMPTY_TUPLE
       return push({.kind = Kind::kTuple});
-    case kTuple:
+    case 't':  // TUPLE
       return push({.kind = Kind::kTuple, .items = pop_to_mark()});
-    case kTuple1:
+    case 0x85:  // TUPLE1
       return push_tuple(1);
-    case kTuple2:
+    case 0x86:  // TUPLE2
       return push_tuple(2);
-    case kTuple3:
+    case 0x87:  // TUPLE3
       return push_tuple(3);
-    case kAppend:
+    case 'a':  // APPEND
       return append({pop()}, Kind::kList);
-    case kAppends:
-    case kAddItems:
+    case 'e':   // APPENDS
+    case 0x90:  // ADDITEMS
       return append(pop_to_mark(), Kind::kList);
-    case kSetItem: {
+    case 's': {  // SETITEM
       Value* value = pop();
       Value* key = pop();
       return append({key, value}, Kind::kDict);
     }
-    case kSetItems:
+    case 'u':  // SETITEMS
       return append(pop_to_mark(), Kind::kDict);
-    case kBinGet:
+    case 'h':  // BINGET
       return get(take_number(1));
-    case kLongBinGet:
+    case 'j':  // LONG_BINGET
       return get(take_number(4));
-    case kBinPut:
+    case 'q':  // BINPUT
       return put(take_number(1));
-    case kLongBinPut:
+    case 'r':  // LONG_BINPUT
       return put(take_number(4));
-    case kMemoize:
+    case 0x94:  // MEMOIZE
       return put(memo_.size());
-    case kFrame:
+    case 0x95:  // FRAME
       take(8);  // how much a reader may buffer
       return;
     default:
-      break;
+      refuse_here(
+          fmt::format("operation 0x{:02x}, which no torch state dict needs; nothing in a pickle is executed", op));
   }
-  refuse_here(fmt::format("operation 0x{:02x}, which no torch state dict needs; nothing in a pickle is executed", op));
 }
 
 void PickleMachine::check_protocol(std::uint64_t protocol) const {
@@ -280,12 +272,6 @@ void PickleMachine::reduce() {
   const Value& function = *pop();
   if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) refuse_here("a call to a non-function");
   push(understood_call(function, arguments, {origin_, at_}));
-}
-
-// With arguments by name, which are not kept.
-void PickleMachine::make_object() {
-  pop();
-  reduce();
 }
 
 // Attributes. torch attaches `_metadata` (versions of modules) to a module's state dict: known, and not needed here.

@@ -14,56 +14,6 @@
 
 namespace tessera::internal {
 
-// The operations that torch.save (protocol 2) and pickle.dump (protocol 4 and 5) write, by Python's names.
-enum PickleOp : unsigned char {
-  kMark = '(',
-  kStop = '.',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kLong1 = 0x8a,
-  kNone = 'N',
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kBinFloat = 'G',
-  kBinUnicode = 'X',
-  kBinPersId = 'Q',
-  kReduce = 'R',
-  kBuild = 'b',
-  kGlobal = 'c',
-  kEmptyDict = '}',
-  kEmptyList = ']',
-  kEmptyTuple = ')',
-  kTuple = 't',
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kAppend = 'a',
-  kAppends = 'e',
-  kSetItem = 's',
-  kSetItems = 'u',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kProto = 0x80,
-  kNewObj = 0x81,
-  kLong4 = 0x8b,
-  kBinBytes = 'B',
-  kShortBinBytes = 'C',
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kBinBytes8 = 0x8e,
-  kEmptySet = 0x8f,
-  kAddItems = 0x90,
-  kFrozenSet = 0x91,
-  kNewObjEx = 0x92,
-  kStackGlobal = 0x93,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-  kByteArray8 = 0x96,
-};
-
 enum class Kind {
   kMark,
   kNone,
@@ -115,7 +65,6 @@ class PickleMachine {
 
   std::string_view take(std::uint64_t num_bytes);
   std::uint64_t take_number(int num_bytes);
-  double take_real();
   std::string_view take_line();
 
   void push(Value* value) { stack_.push_back(value); }
@@ -135,7 +84,6 @@ class PickleMachine {
   void step(unsigned char op);
   void check_protocol(std::uint64_t protocol) const;
   void reduce();
-  void make_object();
   void build();
   void append(const std::vector<Value*>& items, Kind kind);
   void get(std::uint64_t index);

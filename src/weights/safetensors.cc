@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -19,12 +18,6 @@ constexpr const char* kMetadataKey = "__metadata__";
 
 [[noreturn]] void refuse_tensor(const std::string& origin, const std::string& name, const std::string& what) {
   refuse_file(origin, fmt::format("tensor '{}': {}", printable(name), what));
-}
-
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
 }
 
 std::string_view header_text(std::string_view file, const std::string& origin) {
@@ -61,20 +54,17 @@ std::int64_t whole_number(const Json& value, const char* what, const std::string
   return static_cast<std::int64_t>(value.get<std::uint64_t>());
 }
 
-struct Range {
-  std::int64_t begin = 0, end = 0;
-};
-
-Range data_range(const Json& value, const std::string& origin, const std::string& name) {
+std::pair<std::int64_t, std::int64_t> data_range(const Json& value, const std::string& origin,
+                                                 const std::string& name) {
   if (!value.is_array() || value.size() != 2) {
     refuse_tensor(origin, name, fmt::format("data_offsets must be [begin, end], found {}", printable(value.dump())));
   }
-  const Range range{whole_number(value[0], "data_offsets", origin, name),
-                    whole_number(value[1], "data_offsets", origin, name)};
-  if (range.end < range.begin) {
-    refuse_tensor(origin, name, fmt::format("data_offsets end at {} before they begin at {}", range.end, range.begin));
+  const std::int64_t begin = whole_number(value[0], "data_offsets", origin, name);
+  const std::int64_t end = whole_number(value[1], "data_offsets", origin, name);
+  if (end < begin) {
+    refuse_tensor(origin, name, fmt::format("data_offsets end at {} before they begin at {}", end, begin));
   }
-  return range;
+  return {begin, end};
 }
 
 WeightType element_type(const Json& value, const std::string& origin, const std::string& name) {
@@ -96,36 +86,27 @@ std::vector<std::int64_t> sizes(const Json& value, const std::string& origin, co
 // The entry with its offset within the data, not yet within the file.
 WeightEntry parse_entry(const std::string& name, const Json& value, const std::string& origin) {
   if (!value.is_object()) refuse_tensor(origin, name, "must be an object of dtype, shape and data_offsets");
-  const Json *dtype = nullptr, *shape = nullptr, *offsets = nullptr;
   for (const auto& [key, member] : value.items()) {
-    if (key == "dtype") {
-      dtype = &member;
-    } else if (key == "shape") {
-      shape = &member;
-    } else if (key == "data_offsets") {
-      offsets = &member;
-    } else {
-      refuse_tensor(origin, name, fmt::format("unknown key '{}'; known: dtype, shape, data_offsets", printable(key)));
-    }
+    if (key == "dtype" || key == "shape" || key == "data_offsets") continue;
+    refuse_tensor(origin, name, fmt::format("unknown key '{}'; known: dtype, shape, data_offsets", printable(key)));
   }
-  if (dtype == nullptr) refuse_tensor(origin, name, "dtype is missing");
-  if (shape == nullptr) refuse_tensor(origin, name, "shape is missing");
-  if (offsets == nullptr) refuse_tensor(origin, name, "data_offsets is missing");
-
-  WeightEntry entry{name, element_type(*dtype, origin, name), sizes(*shape, origin, name), {}, 0, 0, 0};
-  const Range range = data_range(*offsets, origin, name);
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!value.contains(key)) refuse_tensor(origin, name, fmt::format("{} is missing", key));
+  }
+  WeightEntry entry{name, element_type(value["dtype"], origin, name), sizes(value["shape"], origin, name), {}, 0, 0, 0};
+  const auto [begin, end] = data_range(value["data_offsets"], origin, name);
   const auto numel = checked_numel(entry.shape);
   if (!numel || *numel > INT64_MAX / bytes_of(entry.type)) {
     refuse_tensor(origin, name, fmt::format("a shape of {} overflows", shape_text(entry.shape)));
   }
   entry.numel = *numel;
   entry.strides = row_major_strides(entry.shape);
-  entry.offset_bytes = range.begin;
-  if (entry.num_bytes() != range.end - range.begin) {
+  entry.offset_bytes = begin;
+  if (entry.num_bytes() != end - begin) {
     refuse_tensor(
         origin, name,
         fmt::format("{} of shape {} takes {} bytes, but data_offsets [{}, {}] hold {}", safetensors_name(entry.type),
-                    shape_text(entry.shape), entry.num_bytes(), range.begin, range.end, range.end - range.begin));
+                    shape_text(entry.shape), entry.num_bytes(), begin, end, end - begin));
   }
   return entry;
 }
@@ -213,9 +194,7 @@ std::string compose_safetensors_header(const std::vector<WeightEntry>& entries,
   text += "}";
   constexpr std::size_t kAlignment = 64;
   text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
-  std::string header;
-  for (std::size_t i = 0; i < kLengthBytes; ++i) header += static_cast<char>(text.size() >> (8 * i) & 0xff);
-  return header + text;
+  return little_endian(text.size(), kLengthBytes) + text;
 }
 
 }  // namespace tessera

@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
-#include <unordered_map>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/pickle.h"
 #include "weights/pickle_machine.h"
-#include "weights/zip.h"
 
 namespace tessera {
 
@@ -38,23 +33,19 @@ std::optional<std::int64_t> last_element(const PickledTensor& tensor) {
   return last;
 }
 
-struct StorageBytes {
-  std::uint64_t offset_bytes = 0;  // from the file's start
-  std::uint64_t num_bytes = 0;
-};
-
-// `storage` is what the tensor's key refers to, nullptr if the file has none. Throws UsageError naming `origin` and the
-// tensor unless every element lies in the storage.
-WeightEntry place_tensor(const PickledTensor& tensor, const StorageBytes* storage, const std::string& origin) {
+// Throws UsageError naming `origin` and the tensor unless every element lies in its storage.
+WeightEntry place_tensor(const PickledTensor& tensor, const Storages& storages, const std::string& origin) {
   const auto fail = [&](const std::string& what) {
-    throw UsageError(fmt::format("{}: tensor '{}': {}", origin, printable(tensor.name), what));
+    refuse_file(origin, fmt::format("tensor '{}': {}", printable(tensor.name), what));
   };
   const std::string key = printable(tensor.storage_key);
-  if (storage == nullptr) fail(fmt::format("its storage {} is missing", key));
+  const auto found = storages.find(tensor.storage_key);
+  if (found == storages.end()) fail(fmt::format("its storage {} is missing", key));
+  const StorageBytes& storage = found->second;
   const std::int64_t element = bytes_of(tensor.type);
-  if (tensor.storage_numel < 0 || static_cast<std::uint64_t>(tensor.storage_numel) > storage->num_bytes / element) {
+  if (tensor.storage_numel < 0 || static_cast<std::uint64_t>(tensor.storage_numel) > storage.num_bytes / element) {
     fail(fmt::format("its storage claims {} elements of {} bytes, but storage {} has {} bytes", tensor.storage_numel,
-                     element, key, storage->num_bytes));
+                     element, key, storage.num_bytes));
   }
   const auto numel = checked_numel(tensor.shape);
   if (!numel) fail(fmt::format("a shape of {} is negative or overflows", shape_text(tensor.shape)));
@@ -68,7 +59,7 @@ WeightEntry place_tensor(const PickledTensor& tensor, const StorageBytes* storag
     fail(fmt::format("a shape of {} repeats the elements of a smaller storage ({}); save it with .contiguous()",
                      shape_text(tensor.shape), tensor.storage_numel));
   }
-  const std::int64_t offset_bytes = static_cast<std::int64_t>(storage->offset_bytes) + tensor.offset * element;
+  const std::int64_t offset_bytes = static_cast<std::int64_t>(storage.offset_bytes) + tensor.offset * element;
   return {tensor.name, tensor.type, tensor.shape, tensor.strides, *numel, offset_bytes, 0};
 }
 
@@ -93,12 +84,6 @@ const ZipRecord& find_pickle(const std::vector<ZipRecord>& records, const std::s
 // The number 0x1950a86a20f9469cfc6c, pickled.
 constexpr std::string_view kMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr std::int64_t kVersion = 1001;  // the only version ever used
-
-void check_version(const Value& version, const std::string& origin) {
-  if (version.kind != Kind::kInt || version.number != kVersion) {
-    refuse_file(origin, fmt::format("not version {} of the format from before torch 1.6", kVersion));
-  }
-}
 
 void check_byte_order(const Value& system, const std::string& origin) {
   if (system.kind != Kind::kDict) refuse_file(origin, "the description of the machine that wrote it is missing");
@@ -125,18 +110,16 @@ ElementBytes element_bytes(const std::vector<PickledTensor>& tensors, const std:
   return sizes;
 }
 
-std::unordered_map<std::string_view, StorageBytes> find_storages(std::string_view file, std::size_t at,
-                                                                 const Value& keys, const ElementBytes& sizes,
-                                                                 const std::string& origin) {
+Storages find_storages(std::string_view file, std::size_t at, const Value& keys, const ElementBytes& sizes,
+                       const std::string& origin) {
   if (keys.kind != Kind::kList) refuse_file(origin, "the list of its storages is missing");
-  std::unordered_map<std::string_view, StorageBytes> storages;
+  Storages storages;
   for (const Value* key : keys.items) {
     const auto size = key->kind == Kind::kText ? sizes.find(key->text) : sizes.end();
     if (size == sizes.end()) refuse_file(origin, "a storage that belongs to no tensor");
     const std::string name = printable(key->text);
     if (file.size() - at < 8) refuse_file(origin, fmt::format("truncated before storage {}", name));
-    std::uint64_t numel = 0;
-    for (std::size_t i = 8; i-- > 0;) numel = numel << 8 | static_cast<unsigned char>(file[at + i]);
+    const std::uint64_t numel = little_endian(file.substr(at, 8));
     at += 8;
     const auto element = static_cast<std::uint64_t>(size->second);
     if (numel > (file.size() - at) / element) {
@@ -158,26 +141,18 @@ std::unordered_map<std::string_view, StorageBytes> find_storages(std::string_vie
 // order of those keys, each as its number of elements in 8 bytes and its data.
 std::vector<WeightEntry> parse_legacy_torch_file(std::string_view file, const std::string& origin) {
   internal::PickleMachine machine(file.substr(kMagic.size(), kMaxPickleBytes), origin);
-  check_version(machine.run(), origin);
+  const Value& version = machine.run();
+  if (version.kind != Kind::kInt || version.number != kVersion) {
+    refuse_file(origin, fmt::format("not version {} of the format from before torch 1.6", kVersion));
+  }
   check_byte_order(machine.run(), origin);
   const std::vector<PickledTensor> tensors = internal::tensors_of(machine.run(), origin);
   const Value& keys = machine.run();
-  const auto storages =
+  const Storages storages =
       find_storages(file, kMagic.size() + machine.num_read_bytes(), keys, element_bytes(tensors, origin), origin);
   std::vector<WeightEntry> entries;
-  for (const PickledTensor& tensor : tensors) {
-    const auto found = storages.find(tensor.storage_key);
-    entries.push_back(place_tensor(tensor, found == storages.end() ? nullptr : &found->second, origin));
-  }
+  for (const PickledTensor& tensor : tensors) entries.push_back(place_tensor(tensor, storages, origin));
   return entries;
-}
-
-void refuse_other_formats(std::string_view file, const std::string& origin) {
-  if (file.starts_with("PK")) return;
-  if (file.starts_with("version https://git-lfs")) {
-    refuse_file(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
-  }
-  refuse_file(origin, "not a torch.save file: it is neither a zip archive nor the format from before torch 1.6");
 }
 
 }  // namespace
@@ -196,7 +171,7 @@ TorchArchive::TorchArchive(std::string_view file, const std::string& origin)
       refuse_file(origin, fmt::format("byte order '{}'; only little is supported", printable(text_of(record))));
     }
     if (record.name.starts_with(folder + "data/")) {
-      storages_.emplace(std::string_view(record.name).substr(folder.size() + 5), &record);
+      storages_[std::string_view(record.name).substr(folder.size() + 5)] = {record.offset_bytes, record.num_bytes};
     }
   }
   pickle_ = text_of(pickle);
@@ -207,15 +182,17 @@ TorchArchive::TorchArchive(std::string_view file, const std::string& origin)
 }
 
 WeightEntry TorchArchive::place(const PickledTensor& tensor) const {
-  const auto found = storages_.find(tensor.storage_key);
-  if (found == storages_.end()) return place_tensor(tensor, nullptr, origin_);
-  const StorageBytes storage{found->second->offset_bytes, found->second->num_bytes};
-  return place_tensor(tensor, &storage, origin_);
+  return place_tensor(tensor, storages_, origin_);
 }
 
 std::vector<WeightEntry> parse_torch_file(std::string_view file, const std::string& origin) {
   if (file.starts_with(kMagic)) return parse_legacy_torch_file(file, origin);
-  refuse_other_formats(file, origin);
+  if (file.starts_with("version https://git-lfs")) {
+    refuse_file(origin, "this is a git-lfs pointer, not the file itself; fetch it with `git lfs pull`");
+  }
+  if (!file.starts_with("PK")) {
+    refuse_file(origin, "not a torch.save file: it is neither a zip archive nor the format from before torch 1.6");
+  }
   const TorchArchive archive(file, origin);
   std::vector<WeightEntry> entries;
   for (const PickledTensor& tensor : parse_pickled_state_dict(archive.pickle(), origin)) {

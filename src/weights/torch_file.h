@@ -21,6 +21,12 @@ constexpr std::uint64_t kMaxPickleBytes = 64 << 20;  // a state dict of 100,000 
 // UsageError naming `origin` and the record or tensor; TorchScript archives are refused by name.
 std::vector<WeightEntry> parse_torch_file(std::string_view file, const std::string& origin);
 
+struct StorageBytes {
+  std::uint64_t offset_bytes = 0;  // from the file's start
+  std::uint64_t num_bytes = 0;
+};
+using Storages = std::unordered_map<std::string_view, StorageBytes>;  // by key
+
 // An archive with any value.
 class TorchArchive {
  public:
@@ -38,7 +44,7 @@ class TorchArchive {
   const std::string& origin_;
   std::string_view pickle_;
   std::vector<ZipRecord> records_;
-  std::unordered_map<std::string_view, const ZipRecord*> storages_;  // by key
+  Storages storages_;
 };
 
 }  // namespace tessera

@@ -20,7 +20,7 @@ struct Row {
   std::string_view safetensors, storage, torch;
 };
 
-// In the order of the enumeration. Empty storage name: torch pickles that type without its own storage class.
+// In the order of the enumeration. No storage name: torch pickles that type without its own storage class.
 constexpr std::array<Row, 15> kRows = {{
     {WeightType::kBool, 1, false, "BOOL", "BoolStorage", "bool"},
     {WeightType::kU8, 1, false, "U8", "ByteStorage", "uint8"},
@@ -43,6 +43,13 @@ const Row& row(WeightType type) {
   return kRows[static_cast<std::size_t>(type)];
 }
 
+std::optional<WeightType> type_named(std::string_view name, std::string_view Row::*names) {
+  for (const Row& each : kRows) {
+    if (each.*names == name && !name.empty()) return each.type;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::int64_t bytes_of(WeightType type) {
@@ -58,10 +65,7 @@ std::string_view safetensors_name(WeightType type) {
 }
 
 std::optional<WeightType> type_of_safetensors_name(std::string_view name) {
-  for (const Row& each : kRows) {
-    if (each.safetensors == name) return each.type;
-  }
-  return std::nullopt;
+  return type_named(name, &Row::safetensors);
 }
 
 std::string safetensors_names() {
@@ -70,16 +74,12 @@ std::string safetensors_names() {
   return join(names, ", ");
 }
 
-std::optional<std::string_view> storage_name(WeightType type) {
-  if (row(type).storage.empty()) return std::nullopt;
+std::string_view storage_name(WeightType type) {
   return row(type).storage;
 }
 
 std::optional<WeightType> type_of_storage_name(std::string_view name) {
-  for (const Row& each : kRows) {
-    if (!each.storage.empty() && each.storage == name) return each.type;
-  }
-  return std::nullopt;
+  return type_named(name, &Row::storage);
 }
 
 std::string_view torch_name(WeightType type) {
@@ -120,6 +120,18 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+std::string little_endian(std::uint64_t value, int num_bytes) {
+  std::string bytes;
+  for (int i = 0; i < num_bytes; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
 }
 
 }  // namespace tessera

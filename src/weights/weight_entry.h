@@ -35,8 +35,8 @@ std::string_view safetensors_name(WeightType type);
 std::optional<WeightType> type_of_safetensors_name(std::string_view name);
 std::string safetensors_names();  // all of them, for messages
 
-// "FloatStorage": torch's class in pickles; nothing for types that torch pickles another way.
-std::optional<std::string_view> storage_name(WeightType type);
+// "FloatStorage": torch's class in pickles; empty for types that torch pickles another way.
+std::string_view storage_name(WeightType type);
 std::optional<WeightType> type_of_storage_name(std::string_view name);
 
 // "float32": config.json's torch_dtype and what people read.
@@ -64,5 +64,9 @@ struct WeightEntry {
 std::optional<std::int64_t> checked_numel(const std::vector<std::int64_t>& shape);
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 std::string shape_text(const std::vector<std::int64_t>& shape);  // "[1024, 4096]"
+
+// A number of up to 8 bytes, as weight files have it.
+std::uint64_t little_endian(std::string_view bytes);
+std::string little_endian(std::uint64_t value, int num_bytes);
 
 }  // namespace tessera

@@ -5,6 +5,8 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -46,10 +48,7 @@ std::vector<std::pair<std::string, std::string>> read_weight_map(const fs::path&
   std::vector<std::pair<std::string, std::string>> places;
   for (const auto& [name, file] : map->items()) {
     // A shard lies beside its index: nothing else is opened, whatever the index says.
-    const bool plain = file.is_string() && !file.get_ref<const std::string&>().empty() &&
-                       fs::path(file.get<std::string>()).filename() == file.get<std::string>() &&
-                       file.get<std::string>() != "." && file.get<std::string>() != "..";
-    if (!plain) {
+    if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>())) {
       throw UsageError(fmt::format("{}: tensor '{}': expected the name of a file in the same folder, found {}",
                                    index.string(), printable(name), printable(file.dump())));
     }
@@ -72,23 +71,11 @@ fs::path weights_in(const fs::path& file_or_folder) {
                                join({std::begin(kCandidates), std::end(kCandidates)}, ", ")));
 }
 
-constexpr std::pair<WeightType, at::ScalarType> kTypes[] = {
-    {WeightType::kBool, at::kBool},
-    {WeightType::kU8, at::kByte},
-    {WeightType::kI8, at::kChar},
-    {WeightType::kI16, at::kShort},
-    {WeightType::kU16, at::kUInt16},
-    {WeightType::kI32, at::kInt},
-    {WeightType::kU32, at::kUInt32},
-    {WeightType::kI64, at::kLong},
-    {WeightType::kU64, at::kUInt64},
-    {WeightType::kF8E4M3, at::kFloat8_e4m3fn},
-    {WeightType::kF8E5M2, at::kFloat8_e5m2},
-    {WeightType::kF16, at::kHalf},
-    {WeightType::kBF16, at::kBFloat16},
-    {WeightType::kF32, at::kFloat},
-    {WeightType::kF64, at::kDouble},
-};
+// In the order of WeightType.
+constexpr at::ScalarType kScalarTypes[] = {
+    at::kBool,   at::kByte,          at::kChar,        at::kShort, at::kUInt16,   at::kInt,   at::kUInt32, at::kLong,
+    at::kUInt64, at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kHalf,  at::kBFloat16, at::kFloat, at::kDouble};
+static_assert(std::size(kScalarTypes) == static_cast<std::size_t>(WeightType::kF64) + 1);
 
 }  // namespace
 
@@ -219,25 +206,21 @@ std::vector<std::pair<std::string, std::string>> Weights::ties() const {
 }
 
 at::ScalarType scalar_type(WeightType type) {
-  for (const auto& [weight, scalar] : kTypes) {
-    if (weight == type) return scalar;
-  }
-  throw Error("a weight type without a scalar type");
+  return kScalarTypes[static_cast<std::size_t>(type)];
 }
 
 WeightType weight_type(at::ScalarType type) {
-  for (const auto& [weight, scalar] : kTypes) {
-    if (scalar == type) return weight;
-  }
+  const auto* found = std::ranges::find(kScalarTypes, type);
+  if (found != std::end(kScalarTypes)) return static_cast<WeightType>(found - std::begin(kScalarTypes));
   throw Error(fmt::format("tensors of type {} cannot be stored in a weight file", c10::toString(type)));
 }
 
 at::Tensor tensor_of(const Weights& weights, const WeightEntry& entry) {
   const auto options = at::TensorOptions().dtype(scalar_type(entry.type));
   if (entry.numel == 0) return at::empty_strided(entry.shape, entry.strides, options);
-  // from_blob requires a writable pointer; the map's pages allow it.
-  char* data = const_cast<char*>(weights.data(entry));
   const auto file = weights.files()[entry.file];
+  // from_blob requires a writable pointer; the map's pages allow it.
+  char* data = const_cast<char*>(file->bytes().data()) + entry.offset_bytes;
   at::Tensor view = at::from_blob(
       data, entry.shape, entry.strides, [file](void*) {}, options);
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % bytes_of(entry.type) == 0;

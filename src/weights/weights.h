@@ -43,9 +43,6 @@ class Weights {
     return metadata_;
   }  // safetensors; an earlier file first
 
-  // Where the entry's first element lies. Valid while the Weights, or a copy of the file's pointer, lives.
-  const char* data(const WeightEntry& entry) const { return files_[entry.file]->bytes().data() + entry.offset_bytes; }
-
   // Tied names, each with the name that holds its data: in pickles all but the first name of the same data, in
   // safetensors those listed in the metadata (safetensors' save_model and our writer list them there).
   std::vector<std::pair<std::string, std::string>> ties() const;

@@ -2,10 +2,10 @@
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -34,6 +34,7 @@ struct Item {
   at::Tensor tensor;
   std::vector<std::string> other_names;
 };
+using Items = std::vector<Item>;
 
 WeightEntry entry_of(const NamedTensor& named, const WriteOptions& options) {
   WeightEntry entry;
@@ -46,8 +47,8 @@ WeightEntry entry_of(const NamedTensor& named, const WriteOptions& options) {
   return entry;
 }
 
-std::vector<Item> distinct(const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
-  std::vector<Item> items;
+Items distinct(const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
+  Items items;
   std::map<std::tuple<const void*, at::ScalarType, std::vector<std::int64_t>, std::vector<std::int64_t>>, std::size_t>
       known;
   std::unordered_set<std::string> names;
@@ -88,35 +89,34 @@ std::string_view bytes_of(const Item& item, at::Tensor& holder) {
   return {static_cast<const char*>(holder.const_data_ptr()), static_cast<std::size_t>(item.entry.num_bytes())};
 }
 
-void write_safetensors(const fs::path& path, std::vector<const Item*> items) {
+void write_safetensors(const fs::path& path, Items items) {
   // Larger elements first, so that every tensor is aligned to its element size.
-  std::stable_sort(items.begin(), items.end(),
-                   [](const Item* a, const Item* b) { return bytes_of(a->entry.type) > bytes_of(b->entry.type); });
+  std::ranges::stable_sort(items, std::greater(), [](const Item& item) { return bytes_of(item.entry.type); });
   std::map<std::string, std::string> metadata{{"format", "pt"}};
   std::vector<WeightEntry> entries;
-  for (const Item* item : items) {
-    if (item->entry.name == "__metadata__") {
+  for (const Item& item : items) {
+    if (item.entry.name == "__metadata__") {
       throw UsageError("a tensor named '__metadata__' cannot be written to a safetensors file; write .bin");
     }
-    entries.push_back(item->entry);
-    for (const std::string& name : item->other_names) metadata.emplace(name, item->entry.name);
+    entries.push_back(item.entry);
+    for (const std::string& name : item.other_names) metadata.emplace(name, item.entry.name);
   }
   OutputFile file(path);
   file.write(compose_safetensors_header(entries, metadata));
-  for (const Item* item : items) {
+  for (const Item& item : items) {
     at::Tensor holder;
-    file.write(bytes_of(*item, holder));
+    file.write(bytes_of(item, holder));
   }
   file.become_target();
 }
 
-void write_torch_file(const fs::path& path, const std::vector<const Item*>& items) {
+void write_torch_file(const fs::path& path, const Items& items) {
   std::vector<PickledTensor> tensors;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const WeightEntry& entry = items[i]->entry;
+    const WeightEntry& entry = items[i].entry;
     PickledTensor tensor{entry.name, entry.type, std::to_string(i), entry.numel, 0, entry.shape, entry.strides};
     tensors.push_back(tensor);
-    for (const std::string& name : items[i]->other_names) {
+    for (const std::string& name : items[i].other_names) {
       tensor.name = name;
       tensors.push_back(tensor);
     }
@@ -129,40 +129,64 @@ void write_torch_file(const fs::path& path, const std::vector<const Item*>& item
   zip.add(root + "byteorder", "little");
   for (std::size_t i = 0; i < items.size(); ++i) {
     at::Tensor holder;
-    zip.add(root + "data/" + std::to_string(i), bytes_of(*items[i], holder));
+    zip.add(root + "data/" + std::to_string(i), bytes_of(items[i], holder));
   }
   zip.add(root + "version", "3\n");
   zip.finish();
   file.become_target();
 }
 
-void write_one(const fs::path& path, const std::vector<const Item*>& items, WeightFormat format) {
-  if (format == WeightFormat::kSafetensors) {
-    write_safetensors(path, items);
-  } else {
-    write_torch_file(path, items);
-  }
-}
-
-std::vector<const Item*> all_of(const std::vector<Item>& items) {
-  std::vector<const Item*> pointers;
-  for (const Item& item : items) pointers.push_back(&item);
-  return pointers;
+void write_one(const fs::path& path, const Items& items, WeightFormat format) {
+  format == WeightFormat::kSafetensors ? write_safetensors(path, items) : write_torch_file(path, items);
 }
 
 // In order, each shard as full as possible; a tensor larger than a shard gets its own.
-std::vector<std::vector<const Item*>> shards_of(const std::vector<Item>& items, std::int64_t max_shard_bytes) {
-  std::vector<std::vector<const Item*>> shards(1);
+std::vector<Items> shards_of(const Items& items, std::int64_t max_shard_bytes) {
+  std::vector<Items> shards(1);
   std::int64_t filled = 0;
   for (const Item& item : items) {
     if (!shards.back().empty() && item.entry.num_bytes() > max_shard_bytes - filled) {
       shards.emplace_back();
       filled = 0;
     }
-    shards.back().push_back(&item);
+    shards.back().push_back(item);
     filled += item.entry.num_bytes();
   }
   return shards;
+}
+
+// One file, or shards and their index. Returns the names of the files.
+std::vector<std::string> write_weights(const fs::path& folder, const std::vector<NamedTensor>& tensors,
+                                       const WriteOptions& options) {
+  const bool safetensors = options.format == WeightFormat::kSafetensors;
+  const std::string stem = safetensors ? "model" : "pytorch_model", extension = safetensors ? ".safetensors" : ".bin";
+  const std::vector<Items> shards = shards_of(distinct(tensors, options), options.max_shard_bytes);
+  if (shards.size() == 1) {
+    write_one(folder / (stem + extension), shards.front(), options.format);
+    return {stem + extension};
+  }
+  std::vector<std::string> files;
+  std::vector<std::pair<std::string, std::string>> places;  // an ordered object would search at every insertion
+  std::int64_t total_bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    files.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, i + 1, shards.size(), extension));
+    write_one(folder / files.back(), shards[i], options.format);
+    for (const Item& item : shards[i]) {
+      total_bytes += item.entry.num_bytes();
+      places.emplace_back(item.entry.name, files.back());
+      if (safetensors) continue;
+      for (const std::string& name : item.other_names) places.emplace_back(name, files.back());
+    }
+  }
+  std::sort(places.begin(), places.end());
+  Json index = {{"metadata", {{"total_size", total_bytes}}}};
+  index["weight_map"] = Json::object();
+  for (auto& [name, file] : places) {
+    static_cast<Json::object_t::Container&>(index["weight_map"].get_ref<Json::object_t&>()).emplace_back(name, file);
+  }
+  files.push_back(stem + extension + ".index.json");
+  write_file_atomically(folder / files.back(), index.dump(2) + "\n");
+  return files;
 }
 
 // A folder beside the target or, if the target exists, in it; always removed at the end.
@@ -256,53 +280,7 @@ void write_files(const fs::path& folder, const fs::path& target, const Json& con
 }  // namespace
 
 void write_weights_file(const fs::path& path, const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
-  const std::vector<Item> items = distinct(tensors, options);
-  write_one(path, all_of(items), options.format);
-}
-
-std::vector<std::string> write_weights(const fs::path& folder, const std::vector<NamedTensor>& tensors,
-                                       const WriteOptions& options) {
-  const bool safetensors = options.format == WeightFormat::kSafetensors;
-  const std::string stem = safetensors ? "model" : "pytorch_model", extension = safetensors ? ".safetensors" : ".bin";
-  const std::vector<Item> items = distinct(tensors, options);
-  const auto shards = shards_of(items, options.max_shard_bytes);
-  if (shards.size() == 1) {
-    write_one(folder / (stem + extension), shards.front(), options.format);
-    return {stem + extension};
-  }
-  std::vector<std::string> files;
-  std::vector<std::pair<std::string, std::string>> places;  // an ordered object would search at every insertion
-  std::int64_t total_bytes = 0;
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    files.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, i + 1, shards.size(), extension));
-    write_one(folder / files.back(), shards[i], options.format);
-    for (const Item* item : shards[i]) {
-      total_bytes += item->entry.num_bytes();
-      places.emplace_back(item->entry.name, files.back());
-      if (safetensors) continue;
-      for (const std::string& name : item->other_names) places.emplace_back(name, files.back());
-    }
-  }
-  std::sort(places.begin(), places.end());
-  Json index = {{"metadata", {{"total_size", total_bytes}}}};
-  index["weight_map"] = Json::object();
-  for (auto& [name, file] : places) {
-    static_cast<Json::object_t::Container&>(index["weight_map"].get_ref<Json::object_t&>()).emplace_back(name, file);
-  }
-  files.push_back(stem + extension + ".index.json");
-  write_file_atomically(folder / files.back(), index.dump(2) + "\n");
-  return files;
-}
-
-std::vector<NamedTensor> tensors_of(const torch::nn::Module& module) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& item : module.named_parameters()) {
-    if (item.value().defined()) tensors.push_back({item.key(), item.value()});
-  }
-  for (const auto& item : module.named_buffers()) {
-    if (item.value().defined()) tensors.push_back({item.key(), item.value()});
-  }
-  return tensors;
+  write_one(path, distinct(tensors, options), options.format);
 }
 
 void write_model_folder(const fs::path& folder, const Json& config, const std::vector<NamedTensor>& tensors,

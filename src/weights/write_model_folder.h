@@ -31,26 +31,18 @@ struct WriteOptions {
 void write_weights_file(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                         const WriteOptions& options);
 
-// model.safetensors or pytorch_model.bin in `folder`, or shards (model-00001-of-00003.safetensors...) and their index
-// if the tensors take more than max_shard_bytes. Returns the names of the files written. Each file appears complete;
-// replacing an old set of files is up to the caller.
-std::vector<std::string> write_weights(const std::filesystem::path& folder, const std::vector<NamedTensor>& tensors,
-                                       const WriteOptions& options);
-
 struct ModelFolderOptions {
   WriteOptions weights{};
   std::optional<Json> generation_config{};  // nothing: made from config's token ids, for models that generate
   std::vector<std::filesystem::path> tokenizer_files{};  // copied through
 };
 
-// The parameters and buffers of `module` under their names, parameters first. A tensor with several names is listed
-// under each, and written once.
-std::vector<NamedTensor> tensors_of(const torch::nn::Module& module);
-
-// Writes config.json (with torch_dtype set to the weights' type), the weights, generation_config.json and the
-// tokenizer's files. Everything is first written to a staging folder and flushed. A new folder then appears with one
-// rename: complete or not at all. In an existing folder the files are put in place one after another, config.json last,
-// and weights of other names that transformers would use instead are removed; all other files stay.
+// Writes config.json (with torch_dtype set to the weights' type), generation_config.json, the tokenizer's files and the
+// weights: model.safetensors or pytorch_model.bin, or shards (model-00001-of-00003.safetensors...) and their index if
+// the tensors take more than max_shard_bytes. Everything is first written to a staging folder and flushed. A new folder
+// then appears with one rename: complete or not at all. In an existing folder the files are put in place one after
+// another, config.json last, and weights of other names that transformers would use instead are removed; all other
+// files stay.
 void write_model_folder(const std::filesystem::path& folder, const Json& config,
                         const std::vector<NamedTensor>& tensors, const ModelFolderOptions& options = {});
 

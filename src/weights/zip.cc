@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <unordered_set>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/text.h"
+#include "weights/weight_entry.h"
 
 namespace tessera {
 
@@ -18,7 +17,7 @@ constexpr std::string_view kLocalMark = "PK\x03\x04", kEntryMark = "PK\x01\x02",
                            kEnd64Mark = "PK\x06\x06", kLocator64Mark = "PK\x06\x07";
 constexpr std::uint64_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr std::uint64_t kMaxCommentBytes = 0xffff;
-// Marks a 2- or 4-byte field whose value is in the zip64 part.
+// In a field of 2 or 4 bytes: its value is in the zip64 part.
 constexpr std::uint64_t kSee64Short = 0xffff, kSee64Long = 0xffffffff;
 constexpr std::uint64_t kExtra64 = 0x0001, kFlagEncrypted = 0x1;
 
@@ -60,11 +59,9 @@ class Parser {
   bool has_mark(std::uint64_t offset, std::string_view mark) const {
     return has(offset, mark.size()) && file_.substr(offset, mark.size()) == mark;
   }
-  // Little-endian; the caller has checked that the bytes exist.
+  // The caller has checked that the bytes exist.
   std::uint64_t number(std::uint64_t offset, int num_bytes) const {
-    std::uint64_t value = 0;
-    for (int i = num_bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(file_[offset + i]);
-    return value;
+    return little_endian(file_.substr(offset, num_bytes));
   }
 
   // The end record is the last thing in the file except for a comment, whose length it holds.
@@ -164,8 +161,7 @@ class Parser {
   void refuse_overlaps(const std::vector<ZipRecord>& records) const {
     std::vector<const ZipRecord*> sorted;
     for (const ZipRecord& record : records) sorted.push_back(&record);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const ZipRecord* a, const ZipRecord* b) { return a->offset_bytes < b->offset_bytes; });
+    std::ranges::sort(sorted, {}, &ZipRecord::offset_bytes);
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i - 1]->offset_bytes + sorted[i - 1]->num_bytes > sorted[i]->offset_bytes) {
         refuse_record(sorted[i]->name, fmt::format("overlaps record '{}'", printable(sorted[i - 1]->name)));
@@ -177,26 +173,27 @@ class Parser {
   const std::string& origin_;
 };
 
-constexpr std::uint64_t kLongLimit = 0xffffffff, kShortLimit = 0xffff;  // these values mean: see the zip64 part
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kVersionPlain = 20, kVersion64 = 45;
 constexpr std::uint64_t kNoDate = 0x21;  // 1 January 1980: the same weights give the same file
 
-std::string number(std::uint64_t value, int num_bytes) {
-  std::string bytes;
-  for (int i = 0; i < num_bytes; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
-  return bytes;
+std::string number_or_limit(std::uint64_t value) {
+  return little_endian(std::min(value, kSee64Long), 4);
 }
 
-std::string number_or_limit(std::uint64_t value) {
-  return number(value < kLongLimit ? value : kLongLimit, 4);
+// The zip64 part of a header or entry: the values that do not fit their own field, if there are any.
+std::string extra64(const std::vector<std::uint64_t>& values) {
+  if (values.empty()) return "";
+  std::string text = little_endian(kExtra64, 2) + little_endian(8 * values.size(), 2);
+  for (const std::uint64_t value : values) text += little_endian(value, 8);
+  return text;
 }
 
 // Version, flags, method (stored), time, date, checksum, both sizes: the same in a record's header and in the
 // directory.
-std::string common_fields(std::uint64_t num_bytes, std::uint32_t checksum, bool is_64) {
-  return number(is_64 ? kVersion64 : kVersionPlain, 2) + number(0, 2) + number(0, 2) + number(0, 2) +
-         number(kNoDate, 2) + number(checksum, 4) + number_or_limit(num_bytes) + number_or_limit(num_bytes);
+std::string common_fields(const ZipRecord& record, bool is_64) {
+  return little_endian(is_64 ? kVersion64 : kVersionPlain, 2) + std::string(6, '\0') + little_endian(kNoDate, 2) +
+         little_endian(record.checksum, 4) + number_or_limit(record.num_bytes) + number_or_limit(record.num_bytes);
 }
 
 }  // namespace
@@ -211,43 +208,41 @@ void check_record(const ZipRecord& record, std::string_view file, const std::str
 }
 
 void ZipWriter::add(const std::string& name, std::string_view bytes) {
-  const Record record{name, bytes.size(), file_.num_written(), crc32(bytes)};
-  const bool is_64 = record.num_bytes >= kLongLimit;
-  std::string extra;
-  if (is_64) extra = number(1, 2) + number(16, 2) + number(record.num_bytes, 8) + number(record.num_bytes, 8);
+  ZipRecord record{name, file_.num_written(), bytes.size(), false, crc32(bytes)};
+  const bool is_64 = record.num_bytes >= kSee64Long;
+  std::string extra = is_64 ? extra64({record.num_bytes, record.num_bytes}) : "";
   // A field of arbitrary length that readers skip moves the data to where it should begin.
-  const std::uint64_t begin = record.offset_bytes + 30 + name.size() + extra.size() + 4;
+  const std::uint64_t begin = record.offset_bytes + kLocalBytes + name.size() + extra.size() + 4;
   const std::uint64_t padding = (kAlignment - begin % kAlignment) % kAlignment;
-  extra += "FB" + number(padding, 2) + std::string(padding, 'Z');
-  file_.write("PK\x03\x04" + common_fields(record.num_bytes, record.checksum, is_64) + number(name.size(), 2) +
-              number(extra.size(), 2) + name + extra);
+  extra += "FB" + little_endian(padding, 2) + std::string(padding, 'Z');
+  file_.write(std::string(kLocalMark) + common_fields(record, is_64) + little_endian(name.size(), 2) +
+              little_endian(extra.size(), 2) + name + extra);
   file_.write(bytes);
-  records_.push_back(record);
+  records_.push_back(std::move(record));
 }
 
 void ZipWriter::finish() {
   const std::uint64_t begin = file_.num_written();
-  for (const Record& record : records_) {
-    std::string extra;
-    if (record.num_bytes >= kLongLimit) extra += number(record.num_bytes, 8) + number(record.num_bytes, 8);
-    if (record.offset_bytes >= kLongLimit) extra += number(record.offset_bytes, 8);
-    const bool is_64 = !extra.empty();
-    if (is_64) extra = number(1, 2) + number(extra.size(), 2) + extra;
+  for (const ZipRecord& record : records_) {
+    std::vector<std::uint64_t> large;
+    if (record.num_bytes >= kSee64Long) large = {record.num_bytes, record.num_bytes};
+    if (record.offset_bytes >= kSee64Long) large.push_back(record.offset_bytes);
+    const std::string extra = extra64(large);
     // Then: comment, disk, internal and external attributes, all unused.
-    file_.write("PK\x01\x02" + number(kVersion64, 2) + common_fields(record.num_bytes, record.checksum, is_64) +
-                number(record.name.size(), 2) + number(extra.size(), 2) + number(0, 2) + number(0, 2) + number(0, 2) +
-                number(0, 4) + number_or_limit(record.offset_bytes) + record.name + extra);
+    file_.write(std::string(kEntryMark) + little_endian(kVersion64, 2) + common_fields(record, !extra.empty()) +
+                little_endian(record.name.size(), 2) + little_endian(extra.size(), 2) + std::string(10, '\0') +
+                number_or_limit(record.offset_bytes) + record.name + extra);
   }
   const std::uint64_t end = file_.num_written(), num_records = records_.size();
-  if (end >= kLongLimit || num_records >= kShortLimit) {
-    file_.write("PK\x06\x06" + number(44, 8) + number(kVersion64, 2) + number(kVersion64, 2) + number(0, 4) +
-                number(0, 4) + number(num_records, 8) + number(num_records, 8) + number(end - begin, 8) +
-                number(begin, 8));
-    file_.write("PK\x06\x07" + number(0, 4) + number(end, 8) + number(1, 4));
+  if (end >= kSee64Long || num_records >= kSee64Short) {
+    file_.write(std::string(kEnd64Mark) + little_endian(kEnd64Bytes - 12, 8) + little_endian(kVersion64, 2) +
+                little_endian(kVersion64, 2) + std::string(8, '\0') + little_endian(num_records, 8) +
+                little_endian(num_records, 8) + little_endian(end - begin, 8) + little_endian(begin, 8));
+    file_.write(std::string(kLocator64Mark) + std::string(4, '\0') + little_endian(end, 8) + little_endian(1, 4));
   }
-  const std::uint64_t shown = num_records < kShortLimit ? num_records : kShortLimit;
-  file_.write("PK\x05\x06" + number(0, 2) + number(0, 2) + number(shown, 2) + number(shown, 2) +
-              number_or_limit(end - begin) + number_or_limit(begin) + number(0, 2));
+  const std::string shown = little_endian(std::min(num_records, kSee64Short), 2);
+  file_.write(std::string(kEndMark) + std::string(4, '\0') + shown + shown + number_or_limit(end - begin) +
+              number_or_limit(begin) + std::string(2, '\0'));
 }
 
 }  // namespace tessera

@@ -34,14 +34,8 @@ class ZipWriter {
   void finish();
 
  private:
-  struct Record {
-    std::string name;
-    std::uint64_t num_bytes, offset_bytes;
-    std::uint32_t checksum;
-  };
-
   OutputFile& file_;
-  std::vector<Record> records_;
+  std::vector<ZipRecord> records_;  // offsets of headers, not of data
 };
 
 }  // namespace tessera

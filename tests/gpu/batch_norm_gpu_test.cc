@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include "comm/gpu_support.h"
@@ -47,14 +48,7 @@ struct Inputs {
 };
 
 at::Tensor fused(const Inputs& in, BatchNormThen then) {
-  switch (then) {
-    case BatchNormThen::kNothing:
-      return batch_norm(in.x, in.norm());
-    case BatchNormThen::kRelu:
-      return batch_norm_relu(in.x, in.norm());
-    default:
-      return batch_norm_add_relu(in.x, in.residual, in.norm());
-  }
+  return batch_norm(in.x, in.norm(), then, then == BatchNormThen::kAddRelu ? std::optional(in.residual) : std::nullopt);
 }
 
 at::Tensor by_operations(const Inputs& in, BatchNormThen then) {
@@ -120,7 +114,7 @@ TEST_F(BatchNormOnGpu, LeavesStatisticsAloneIfThereAreNone) {
   BatchNorm norm = in.norm();
   norm.running_mean.reset();
   norm.running_var.reset();
-  EXPECT_TRUE(at::equal(batch_norm_relu(in.x, norm), fused(in, BatchNormThen::kRelu)));
+  EXPECT_TRUE(at::equal(batch_norm(in.x, norm, BatchNormThen::kRelu), fused(in, BatchNormThen::kRelu)));
 }
 
 TEST_F(BatchNormOnGpu, ServesHalfTypesInChannelsLastAlone) {
@@ -133,7 +127,7 @@ TEST_F(BatchNormOnGpu, ServesHalfTypesInChannelsLastAlone) {
   EXPECT_FALSE(batch_norm_serves(image(4096)));  // more than a block's threads have
   EXPECT_FALSE(batch_norm_serves(image(64).to(at::kFloat)));
   EXPECT_FALSE(batch_norm_serves(at::zeros({2, 64, 4, 4}, options)));
-  EXPECT_THROW(batch_norm(at::zeros({2, 64, 4, 4}, options), {}), std::exception);
+  EXPECT_THROW(batch_norm(at::zeros({2, 64, 4, 4}, options), {}, BatchNormThen::kNothing), std::exception);
 }
 
 }  // namespace

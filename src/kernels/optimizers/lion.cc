@@ -24,16 +24,11 @@ inline void lion_range(float* __restrict params, const G* __restrict grads, C* _
 }
 
 TESSERA_VECTORISED
-void lion_part(const FlatUpdate& flat, const LionConstants& constants, std::int64_t begin, std::int64_t end) {
+void lion_part(const FlatUpdate& flat, const void* by, std::int64_t begin, std::int64_t end) {
+  const auto& constants = *static_cast<const LionConstants*>(by);
   with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
     lion_range(params, grads, copy, flat.states[0] + at, n, constants);
   });
-}
-
-void lion_on_cpu(const FlatUpdate& flat, const void* constants) {
-  const auto& by = *static_cast<const LionConstants*>(constants);
-  parallel_parts(0, flat.numel, kUpdatePart,
-                 [&](std::int64_t begin, std::int64_t end) { lion_part(flat, by, begin, end); });
 }
 
 std::vector<OptimizerState> states(const OptimizerNumbers&) {
@@ -54,7 +49,7 @@ void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const 
                                    .one_minus_beta2 = static_cast<float>(1.0 - numbers.beta2),
                                    .keep = static_cast<float>(1.0 - with.learning_rate * numbers.weight_decay),
                                    .minus_learning_rate = static_cast<float>(-with.learning_rate)};
-  run_update("lion", slice, 1, with.step, lion_on_cpu, &constants);
+  run_update("lion", slice, 1, with.step, lion_part, &constants);
 }
 
 }  // namespace

@@ -22,10 +22,14 @@ struct OptimizerSlice {
 
 namespace kernels {
 
-// Checks the slice and runs `on_cpu`, or what a .cu file has registered under the optimizer's name. Throws Error naming
-// the buffer that does not fit.
+// Numbers [begin, end) of an update, on the CPU.
+using PartUpdateFunction = void (*)(const FlatUpdate& flat, const void* constants, std::int64_t begin,
+                                    std::int64_t end);
+
+// Checks the slice and runs `on_cpu` over its parts, or what a .cu file has registered under the optimizer's name.
+// Throws Error naming the buffer that does not fit.
 void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t num_states, std::int64_t step,
-                FlatUpdateFunction on_cpu, const void* constants);
+                PartUpdateFunction on_cpu, const void* constants);
 
 }  // namespace kernels
 }  // namespace tessera

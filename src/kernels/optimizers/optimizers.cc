@@ -12,6 +12,7 @@
 #include "kernels/check.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/parallel.h"
 
 namespace tessera {
 
@@ -85,7 +86,7 @@ CudaUpdate::CudaUpdate(const char* optimizer, FlatUpdateFunction update) {
 }
 
 void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t num_states, std::int64_t step,
-                FlatUpdateFunction on_cpu, const void* constants) {
+                PartUpdateFunction on_cpu, const void* constants) {
   const bool is_split = slice.remainder.defined();
   const at::Tensor& params = is_split ? slice.copy : slice.params;  // what the others must be like
   if (is_split) {
@@ -114,7 +115,13 @@ void run_update(const char* optimizer, const OptimizerSlice& slice, std::size_t 
   flat.copy_type = type_of(slice.copy);
   flat.numel = params.numel();
   for (std::size_t i = 0; i < num_states; ++i) flat.states[i] = slice.states[i].mutable_data_ptr<float>();
-  if (!params.is_cuda()) return on_cpu(flat, constants);
+  if (!params.is_cuda()) {
+    // Numbers that a thread takes at once: starting a thread costs as much as some thousand, and memory is read fastest
+    // in long runs.
+    constexpr std::int64_t kPart = 65536;
+    return parallel_parts(0, flat.numel, kPart,
+                          [&](std::int64_t begin, std::int64_t end) { on_cpu(flat, constants, begin, end); });
+  }
   const CudaKernels& kernels = cuda_kernels();  // says what is missing where the flavour is not loaded
   kernels.flat_update(params, flat, cuda_updates().at(optimizer), constants);
 }

@@ -192,7 +192,7 @@ TEST(Norm, BlocksOfShardsAreTheBlocksOfTheWhole) {
     const auto rest = block_square_sums(values.narrow(0, 2 * kNormBlock, n - 2 * kNormBlock));
     EXPECT_TRUE(at::equal(sums, at::cat({first, rest})));
     const double exact = values.to(at::kDouble).square().sum().item<double>();
-    EXPECT_NEAR(add_in_order(sums), exact, 1e-12 * exact);
+    EXPECT_NEAR(sums.sum().item<double>(), exact, 1e-12 * exact);
   }
 }
 
@@ -200,13 +200,13 @@ TEST(Norm, IsNotFiniteWhereAValueIsNot) {
   for (const float bad : {NAN, INFINITY}) {
     auto values = at::zeros({3 * kNormBlock});
     values.mutable_data_ptr<float>()[2 * kNormBlock + 1] = bad;
-    EXPECT_FALSE(std::isfinite(add_in_order(block_square_sums(values))));
+    EXPECT_FALSE(std::isfinite(block_square_sums(values).sum().item<double>()));
   }
-  EXPECT_EQ(add_in_order(block_square_sums(at::zeros({0}))), 0.0);
+  EXPECT_EQ(block_square_sums(at::zeros({0})).sum().item<double>(), 0.0);
 }
 
 TEST(Norm, LargeNumbersDoNotOverflow) {
-  EXPECT_DOUBLE_EQ(add_in_order(block_square_sums(at::full({4}, 1e30f))),
+  EXPECT_DOUBLE_EQ(block_square_sums(at::full({4}, 1e30f)).sum().item<double>(),
                    4.0 * std::pow(static_cast<double>(1e30f), 2));
 }
 

@@ -35,17 +35,12 @@ inline void sgd_range(float* __restrict params, const G* __restrict grads, C* __
 }
 
 TESSERA_VECTORISED
-void sgd_part(const FlatUpdate& flat, const SgdConstants& constants, std::int64_t begin, std::int64_t end) {
+void sgd_part(const FlatUpdate& flat, const void* by, std::int64_t begin, std::int64_t end) {
+  const auto& constants = *static_cast<const SgdConstants*>(by);
   float* momentum = flat.states[0];
   with_types(flat, begin, end, [&](std::int64_t at, std::int64_t n, float* params, const auto* grads, auto* copy) {
     sgd_range(params, grads, copy, momentum == nullptr ? nullptr : momentum + at, n, constants);
   });
-}
-
-void sgd_on_cpu(const FlatUpdate& flat, const void* constants) {
-  const auto& by = *static_cast<const SgdConstants*>(constants);
-  parallel_parts(0, flat.numel, kUpdatePart,
-                 [&](std::int64_t begin, std::int64_t end) { sgd_part(flat, by, begin, end); });
 }
 
 SgdConstants constants_of(const OptimizerNumbers& numbers, const UpdateNumbers& update) {
@@ -78,7 +73,7 @@ void check_numbers(const OptimizerNumbers& numbers) {
 // At step 1 the momentum becomes the gradient, undampened; what it held is not read.
 void update(const OptimizerSlice& slice, const OptimizerNumbers& numbers, const UpdateNumbers& with) {
   const SgdConstants constants = constants_of(numbers, with);
-  run_update("sgd", slice, constants.has_momentum ? 1 : 0, with.step, sgd_on_cpu, &constants);
+  run_update("sgd", slice, constants.has_momentum ? 1 : 0, with.step, sgd_part, &constants);
 }
 
 }  // namespace

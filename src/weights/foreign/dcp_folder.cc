@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,7 +68,7 @@ class DcpFolder {
     if (left_.empty()) return;
     constexpr std::size_t kShown = 6;
     const std::string more = left_.size() > kShown ? fmt::format(" and {} more", left_.size() - kShown) : "";
-    if (left_.size() > kShown) left_.resize(kShown);
+    left_.resize(std::min(left_.size(), kShown));
     tensors_.checkpoint().left.push_back(join(left_, ", ") + more);
   }
 
@@ -80,7 +81,7 @@ class DcpFolder {
   void read_storage(const PickledNode& storage) {
     for (const auto& [place, info] : storage.pairs()) {
       const std::string name = info.at("relative_path").text();
-      if (name.empty() || fs::path(name).filename() != name || name == "..") {
+      if (!is_plain_name(name)) {
         info.refuse(fmt::format("'{}' is no name of a file in the folder", printable(name)));
       }
       const auto transforms = info.find("transform_descriptors");
@@ -128,9 +129,8 @@ class DcpFolder {
 
   const Item& item_of(const std::string& key, const Sizes& offsets, const PickledNode& description) const {
     const auto parts = items_.find(key);
-    const auto item = parts == items_.end() ? std::map<Sizes, Item>::const_iterator() : parts->second.find(offsets);
-    if (parts == items_.end() || item == parts->second.end()) description.refuse("a part of it is stored nowhere");
-    return item->second;
+    if (parts == items_.end() || !parts->second.contains(offsets)) description.refuse("a part of it is stored nowhere");
+    return parts->second.at(offsets);
   }
 
   // The item as a value, which torch.save wrote.
@@ -142,8 +142,9 @@ class DcpFolder {
     }
     const auto size = static_cast<std::int64_t>(file->bytes().size());
     if (item.offset < 0 || item.length < 0 || item.offset > size || item.length > size - item.offset) {
-      throw UsageError(fmt::format("{}: truncated: '{}' takes {} bytes from byte {} on, but the file has {}",
-                                   file->path().string(), printable(key), item.length, item.offset, size));
+      refuse_file(file->path().string(),
+                  fmt::format("truncated: '{}' takes {} bytes from byte {} on, but the file has {}", printable(key),
+                              item.length, item.offset, size));
     }
     return {file, static_cast<std::size_t>(item.offset), static_cast<std::size_t>(item.length),
             fmt::format("{}, '{}'", file->path().string(), printable(key))};
@@ -172,28 +173,26 @@ class DcpFolder {
     StoredTensor tensor;
     tensor.shape = description.at("size").sizes();
     if (!checked_numel(tensor.shape)) description.refuse("it has no possible shape");
-    bool is_first = true;
     for (const PickledNode& chunk : description.at("chunks").list()) {
       const Sizes offsets = chunk.at("offsets").sizes(), sizes = chunk.at("sizes").sizes();
       const std::int64_t numel = checked_numel(sizes).value_or(-1);
       if (numel == 0) continue;
       const auto begin = flat_begin(tensor.shape, offsets, sizes);
       if (!begin || numel < 0) {
-        throw UsageError(fmt::format(
-            "{}: tensor '{}': a part of {} at {} is no consecutive piece of {}: tensors that "
-            "are sharded over another dimension than the first are not supported",
-            metadata_.origin(), printable(key), shape_text(sizes), shape_text(offsets), shape_text(tensor.shape)));
+        refuse_file(metadata_.origin(),
+                    fmt::format("tensor '{}': a part of {} at {} is no consecutive piece of {}: tensors that are "
+                                "sharded over another dimension than the first are not supported",
+                                printable(key), shape_text(sizes), shape_text(offsets), shape_text(tensor.shape)));
       }
       const Item& item = item_of(key, offsets, description);
       const PickledFile file = open(key, item);
       tensors_.add_records(item.file, file);
       const WeightEntry entry = file.root().tensor();
-      if (entry.shape != sizes || (!is_first && entry.type != tensor.type)) {
+      if (entry.shape != sizes || (!tensor.parts.empty() && entry.type != tensor.type)) {
         throw UsageError(fmt::format("{}: '{}' is {}, but {} says {}", (tensors_.folder() / item.file).string(),
                                      printable(key), shape_text(entry.shape), kMetadata, shape_text(sizes)));
       }
       tensor.type = entry.type;
-      is_first = false;
       tensor.parts.push_back({item.file, *begin, *begin + numel, entry.offset_bytes});
     }
     return tensor;

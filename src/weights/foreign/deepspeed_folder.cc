@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "core/error.h"
@@ -32,9 +31,8 @@ bool has_model_states(const fs::path& folder) {
 std::string tag_of(const fs::path& folder) {
   if (has_model_states(folder)) return "";
   const std::string tag(trim(read_file(folder / kLatest)));
-  if (tag.empty() || fs::path(tag).filename() != tag || tag == "..") {
-    throw UsageError(
-        fmt::format("{}: '{}' is no name of a folder beside it", (folder / kLatest).string(), printable(tag)));
+  if (!is_plain_name(tag)) {
+    refuse_file((folder / kLatest).string(), fmt::format("'{}' is no name of a folder beside it", printable(tag)));
   }
   if (!has_model_states(folder / tag)) {
     throw UsageError(fmt::format("{} names {}, which has neither {} nor {}", (folder / kLatest).string(),
@@ -43,44 +41,23 @@ std::string tag_of(const fs::path& folder) {
   return tag + "/";
 }
 
-// A flat tensor of one rank, in elements of its file.
-struct Piece {
-  std::string file;
-  WeightEntry entry;
-};
+std::int64_t numel_of(const StoredTensor& tensor) {
+  return tensor.parts.empty() ? 0 : tensor.parts.back().end;
+}
 
-// Several flat tensors as one.
-class Flat {
- public:
-  void add(Piece piece) {
-    numel_ += piece.entry.numel;
-    pieces_.push_back(std::move(piece));
+// Appends elements [begin, begin + numel) of a flat tensor, which must be there.
+void append(StoredTensor& tensor, const StoredTensor& flat, std::int64_t begin, std::int64_t numel) {
+  for (const StoredPart& part : flat.parts) {
+    const std::int64_t from = std::max(begin, part.begin), until = std::min(begin + numel, part.end);
+    if (from >= until) continue;
+    const std::int64_t done = numel_of(tensor);
+    tensor.parts.push_back(
+        {part.file, done, done + until - from, part.offset + (from - part.begin) * bytes_of(flat.type)});
   }
-  std::int64_t numel() const { return numel_; }
-  WeightType type() const { return pieces_.empty() ? WeightType::kF32 : pieces_.front().entry.type; }
+}
 
-  // Appends elements [begin, begin + numel) to a tensor, after those that it has. They must be there.
-  void append_to(StoredTensor& tensor, std::int64_t begin, std::int64_t numel) const {
-    std::int64_t at = 0;  // of the piece
-    std::int64_t done = tensor.parts.empty() ? 0 : tensor.parts.back().end;
-    for (const Piece& piece : pieces_) {
-      const std::int64_t from = std::max(begin, at), until = std::min(begin + numel, at + piece.entry.numel);
-      if (from < until) {
-        tensor.parts.push_back({piece.file, done, done + until - from,
-                                piece.entry.offset_bytes + (from - at) * bytes_of(piece.entry.type)});
-        done += until - from;
-      }
-      at += piece.entry.numel;
-    }
-  }
-
- private:
-  std::vector<Piece> pieces_;
-  std::int64_t numel_ = 0;
-};
-
-// What one rank has for one group of parameters: the float32 parameters under kMasters, and states by name.
-using FlatStates = std::map<std::string, Flat>;
+// Of one group of parameters, flat: the float32 parameters under kMasters, and states by name.
+using FlatStates = std::map<std::string, StoredTensor>;
 
 struct Parameter {
   std::string name;
@@ -92,11 +69,8 @@ class DeepSpeedFolder {
  public:
   explicit DeepSpeedFolder(const fs::path& folder) : tensors_(folder), tag_(tag_of(folder)) {
     refuse_unknown_files();
-    const std::string model = tag_ + (has_file(folder / tag_, kModelStates) ? kModelStates : kModelStates3);
-    tensors_.add_file(model);
-    model_.emplace(folder / model);
-    tensors_.add_records(model, *model_);
-    model_name_ = model;
+    model_name_ = tag_ + (has_file(folder / tag_, kModelStates) ? kModelStates : kModelStates3);
+    model_ = tensors_.open(model_name_);
   }
 
   ForeignCheckpoint read() {
@@ -146,15 +120,12 @@ class DeepSpeedFolder {
     if (num_ranks < 1 || num_ranks > 1'000'000) model_->root().refuse("'dp_world_size' is no number of ranks");
     for (std::int64_t rank = 0; rank < num_ranks; ++rank) {
       const std::string name = fmt::format("zero_pp_rank_{}_mp_rank_00_optim_states.pt", rank);
-      const std::string found = has_file(folder(), "bf16_" + name) ? "bf16_" + name : name;
-      tensors_.add_file(tag_ + found);
-      rank_names_.push_back(tag_ + found);
-      ranks_.emplace_back(folder() / found);
-      tensors_.add_records(tag_ + found, ranks_.back());
+      rank_names_.push_back(tag_ + (has_file(folder(), "bf16_" + name) ? "bf16_" : "") + name);
+      ranks_.push_back(tensors_.open(rank_names_.back()));
     }
   }
 
-  PickledNode optimizer_of(std::size_t rank) const { return ranks_[rank].root().at("optimizer_state_dict"); }
+  PickledNode optimizer_of(std::size_t rank) const { return ranks_[rank]->root().at("optimizer_state_dict"); }
 
   void read_parameters(const PickledNode& root, const PickledNode& optimizer) {
     const auto paddings = optimizer.find("param_alignment_paddings");
@@ -178,10 +149,12 @@ class DeepSpeedFolder {
   // The states of one flat tensor, `masters` of them the parameters.
   void add_states(FlatStates& flat, const PickledNode& masters, const PickledNode& states, std::size_t rank) {
     const auto add = [&](const std::string& name, const PickledNode& value) {
-      Flat& whole = flat[name];
-      Piece piece{rank_names_[rank], value.tensor()};
-      if (whole.numel() > 0 && piece.entry.type != whole.type()) value.refuse("it has another type than other ranks'");
-      whole.add(std::move(piece));
+      StoredTensor& whole = flat[name];
+      const WeightEntry entry = value.tensor();
+      const std::int64_t begin = numel_of(whole);
+      if (begin > 0 && entry.type != whole.type) value.refuse("it has another type than other ranks'");
+      whole.type = entry.type;
+      whole.parts.push_back({rank_names_[rank], begin, begin + entry.numel, entry.offset_bytes});
     };
     add(kMasters, masters);
     for (const auto& [name, value] : states.entries()) {
@@ -214,9 +187,11 @@ class DeepSpeedFolder {
     }
   }
 
-  [[noreturn]] void refuse_sizes(const Parameter& parameter, std::int64_t found, std::int64_t needed) const {
-    throw UsageError(fmt::format("{}: tensor '{}' does not fit: the ranks' partitions have {} elements, {} are needed",
-                                 folder().string(), printable(parameter.name), found, needed));
+  void check_size(const Parameter& parameter, const StoredTensor& flat, std::int64_t needed) const {
+    if (needed <= numel_of(flat)) return;
+    refuse_file(folder().string(),
+                fmt::format("tensor '{}' does not fit: the ranks' partitions have {} elements, {} are needed",
+                            printable(parameter.name), numel_of(flat), needed));
   }
 
   // A group's parameters follow each other in the partitions of rank 0, rank 1...; at the end is padding.
@@ -231,9 +206,9 @@ class DeepSpeedFolder {
       std::int64_t at = 0;
       for (const Parameter& parameter : groups_[g]) {
         for (const auto& [state, whole] : flat) {
-          if (at + parameter.numel > whole.numel()) refuse_sizes(parameter, whole.numel(), at + parameter.numel);
-          StoredTensor tensor{whole.type(), parameter.shape, {}};
-          whole.append_to(tensor, at, parameter.numel);
+          check_size(parameter, whole, at + parameter.numel);
+          StoredTensor tensor{whole.type, parameter.shape, {}};
+          append(tensor, whole, at, parameter.numel);
           add_tensor(state, parameter, std::move(tensor));
         }
         at += parameter.numel + parameter.padding;
@@ -259,11 +234,11 @@ class DeepSpeedFolder {
       for (const Parameter& parameter : group) {
         const std::int64_t part = (parameter.numel + num_ranks - 1) / num_ranks;
         for (const auto& [state, first] : ranks[0]) {
-          StoredTensor tensor{first.type(), parameter.shape, {}};
+          StoredTensor tensor{first.type, parameter.shape, {}};
           for (std::int64_t rank = 0; rank < num_ranks; ++rank) {
-            const Flat& own = ranks[static_cast<std::size_t>(rank)][state];
-            if (at + part > own.numel()) refuse_sizes(parameter, own.numel(), at + part);
-            own.append_to(tensor, at, std::clamp<std::int64_t>(parameter.numel - rank * part, 0, part));
+            const StoredTensor& own = ranks[static_cast<std::size_t>(rank)][state];
+            check_size(parameter, own, at + part);
+            append(tensor, own, at, std::clamp<std::int64_t>(parameter.numel - rank * part, 0, part));
           }
           add_tensor(state, parameter, std::move(tensor));
         }
@@ -276,18 +251,14 @@ class DeepSpeedFolder {
   void read_rest_of_model(const PickledNode& root, bool is_stage_3) {
     std::vector<std::string> wanted;
     for (const PickledNode& name : root.at("buffer_names").list()) wanted.push_back(name.text());
-    const auto frozen = root.find("frozen_param_shapes");
-    if (frozen && frozen->is_dict()) {
+    if (const auto frozen = root.find("frozen_param_shapes"); frozen && frozen->is_dict()) {
       for (const auto& [name, shape] : frozen->entries()) {
         if (is_stage_3) shape.refuse("parameters that are not trained are not supported with ZeRO 3");
         wanted.push_back(name);
       }
     }
-    if (wanted.empty()) return;
-    const PickledNode module = root.at("module");
     for (const std::string& name : wanted) {
-      const WeightEntry entry = module.at(name).tensor();
-      tensors_.add_model(name, {entry.type, entry.shape, {ForeignTensors::part_of(model_name_, entry)}});
+      tensors_.add_model(name, ForeignTensors::stored(model_name_, root.at("module").at(name).tensor()));
     }
   }
 
@@ -307,8 +278,8 @@ class DeepSpeedFolder {
 
   ForeignTensors tensors_;
   std::string tag_, model_name_;
-  std::optional<PickledFile> model_;
-  std::deque<PickledFile> ranks_;
+  std::unique_ptr<PickledFile> model_;
+  std::vector<std::unique_ptr<PickledFile>> ranks_;
   std::vector<std::string> rank_names_;
   std::vector<std::vector<Parameter>> groups_;
 };

@@ -42,8 +42,15 @@ void ForeignTensors::add_records(const std::string& file, const PickledFile& ope
   for (const StoredRecord& record : opened.records()) checkpoint_.index.files.at(file).records.push_back(record);
 }
 
-StoredPart ForeignTensors::part_of(const std::string& file, const WeightEntry& entry) {
-  return {file, 0, entry.numel, entry.offset_bytes};
+std::unique_ptr<PickledFile> ForeignTensors::open(const std::string& file) {
+  add_file(file);
+  auto opened = std::make_unique<PickledFile>(folder_ / file);
+  add_records(file, *opened);
+  return opened;
+}
+
+StoredTensor ForeignTensors::stored(const std::string& file, const WeightEntry& entry) {
+  return {entry.type, entry.shape, {{file, 0, entry.numel, entry.offset_bytes}}};
 }
 
 void ForeignTensors::add(const std::string& name, StoredTensor tensor) {
@@ -69,8 +76,7 @@ void ForeignTensors::add_optimizer(const PickledNode& state_dict, const std::str
       if (state == "step") {
         set_num_updates(value.number(), (folder_ / file).string());
       } else if (value.is_tensor()) {
-        const WeightEntry entry = value.tensor();
-        add_state(state, parameter, {entry.type, entry.shape, {part_of(file, entry)}});
+        add_state(state, parameter, stored(file, value.tensor()));
       } else if (!value.is_none()) {
         value.refuse("a state that is no tensor, which is not supported");
       }
@@ -98,15 +104,13 @@ ForeignCheckpoint ForeignTensors::finish() {
   const auto is_wrapped = [&](const auto& each) {
     return !each.first.starts_with(kModelPrefix) || each.first.starts_with(wrapper);
   };
-  if (std::all_of(index.tensors.begin(), index.tensors.end(), is_wrapped)) {
+  if (std::ranges::all_of(index.tensors, is_wrapped)) {
     std::map<std::string, StoredTensor> renamed;
     for (auto& [name, tensor] : index.tensors) {
       // "model.module.x", "optimizer.exp_avg.module.x"
-      const std::size_t begin = name.starts_with(kModelPrefix)
-                                    ? std::string(kModelPrefix).size()
-                                    : name.find('.', std::string(kOptimizerPrefix).size()) + 1;
+      const std::size_t dot = name.find('.', name.starts_with(kModelPrefix) ? 0 : name.find('.') + 1);
       std::string plain = name;
-      if (plain.compare(begin, 7, "module.") == 0) plain.erase(begin, 7);
+      if (plain.compare(dot, 8, ".module.") == 0) plain.erase(dot, 7);
       renamed.emplace(std::move(plain), std::move(tensor));
     }
     index.tensors = std::move(renamed);

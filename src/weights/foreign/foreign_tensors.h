@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,10 @@ class ForeignTensors {
   void add_file(const std::string& file);
   // What of that file has checksums.
   void add_records(const std::string& file, const PickledFile& opened);
-  // A part of a tensor that lies in a file of add_file().
-  static StoredPart part_of(const std::string& file, const WeightEntry& entry);
+  // Both of them, for a file that is a pickle or torch.save's.
+  std::unique_ptr<PickledFile> open(const std::string& file);
+  // A tensor that lies in a file of add_file().
+  static StoredTensor stored(const std::string& file, const WeightEntry& entry);
 
   void add_model(const std::string& name, StoredTensor tensor);
   // `parameter`: a name, or a number of the optimizer's.

@@ -105,11 +105,10 @@ std::vector<std::pair<PickledNode, PickledNode>> PickledNode::pairs() const {
 }
 
 std::vector<std::pair<std::string, PickledNode>> PickledNode::entries() const {
-  if (value_->kind != Kind::kDict) refuse_as("a dict");
   std::vector<std::pair<std::string, PickledNode>> entries;
-  for (std::size_t i = 0; i < value_->items.size(); i += 2) {
-    const std::string key = child(*value_->items[i], "a key").key_text();
-    entries.emplace_back(key, child(*value_->items[i + 1], key));
+  for (const auto& [key, value] : pairs()) {
+    const std::string text = key.key_text();
+    entries.emplace_back(text, child(*value.value_, text));
   }
   return entries;
 }
@@ -122,11 +121,9 @@ std::vector<PickledNode> PickledNode::list() const {
 }
 
 PickledNode PickledNode::item(std::size_t index) const {
-  if (value_->kind != Kind::kList && value_->kind != Kind::kTuple) refuse_as("a list");
-  if (index >= value_->items.size()) {
-    refuse(fmt::format("it has {} items, expected at least {}", value_->items.size(), index + 1));
-  }
-  return child(*value_->items[index], std::to_string(index));
+  const std::vector<PickledNode> items = list();
+  if (index >= items.size()) refuse(fmt::format("it has {} items, expected at least {}", items.size(), index + 1));
+  return items[index];
 }
 
 std::string PickledNode::text() const {
@@ -181,15 +178,7 @@ WeightEntry PickledNode::tensor() const {
 }
 
 PickledFile::PickledFile(const std::filesystem::path& path)
-    : file_(std::make_shared<const MappedFile>(path)), origin_(path.string()) {
-  parse(0, file_->bytes().size());
-}
-
-PickledFile::PickledFile(std::shared_ptr<const MappedFile> file, std::size_t offset, std::size_t num_bytes,
-                         std::string origin)
-    : file_(std::move(file)), origin_(std::move(origin)) {
-  parse(offset, num_bytes);
-}
+    : PickledFile(std::make_shared<const MappedFile>(path), 0, std::string_view::npos, path.string()) {}
 
 std::vector<StoredRecord> PickledFile::records() const {
   std::vector<StoredRecord> records;
@@ -202,7 +191,9 @@ std::vector<StoredRecord> PickledFile::records() const {
   return records;
 }
 
-void PickledFile::parse(std::size_t offset, std::size_t num_bytes) {
+PickledFile::PickledFile(std::shared_ptr<const MappedFile> file, std::size_t offset, std::size_t num_bytes,
+                         std::string origin)
+    : file_(std::move(file)), origin_(std::move(origin)) {
   const std::string_view bytes = file_->bytes().substr(offset, num_bytes);
   std::string_view pickle = bytes;
   if (bytes.starts_with("PK")) {

@@ -79,7 +79,6 @@ class PickledFile {
 
  private:
   friend class PickledNode;
-  void parse(std::size_t offset, std::size_t num_bytes);
 
   std::shared_ptr<const MappedFile> file_;
   std::string origin_;

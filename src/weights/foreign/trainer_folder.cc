@@ -26,22 +26,19 @@ void read_model(ForeignTensors& tensors) {
     if (file->bytes().starts_with("PK")) tensors.add_records(name, PickledFile(file->path()));
   }
   for (const WeightEntry& entry : weights.entries()) {
+    const fs::path& path = weights.files()[entry.file]->path();
     if (!entry.is_contiguous()) {
-      throw UsageError(fmt::format("{}: tensor '{}': its elements do not lie one after another",
-                                   weights.files()[entry.file]->path().string(), printable(entry.name)));
+      refuse_file(path.string(),
+                  fmt::format("tensor '{}': its elements do not lie one after another", printable(entry.name)));
     }
-    const std::string file = weights.files()[entry.file]->path().filename().string();
-    tensors.add_model(entry.name, {entry.type, entry.shape, {ForeignTensors::part_of(file, entry)}});
+    tensors.add_model(entry.name, ForeignTensors::stored(path.filename().string(), entry));
   }
 }
 
 void read_optimizer(ForeignTensors& tensors) {
   for (const char* name : kOptimizerFiles) {
     if (!has_file(tensors.folder(), name)) continue;
-    tensors.add_file(name);
-    const PickledFile file(tensors.folder() / name);
-    tensors.add_records(name, file);
-    return tensors.add_optimizer(file.root(), name);
+    return tensors.add_optimizer(tensors.open(name)->root(), name);
   }
   throw UsageError(fmt::format("{}: {} is missing: a run that was saved without its optimizer cannot be resumed",
                                tensors.folder().string(), kOptimizerFiles[0]));
