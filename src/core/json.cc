@@ -28,9 +28,19 @@ struct Token {
   std::size_t begin, end;  // both the text's size at its end
 };
 
+std::size_t skip_space(std::string_view text, std::size_t offset, JsonComments comments) {
+  while (true) {
+    offset = std::min(text.find_first_not_of(kJsonSpace, offset), text.size());
+    const std::string_view next = text.substr(offset, 2);
+    if (comments == JsonComments::kRefused || (next != "//" && next != "/*")) return offset;
+    const std::size_t end = next == "//" ? text.find('\n', offset) : text.find("*/", offset + 2);
+    offset = end == std::string_view::npos ? text.size() : end + (next == "//" ? 1 : 2);
+  }
+}
+
 // A string with its quotes (or up to the end of the text), one punctuation character, or a run of anything else.
-Token next_token(std::string_view text, std::size_t offset) {
-  const std::size_t begin = std::min(text.find_first_not_of(kJsonSpace, offset), text.size());
+Token next_token(std::string_view text, std::size_t offset, JsonComments comments) {
+  const std::size_t begin = skip_space(text, offset, comments);
   if (begin == text.size()) return {begin, begin};
   if (kPunctuation.find(text[begin]) != std::string_view::npos) return {begin, begin + 1};
   if (text[begin] != '"') return {begin, std::min(text.find_first_of(" \t\r\n{}[]:,\"", begin), text.size())};
@@ -39,8 +49,8 @@ Token next_token(std::string_view text, std::size_t offset) {
   return {begin, std::min(end + 1, text.size())};
 }
 
-Token first_token(std::string_view text) {
-  return next_token(text, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+Token first_token(std::string_view text, JsonComments comments) {
+  return next_token(text, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0, comments);
 }
 
 // What has been read before the mistake: open brackets, and the first characters of the last two tokens ('\0': none).
@@ -148,9 +158,9 @@ bool looks_like_number(std::string_view token) {
 
 // `offset` is the last byte that the parser read before it gave up, or the text's size when it reached the end. Runs
 // only when something is wrong, so it need not be fast.
-JsonMistake explain_json_mistake(std::string_view text, std::size_t offset) {
+JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, JsonComments comments) {
   Context context;
-  for (Token token = first_token(text);; token = next_token(text, token.end)) {
+  for (Token token = first_token(text, comments);; token = next_token(text, token.end, comments)) {
     const std::string_view word = text.substr(token.begin, token.end - token.begin);
     const bool is_punctuation = !word.empty() && kPunctuation.find(word[0]) != std::string_view::npos;
     const bool is_sound = word.empty() || is_punctuation || Json::accept(word);
@@ -174,7 +184,7 @@ constexpr std::size_t kMaxDepth = 256;
 // tokenizer's vocabulary of 250,000 keys would take minutes.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(std::string_view text) : text_(text) {}
+  Builder(std::string_view text, JsonComments comments) : text_(text), comments_(comments) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -200,7 +210,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     // The position counts the characters read, including the end of the text: the last one read is the wrong one.
-    mistake_ = explain_json_mistake(text_, position == 0 ? 0 : position - 1);
+    mistake_ = explain_json_mistake(text_, position == 0 ? 0 : position - 1, comments_);
     return false;
   }
 
@@ -249,6 +259,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   std::string_view text_;
+  JsonComments comments_;
   std::size_t num_tokens_ = 0;  // passed, as token_position() counts them
   std::vector<Frame> open_;
   Json root_;
@@ -258,16 +269,16 @@ class Builder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 TextPosition internal::token_position(std::string_view text, std::size_t number) {
-  Token token = first_token(text);
+  Token token = first_token(text, JsonComments::kAllowed);  // where they are refused there are none up to there
   while (token.begin < text.size()) {
     const bool is_counted = text[token.begin] != ',' && text[token.begin] != ':';
     if (is_counted && number-- == 0) break;
-    token = next_token(text, token.end);
+    token = next_token(text, token.end, JsonComments::kAllowed);
   }
   return position_of(text, token.begin);
 }
 
-Json parse_json(std::string_view text, const std::string& origin) {
+Json parse_json(std::string_view text, const std::string& origin, JsonComments comments) {
   const auto refuse = [&](const JsonMistake& mistake) {
     throw UsageError(fmt::format("{}:{}:{}: {}", origin, mistake.at.line, mistake.at.column, mistake.message));
   };
@@ -275,8 +286,11 @@ Json parse_json(std::string_view text, const std::string& origin) {
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     refuse({position_of(text, nul), "expected text, found a NUL byte"});
   }
-  Builder builder(text);
-  if (!Json::sax_parse(text, &builder)) refuse(builder.mistake());
+  Builder builder(text, comments);
+  const bool ignores_comments = comments == JsonComments::kAllowed;
+  if (!Json::sax_parse(text, &builder, Json::input_format_t::json, /*strict=*/true, ignores_comments)) {
+    refuse(builder.mistake());
+  }
   return builder.take();
 }
 

@@ -10,11 +10,13 @@ namespace tessera {
 
 using Json = nlohmann::ordered_json;
 
+enum class JsonComments { kRefused, kAllowed };  // allowed: // to the end of the line, and /* */
+
 // `origin` is what messages call the text, usually its path: "ds.json:3:14: expected ',' or '}', found \"lr\"".
 // Also refused: a key that appears twice in one object (by name), more than 256 levels of nesting, text that is not
 // UTF-8. Throws UsageError. Lookup by key is linear in the object's size (nlohmann's ordered_json): copy big ones into
 // a map.
-Json parse_json(std::string_view text, const std::string& origin);
+Json parse_json(std::string_view text, const std::string& origin, JsonComments comments = JsonComments::kRefused);
 Json read_json_file(const std::filesystem::path& path);
 
 namespace internal {
@@ -23,8 +25,8 @@ struct TextPosition {
   std::size_t line = 1, column = 1;  // from 1; columns count characters, not bytes
 };
 
-// Where a token begins, counted from 0 without commas and colons: each of the others is one event of a parser. The text
-// must be JSON up to there.
+// Where a token begins, counted from 0 without comments, commas and colons: each of the others is one event of a
+// parser. The text must be JSON up to there.
 TextPosition token_position(std::string_view text, std::size_t number);
 
 }  // namespace internal

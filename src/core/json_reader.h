@@ -1,10 +1,8 @@
 // Reads JSON value by value: types and ranges are checked, and every refusal says where the value is and what was
 // expected there: "ds.json:12:7: optimizer.params.lr: expected a number, found true".
 //
-//   const std::string text = read_file(path);
-//   const Json value = parse_json(text, path.string());
-//   const JsonSource source{&value, path.string(), text};
-//   const JsonReader root(source);
+//   const JsonText text(read_file(path), path.string());   // parsed; keeps the text for messages
+//   const JsonReader root = text.root();
 //   root.allow_only({"name", "sizes", "about"});           // other keys: "did you mean"
 //   const std::string name = root.text("name");            // required
 //   const std::string about = root.text("about", "");      // absent or null: the default
@@ -119,6 +117,24 @@ class JsonReader {
 
   const Json* value_;
   const JsonSource* source_;
+};
+
+// A text with its value.
+class JsonText {
+ public:
+  JsonText(std::string text, std::string origin, JsonComments comments = JsonComments::kRefused)
+      : text_(std::move(text)),
+        value_(parse_json(text_, origin, comments)),
+        source_{&value_, std::move(origin), text_} {}
+  JsonText(const JsonText&) = delete;
+  JsonText& operator=(const JsonText&) = delete;
+
+  JsonReader root() const { return JsonReader(source_); }
+
+ private:
+  std::string text_;
+  Json value_;
+  JsonSource source_;
 };
 
 // What a message calls a value: true, 3, "a short text", an array, an object.

@@ -7,26 +7,10 @@
 namespace tessera {
 namespace {
 
-// A text with its value.
-class JsonText {
- public:
-  JsonText(std::string text, std::string origin)
-      : text_(std::move(text)), value_(parse_json(text_, origin)), source_{&value_, std::move(origin), text_} {}
-  JsonText(const JsonText&) = delete;
-  JsonText& operator=(const JsonText&) = delete;
-
-  JsonReader root() const { return JsonReader(source_); }
-
- private:
-  std::string text_;
-  Json value_;
-  JsonSource source_;
-};
-
 template <typename Read>
 std::string refusal(const std::string& text, const Read& read) {
   try {
-    const JsonText json(text, "x.json");
+    const JsonText json(text, "x.json", JsonComments::kAllowed);
     read(json.root());
     return {};
   } catch (const UsageError& error) {
@@ -36,9 +20,9 @@ std::string refusal(const std::string& text, const Read& read) {
 
 TEST(JsonReader, FindsValuesAndTheirNamesInTheText) {
   const JsonText json(
-      "\n"
-      R"( {"a": [1,         {"b\u0063": "x]y\"", "d": []}, true], "e": {"f": -1.5e3}} )",
-      "x.json");
+      "// a comment: [{\n"
+      R"( {"a": [1, /* 2 */ {"b\u0063": "x]y\"", "d": []}, true], "e": {"f": -1.5e3}} )",
+      "x.json", JsonComments::kAllowed);
   const JsonReader root = json.root();
   EXPECT_EQ(root.place(), "x.json:2:2");
   EXPECT_EQ(root.path(), "");
