@@ -188,12 +188,10 @@ std::unique_ptr<World> ThreadRun::make_world(const std::shared_ptr<ThreadRun>& r
     return run->make_backend_(self->place_in(ranks), static_cast<int>(ranks.size()),
                               run->hub_of(ranks, self->nodes_of(ranks)));
   };
-  WatchdogOptions watch;
-  watch.rank = rank;
-  watch.comm_timeout = options.comm_timeout;
-  watch.end = [run](const Ending& ending) { run->abort(ending.message); };
-  impl->watchdog =
-      std::make_unique<Watchdog>(std::make_shared<ThreadWatchLine>(run, rank), impl->recorder, std::move(watch));
+  const auto end = [run](const Ending& ending) { run->abort(ending.message); };
+  impl->watchdog = std::make_unique<Watchdog>(
+      std::make_shared<ThreadWatchLine>(run, rank), impl->recorder,
+      WatchdogOptions{.rank = rank, .comm_timeout = options.comm_timeout, .end = end});
   return std::make_unique<World>(std::move(impl));
 }
 

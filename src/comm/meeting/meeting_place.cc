@@ -36,7 +36,7 @@ MeetingPlace::MeetingPlace(MeetingOptions options)
     : options_(std::move(options)),
       acceptor_(options_.interface, options_.port, options_.key),
       port_(acceptor_.port()),
-      book_(options_.num_peers, port_, options_.timeout, options_.who, options_.hosts) {
+      book_(options_, port_) {
   make_room_for(options_.num_peers);
   thread_ = std::thread([this] { serve(); });
 }

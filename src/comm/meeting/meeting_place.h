@@ -23,19 +23,6 @@
 
 namespace tessera {
 
-struct MeetingOptions {
-  std::string interface = "127.0.0.1";        // the address to listen on; empty: all of this host's
-  int port = 0;                               // 0: any free one
-  int num_peers = 1;                          //
-  Key key{};                                  // of the job
-  std::chrono::milliseconds timeout{60'000};  // for all to come
-  std::string who = "rank";                   // what messages call the peers: "rank", "node"
-  std::string holder = "rank 0";              // what they call this process
-  std::vector<std::string> hosts{};           // of each peer, for messages; empty: not known before they come
-  std::chrono::milliseconds silence{4'000};   // a host that does not answer for so long is lost
-  std::chrono::milliseconds loss_grace{500};  // between the loss of a rank and the finding
-};
-
 class MeetingPlace {
  public:
   // Throws Error(kRendezvous) if the port is in use, naming the port and what to do.
