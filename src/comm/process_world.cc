@@ -21,7 +21,6 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/text.h"
 
 namespace tessera {
 namespace {

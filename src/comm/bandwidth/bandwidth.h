@@ -78,6 +78,7 @@ class BandwidthTest {
   std::int64_t time_ns(const MessageShape& shape, bool in_place);
   std::int64_t count_wrong(const MessageShape& shape, bool in_place);
   std::vector<Expectation> expectations(const MessageShape& shape, bool in_place, const TestPattern& pattern);
+  MessageShape shape(std::int64_t size_bytes) const;
   at::Tensor send_buffer(const MessageShape& shape) const;
   at::Tensor receive_buffer(const MessageShape& shape) const;
   at::Tensor own_part(const at::Tensor& whole) const;
