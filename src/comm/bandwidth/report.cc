@@ -1,10 +1,9 @@
-#include "comm/bandwidth/report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "comm/bandwidth/bandwidth.h"
 #include "core/error.h"
 #include "core/text.h"
 
