@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/meeting/message_line.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "core/text.h"

@@ -6,7 +6,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -36,7 +35,6 @@ class StoreServer {
   std::vector<Reply> take_replies();
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Waiting {
     std::uint64_t peer, request;
     std::vector<std::string> keys;
