@@ -6,7 +6,6 @@
 #include <set>
 
 #include "comm/failure.h"
-#include "core/quantity.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -1,6 +1,5 @@
 #include "comm/meeting/meeting_place.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
 

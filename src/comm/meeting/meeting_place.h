@@ -13,11 +13,9 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "comm/meeting/acceptor.h"
 #include "comm/meeting/failure_report.h"
-#include "comm/meeting/handshake.h"
 #include "comm/meeting/message_line.h"
 #include "comm/meeting/store.h"
 
