@@ -7,7 +7,6 @@
 
 #include "cli/commands.h"
 #include "comm/bandwidth/bandwidth.h"
-#include "comm/bandwidth/report.h"
 #include "comm/failure.h"
 #include "comm/world_settings.h"
 #include "core/error.h"

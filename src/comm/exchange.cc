@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "comm/failure.h"
 #include "core/error.h"
@@ -19,6 +18,15 @@ at::Tensor bits_of(const std::vector<double>& numbers, at::Device device) {
   return at::tensor(numbers, at::kDouble).view(at::kLong).to(device);
 }
 
+// The first `size` bytes of every rank's text, with zeros behind a shorter one.
+at::Tensor gather_bytes(World& world, const std::string& own, std::int64_t size, const char* what) {
+  const at::Tensor text = at::zeros({size}, at::kByte);
+  std::memcpy(text.mutable_data_ptr(), own.data(), std::min(own.size(), static_cast<std::size_t>(size)));
+  const at::Tensor output = at::empty({world.size() * size}, text.options().device(world.device()));
+  world.all().all_gather(output, text.to(world.device()), what)->wait();
+  return output.cpu();
+}
+
 struct End {
   ExitStatus status = ExitStatus::kOk;
   std::string message;
@@ -28,10 +36,8 @@ End end_of(const std::function<void()>& work) {
   try {
     work();
     return {};
-  } catch (const Error& error) {
-    return {error.status(), error.what()};
   } catch (const std::exception& error) {
-    return {ExitStatus::kFailure, message_of(error)};
+    return {static_cast<ExitStatus>(status_of(error)), message_of(error)};
   }
 }
 
@@ -62,12 +68,8 @@ std::vector<double> sum_over_ranks(World& world, const std::vector<double>& own)
 
 std::vector<std::string> gather_texts(World& world, const std::string& own) {
   if (world.size() == 1) return {own};
-  constexpr std::size_t kSize = 256;  // with a 0 behind it
-  const at::Tensor text = at::zeros({kSize}, at::kByte);
-  std::memcpy(text.data_ptr(), own.data(), std::min(own.size(), kSize - 1));
-  const at::Tensor output = at::empty({world.size() * std::int64_t{kSize}}, text.options().device(world.device()));
-  world.all().all_gather(output, text.to(world.device()), "names")->wait();
-  const at::Tensor host = output.cpu();
+  constexpr std::int64_t kSize = 256;  // with a 0 behind it
+  const at::Tensor host = gather_bytes(world, own.substr(0, kSize - 1), kSize, "names");
   std::vector<std::string> all;
   const char* bytes = static_cast<const char*>(host.const_data_ptr());
   for (int rank = 0; rank < world.size(); ++rank, bytes += kSize) all.emplace_back(bytes);
@@ -101,11 +103,7 @@ std::vector<std::string> gather_long_texts(World& world, const std::string& own,
   }
   const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
   if (longest == 0) return std::vector<std::string>(sizes.size());
-  const at::Tensor text = at::zeros({longest}, at::kByte);
-  std::memcpy(text.mutable_data_ptr(), own.data(), own.size());
-  const at::Tensor output = at::empty({world.size() * longest}, text.options().device(world.device()));
-  world.all().all_gather(output, text.to(world.device()), what)->wait();
-  const at::Tensor host = output.cpu();
+  const at::Tensor host = gather_bytes(world, own, longest, what);
   std::vector<std::string> all;
   const char* bytes = static_cast<const char*>(host.const_data_ptr());
   for (const std::int64_t size : sizes) {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "comm/failure.h"
-#include "core/quantity.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -59,9 +58,15 @@ const FlightEntry* find_collective(const std::vector<FlightEntry>& entries, cons
   return nullptr;
 }
 
+// What a rank entered at that point of the group; null: nothing, or it sent nothing.
+const FlightEntry* entered_by(int rank, const FlightEntry& stuck, const Flights& flights) {
+  const auto found = flights.find(rank);
+  return found == flights.end() ? nullptr : find_collective(found->second, stuck);
+}
+
 // A rank that is further on has finished it, though its ring no longer holds it.
 bool has_passed(const std::vector<FlightEntry>& entries, const FlightEntry& wanted) {
-  return std::any_of(entries.begin(), entries.end(), [&](const FlightEntry& entry) {
+  return std::ranges::any_of(entries, [&](const FlightEntry& entry) {
     return entry.group == wanted.group && entry.sequence > wanted.sequence;
   });
 }
@@ -116,7 +121,7 @@ std::uint64_t FlightRecorder::begin(FlightEntry entry) {
   entry.start = Clock::now();
   // The oldest finished entry makes room; the watchdog needs those that are still in progress.
   while (entries_.size() >= capacity_) {
-    auto finished = std::find_if(entries_.begin(), entries_.end(), [](const FlightEntry& e) { return e.done; });
+    const auto finished = std::ranges::find(entries_, true, &FlightEntry::done);
     if (finished == entries_.end()) break;
     entries_.erase(finished);
   }
@@ -128,8 +133,7 @@ std::uint64_t FlightRecorder::begin(FlightEntry entry) {
 }
 
 std::deque<FlightEntry>::iterator FlightRecorder::find(std::uint64_t id) {
-  const auto found = std::lower_bound(entries_.begin(), entries_.end(), id,
-                                      [](const FlightEntry& entry, std::uint64_t wanted) { return entry.id < wanted; });
+  const auto found = std::ranges::lower_bound(entries_, id, {}, &FlightEntry::id);
   return found != entries_.end() && found->id == id ? found : entries_.end();
 }
 
@@ -236,7 +240,7 @@ void FlightRecorder::observe(std::function<void(const FlightEntry&)> observer) {
 
 bool FlightRecorder::is_idle() const {
   std::lock_guard lock(mutex_);
-  return std::all_of(entries_.begin(), entries_.end(), [](const FlightEntry& entry) { return entry.done; });
+  return std::ranges::all_of(entries_, &FlightEntry::done);
 }
 
 std::string FlightRecorder::dump() const {
@@ -267,9 +271,8 @@ FlightEntry first_held_up(const FlightEntry& stuck, const Flights& flights) {
   FlightEntry first = stuck;
   std::set<std::pair<std::string, std::uint64_t>> seen;
   while (first.sequence > 0 && seen.insert({first.group, first.sequence}).second) {
-    const std::vector<int> absent = absent_ranks(first, flights);
     const FlightEntry* cause = nullptr;
-    for (int rank : absent) {
+    for (int rank : absent_ranks(first, flights)) {
       const auto found = flights.find(rank);
       if (found == flights.end()) continue;
       for (const FlightEntry& entry : found->second) {
@@ -288,8 +291,7 @@ FlightEntry first_held_up(const FlightEntry& stuck, const Flights& flights) {
 std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck, const Flights& flights) {
   std::map<std::string, std::size_t> num_ranks;  // by what they entered
   for (int rank : stuck.ranks) {
-    const auto found = flights.find(rank);
-    const FlightEntry* entry = found == flights.end() ? nullptr : find_collective(found->second, stuck);
+    const FlightEntry* entry = entered_by(rank, stuck, flights);
     if (entry != nullptr && 2 * ++num_ranks[entry->signature()] > stuck.ranks.size()) return *entry;
   }
   return std::nullopt;
@@ -298,8 +300,7 @@ std::optional<FlightEntry> entered_by_most(const FlightEntry& stuck, const Fligh
 std::vector<int> odd_ranks(const FlightEntry& stuck, const Flights& flights) {
   std::vector<int> odd;
   for (int rank : stuck.ranks) {
-    const auto found = flights.find(rank);
-    const FlightEntry* entry = found == flights.end() ? nullptr : find_collective(found->second, stuck);
+    const FlightEntry* entry = entered_by(rank, stuck, flights);
     if (entry != nullptr && entry->signature() != stuck.signature()) odd.push_back(rank);
   }
   return odd;

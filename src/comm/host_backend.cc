@@ -15,13 +15,6 @@
 namespace tessera {
 namespace {
 
-at::Tensor& only(std::vector<at::Tensor>& tensors, OpKind kind) {
-  if (tensors.size() != 1) {
-    throw Error(fmt::format("{} expects one tensor, got {}", name_of(kind), tensors.size()));
-  }
-  return tensors.front();
-}
-
 void check_multiple(OpKind kind, std::int64_t whole, std::int64_t part, int size, const char* names) {
   if (whole == part * size) return;
   throw Error(fmt::format("{}: expected {} with {} x {} = {} elements, got {}; pad it to a multiple of the {} ranks",
@@ -149,72 +142,52 @@ void check_tensor(const char* operation, const at::Tensor& tensor) {
 }
 
 WorkHandle HostBackend::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
-  at::Tensor& tensor = only(tensors, OpKind::kAllReduce);
-  check_tensor("all_reduce", tensor);
-  check_reducible(tensor.scalar_type(), options.reduceOp);
-  return start({.kind = OpKind::kAllReduce, .reduce_op = options.reduceOp}, tensor, tensor);
+  return start_in_place({.kind = OpKind::kAllReduce, .reduce_op = options.reduceOp}, tensors);
 }
 
 WorkHandle HostBackend::broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) {
-  at::Tensor& tensor = only(tensors, OpKind::kBroadcast);
-  check_tensor("broadcast", tensor);
-  check_peer(OpKind::kBroadcast, options.rootRank);
-  return start({.kind = OpKind::kBroadcast, .peer = static_cast<int>(options.rootRank)}, tensor, tensor);
+  return start_in_place({.kind = OpKind::kBroadcast, .peer = static_cast<int>(options.rootRank)}, tensors);
 }
 
 WorkHandle HostBackend::reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) {
-  at::Tensor& tensor = only(tensors, OpKind::kReduce);
-  check_tensor("reduce", tensor);
-  check_reducible(tensor.scalar_type(), options.reduceOp);
-  check_peer(OpKind::kReduce, options.rootRank);
-  return start({.kind = OpKind::kReduce, .reduce_op = options.reduceOp, .peer = static_cast<int>(options.rootRank)},
-               tensor, tensor);
+  return start_in_place(
+      {.kind = OpKind::kReduce, .reduce_op = options.reduceOp, .peer = static_cast<int>(options.rootRank)}, tensors);
 }
 
 WorkHandle HostBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) {
-  check_tensor("all_gather", output);
-  check_tensor("all_gather", input);
-  check_multiple(OpKind::kAllGather, output.numel(), input.numel(), size_, "an output");
   return start({.kind = OpKind::kAllGather}, output, input);
 }
 
 WorkHandle HostBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                              const c10d::ReduceScatterOptions& options) {
-  check_tensor("reduce_scatter", output);
-  check_tensor("reduce_scatter", input);
-  check_reducible(input.scalar_type(), options.reduceOp);
-  check_multiple(OpKind::kReduceScatter, input.numel(), output.numel(), size_, "an input");
   return start({.kind = OpKind::kReduceScatter, .reduce_op = options.reduceOp}, output, input);
 }
 
 WorkHandle HostBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
                                       std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions&) {
-  check_tensor("all_to_all", output);
-  check_tensor("all_to_all", input);
-  return start({.kind = OpKind::kAllToAll,
-                .input_splits = complete_splits(input_splits, input, size_, "input"),
-                .output_splits = complete_splits(output_splits, output, size_, "output")},
-               output, input);
+  return start({.kind = OpKind::kAllToAll, .input_splits = input_splits, .output_splits = output_splits}, output,
+               input);
 }
 
 WorkHandle HostBackend::send(std::vector<at::Tensor>& tensors, int destination, int tag) {
-  at::Tensor& tensor = only(tensors, OpKind::kSend);
-  check_tensor("send", tensor);
-  check_peer(OpKind::kSend, destination);
-  return start({.kind = OpKind::kSend, .peer = destination, .tag = tag}, tensor, tensor);
+  return start_in_place({.kind = OpKind::kSend, .peer = destination, .tag = tag}, tensors);
 }
 
 WorkHandle HostBackend::recv(std::vector<at::Tensor>& tensors, int source, int tag) {
-  at::Tensor& tensor = only(tensors, OpKind::kRecv);
-  check_tensor("recv", tensor);
-  check_peer(OpKind::kRecv, source);
-  return start({.kind = OpKind::kRecv, .peer = source, .tag = tag}, tensor, tensor);
+  return start_in_place({.kind = OpKind::kRecv, .peer = source, .tag = tag}, tensors);
 }
 
 WorkHandle HostBackend::barrier(const c10d::BarrierOptions&) {
   auto work = c10::make_intrusive<HostWork>(rank_);
   submit({.kind = OpKind::kBarrier}, work);
   return work;
+}
+
+WorkHandle HostBackend::start_in_place(HostOperation operation, const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() != 1) {
+    throw Error(fmt::format("{} expects one tensor, got {}", name_of(operation.kind), tensors.size()));
+  }
+  return start(std::move(operation), tensors.front(), tensors.front());
 }
 
 // Input and output may be separate or the same (in place); for all-gather and reduce-scatter, one may also be this
@@ -234,6 +207,10 @@ void HostBackend::check_overlap(OpKind kind, const at::Tensor& output, const at:
 }
 
 WorkHandle HostBackend::start(HostOperation operation, const at::Tensor& output, const at::Tensor& input) {
+  check_tensor(name_of(operation.kind), output);
+  check_tensor(name_of(operation.kind), input);
+  check_reducible(input.scalar_type(), operation.reduce_op);
+  check_sizes_and_peer(operation, output, input);
   if (input.scalar_type() != output.scalar_type() || input.device() != output.device()) {
     throw Error(fmt::format("{}: input is {} on {}, output is {} on {}; they must have the same type and device",
                             name_of(operation.kind), c10::toString(input.scalar_type()), input.device().str(),
@@ -259,9 +236,18 @@ WorkHandle HostBackend::start(HostOperation operation, const at::Tensor& output,
   return work;
 }
 
-void HostBackend::check_peer(OpKind kind, std::int64_t peer) const {
-  if (peer >= 0 && peer < size_) return;
-  throw Error(fmt::format("{}: rank {} is not in this group of {}", name_of(kind), peer, size_));
+void HostBackend::check_sizes_and_peer(HostOperation& operation, const at::Tensor& output,
+                                       const at::Tensor& input) const {
+  if (operation.kind == OpKind::kAllGather) {
+    check_multiple(operation.kind, output.numel(), input.numel(), size_, "an output");
+  } else if (operation.kind == OpKind::kReduceScatter) {
+    check_multiple(operation.kind, input.numel(), output.numel(), size_, "an input");
+  } else if (operation.kind == OpKind::kAllToAll) {
+    operation.input_splits = complete_splits(std::move(operation.input_splits), input, size_, "input");
+    operation.output_splits = complete_splits(std::move(operation.output_splits), output, size_, "output");
+  } else if (operation.peer < 0 || operation.peer >= size_) {
+    throw Error(fmt::format("{}: rank {} is not in this group of {}", name_of(operation.kind), operation.peer, size_));
+  }
 }
 
 }  // namespace tessera

@@ -98,9 +98,11 @@ class HostBackend : public c10d::Backend {
   virtual void submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) = 0;
 
  private:
+  WorkHandle start_in_place(HostOperation operation, const std::vector<at::Tensor>& tensors);
   WorkHandle start(HostOperation operation, const at::Tensor& output, const at::Tensor& input);
   void check_overlap(OpKind kind, const at::Tensor& output, const at::Tensor& input) const;
-  void check_peer(OpKind kind, std::int64_t peer) const;
+  // Completes the splits of an all-to-all.
+  void check_sizes_and_peer(HostOperation& operation, const at::Tensor& output, const at::Tensor& input) const;
 };
 
 // Contiguous, one of the six types; throws Error naming operation and tensor. Shared with Group, for NCCL's tensors.

@@ -15,75 +15,62 @@
 namespace tessera {
 namespace {
 
-class MeetingPointFinder {
- public:
-  MeetingPointFinder(const RankEnv& self, std::chrono::milliseconds timeout, std::unique_ptr<MeetingPlace>& place)
-      : self_(self), timeout_(timeout), place_(place) {}
+bool is_one_host(const RankEnv& self) {
+  return self.local_size == self.world_size;
+}
 
-  MeetingPoint alone() {
-    const Key key = random_key();
-    return {{"127.0.0.1", open("127.0.0.1", 0, key)}, key};
+// Returns the port.
+int open_place(const RankEnv& self, const std::string& interface, int port, const Key& key,
+               std::chrono::milliseconds timeout, std::unique_ptr<MeetingPlace>& place) {
+  place = std::make_unique<MeetingPlace>(MeetingOptions{
+      .interface = interface, .port = port, .num_peers = self.world_size, .key = key, .timeout = timeout});
+  return place->port();
+}
+
+MeetingPoint point_of_environment(const RankEnv& self, const Environment& environment,
+                                  std::chrono::milliseconds timeout, std::unique_ptr<MeetingPlace>& place) {
+  if (!self.master_addr || !self.master_port) {
+    throw rendezvous_error(fmt::format("{} is not set: rank 0's host and port must be known to all ranks",
+                                       self.master_addr ? "MASTER_PORT" : "MASTER_ADDR"));
   }
+  const std::optional<Key> secret = take_secret_of_environment();
+  if (self.launched && !secret) {
+    throw rendezvous_error(
+        "TESSERA_LAUNCHED is set, but TESSERA_SECRET is not: start the ranks with this version's `tessera launch`");
+  }
+  const Key key = job_key(secret ? *secret : secret_of_file(environment), self.job_id);
+  if (self.launched) return {{*self.master_addr, *self.master_port}, key};
+  const std::string interface = interface_of(*self.master_addr, is_one_host(self));
+  if (self.rank == 0) open_place(self, interface, *self.master_port, key, timeout, place);
+  return {{is_one_host(self) ? interface : *self.master_addr, *self.master_port}, key};
+}
 
-  MeetingPoint of_environment(const Environment& environment) {
-    if (!self_.master_addr || !self_.master_port) {
-      throw rendezvous_error(fmt::format("{} is not set: rank 0's host and port must be known to all ranks",
-                                         self_.master_addr ? "MASTER_PORT" : "MASTER_ADDR"));
+Json offer_of_first_rank(const RankEnv& self, std::chrono::milliseconds timeout, std::unique_ptr<MeetingPlace>& place) {
+  const bool port_is_wanted = self.source != "Slurm" && self.master_port.has_value();
+  const std::string host = self.master_addr.value_or(is_one_host(self) ? "127.0.0.1" : host_name());
+  const Key key = random_key();
+  const int port = open_place(self, interface_of(host, is_one_host(self)), port_is_wanted ? *self.master_port : 0, key,
+                              timeout, place);
+  return {{"host", is_one_host(self) ? "127.0.0.1" : host}, {"port", port}, {"key", to_hex(key)}};
+}
+
+// If rank 0 cannot open the place, all ranks fail.
+MeetingPoint point_by_mpi(const RankEnv& self, std::chrono::milliseconds timeout,
+                          std::unique_ptr<MeetingPlace>& place) {
+  Json offer;
+  if (self.rank == 0) {
+    try {
+      offer = offer_of_first_rank(self, timeout, place);
+    } catch (const Error& error) {
+      offer = {{"why", error.what()}};
     }
-    const std::optional<Key> secret = take_secret_of_environment();
-    if (self_.launched && !secret) {
-      throw rendezvous_error(
-          "TESSERA_LAUNCHED is set, but TESSERA_SECRET is not: start the ranks with this version's `tessera launch`");
-    }
-    const Key key = job_key(secret ? *secret : secret_of_file(environment), self_.job_id);
-    if (self_.launched) return {{*self_.master_addr, *self_.master_port}, key};
-    const std::string interface = interface_of(*self_.master_addr, is_one_host_);
-    if (self_.rank == 0) open(interface, *self_.master_port, key);
-    return {{is_one_host_ ? interface : *self_.master_addr, *self_.master_port}, key};
   }
-
-  // If rank 0 cannot open the place, all ranks fail.
-  MeetingPoint of_mpi() {
-    Json offer;
-    if (self_.rank == 0) {
-      try {
-        offer = offer_of_first_rank();
-      } catch (const Error& error) {
-        offer = {{"why", error.what()}};
-      }
-    }
-    offer = parse_json(required_mpi().broadcast_text(offer.dump(), timeout_), "rank 0's address");
-    if (offer.contains("why")) throw rendezvous_error("rank 0: " + offer.at("why").get<std::string>());
-    const auto key = key_from_hex(offer.at("key").get<std::string>());
-    if (!key) throw rendezvous_error("rank 0 has sent no key by MPI");
-    return {{offer.at("host"), offer.at("port")}, *key};
-  }
-
- private:
-  Json offer_of_first_rank() {
-    const bool port_is_wanted = self_.source != "Slurm" && self_.master_port.has_value();
-    const std::string host = self_.master_addr.value_or(is_one_host_ ? "127.0.0.1" : host_name());
-    const Key key = random_key();
-    const int port = open(interface_of(host, is_one_host_), port_is_wanted ? *self_.master_port : 0, key);
-    return {{"host", is_one_host_ ? "127.0.0.1" : host}, {"port", port}, {"key", to_hex(key)}};
-  }
-
-  int open(const std::string& interface, int port, const Key& key) {
-    MeetingOptions meeting;
-    meeting.interface = interface;
-    meeting.port = port;
-    meeting.num_peers = self_.world_size;
-    meeting.key = key;
-    meeting.timeout = timeout_;
-    place_ = std::make_unique<MeetingPlace>(std::move(meeting));
-    return place_->port();
-  }
-
-  const RankEnv& self_;
-  const std::chrono::milliseconds timeout_;
-  std::unique_ptr<MeetingPlace>& place_;
-  const bool is_one_host_ = self_.local_size == self_.world_size;
-};
+  offer = parse_json(required_mpi().broadcast_text(offer.dump(), timeout), "rank 0's address");
+  if (offer.contains("why")) throw rendezvous_error("rank 0: " + offer.at("why").get<std::string>());
+  const auto key = key_from_hex(offer.at("key").get<std::string>());
+  if (!key) throw rendezvous_error("rank 0 has sent no key by MPI");
+  return {{offer.at("host"), offer.at("port")}, *key};
+}
 
 // The number of ranks of every node, or 0 if they differ.
 int ranks_per_node(const World& world) {
@@ -119,9 +106,12 @@ void print(const std::string& lines) {
 
 MeetingPoint find_meeting_point(const RankEnv& self, bool by_mpi, std::chrono::milliseconds timeout,
                                 const Environment& environment, std::unique_ptr<MeetingPlace>& place) {
-  MeetingPointFinder finder(self, timeout, place);
-  if (self.world_size == 1 && !self.launched) return finder.alone();
-  return self.launched || !by_mpi ? finder.of_environment(environment) : finder.of_mpi();
+  if (self.world_size == 1 && !self.launched) {
+    const Key key = random_key();
+    return {{"127.0.0.1", open_place(self, "127.0.0.1", 0, key, timeout, place)}, key};
+  }
+  if (by_mpi && !self.launched) return point_by_mpi(self, timeout, place);
+  return point_of_environment(self, environment, timeout, place);
 }
 
 void announce_start(const WorldOptions& options, int rank, const Address& head) {

@@ -1,7 +1,6 @@
 #include "comm/ordered_reduce.h"
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
+#include <ATen/OpMathType.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,19 +25,6 @@ using c10d::ReduceOp;
 // Elements per block: the accumulators (two of 8 KiB) stay in the L1 cache while all sources pass by.
 constexpr std::int64_t kBlock = 2048;
 
-template <typename T>
-struct AccumulatorOf {
-  using type = T;
-};
-template <>
-struct AccumulatorOf<c10::Half> {
-  using type = float;
-};
-template <>
-struct AccumulatorOf<c10::BFloat16> {
-  using type = float;
-};
-
 template <ReduceOp::RedOpType op, typename A>
 A combine(A a, A b) {
   if constexpr (op == ReduceOp::MAX) {
@@ -56,7 +42,7 @@ A combine(A a, A b) {
 // The passes over one block, fused at both ends: with the accumulators in the L1 cache, they are the whole cost of a
 // reduction of a few sources. `output` may be one of the sources, but never a shifted one, so that no iteration reads
 // what another wrote.
-template <typename T, ReduceOp::RedOpType op, typename A = typename AccumulatorOf<T>::type>
+template <typename T, ReduceOp::RedOpType op, typename A = at::opmath_type<T>>
 struct Passes {
   static void copy(const T* a, std::int64_t n, A* sum) {
     for (std::int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(a[i]);
@@ -98,7 +84,7 @@ struct Passes {
 template <typename T, ReduceOp::RedOpType op>
 void reduce_block(const std::vector<int>& node_sizes, const std::vector<const T*>& sources, std::int64_t n, int divisor,
                   T* output) {
-  using A = typename AccumulatorOf<T>::type;
+  using A = at::opmath_type<T>;
   using Pass = Passes<T, op>;
   const int count = static_cast<int>(sources.size());
   A total[kBlock], node_sum[kBlock];

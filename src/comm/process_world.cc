@@ -21,7 +21,6 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/text.h"
 
 namespace tessera {
 namespace {
@@ -90,17 +89,16 @@ void check_mpi_agrees(const RankEnv& self, milliseconds timeout) {
 }
 
 Peer introduce(const RankEnv& self, const std::string& backend, const WorldOptions& options) {
-  Peer peer;
-  peer.rank = self.rank;
-  peer.world_size = self.world_size;
-  peer.host = host_name();
-  peer.pid = getpid();
-  peer.version = version_text();
-  peer.settings = options.settings;
+  Peer peer{.rank = self.rank,
+            .world_size = self.world_size,
+            .host = host_name(),
+            .pid = getpid(),
+            .version = version_text(),
+            .settings = options.settings,
+            .node_rank = self.node_rank.value_or(-1)};
   peer.settings["backend"] = backend;
   peer.settings["comm_timeout"] = fmt::format("{} ms", options.comm_timeout.count());
   peer.settings["ranks_per_node"] = std::to_string(options.ranks_per_node);
-  peer.node_rank = self.node_rank.value_or(-1);
   return peer;
 }
 
@@ -156,17 +154,14 @@ void kill_stopped_peers(const std::vector<Peer>& roster) noexcept {
   _exit(ending.status);
 }
 
-World::Impl::BackendMaker mpi_maker(const World::Impl* self) {
-  return [self](const std::vector<int>& ranks, const std::string&) -> c10::intrusive_ptr<c10d::Backend> {
-    return required_mpi().make_backend(ranks, self->place_in(ranks), ReduceOrder::by_node(self->nodes_of(ranks)));
-  };
-}
-
-World::Impl::BackendMaker nccl_maker(const World::Impl* self, milliseconds timeout) {
-  return [self, timeout](const std::vector<int>& ranks, const std::string& name) {
-    auto store = c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, self->store);
-    return gpu_support()->make_nccl(store, self->place_in(ranks), static_cast<int>(ranks.size()), self->device.index(),
-                                    timeout);
+World::Impl::BackendMaker backend_maker(const World::Impl& self, milliseconds nccl_timeout) {
+  return [&self, nccl_timeout](const std::vector<int>& ranks, const std::string& name) {
+    const int place = self.place_in(ranks);
+    if (self.backend_name == "mpi") {
+      return required_mpi().make_backend(ranks, place, ReduceOrder::by_node(self.nodes_of(ranks)));
+    }
+    return gpu_support()->make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, self.store), place,
+                                    static_cast<int>(ranks.size()), self.device.index(), nccl_timeout);
   };
 }
 
@@ -202,14 +197,13 @@ void leave_together(World::Impl& self, bool is_last_world) {
 }
 
 void start_watchdog(World::Impl& self, const WorldOptions& options, bool by_srun) {
-  WatchdogOptions watch;
-  watch.rank = self.rank;
-  watch.comm_timeout = options.comm_timeout;
   // mpirun and our launcher end stopped ranks themselves, once they know why the others ended.
-  watch.end = [&self, by_srun](const Ending& ending) {
+  const auto end = [&self, by_srun](const Ending& ending) {
     end_process(self.rank, ending, by_srun ? self.client->roster() : std::vector<Peer>{});
   };
-  self.watchdog = std::make_unique<Watchdog>(self.client, self.recorder, std::move(watch));
+  self.watchdog = std::make_unique<Watchdog>(
+      self.client, self.recorder,
+      WatchdogOptions{.rank = self.rank, .comm_timeout = options.comm_timeout, .end = end});
 }
 
 // MPI has no time limits: where the ranks have met before, the watchdog says who never reached MPI_Init.
@@ -227,10 +221,8 @@ template <typename Call>
 void or_tell_all(World::Impl& self, Call call) {
   try {
     call();
-  } catch (const Error& error) {
-    self.watchdog->raise(error.what(), static_cast<int>(error.status()));
   } catch (const std::exception& error) {
-    self.watchdog->raise(message_of(error), static_cast<int>(ExitStatus::kFailure));
+    self.watchdog->raise(message_of(error), status_of(error));
   }
 }
 
@@ -280,14 +272,13 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
       find_meeting_point(self, backend == "mpi", options.start_timeout, environment, impl->place);
   const Address& address = point.address;
   announce_start(options, self.rank, address);
-  JoinOptions join;
-  join.host = impl->place ? impl->place->address() : address.host;
-  join.port = address.port;
-  join.key = point.key;
-  join.self = introduce(self, backend, options);
-  join.timeout = options.start_timeout;
-  join.holder = self.launched ? "the launcher" : "rank 0";
-  impl->client = std::make_shared<MeetingClient>(join);
+  impl->client =
+      std::make_shared<MeetingClient>(JoinOptions{.host = impl->place ? impl->place->address() : address.host,
+                                                  .port = address.port,
+                                                  .key = point.key,
+                                                  .self = introduce(self, backend, options),
+                                                  .timeout = options.start_timeout,
+                                                  .holder = self.launched ? "the launcher" : "rank 0"});
   impl->store =
       c10::make_intrusive<MeetingStore>(impl->client, std::max<milliseconds>(options.start_timeout, kStoreTimeout));
   impl->layout = NodeLayout::of(impl->client->roster(), options.ranks_per_node);
@@ -302,7 +293,7 @@ std::unique_ptr<World> World::create(const WorldOptions& options) {
       refuse_shared_gpus(*impl->store, self.rank, impl->hosts, fmt::format("{}, {}", gpu.name, gpu.uuid));
     }
   });
-  impl->make_backend = backend == "mpi" ? mpi_maker(impl.get()) : nccl_maker(impl.get(), options.comm_timeout);
+  impl->make_backend = backend_maker(*impl, options.comm_timeout);
   impl->leave = [raw = impl.get(), is_last = self.launched] { leave_together(*raw, is_last); };
   Impl& started = *impl;
   auto world = std::make_unique<World>(std::move(impl));

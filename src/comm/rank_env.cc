@@ -84,21 +84,6 @@ void check_agree(const Family& chosen, const Family& other) {
   check_agree(chosen, chosen.local_size, other.local_size);
 }
 
-// PMIx gives only the rank; srun --mpi=pmix sets it beside Slurm's own variables.
-void check_pmix(const Environment& environment, const Family& chosen) {
-  check_agree(chosen, chosen.rank, claim(environment, "PMIX_RANK"));
-}
-
-void fill_address(const Environment& environment, RankEnv& self) {
-  self.master_addr = environment.find("MASTER_ADDR");
-  self.master_port = environment.find_count("MASTER_PORT");
-  if (self.master_port && (*self.master_port < 1 || *self.master_port > 65535)) {
-    throw UsageError(
-        fmt::format("MASTER_PORT={} in the environment is not a port: expected 1 to 65535", *self.master_port));
-  }
-  self.job_id = environment.find("TORCHELASTIC_RUN_ID").value_or("");
-}
-
 // Every rank computes the same address from the step's node list, and a port that two steps on one host are unlikely to
 // share.
 void fill_slurm_address(const Environment& environment, RankEnv& self) {
@@ -129,7 +114,13 @@ RankEnv from_family(const Environment& environment, const Family& family) {
   self.local_size = family.local_size.value;
   self.node_rank = family.node_rank.value;
   self.source = family.name;
-  fill_address(environment, self);
+  self.master_addr = environment.find("MASTER_ADDR");
+  self.master_port = environment.find_count("MASTER_PORT");
+  if (self.master_port && (*self.master_port < 1 || *self.master_port > 65535)) {
+    throw UsageError(
+        fmt::format("MASTER_PORT={} in the environment is not a port: expected 1 to 65535", *self.master_port));
+  }
+  self.job_id = environment.find("TORCHELASTIC_RUN_ID").value_or("");
   return self;
 }
 
@@ -186,6 +177,10 @@ void expand_host(const std::string& nodelist, const std::string& prefix, const s
 RankEnv discover_rank(const Environment& environment) {
   const Family torchrun = torchrun_family(environment), open_mpi = open_mpi_family(environment),
                slurm = slurm_family(environment);
+  // The rank alone, beside Slurm's or torchrun's variables.
+  const auto check_pmix = [&](const Family& chosen) {
+    check_agree(chosen, chosen.rank, claim(environment, "PMIX_RANK"));
+  };
   RankEnv self;
   if (environment.find("TESSERA_LAUNCHED")) {
     if (!torchrun.present()) {
@@ -199,14 +194,14 @@ RankEnv discover_rank(const Environment& environment) {
     self = from_family(environment, open_mpi);
   } else if (slurm.present()) {
     check_agree(slurm, torchrun);
-    check_pmix(environment, slurm);
+    check_pmix(slurm);
     self = from_family(environment, slurm);
     self.by_srun = true;
     self.num_nodes = environment.find_count("SLURM_STEP_NUM_NODES");
     if (!self.num_nodes) self.num_nodes = environment.find_count("SLURM_NNODES");
     fill_slurm_address(environment, self);
   } else if (torchrun.present()) {
-    check_pmix(environment, torchrun);
+    check_pmix(torchrun);
     self = from_family(environment, torchrun);
   } else if (torchrun.rank.value || torchrun.world_size.value.value_or(1) > 1) {
     throw UsageError(

@@ -88,38 +88,19 @@ Socket try_connect(const addrinfo& address, Deadline deadline, int& reason) {
   return socket;
 }
 
-// False, with the reason in errno.
-bool bind_and_listen(const Socket& socket, const sockaddr* address, socklen_t length) {
-  const int on = 1;
-  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  return bind(socket.descriptor(), address, length) == 0 && ::listen(socket.descriptor(), SOMAXCONN) == 0;
-}
-
-// One IPv6 socket serves both families; a host without IPv6 gets an IPv4 one.
-Socket listen_on_all(int port) {
-  for (int family : {AF_INET6, AF_INET}) {
-    Socket socket = make_socket(family);
-    if (!socket.is_open()) continue;
-    sockaddr_in6 v6{};
-    sockaddr_in v4{};
-    v6.sin6_family = AF_INET6;
-    v4.sin_family = AF_INET;
-    v6.sin6_port = v4.sin_port = htons(static_cast<std::uint16_t>(port));
-    const int off = 0;
-    if (family == AF_INET6) setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    const bool listens = family == AF_INET6 ? bind_and_listen(socket, reinterpret_cast<sockaddr*>(&v6), sizeof(v6))
-                                            : bind_and_listen(socket, reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
-    if (listens) return socket;
-    if (errno == EADDRINUSE) break;
-  }
-  return {};
-}
-
+// Closed, with the reason in errno, if it cannot listen there.
 Socket listen_at(const std::string& address, int port) {
   const AddressList addresses = resolve(address, port);
   Socket socket = make_socket(addresses->ai_family);
-  if (!socket.is_open() || !bind_and_listen(socket, addresses->ai_addr, addresses->ai_addrlen)) return {};
-  return socket;
+  if (!socket.is_open()) return {};
+  const int on = 1, off = 0;
+  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  // One IPv6 socket serves both families.
+  if (addresses->ai_family == AF_INET6) {
+    setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  if (bind(socket.descriptor(), addresses->ai_addr, addresses->ai_addrlen) != 0) return {};
+  return ::listen(socket.descriptor(), SOMAXCONN) == 0 ? std::move(socket) : Socket();
 }
 
 }  // namespace
@@ -129,7 +110,9 @@ Socket::~Socket() {
 }
 
 Socket Socket::listen(const std::string& address, int port) {
-  Socket socket = address.empty() ? listen_on_all(port) : listen_at(address, port);
+  Socket socket = listen_at(address.empty() ? "::" : address, port);
+  // A host without IPv6.
+  if (!socket.is_open() && address.empty() && errno != EADDRINUSE) socket = listen_at("0.0.0.0", port);
   if (socket.is_open()) return socket;
   if (errno == EADDRINUSE) {
     throw rendezvous_error(

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <numeric>
 #include <thread>
@@ -90,21 +90,32 @@ void carry_out(const Operations& ops, const ReduceOrder& order) {
     case OpKind::kAllToAll:
       all_to_all(ops);
       break;
+    case OpKind::kSend: {
+      const HostOperation& to = *ops.back();
+      const std::int64_t bytes = first.input_numel * item, expected = to.output_numel * to.item_bytes;
+      if (bytes != expected) {
+        throw Error(
+            fmt::format("rank {} sends {} bytes to rank {}, which expects {}", to.peer, bytes, first.peer, expected),
+            ExitStatus::kCollective);
+      }
+      copy_bytes(to.output, first.input, bytes);
+      break;
+    }
     default:
-      break;  // a barrier moves nothing; send and recv do not come here
+      break;  // a barrier moves nothing
   }
 }
 
-// What the threads share: one hub per group, made by the first member that asks for it.
-class ThreadHubs {
+// What the ranks share: one hub per group, made by the first member that asks for it, the store and the failure report.
+class ThreadRun {
  public:
-  std::shared_ptr<ThreadHub> of(const std::vector<int>& ranks, const std::vector<int>& nodes) {
-    std::lock_guard lock(mutex_);
-    auto& hub = hubs_[ranks];
-    if (!hub) hub = std::make_shared<ThreadHub>(ReduceOrder::by_node(nodes));
-    if (!abort_message_.empty()) hub->abort(abort_message_);
-    return hub;
-  }
+  ThreadRun(int num_ranks, MakeThreadBackend make)
+      : num_ranks_(num_ranks),
+        make_backend_(std::move(make)),
+        report_({.holder = "this process", .hosts = std::vector(static_cast<std::size_t>(num_ranks), host_name())}) {}
+
+  static std::unique_ptr<World> make_world(const std::shared_ptr<ThreadRun>& run, int rank,
+                                           const WorldOptions& options);
 
   void abort(const std::string& message) {
     std::lock_guard lock(mutex_);
@@ -113,38 +124,75 @@ class ThreadHubs {
   }
 
  private:
-  std::mutex mutex_;
+  friend class ThreadWatchLine;
+
+  std::shared_ptr<ThreadHub> hub_of(const std::vector<int>& ranks, const std::vector<int>& nodes) {
+    std::lock_guard lock(mutex_);
+    auto& hub = hubs_[ranks];
+    if (!hub) hub = std::make_shared<ThreadHub>(ReduceOrder::by_node(nodes));
+    if (!abort_message_.empty()) hub->abort(abort_message_);
+    return hub;
+  }
+
+  const int num_ranks_;
+  const MakeThreadBackend make_backend_;
+  const c10::intrusive_ptr<c10d::Store> store_ = c10::make_intrusive<c10d::HashStore>();
+  std::mutex mutex_;  // guards the hubs
   std::map<std::vector<int>, std::shared_ptr<ThreadHub>> hubs_;
   std::string abort_message_;
+  std::mutex report_mutex_;  // guards what follows
+  FailureReport report_;
+  std::optional<Finding> finding_;
 };
 
-std::unique_ptr<World> make_world(int rank, int size, const WorldOptions& options,
-                                  const std::shared_ptr<ThreadHubs>& hubs, const MakeThreadBackend& make,
-                                  const c10::intrusive_ptr<c10d::Store>& store,
-                                  const std::shared_ptr<ThreadFailureReport>& report) {
-  auto impl = std::make_unique<World::Impl>();
-  std::vector<Peer> roster;
-  for (int r = 0; r < size; ++r) roster.push_back({.rank = r, .world_size = size, .host = host_name()});
-  impl->rank = rank;
-  impl->size = size;
-  impl->layout = NodeLayout::of(roster, options.ranks_per_node);
-  impl->hosts.assign(static_cast<std::size_t>(size), host_name());
-  impl->backend_name = "threads";
-  impl->store = store;
-  impl->make_backend = [self = impl.get(), hubs, make](const std::vector<int>& ranks, const std::string&) {
-    return make(self->place_in(ranks), static_cast<int>(ranks.size()), hubs->of(ranks, self->nodes_of(ranks)));
-  };
-  WatchdogOptions watch;
-  watch.rank = rank;
-  watch.comm_timeout = options.comm_timeout;
-  watch.end = [hubs](const Ending& ending) { hubs->abort(ending.message); };
-  impl->watchdog =
-      std::make_unique<Watchdog>(std::make_shared<ThreadWatchLine>(report, rank), impl->recorder, std::move(watch));
-  return std::make_unique<World>(std::move(impl));
-}
+class ThreadWatchLine : public WatchLine {
+ public:
+  ThreadWatchLine(std::shared_ptr<ThreadRun> run, int rank) : run_(std::move(run)), rank_(rank) {}
+  ~ThreadWatchLine() override {
+    const std::lock_guard lock(run_->report_mutex_);
+    run_->report_.note_leave(rank_);
+  }
 
-std::shared_ptr<ThreadFailureReport> make_failure_report(int size) {
-  return std::make_shared<ThreadFailureReport>(std::vector<std::string>(static_cast<std::size_t>(size), host_name()));
+  void raise(const Alarm& alarm) override {
+    const std::lock_guard lock(run_->report_mutex_);
+    run_->report_.hear_alarm(alarm);
+  }
+  void publish(const std::string& flight) override {
+    const std::lock_guard lock(run_->report_mutex_);
+    run_->report_.hear_flight(rank_, flight);
+  }
+  News news() override {
+    const std::lock_guard lock(run_->report_mutex_);
+    if (!run_->finding_) run_->finding_ = run_->report_.conclude(Clock::now());
+    return {.is_inquiry = run_->report_.is_open(), .finding = run_->finding_, .lost = {}};
+  }
+  std::string holder() const override { return "this process"; }
+
+ private:
+  std::shared_ptr<ThreadRun> run_;
+  int rank_;
+};
+
+std::unique_ptr<World> ThreadRun::make_world(const std::shared_ptr<ThreadRun>& run, int rank,
+                                             const WorldOptions& options) {
+  auto impl = std::make_unique<World::Impl>();
+  impl->rank = rank;
+  impl->size = run->num_ranks_;
+  impl->hosts.assign(static_cast<std::size_t>(impl->size), host_name());
+  std::vector<Peer> roster;
+  for (int r = 0; r < impl->size; ++r) roster.push_back({.rank = r, .world_size = impl->size, .host = host_name()});
+  impl->layout = NodeLayout::of(roster, options.ranks_per_node);
+  impl->backend_name = "threads";
+  impl->store = run->store_;
+  impl->make_backend = [self = impl.get(), run](const std::vector<int>& ranks, const std::string&) {
+    return run->make_backend_(self->place_in(ranks), static_cast<int>(ranks.size()),
+                              run->hub_of(ranks, self->nodes_of(ranks)));
+  };
+  const auto end = [run](const Ending& ending) { run->abort(ending.message); };
+  impl->watchdog = std::make_unique<Watchdog>(
+      std::make_shared<ThreadWatchLine>(run, rank), impl->recorder,
+      WatchdogOptions{.rank = rank, .comm_timeout = options.comm_timeout, .end = end});
+  return std::make_unique<World>(std::move(impl));
 }
 
 c10::intrusive_ptr<ThreadBackend> plain_backend(int rank, int size, std::shared_ptr<ThreadHub> hub) {
@@ -160,7 +208,8 @@ void ThreadHub::run(Table& table) const {
     for (auto& seat : table) {
       ops.push_back(&seat->operation);
       if (seat->operation.ready) seat->operation.ready->synchronize();
-      // In an all-to-all, totals may differ between ranks.
+      // Of an all-to-all and of a message, carry_out() compares what each rank sends and expects.
+      if (ops.front()->kind == OpKind::kSend) continue;
       if (ops.front()->kind == OpKind::kAllToAll && seat->operation.kind == OpKind::kAllToAll) continue;
       if (seat->operation.signature() != ops.front()->signature()) {
         throw Error(fmt::format("the ranks disagree: rank 0 calls {}, rank {} calls {}", ops.front()->signature(),
@@ -175,20 +224,24 @@ void ThreadHub::run(Table& table) const {
   for (auto& seat : table) seat->work->end(error);
 }
 
-void ThreadHub::submit_collective(int rank, HostOperation operation, c10::intrusive_ptr<HostWork> work) {
+void ThreadHub::submit(int rank, HostOperation operation, c10::intrusive_ptr<HostWork> work) {
+  const bool sends = operation.kind == OpKind::kSend, receives = operation.kind == OpKind::kRecv;
+  Route route{-1, -1, 0};  // of collectives
+  if (sends) route = {rank, operation.peer, operation.tag};
+  if (receives) route = {operation.peer, rank, operation.tag};
+  const std::size_t num_seats = sends || receives ? 2 : order_.members.size();
+  const std::size_t own = sends || receives ? (receives ? 1 : 0) : static_cast<std::size_t>(rank);
   Table complete;
   {
     std::lock_guard lock(mutex_);
     if (abort_message_.empty()) {
-      const std::uint64_t sequence = ++sequence_of_rank_[rank];
-      Table& table = tables_[sequence];
-      table.resize(order_.members.size());
-      table[static_cast<std::size_t>(rank)].emplace(Seat{std::move(operation), work});
-      for (const auto& seat : table) {
-        if (!seat) return;
-      }
+      const auto place = std::pair{route, num_submitted_[{route, own}]++};
+      Table& table = tables_[place];
+      table.resize(num_seats);
+      table[own].emplace(Seat{std::move(operation), work});
+      if (!std::ranges::all_of(table, [](const auto& seat) { return seat.has_value(); })) return;
       complete = std::move(table);
-      tables_.erase(sequence);
+      tables_.erase(place);
     }
   }
   if (complete.empty()) {
@@ -198,71 +251,20 @@ void ThreadHub::submit_collective(int rank, HostOperation operation, c10::intrus
   }
 }
 
-void ThreadHub::submit_point_to_point(int rank, HostOperation operation, c10::intrusive_ptr<HostWork> work) {
-  const bool is_send = operation.kind == OpKind::kSend;
-  const Route route = is_send ? Route{rank, operation.peer, operation.tag} : Route{operation.peer, rank, operation.tag};
-  Seat own{std::move(operation), std::move(work)};
-  std::optional<Seat> other;
-  {
-    std::lock_guard lock(mutex_);
-    if (abort_message_.empty()) {
-      auto& waiting = (is_send ? receives_ : sends_)[route];
-      if (waiting.empty()) {
-        (is_send ? sends_ : receives_)[route].push_back(std::move(own));
-        return;
-      }
-      other = std::move(waiting.front());
-      waiting.erase(waiting.begin());
-    }
-  }
-  if (!other) return own.work->end(collective_error(abort_message_));
-  const Seat& from = is_send ? own : *other;
-  const Seat& to = is_send ? *other : own;
-  std::exception_ptr error;
-  const std::int64_t bytes = from.operation.input_numel * from.operation.item_bytes;
-  if (bytes == to.operation.output_numel * to.operation.item_bytes) {
-    if (from.operation.ready) from.operation.ready->synchronize();
-    copy_bytes(to.operation.output, from.operation.input, bytes);
-  } else {
-    error =
-        collective_error(fmt::format("rank {} sends {} bytes to rank {}, which expects {}", std::get<0>(route), bytes,
-                                     std::get<1>(route), to.operation.output_numel * to.operation.item_bytes));
-  }
-  own.work->end(error);
-  other->work->end(error);
-}
-
 void ThreadHub::abort(const std::string& message) {
-  std::vector<Seat> waiting;
+  decltype(tables_) waiting;
   {
     std::lock_guard lock(mutex_);
     if (!abort_message_.empty()) return;
     abort_message_ = message;
-    for (auto& [sequence, table] : tables_) {
-      for (auto& seat : table) {
-        if (seat) waiting.push_back(std::move(*seat));
-      }
-    }
-    for (auto* routes : {&sends_, &receives_}) {
-      for (auto& [route, seats] : *routes) {
-        for (Seat& seat : seats) waiting.push_back(std::move(seat));
-      }
-      routes->clear();
-    }
-    tables_.clear();
+    waiting.swap(tables_);
   }
-  for (Seat& seat : waiting) seat.work->end(collective_error(message));
-}
-
-void ThreadBackend::submit(HostOperation operation, c10::intrusive_ptr<HostWork> work) {
-  if (operation.kind == OpKind::kSend || operation.kind == OpKind::kRecv) {
-    hub_->submit_point_to_point(rank_, std::move(operation), std::move(work));
-  } else {
-    hub_->submit_collective(rank_, std::move(operation), std::move(work));
+  for (auto& [place, table] : waiting) {
+    for (auto& seat : table) {
+      if (seat) seat->work->end(collective_error(message));
+    }
   }
 }
-
-// A world whose ranks are threads of this process.
 
 void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::function<void(World&)>& body) {
   run_thread_ranks(num_ranks, options, plain_backend, body);
@@ -270,9 +272,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const std::fun
 
 void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThreadBackend& make,
                       const std::function<void(World&)>& body) {
-  auto hubs = std::make_shared<ThreadHubs>();
-  const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
-  const auto report = make_failure_report(num_ranks);
+  const auto run = std::make_shared<ThreadRun>(num_ranks, make);
   std::mutex mutex;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
@@ -280,7 +280,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
     threads.emplace_back([&, rank] {
       std::unique_ptr<World> world;
       try {
-        world = make_world(rank, num_ranks, options, hubs, make, store, report);
+        world = ThreadRun::make_world(run, rank, options);
         body(*world);
         world->all().barrier("end of the thread world")->wait();
       } catch (const std::exception& error) {
@@ -288,7 +288,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
           std::lock_guard lock(mutex);
           if (!first_error) first_error = std::current_exception();
         }
-        hubs->abort(fmt::format("rank {} failed: {}", rank, error.what()));
+        run->abort(fmt::format("rank {} failed: {}", rank, error.what()));
       }
     });
   }
@@ -297,8 +297,7 @@ void run_thread_ranks(int num_ranks, const WorldOptions& options, const MakeThre
 }
 
 std::unique_ptr<World> make_single_world(const WorldOptions& options) {
-  return make_world(0, 1, options, std::make_shared<ThreadHubs>(), plain_backend,
-                    c10::make_intrusive<c10d::HashStore>(), make_failure_report(1));
+  return ThreadRun::make_world(std::make_shared<ThreadRun>(1, plain_backend), 0, options);
 }
 
 }  // namespace tessera

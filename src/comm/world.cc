@@ -82,8 +82,7 @@ std::vector<int> World::Impl::ranks_across(int local_rank) const {
   for (int r = 0; r < size; ++r) {
     if (layout.local_rank_of_rank[static_cast<std::size_t>(r)] == local_rank) ranks.push_back(r);
   }
-  const auto node_of = [&](int r) { return layout.node_of_rank[static_cast<std::size_t>(r)]; };
-  std::sort(ranks.begin(), ranks.end(), [&](int a, int b) { return node_of(a) < node_of(b); });
+  std::ranges::sort(ranks, {}, [&](int r) { return layout.node_of_rank[static_cast<std::size_t>(r)]; });
   return ranks;
 }
 

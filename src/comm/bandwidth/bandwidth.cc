@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <utility>
 
-#include "comm/bandwidth/operations.h"
 #include "comm/exchange.h"
 #include "comm/gpu_support.h"
 #include "core/log.h"
@@ -25,17 +23,17 @@ using Numbers = std::vector<double>;
 constexpr int kPoison = 251;
 
 double choose_time_ns(const std::vector<Numbers>& times, TimeOf time_of) {
-  std::vector<double> ns;
-  for (const Numbers& time : times) ns.push_back(time.front());
+  double sum = 0;
+  for (const Numbers& ns : times) sum += ns.front();
   switch (time_of) {
     case TimeOf::kRankZero:
-      return ns.front();
+      return times.front().front();
     case TimeOf::kFastest:
-      return *std::min_element(ns.begin(), ns.end());
+      return std::ranges::min(times).front();
     case TimeOf::kSlowest:
-      return *std::max_element(ns.begin(), ns.end());
+      return std::ranges::max(times).front();
     default:
-      return std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size());
+      return sum / static_cast<double>(times.size());
   }
 }
 
@@ -87,8 +85,7 @@ std::string refusal_text(const MemoryPlace& place, std::int64_t max_bytes) {
 
 BandwidthTest::BandwidthTest(World& world, BandwidthOptions options, std::int64_t max_bytes)
     : world_(world), group_(world.all()), options_(std::move(options)) {
-  const auto item_bytes = static_cast<std::int64_t>(c10::elementSize(options_.type));
-  const MessageShape largest = shape_of(options_.operation, max_bytes, item_bytes, world.size());
+  const MessageShape largest = shape(max_bytes);
   const auto tensor_options = at::TensorOptions().dtype(options_.type).device(world.device());
   send_ = at::empty({largest.send_numel}, tensor_options);
   receive_ = at::empty({largest.receive_numel}, tensor_options);
@@ -98,15 +95,13 @@ BandwidthTest::BandwidthTest(World& world, BandwidthOptions options, std::int64_
 }
 
 void BandwidthTest::warm_up(std::int64_t size_bytes) {
-  const MessageShape shape =
-      shape_of(options_.operation, size_bytes, static_cast<std::int64_t>(send_.element_size()), world_.size());
-  for (int i = 0; i < options_.num_warmups; ++i) run_once(shape, /*in_place=*/false);
+  for (int i = 0; i < options_.num_warmups; ++i) run_once(shape(size_bytes), /*in_place=*/false);
   synchronize();
 }
 
 BandwidthRow BandwidthTest::measure(std::int64_t size_bytes) {
   BandwidthRow row;
-  row.shape = shape_of(options_.operation, size_bytes, static_cast<std::int64_t>(send_.element_size()), world_.size());
+  row.shape = shape(size_bytes);
   row.out_of_place = measure_form(row.shape, /*in_place=*/false);
   if (traits_of(options_.operation).can_be_in_place) row.in_place = measure_form(row.shape, /*in_place=*/true);
   return row;
@@ -263,6 +258,11 @@ std::vector<BandwidthTest::Expectation> BandwidthTest::expectations(const Messag
   }
 }
 
+MessageShape BandwidthTest::shape(std::int64_t size_bytes) const {
+  const auto item_bytes = static_cast<std::int64_t>(c10::elementSize(options_.type));
+  return shape_of(options_.operation, size_bytes, item_bytes, world_.size());
+}
+
 at::Tensor BandwidthTest::send_buffer(const MessageShape& shape) const {
   return send_.narrow(0, 0, shape.send_numel);
 }
@@ -285,22 +285,21 @@ std::string memory_refusal(World& world, const BandwidthOptions& options, std::i
   const bool on_gpu = world.device().is_cuda();
   const double buffers = buffers_per_size(options, world.size());
   const double on_host = (on_gpu ? 0 : buffers) + backend_buffers_per_size(world, options);
-  // After this gather every rank has looked, and none has allocated yet.
-  std::vector<std::vector<std::int64_t>> seen;  // [rank]: host bytes, GPU, GPU bytes
-  for (const Numbers& own :
-       gather_numbers(world, {static_cast<double>(available_host_bytes), on_gpu ? world.device().index() : -1.0,
-                              on_gpu ? static_cast<double>(free_gpu_bytes(world.device())) : 0.0})) {
-    seen.emplace_back(own.begin(), own.end());
-  }
+  // After this gather every rank has looked, and none has allocated yet. [rank]: host bytes, GPU, GPU bytes
+  const std::vector<Numbers> seen =
+      gather_numbers(world, {static_cast<double>(available_host_bytes), on_gpu ? world.device().index() : -1.0,
+                             on_gpu ? static_cast<double>(free_gpu_bytes(world.device())) : 0.0});
   const bool may_share_gpus = world.backend_name() != "nccl";
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     const std::string& host = world.hosts()[rank];
-    MemoryPlace host_place{host, {on_host, 0}, seen[rank][0]};
-    MemoryPlace gpu_place{fmt::format("GPU {} of {}", seen[rank][1], host), {buffers, 0}, seen[rank][2]};
+    MemoryPlace host_place{host, {on_host, 0}, static_cast<std::int64_t>(seen[rank][0])};
+    MemoryPlace gpu_place{fmt::format("GPU {} of {}", static_cast<int>(seen[rank][1]), host),
+                          {buffers, 0},
+                          static_cast<std::int64_t>(seen[rank][2])};
     for (std::size_t other = 0; other < seen.size(); ++other) {
       if (world.hosts()[other] != host) continue;
       ++host_place.need.num_ranks;
-      host_place.available = std::min(host_place.available, seen[other][0]);
+      host_place.available = std::min(host_place.available, static_cast<std::int64_t>(seen[other][0]));
       // With NCCL each rank has a GPU of its own, though each may call it number 0.
       if (other == rank || (may_share_gpus && seen[other][1] == seen[rank][1])) ++gpu_place.need.num_ranks;
     }

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "comm/bandwidth/operations.h"
-#include "comm/bandwidth/report.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -1,10 +1,9 @@
-#include "comm/bandwidth/report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "comm/bandwidth/bandwidth.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -26,7 +25,7 @@ constexpr std::array kReductions = {ReductionName{"sum", ReduceOp::SUM}, Reducti
 
 template <typename Table, typename Value>
 std::string name_in(const Table& table, Value value) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.value == value; });
+  const auto found = std::ranges::find(table, value, &Table::value_type::value);
   return found == table.end() ? "?" : found->name;
 }
 
@@ -50,13 +49,16 @@ std::string time_text(double seconds) {
   return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10'000 ? 1 : 0);
 }
 
+std::string four_cells(const std::string& time, const std::string& algbw, const std::string& busbw,
+                       const std::string& wrong) {
+  return fmt::format("  {:>9}  {:>7}  {:>7}  {:>6}", time, algbw, busbw, wrong);
+}
+
 std::string cells(const std::optional<Measurement>& measurement) {
-  constexpr const char* kFormat = "  {:>9}  {:>7}  {:>7}  {:>6}";
-  if (!measurement) return fmt::format(kFormat, "N/A", "N/A", "N/A", "N/A");
-  const std::string wrong = measurement->num_wrong ? std::to_string(*measurement->num_wrong) : "N/A";
-  if (!measurement->seconds) return fmt::format(kFormat, "N/A", "N/A", "N/A", wrong);
-  return fmt::format(kFormat, time_text(*measurement->seconds), fmt::format("{:.2f}", measurement->algorithm_bandwidth),
-                     fmt::format("{:.2f}", measurement->bus_bandwidth), wrong);
+  const std::string wrong = measurement && measurement->num_wrong ? std::to_string(*measurement->num_wrong) : "N/A";
+  if (!measurement || !measurement->seconds) return four_cells("N/A", "N/A", "N/A", wrong);
+  return four_cells(time_text(*measurement->seconds), fmt::format("{:.2f}", measurement->algorithm_bandwidth),
+                    fmt::format("{:.2f}", measurement->bus_bandwidth), wrong);
 }
 
 constexpr const char* kColumns = "{:>13} {:>13} {:>9} {:>7} {:>7}";
@@ -84,12 +86,8 @@ std::string report_header(const ReportHeader& header, const BandwidthOptions& op
   if (!traits.can_be_in_place) text += fmt::format("# in-place: {} has no such form\n", traits.name);
   if (header.num_ranks == 1) text += "# one rank moves nothing: its bus bandwidth is 0\n";
   text += fmt::format("#{:>52}  {:^35}  {:^35}\n", "", "out-of-place", "in-place");
-  constexpr const char* kMeasured = "  {:>9}  {:>7}  {:>7}  {:>6}";
-  const auto measured = [&](const char* a, const char* b, const char* c, const char* d) {
-    return fmt::format(kMeasured, a, b, c, d);
-  };
-  const std::string names = measured("time", "algbw", "busbw", "#wrong"),
-                    units = measured("(us)", "(GB/s)", "(GB/s)", "");
+  const std::string names = four_cells("time", "algbw", "busbw", "#wrong"),
+                    units = four_cells("(us)", "(GB/s)", "(GB/s)", "");
   text += "#" + fmt::format(kColumns, "size", "count", "type", "redop", "root").substr(1) + names + names + "\n";
   text += "#" + fmt::format(kColumns, "(B)", "(elements)", "", "", "").substr(1) + units + units + "\n";
   return text;

@@ -73,24 +73,15 @@ std::string version_text() {
   return fmt::format("tessera {}, torch {}", kVersion, TORCH_VERSION);
 }
 
-PeerBook::PeerBook(int num_peers, int port, std::chrono::milliseconds timeout, std::string who,
-                   std::vector<std::string> hosts)
-    : num_peers_(num_peers),
-      port_(port),
-      timeout_(timeout),
-      deadline_(Clock::now() + timeout),
-      who_(std::move(who)),
-      hosts_(std::move(hosts)) {}
-
 std::string PeerBook::enter(const Peer& peer, std::chrono::milliseconds patience) {
-  if (peer.world_size != num_peers_) {
+  if (peer.world_size != options_.num_peers) {
     return fmt::format(
         "{} expects {} {}s, but {} are expected on port {}: WORLD_SIZE differs, or two jobs share one port",
-        name_of(peer), peer.world_size, who_, num_peers_, port_);
+        name_of(peer), peer.world_size, options_.who, options_.num_peers, port_);
   }
   if (const auto twin = entries_.find(peer.rank); twin != entries_.end()) {
     return fmt::format("{} {} connected twice to port {}: {} and {}; two jobs share one port, or RANK is set wrongly",
-                       who_, peer.rank, port_, name_of(twin->second.peer), name_of(peer));
+                       options_.who, peer.rank, port_, name_of(twin->second.peer), name_of(peer));
   }
   entries_.emplace(peer.rank, Entry{peer, Clock::now() + patience, patience});
   return {};
@@ -100,21 +91,22 @@ std::string PeerBook::absence(Clock::time_point now) const {
   const auto left = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e.second.until < now; });
   if (now < deadline_ && left == entries_.end()) return {};
   std::vector<int> absent;
-  for (int rank = 0; rank < num_peers_; ++rank) {
+  for (int rank = 0; rank < options_.num_peers; ++rank) {
     if (entries_.count(rank) == 0) absent.push_back(rank);
   }
   std::vector<std::string> came;
   for (const auto& [rank, entry] : entries_) came.push_back(fmt::format("{} on {}", rank, entry.peer.host));
-  const std::string who = hosts_.empty() ? fmt::format("{}{} {} of {}", who_, absent.size() == 1 ? "" : "s",
-                                                       format_ranges(absent), num_peers_)
-                                         : name_ranks(absent, hosts_);
+  const std::string who = options_.hosts.empty()
+                              ? fmt::format("{}{} {} of {}", options_.who, absent.size() == 1 ? "" : "s",
+                                            format_ranges(absent), options_.num_peers)
+                              : name_ranks(absent, options_.hosts);
   return fmt::format("{} never connected to port {} within {}; connected: {}", who, port_,
-                     format_duration(left != entries_.end() ? left->second.patience : timeout_),
+                     format_duration(left != entries_.end() ? left->second.patience : options_.timeout),
                      came.empty() ? "none" : join(came, ", "));
 }
 
 std::string PeerBook::departure(int rank) const {
-  return fmt::format("{} exited before all {}s had connected", name_of(entries_.at(rank).peer), who_);
+  return fmt::format("{} exited before all {}s had connected", name_of(entries_.at(rank).peer), options_.who);
 }
 
 std::string PeerBook::disagreement() const {
@@ -127,7 +119,7 @@ std::string PeerBook::disagreement() const {
   constexpr std::size_t kMostNamed = 4;
   const std::size_t more = differences.size() > kMostNamed ? differences.size() - kMostNamed : 0;
   if (more > 0) differences.resize(kMostNamed);
-  return fmt::format("the {}s do not match: {}{}", who_, join(differences, "; "),
+  return fmt::format("the {}s do not match: {}{}", options_.who, join(differences, "; "),
                      more > 0 ? fmt::format("; and {} more", more) : "");
 }
 
@@ -141,7 +133,7 @@ std::vector<Peer> PeerBook::roster() const {
 }
 
 std::string PeerBook::name_of(const Peer& peer) const {
-  return fmt::format("{} {} on {} (process {})", who_, peer.rank, peer.host, peer.pid);
+  return fmt::format("{} {} on {} (process {})", options_.who, peer.rank, peer.host, peer.pid);
 }
 
 // The first way in which a peer differs from another, or nothing.

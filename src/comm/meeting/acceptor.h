@@ -35,18 +35,30 @@ Peer peer_from_json(const Json& json);
 // Versions of Tessera and torch, which must be the same on all ranks: "tessera 0.1.0, torch 2.11.0".
 std::string version_text();
 
+struct MeetingOptions {
+  std::string interface = "127.0.0.1";        // the address to listen on; empty: all of this host's
+  int port = 0;                               // 0: any free one
+  int num_peers = 1;                          //
+  Key key{};                                  // of the job
+  std::chrono::milliseconds timeout{60'000};  // for all to come
+  std::string who = "rank";                   // what messages call the peers: "rank", "node"
+  std::string holder = "rank 0";              // what they call this process
+  std::vector<std::string> hosts{};           // of each peer, for messages; empty: not known before they come
+  std::chrono::milliseconds silence{4'000};   // a host that does not answer for so long is lost
+  std::chrono::milliseconds loss_grace{500};  // between the loss of a rank and the finding
+};
+
 // Who has come to a meeting, and whether it can begin: the decisions of a MeetingPlace, without its sockets.
 class PeerBook {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `who` is what messages call the peers: "rank", "node". `hosts`: of each peer; empty: not known beforehand.
-  PeerBook(int num_peers, int port, std::chrono::milliseconds timeout, std::string who,
-           std::vector<std::string> hosts = {});
+  PeerBook(const MeetingOptions& options, int port)
+      : options_(options), port_(port), deadline_(Clock::now() + options.timeout) {}
 
   // Enters a peer that waits for `patience`. Returns why the meeting must fail, or nothing.
   std::string enter(const Peer& peer, std::chrono::milliseconds patience);
-  bool is_complete() const { return static_cast<int>(entries_.size()) == num_peers_; }
+  bool is_complete() const { return static_cast<int>(entries_.size()) == options_.num_peers; }
 
   // Why the meeting must fail now, or nothing: somebody is missing and the time is up (the server's, or that of the
   // first peer that stops waiting).
@@ -68,11 +80,9 @@ class PeerBook {
   std::string name_of(const Peer& peer) const;
   std::string difference(const Peer& a, const Peer& b) const;
 
-  const int num_peers_, port_;
-  const std::chrono::milliseconds timeout_;
+  const MeetingOptions& options_;  // of the meeting place
+  const int port_;
   const Clock::time_point deadline_;
-  const std::string who_;
-  const std::vector<std::string> hosts_;
   std::map<int, Entry> entries_;  // by rank
 };
 

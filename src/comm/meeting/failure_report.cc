@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "comm/meeting/message_line.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"

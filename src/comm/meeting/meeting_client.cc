@@ -15,7 +15,6 @@
 namespace tessera {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGreetingTimeout{3000};
@@ -56,7 +55,7 @@ std::string silent_holder(const JoinOptions& options, milliseconds waited) {
 // whether nobody answered, or somebody closed the connection.
 std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket, bool* is_silent) {
   std::string challenge, proof;
-  const auto greeted = socket.read_exactly(kChallengeBytes, SteadyClock::now() + kGreetingTimeout, &challenge);
+  const auto greeted = socket.read_exactly(kChallengeBytes, Clock::now() + kGreetingTimeout, &challenge);
   *is_silent = greeted != Socket::Got::kClosed;
   if (greeted != Socket::Got::kAll && challenge.empty()) return std::nullopt;
   const auto server_nonce = read_challenge(challenge);
@@ -64,7 +63,7 @@ std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket
   *is_silent = false;
   const Nonces nonces{*server_nonce, random_key()};
   if (!socket.write_all(make_answer(options.key, nonces))) return std::nullopt;
-  const auto answered = socket.read_exactly(kProofBytes, SteadyClock::now() + kServerProofTimeout, &proof);
+  const auto answered = socket.read_exactly(kProofBytes, Clock::now() + kServerProofTimeout, &proof);
   if (answered == Socket::Got::kClosed) return std::nullopt;
   if (answered != Socket::Got::kAll || !check_server_proof(options.key, nonces, proof)) {
     throw rendezvous_error(fmt::format(
@@ -77,11 +76,11 @@ std::optional<MessageLine> shake_hands(const JoinOptions& options, Socket socket
 }
 
 MessageLine open_line(const JoinOptions& options, Deadline deadline) {
-  const auto began = SteadyClock::now();
-  std::optional<SteadyClock::time_point> give_up;
+  const auto began = Clock::now();
+  std::optional<Clock::time_point> give_up;
   bool is_silent = false;
   const auto failure = [&] {
-    const auto waited = std::chrono::duration_cast<milliseconds>(SteadyClock::now() - began);
+    const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
     return RunError(is_silent ? silent_holder(options, waited) : refused_secret(options), ExitStatus::kRendezvous);
   };
   // Once cut off, a place that is gone meanwhile says less than why it cut us off.
@@ -95,7 +94,7 @@ MessageLine open_line(const JoinOptions& options, Deadline deadline) {
   };
   while (true) {
     if (auto line = shake_hands(options, connect_again(), &is_silent)) return std::move(*line);
-    const auto now = SteadyClock::now();
+    const auto now = Clock::now();
     if (!give_up) give_up = std::min(deadline, now + kRetryFor);
     if (now >= *give_up) throw failure();
     std::this_thread::sleep_for(kRetryPause);
@@ -112,7 +111,7 @@ MeetingClient::MeetingClient(const JoinOptions& options)
 }
 
 void MeetingClient::join(const JoinOptions& options) {
-  const Deadline deadline = SteadyClock::now() + options.timeout;
+  const Deadline deadline = Clock::now() + options.timeout;
   line_.emplace(open_line(options, deadline));
   const std::string self = json_text(to_json(options.self));
   line_->send(PacketWriter(MessageType::kJoin)
@@ -173,7 +172,7 @@ void MeetingClient::talk() {
 
 // With the mutex held. Beats are counted, not timed: a rank that was stopped itself has sent none meanwhile.
 void MeetingClient::beat() {
-  const auto now = SteadyClock::now();
+  const auto now = Clock::now();
   if (!roster_text_ || now < next_beat_) return;
   next_beat_ = now + kBeatInterval;
   line_->send(PacketWriter(MessageType::kBeat).bytes());

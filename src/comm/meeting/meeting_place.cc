@@ -1,22 +1,11 @@
 #include "comm/meeting/meeting_place.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <list>
-#include <optional>
-#include <thread>
 #include <utility>
 
-#include "comm/meeting/acceptor.h"
-#include "comm/meeting/failure_report.h"
-#include "comm/meeting/message_line.h"
-#include "comm/meeting/store.h"
-#include "core/error.h"
 #include "core/log.h"
 
 namespace tessera {
@@ -42,74 +31,26 @@ void make_room_for(int num_peers) {
 
 }  // namespace
 
-class MeetingPlace::Impl {
- public:
-  explicit Impl(MeetingOptions options)
-      : options_(std::move(options)),
-        acceptor_(options_.interface, options_.port, options_.key),
-        port_(acceptor_.port()),
-        book_(options_.num_peers, port_, options_.timeout, options_.who, options_.hosts) {
-    make_room_for(options_.num_peers);
-    thread_ = std::thread([this] { serve(); });
-  }
+MeetingPlace::MeetingPlace(MeetingOptions options)
+    : options_(std::move(options)),
+      acceptor_(options_.interface, options_.port, options_.key),
+      port_(acceptor_.port()),
+      book_(options_, port_) {
+  make_room_for(options_.num_peers);
+  thread_ = std::thread([this] { serve(); });
+}
 
-  ~Impl() {
-    is_stopping_ = true;
-    wake_up_.ring();
-    thread_.join();
-  }
+MeetingPlace::~MeetingPlace() {
+  is_stopping_ = true;
+  wake_up_.ring();
+  thread_.join();
+}
 
-  int port() const { return port_; }
-  std::string address() const { return options_.interface.empty() ? "127.0.0.1" : options_.interface; }
-  bool all_have_left() const { return num_left_ == options_.num_peers; }
-
- private:
-  enum class Phase { kGathering, kRunning, kRefused };
-  struct Member {
-    std::uint64_t number;  // of the connection, never used again
-    MessageLine line;
-    PeerBook::Clock::time_point hello_until;
-    int rank = -1;  // -1: has not said who it is
-    Loss loss = Loss::kNone;
-  };
-
-  void serve();
-  void wait_for_news();
-  void welcome();
-  void hear(Member& member);
-  void take(Member& member, const std::string& message);
-  void seat(Member& member, PacketReader& packet);
-  void lose(Member& member, Loss loss);
-  void mind_the_clock();
-  void begin();
-  void refuse_all(const std::string& why);
-  void tell_all(const PacketWriter& packet);
-  void send_replies();
-  Member* find(std::uint64_t number);
-
-  const MeetingOptions options_;
-  WakeUp wake_up_;
-  Acceptor acceptor_;
-  const int port_;
-  PeerBook book_;
-  Phase phase_ = Phase::kGathering;
-  std::list<Member> members_;
-  std::uint64_t last_number_ = 0;
-  StoreServer store_;
-  std::optional<FailureReport> report_;  // once all have come
-  bool has_inquired_ = false;
-  PeerBook::Clock::time_point refused_at_{};
-  std::atomic<int> num_left_{0};
-  std::atomic<bool> is_stopping_{false};
-  std::thread thread_;
-};
-
-void MeetingPlace::Impl::serve() {
-  auto last_turn = PeerBook::Clock::now();
+void MeetingPlace::serve() {
+  auto last_turn = Clock::now();
   while (!is_stopping_) {
     wait_for_news();
-    const auto turn = std::chrono::duration_cast<milliseconds>(PeerBook::Clock::now() -
-                                                               std::exchange(last_turn, PeerBook::Clock::now()));
+    const auto turn = std::chrono::duration_cast<milliseconds>(Clock::now() - std::exchange(last_turn, Clock::now()));
     if (turn > kPause && report_) report_->note_own_pause(turn);
     try {
       if (phase_ == Phase::kGathering) welcome();
@@ -123,11 +64,11 @@ void MeetingPlace::Impl::serve() {
       if (member.loss == Loss::kNone) lose(member, member.line.flush());
     }
     members_.remove_if([](const Member& member) { return member.loss != Loss::kNone; });
-    if (phase_ == Phase::kRefused && PeerBook::Clock::now() - refused_at_ > kFarewell) members_.clear();
+    if (phase_ == Phase::kRefused && Clock::now() - refused_at_ > kFarewell) members_.clear();
   }
 }
 
-void MeetingPlace::Impl::wait_for_news() {
+void MeetingPlace::wait_for_news() {
   std::vector<pollfd> fds = {{wake_up_.fd(), POLLIN, 0}};
   if (phase_ == Phase::kGathering) acceptor_.watch(&fds);
   for (const Member& member : members_) {
@@ -138,17 +79,17 @@ void MeetingPlace::Impl::wait_for_news() {
   wake_up_.clear();
 }
 
-void MeetingPlace::Impl::welcome() {
+void MeetingPlace::welcome() {
   for (Acceptor::Admitted& admitted : acceptor_.admit()) {
     watch_connection(admitted.socket.descriptor(), options_.silence);
     members_.push_back(
         {.number = ++last_number_,
          .line = MessageLine(std::move(admitted.socket), admitted.keys.to_client, admitted.keys.to_server),
-         .hello_until = PeerBook::Clock::now() + kHelloTimeout});
+         .hello_until = Clock::now() + kHelloTimeout});
   }
 }
 
-void MeetingPlace::Impl::hear(Member& member) {
+void MeetingPlace::hear(Member& member) {
   if (member.loss != Loss::kNone) return;
   const Loss loss = member.line.receive();
   try {
@@ -161,7 +102,7 @@ void MeetingPlace::Impl::hear(Member& member) {
   lose(member, loss);
 }
 
-void MeetingPlace::Impl::take(Member& member, const std::string& message) {
+void MeetingPlace::take(Member& member, const std::string& message) {
   PacketReader packet(message);
   const MessageType type = packet.type();
   if (phase_ == Phase::kRefused) return;
@@ -192,7 +133,7 @@ void MeetingPlace::Impl::take(Member& member, const std::string& message) {
   }
 }
 
-void MeetingPlace::Impl::seat(Member& member, PacketReader& packet) {
+void MeetingPlace::seat(Member& member, PacketReader& packet) {
   constexpr std::uint64_t kLongestMs = 7 * 24 * 3'600'000ULL;
   const Peer peer = peer_from_json(parse_json(packet.text(), "a peer"));
   const milliseconds patience(std::clamp<std::uint64_t>(packet.number(), 1, kLongestMs));
@@ -204,7 +145,7 @@ void MeetingPlace::Impl::seat(Member& member, PacketReader& packet) {
   begin();
 }
 
-void MeetingPlace::Impl::lose(Member& member, Loss loss) {
+void MeetingPlace::lose(Member& member, Loss loss) {
   if (loss == Loss::kNone) return;
   member.loss = loss;
   store_.forget(member.number);
@@ -213,8 +154,8 @@ void MeetingPlace::Impl::lose(Member& member, Loss loss) {
   if (phase_ == Phase::kRunning) report_->note_loss(member.rank, loss);
 }
 
-void MeetingPlace::Impl::mind_the_clock() {
-  const auto now = PeerBook::Clock::now();
+void MeetingPlace::mind_the_clock() {
+  const auto now = Clock::now();
   if (phase_ == Phase::kGathering) {
     for (Member& member : members_) {
       if (member.rank < 0 && now > member.hello_until) lose(member, Loss::kEnded);
@@ -229,7 +170,7 @@ void MeetingPlace::Impl::mind_the_clock() {
     tell_all(PacketWriter(MessageType::kFinding).text(finding->to_text()));
 }
 
-void MeetingPlace::Impl::begin() {
+void MeetingPlace::begin() {
   const std::vector<Peer> roster = book_.roster();
   Json list = Json::array();
   FailureReport::Options report;
@@ -250,42 +191,29 @@ void MeetingPlace::Impl::begin() {
   tell_all(PacketWriter(MessageType::kWelcome).text(json_text(list)));
 }
 
-void MeetingPlace::Impl::refuse_all(const std::string& why) {
+void MeetingPlace::refuse_all(const std::string& why) {
   if (phase_ != Phase::kGathering) return;
   phase_ = Phase::kRefused;
-  refused_at_ = PeerBook::Clock::now();
+  refused_at_ = Clock::now();
   acceptor_.close();
   tell_all(PacketWriter(MessageType::kRefusal).text(why));
 }
 
-void MeetingPlace::Impl::tell_all(const PacketWriter& packet) {
+void MeetingPlace::tell_all(const PacketWriter& packet) {
   for (Member& member : members_) {
     if (member.rank >= 0 && member.loss == Loss::kNone) member.line.send(packet.bytes());
   }
 }
 
-void MeetingPlace::Impl::send_replies() {
+void MeetingPlace::send_replies() {
   for (const StoreServer::Reply& reply : store_.take_replies()) {
     if (Member* member = find(reply.peer)) member->line.send(reply.packet);
   }
 }
 
-MeetingPlace::Impl::Member* MeetingPlace::Impl::find(std::uint64_t number) {
-  const auto found =
-      std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.number == number; });
+MeetingPlace::Member* MeetingPlace::find(std::uint64_t number) {
+  const auto found = std::ranges::find(members_, number, &Member::number);
   return found == members_.end() || found->loss != Loss::kNone ? nullptr : &*found;
-}
-
-MeetingPlace::MeetingPlace(MeetingOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
-MeetingPlace::~MeetingPlace() = default;
-int MeetingPlace::port() const {
-  return impl_->port();
-}
-std::string MeetingPlace::address() const {
-  return impl_->address();
-}
-bool MeetingPlace::all_have_left() const {
-  return impl_->all_have_left();
 }
 
 }  // namespace tessera

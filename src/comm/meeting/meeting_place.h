@@ -7,27 +7,19 @@
 // rank, and for the failure report when one fails.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <memory>
+#include <list>
+#include <optional>
 #include <string>
-#include <vector>
+#include <thread>
 
-#include "comm/meeting/handshake.h"
+#include "comm/meeting/acceptor.h"
+#include "comm/meeting/failure_report.h"
+#include "comm/meeting/message_line.h"
+#include "comm/meeting/store.h"
 
 namespace tessera {
-
-struct MeetingOptions {
-  std::string interface = "127.0.0.1";        // the address to listen on; empty: all of this host's
-  int port = 0;                               // 0: any free one
-  int num_peers = 1;                          //
-  Key key{};                                  // of the job
-  std::chrono::milliseconds timeout{60'000};  // for all to come
-  std::string who = "rank";                   // what messages call the peers: "rank", "node"
-  std::string holder = "rank 0";              // what they call this process
-  std::vector<std::string> hosts{};           // of each peer, for messages; empty: not known before they come
-  std::chrono::milliseconds silence{4'000};   // a host that does not answer for so long is lost
-  std::chrono::milliseconds loss_grace{500};  // between the loss of a rank and the finding
-};
 
 class MeetingPlace {
  public:
@@ -37,15 +29,51 @@ class MeetingPlace {
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
 
-  int port() const;
+  int port() const { return port_; }
   // By which this host's own processes reach it.
-  std::string address() const;
+  std::string address() const { return options_.interface.empty() ? "127.0.0.1" : options_.interface; }
   // Every peer has said goodbye.
-  bool all_have_left() const;
+  bool all_have_left() const { return num_left_ == options_.num_peers; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  enum class Phase { kGathering, kRunning, kRefused };
+  struct Member {
+    std::uint64_t number;  // of the connection, never used again
+    MessageLine line;
+    Clock::time_point hello_until;
+    int rank = -1;  // -1: has not said who it is
+    Loss loss = Loss::kNone;
+  };
+
+  void serve();
+  void wait_for_news();
+  void welcome();
+  void hear(Member& member);
+  void take(Member& member, const std::string& message);
+  void seat(Member& member, PacketReader& packet);
+  void lose(Member& member, Loss loss);
+  void mind_the_clock();
+  void begin();
+  void refuse_all(const std::string& why);
+  void tell_all(const PacketWriter& packet);
+  void send_replies();
+  Member* find(std::uint64_t number);
+
+  const MeetingOptions options_;
+  WakeUp wake_up_;
+  Acceptor acceptor_;
+  const int port_;
+  PeerBook book_;
+  Phase phase_ = Phase::kGathering;
+  std::list<Member> members_;
+  std::uint64_t last_number_ = 0;
+  StoreServer store_;
+  std::optional<FailureReport> report_;  // once all have come
+  bool has_inquired_ = false;
+  Clock::time_point refused_at_{};
+  std::atomic<int> num_left_{0};
+  std::atomic<bool> is_stopping_{false};
+  std::thread thread_;
 };
 
 }  // namespace tessera

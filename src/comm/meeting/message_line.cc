@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "core/error.h"
@@ -19,14 +18,8 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 4;
 
-std::string little_endian(std::uint64_t value, std::size_t num_bytes) {
-  std::string bytes;
-  for (std::size_t i = 0; i < num_bytes; ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
-  return bytes;
-}
-
 Key seal_of(const Key& key, std::uint64_t number, std::string_view message) {
-  return keyed_hash(key, {little_endian(number, 8), message});
+  return keyed_hash(key, {PacketWriter().number(number).bytes(), message});
 }
 
 Loss loss_of(int error) {
@@ -63,7 +56,7 @@ std::string MessageSealer::seal(std::string_view message) {
     throw ProtocolError("a message of " + std::to_string(message.size()) + " bytes; 1 to " +
                         std::to_string(kMostMessageBytes) + " are allowed");
   }
-  std::string sealed = little_endian(message.size(), kLengthBytes);
+  std::string sealed = PacketWriter().number(message.size()).bytes().substr(0, kLengthBytes);
   sealed.append(message);
   sealed.append(bytes_of(seal_of(key_, number_++, message)));
   return sealed;

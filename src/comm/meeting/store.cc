@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/meeting/message_line.h"
 #include "core/error.h"
 #include "core/quantity.h"
 #include "core/text.h"
@@ -49,39 +48,6 @@ std::string fields(const std::vector<std::string>& keys) {
 
 }  // namespace
 
-std::optional<std::string> StoreTable::find(const std::string& key) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) return std::nullopt;
-  return found->second;
-}
-
-bool StoreTable::has_all(const std::vector<std::string>& keys) const {
-  return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return values_.count(key) != 0; });
-}
-
-std::int64_t StoreTable::add(const std::string& key, std::int64_t amount) {
-  const auto found = values_.find(key);
-  const std::optional<long long> before =
-      found == values_.end() ? std::optional<long long>(0) : parse_integer(found->second);
-  std::int64_t sum = 0;
-  if (!before || __builtin_add_overflow(static_cast<std::int64_t>(*before), amount, &sum)) {
-    throw RefusedRequest("an addition to a value that is not a number, or too large a sum");
-  }
-  values_[key] = std::to_string(sum);
-  return sum;
-}
-
-std::string StoreTable::compare_set(const std::string& key, const std::string& expected, const std::string& desired) {
-  const auto found = values_.find(key);
-  if (found == values_.end()) {
-    if (!expected.empty()) return expected;
-    values_[key] = desired;
-    return desired;
-  }
-  if (found->second == expected) found->second = desired;
-  return found->second;
-}
-
 std::string make_reply(std::uint64_t request, ReplyCode code, const std::vector<std::string>& values) {
   PacketWriter packet(MessageType::kReply);
   packet.number(request).number(static_cast<std::uint64_t>(code)).number(values.size());
@@ -103,38 +69,43 @@ void StoreServer::serve(std::uint64_t peer, std::uint64_t request, MessageType t
   switch (type) {
     case MessageType::kSet: {
       const std::string key = key_in(packet);
-      table_.set(key, packet.text());
+      values_[key] = packet.text();
       break;
     }
     case MessageType::kAppend: {
-      const std::string key = key_in(packet);
-      const std::string more = packet.text();
-      if (table_.find(key).value_or("").size() + more.size() > kMostAppendedBytes)
-        throw RefusedRequest("a value too long");
-      table_.append(key, more);
+      const std::string key = key_in(packet), more = packet.text();
+      const std::size_t size = values_.contains(key) ? values_.at(key).size() : 0;
+      if (size + more.size() > kMostAppendedBytes) throw RefusedRequest("a value too long");
+      values_[key] += more;
       break;
     }
     case MessageType::kAdd: {
       const std::string key = key_in(packet);
-      answer = {std::to_string(table_.add(key, static_cast<std::int64_t>(packet.number())))};
+      answer = {std::to_string(add(key, static_cast<std::int64_t>(packet.number())))};
       break;
     }
     case MessageType::kCompareSet: {
       const std::string key = key_in(packet), expected = packet.text(), desired = packet.text();
-      answer = {table_.compare_set(key, expected, desired)};
+      answer = {compare_set(key, expected, desired)};
       break;
     }
     case MessageType::kDelete:
-      answer = {table_.erase(key_in(packet)) ? "1" : "0"};
+      answer = {values_.erase(key_in(packet)) != 0 ? "1" : "0"};
       break;
     case MessageType::kCheck:
-      answer = {table_.has_all(keys_in(packet)) ? "1" : "0"};
+      answer = {has_all(keys_in(packet)) ? "1" : "0"};
       break;
     case MessageType::kCount:
-      answer = {std::to_string(table_.size())};
+      answer = {std::to_string(values_.size())};
       break;
-    case MessageType::kGet:
-      return take_get(peer, request, packet);
+    case MessageType::kGet: {
+      const std::chrono::milliseconds patience(std::min(packet.number(), kLongestWaitMs));
+      const bool wants_values = packet.number_within(0, 1) == 1;
+      std::vector<std::string> keys = keys_in(packet);
+      packet.end();
+      waiting_.push_back({peer, request, std::move(keys), wants_values, Clock::now() + patience});
+      return serve_waiting();
+    }
     default:
       throw ProtocolError("an unknown message");
   }
@@ -143,36 +114,46 @@ void StoreServer::serve(std::uint64_t peer, std::uint64_t request, MessageType t
   serve_waiting();
 }
 
-void StoreServer::take_get(std::uint64_t peer, std::uint64_t request, PacketReader& packet) {
-  const std::chrono::milliseconds patience(std::min(packet.number(), kLongestWaitMs));
-  const bool wants_values = packet.number_within(0, 1) == 1;
-  std::vector<std::string> keys = keys_in(packet);
-  packet.end();
-  waiting_.push_back({peer, request, std::move(keys), wants_values, Clock::now() + patience});
-  serve_waiting();
+bool StoreServer::has_all(const std::vector<std::string>& keys) const {
+  return std::ranges::all_of(keys, [&](const std::string& key) { return values_.contains(key); });
+}
+
+std::int64_t StoreServer::add(const std::string& key, std::int64_t amount) {
+  const auto found = values_.find(key);
+  const std::optional<long long> before = found == values_.end() ? 0 : parse_integer(found->second);
+  std::int64_t sum = 0;
+  if (!before || __builtin_add_overflow(static_cast<std::int64_t>(*before), amount, &sum)) {
+    throw RefusedRequest("an addition to a value that is not a number, or too large a sum");
+  }
+  values_[key] = std::to_string(sum);
+  return sum;
+}
+
+std::string StoreServer::compare_set(const std::string& key, const std::string& expected, const std::string& desired) {
+  const auto found = values_.find(key);
+  if (found == values_.end() && !expected.empty()) return expected;
+  if (found == values_.end() || found->second == expected) return values_[key] = desired;
+  return found->second;
 }
 
 void StoreServer::serve_waiting() {
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const auto each = next++;
-    if (!table_.has_all(each->keys)) continue;
+  std::erase_if(waiting_, [this](const Waiting& each) {
+    if (!has_all(each.keys)) return false;
     std::vector<std::string> values;
-    for (const std::string& key : each->keys) {
-      if (each->wants_values) values.push_back(*table_.find(key));
+    for (const std::string& key : each.keys) {
+      if (each.wants_values) values.push_back(values_.at(key));
     }
-    reply(each->peer, each->request, ReplyCode::kOk, values);
-    waiting_.erase(each);
-  }
+    reply(each.peer, each.request, ReplyCode::kOk, values);
+    return true;
+  });
 }
 
 void StoreServer::mind_the_clock() {
-  const auto now = Clock::now();
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const auto each = next++;
-    if (now < each->until) continue;
-    reply(each->peer, each->request, ReplyCode::kTimeout, {});
-    waiting_.erase(each);
-  }
+  std::erase_if(waiting_, [this, now = Clock::now()](const Waiting& each) {
+    if (now < each.until) return false;
+    reply(each.peer, each.request, ReplyCode::kTimeout, {});
+    return true;
+  });
 }
 
 void StoreServer::reply(std::uint64_t peer, std::uint64_t request, ReplyCode code,
@@ -183,7 +164,7 @@ void StoreServer::reply(std::uint64_t peer, std::uint64_t request, ReplyCode cod
 }
 
 void StoreServer::forget(std::uint64_t peer) {
-  waiting_.remove_if([&](const Waiting& each) { return each.peer == peer; });
+  std::erase_if(waiting_, [&](const Waiting& each) { return each.peer == peer; });
 }
 
 std::vector<StoreServer::Reply> StoreServer::take_replies() {
@@ -202,10 +183,9 @@ void MeetingStore::set(const std::string& key, const Bytes& value) {
 }
 
 MeetingStore::Bytes MeetingStore::compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) {
-  const auto values = client_->request(MessageType::kCompareSet,
-                                       PacketWriter().text(key).text(text_of(expected)).text(text_of(desired)).bytes());
-  const std::string& value = values->at(0);
-  return {value.begin(), value.end()};
+  const auto values =
+      client_->request(MessageType::kCompareSet, fields(key, expected) + PacketWriter().text(text_of(desired)).bytes());
+  return {values->at(0).begin(), values->at(0).end()};
 }
 
 MeetingStore::Bytes MeetingStore::get(const std::string& key) {
@@ -237,17 +217,6 @@ void MeetingStore::wait(const std::vector<std::string>& keys, const std::chrono:
 
 void MeetingStore::append(const std::string& key, const Bytes& value) {
   client_->request(MessageType::kAppend, fields(key, value));
-}
-
-std::vector<MeetingStore::Bytes> MeetingStore::multiGet(const std::vector<std::string>& keys) {
-  std::vector<Bytes> values;
-  for (const std::string& key : keys) values.push_back(get(key));
-  return values;
-}
-
-void MeetingStore::multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values) {
-  if (keys.size() != values.size()) throw Error("multiSet needs as many values as keys");
-  for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i], values[i]);
 }
 
 std::vector<std::string> MeetingStore::get_when_set(const std::vector<std::string>& keys,

@@ -1,4 +1,4 @@
-// The store that the ranks of a run share: its table, the server's side and a rank's side.
+// The store that the ranks of a run share: the server's side and a rank's side.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -16,29 +15,10 @@
 
 namespace tessera {
 
-// The keys and values, with the meaning that c10d gives to each operation.
-class StoreTable {
- public:
-  void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
-  std::optional<std::string> find(const std::string& key) const;
-  bool has_all(const std::vector<std::string>& keys) const;
-  // The value is a number as text; one that is absent counts as 0. Throws ProtocolError if it is something else.
-  std::int64_t add(const std::string& key, std::int64_t amount);
-  // Sets `desired` if the value is `expected`, or if there is none and `expected` is empty. Returns the value then; if
-  // there is none, `expected`.
-  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired);
-  void append(const std::string& key, const std::string& more) { values_[key] += more; }
-  bool erase(const std::string& key) { return values_.erase(key) != 0; }
-  std::int64_t size() const { return static_cast<std::int64_t>(values_.size()); }
-
- private:
-  std::map<std::string, std::string> values_;
-};
-
-// Serves the operations of a store to the peers of a meeting: reads requests, holds back those that wait for a key,
-// writes replies. Knows no sockets.
 std::string make_reply(std::uint64_t request, ReplyCode code, const std::vector<std::string>& values);
 
+// Serves the operations of a store, with the meaning that c10d gives them, to the peers of a meeting: reads requests,
+// holds back those that wait for a key, writes replies. Knows no sockets.
 class StoreServer {
  public:
   struct Reply {
@@ -55,7 +35,6 @@ class StoreServer {
   std::vector<Reply> take_replies();
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Waiting {
     std::uint64_t peer, request;
     std::vector<std::string> keys;
@@ -64,10 +43,15 @@ class StoreServer {
   };
   void serve(std::uint64_t peer, std::uint64_t request, MessageType type, PacketReader& packet);
   void reply(std::uint64_t peer, std::uint64_t request, ReplyCode code, const std::vector<std::string>& values);
-  void take_get(std::uint64_t peer, std::uint64_t request, PacketReader& packet);
   void serve_waiting();
+  bool has_all(const std::vector<std::string>& keys) const;
+  // The value is a number as text; one that is absent counts as 0.
+  std::int64_t add(const std::string& key, std::int64_t amount);
+  // Sets `desired` if the value is `expected`, or if there is none and `expected` is empty. Returns the value then; if
+  // there is none, `expected`.
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired);
 
-  StoreTable table_;
+  std::map<std::string, std::string> values_;
   std::list<Waiting> waiting_;
   std::vector<Reply> replies_;
 };
@@ -95,9 +79,7 @@ class MeetingStore : public c10d::Store {
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
   void append(const std::string& key, const Bytes& value) override;
-  std::vector<Bytes> multiGet(const std::vector<std::string>& keys) override;
-  void multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values) override;
-  bool hasExtendedApi() const override { return true; }
+  bool hasExtendedApi() const override { return true; }  // append; multiGet and multiSet are the base's
 
  private:
   std::vector<std::string> get_when_set(const std::vector<std::string>& keys, std::chrono::milliseconds timeout,

@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "comm/host_backend.h"
+#include "comm/ordered_reduce.h"
+
 namespace tessera {
 
 // Memory that all ranks of a group on one host can read and write: one segment per rank.
@@ -153,27 +156,34 @@ class MpiScratch {
   std::int64_t bytes_ = 0;
 };
 
+// A group's communicator, the order of its sums, and memory for one operation at a time.
+struct MpiGroup {
+  // Collective: also makes the group's shared memory if the group is on one node (as --ranks_per_node defines nodes).
+  MpiGroup(MPI_Comm comm, int group_rank, int group_size, ReduceOrder reduce_order)
+      : communicator(comm),
+        rank(group_rank),
+        size(group_size),
+        order(std::move(reduce_order)),
+        shared(order.node_sizes.size() == 1 ? SharedMemory::create(comm) : nullptr) {}
+
+  const MPI_Comm communicator;
+  const int rank, size;
+  const ReduceOrder order;
+  const std::unique_ptr<SharedMemory> shared;  // null if the group has none
+  MpiScratch scratch;
+};
+
 // What a coroutine hands to the progress thread: itself, and the batch that it waits for.
 class MpiChannel {
  public:
-  // `landing` and `shared_memory` (null if the group has none) must outlive the channel; no other operation uses them
-  // meanwhile.
-  MpiChannel(MPI_Comm comm, MpiMark message_mark, int group_rank, int group_size, MpiScratch& landing,
-             const SharedMemory* shared_memory)
-      : communicator(comm),
-        mark(message_mark),
-        rank(group_rank),
-        size(group_size),
-        scratch(landing),
-        shared(shared_memory) {}
+  MpiChannel(MpiGroup& its_group, MpiMark message_mark)
+      : group(its_group), rank(group.rank), size(group.size), mark(message_mark) {}
 
-  const MPI_Comm communicator;
-  const MpiMark mark;
+  MpiGroup& group;  // outlives the channel
   const int rank, size;
-  MpiScratch& scratch;
-  const SharedMemory* const shared;
+  const MpiMark mark;
 
-  MpiBatch batch(int more_flags = 0) const { return MpiBatch(communicator, {mark.key, mark.flags | more_flags}); }
+  MpiBatch batch(int more_flags = 0) const { return MpiBatch(group.communicator, {mark.key, mark.flags | more_flags}); }
 
   // Memory for one operation, kept as long as messages may still use it: beyond the coroutine, if that fails.
   std::byte* allocate(std::int64_t bytes) {
@@ -207,5 +217,8 @@ class MpiChannel {
   std::exception_ptr error_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
+
+// The collectives, and send and receive (collectives.cc). Both references must outlive the task.
+MpiTask carry_out(MpiChannel& channel, const HostOperation& operation);
 
 }  // namespace tessera

@@ -1,9 +1,13 @@
-#include "comm/mpi/collectives.h"
-
+// The collectives of the MPI backend, built on point-to-point messages. MPI's own reductions are not used: the order in
+// which they add depends on the size and on where the ranks are, and ours must not (ordered_reduce.h).
+//
+// In a reduction, rank k gets the k-th part of every rank and adds them in the fixed order. Each rank sends and
+// receives (P-1)/P of the data, the least possible; all-reduce adds an all-gather of the parts.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
+
+#include "comm/mpi/channel.h"
 
 namespace tessera {
 namespace {
@@ -44,10 +48,10 @@ struct Rounds {
   std::int64_t offset(int rank, std::int64_t round) const { return (parts.begin(rank) + round * chunk) * item_bytes; }
 };
 
-MpiTask reduce_by_messages(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order, Parts parts,
-                           std::byte* output, std::byte* share_into) {
+MpiTask reduce_by_messages(MpiChannel& channel, const HostOperation& op, Parts parts, std::byte* output,
+                           std::byte* share_into) {
   const Rounds rounds(parts, op.item_bytes, kChunkBytes);
-  std::byte* const landing = channel.scratch.at_least(2 * channel.size * kChunkBytes);
+  std::byte* const landing = channel.group.scratch.at_least(2 * channel.size * kChunkBytes);
   const auto slot = [&](std::int64_t round, int rank) {
     return landing + ((round % 2) * channel.size + rank) * kChunkBytes;
   };
@@ -78,7 +82,7 @@ MpiTask reduce_by_messages(MpiChannel& channel, const HostOperation& op, const R
     co_await channel.all(receives[turn]);
     for (int rank = 0; rank < channel.size; ++rank) sources[static_cast<std::size_t>(rank)] = slot(round, rank);
     sources[static_cast<std::size_t>(channel.rank)] = op.input + rounds.offset(channel.rank, round);
-    ordered_reduce(op.type, op.reduce_op, order, sources, output + round * rounds.chunk * op.item_bytes,
+    ordered_reduce(op.type, op.reduce_op, channel.group.order, sources, output + round * rounds.chunk * op.item_bytes,
                    rounds.length(channel.rank, round));
     // The inputs have left before their place is taken by the sums.
     co_await channel.all(sends[turn]);
@@ -92,9 +96,9 @@ MpiTask reduce_by_messages(MpiChannel& channel, const HostOperation& op, const R
 // them (and my sum is laid out)'. A slot is reused only after every rank has sent the second signal of its last use; a
 // sum only after every rank has sent the first signal of the round, which each sends once it has taken the last sum. So
 // a later operation can start without a signal of its own.
-MpiTask reduce_in_shared_memory(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order, Parts parts,
-                                std::byte* output, std::byte* share_into) {
-  const SharedMemory& memory = *channel.shared;
+MpiTask reduce_in_shared_memory(MpiChannel& channel, const HostOperation& op, Parts parts, std::byte* output,
+                                std::byte* share_into) {
+  const SharedMemory& memory = *channel.group.shared;
   const std::int64_t slot_bytes = memory.segment_bytes() / (2 * channel.size) / 64 * 64;
   const Rounds rounds(parts, op.item_bytes, slot_bytes);
   const auto slot = [&](int owner, std::int64_t round, int rank) {
@@ -116,7 +120,7 @@ MpiTask reduce_in_shared_memory(MpiChannel& channel, const HostOperation& op, co
     for (int rank = 0; rank < channel.size; ++rank) sources.push_back(slot(rank, round, channel.rank));
     sources[static_cast<std::size_t>(channel.rank)] = op.input + rounds.offset(channel.rank, round);
     std::byte* const sum = output + round * rounds.chunk * op.item_bytes;
-    ordered_reduce(op.type, op.reduce_op, order, sources, sum, rounds.length(channel.rank, round));
+    ordered_reduce(op.type, op.reduce_op, channel.group.order, sources, sum, rounds.length(channel.rank, round));
     if (share_into != nullptr)
       copy_bytes(slot(channel.rank, round, channel.rank), sum, rounds.bytes(channel.rank, round));
     MpiBatch& signals = added[static_cast<std::size_t>(round % 2)];
@@ -156,10 +160,10 @@ MpiTask reduce_in_shared_memory(MpiChannel& channel, const HostOperation& op, co
 // Between hosts the parts travel as messages. Ranks of one host put them into shared memory and only signal that they
 // are there (by an empty message, whose tag still tells wrong sizes apart): one copy per byte instead of MPI's two, and
 // no handshake for a large message.
-MpiTask reduce_own_part(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order, Parts parts,
-                        std::byte* output, std::byte* share_into = nullptr) {
-  return channel.shared == nullptr ? reduce_by_messages(channel, op, order, parts, output, share_into)
-                                   : reduce_in_shared_memory(channel, op, order, parts, output, share_into);
+MpiTask reduce_own_part(MpiChannel& channel, const HostOperation& op, Parts parts, std::byte* output,
+                        std::byte* share_into = nullptr) {
+  return channel.group.shared == nullptr ? reduce_by_messages(channel, op, parts, output, share_into)
+                                         : reduce_in_shared_memory(channel, op, parts, output, share_into);
 }
 
 // Up to here one exchange of the whole buffer is faster than two steps on parts: latency, not bandwidth, decides.
@@ -177,9 +181,9 @@ MpiTask gather_parts(MpiChannel& channel, std::byte* buffer, Parts parts, std::i
 }
 
 // Every rank sends its whole buffer to every rank, and each adds them: one step.
-MpiTask all_reduce_small(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order) {
+MpiTask all_reduce_small(MpiChannel& channel, const HostOperation& op) {
   const std::int64_t bytes = op.input_numel * op.item_bytes;
-  std::byte* const landing = channel.scratch.at_least(channel.size * bytes);
+  std::byte* const landing = channel.group.scratch.at_least(channel.size * bytes);
   std::vector<const void*> sources(static_cast<std::size_t>(channel.size), op.input);
   MpiBatch batch = channel.batch();
   for (int distance = 1; distance < channel.size; ++distance) {
@@ -189,25 +193,25 @@ MpiTask all_reduce_small(MpiChannel& channel, const HostOperation& op, const Red
     batch.send(op.input, bytes, ahead(channel, distance));
   }
   co_await channel.all(batch);
-  ordered_reduce(op.type, op.reduce_op, order, sources, op.output, op.input_numel);
+  ordered_reduce(op.type, op.reduce_op, channel.group.order, sources, op.output, op.input_numel);
 }
 
-MpiTask all_reduce(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order) {
+MpiTask all_reduce(MpiChannel& channel, const HostOperation& op) {
   if (op.input_numel * op.item_bytes <= kSmallBytes) {
-    co_await all_reduce_small(channel, op, order);
+    co_await all_reduce_small(channel, op);
     co_return;
   }
   const Parts parts{op.input_numel, channel.size};
-  co_await reduce_own_part(channel, op, order, parts, op.output + parts.begin(channel.rank) * op.item_bytes, op.output);
+  co_await reduce_own_part(channel, op, parts, op.output + parts.begin(channel.rank) * op.item_bytes, op.output);
 }
 
 // Like all-reduce, but the parts go only to the root, and the others keep their input as it is.
-MpiTask reduce(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order) {
+MpiTask reduce(MpiChannel& channel, const HostOperation& op) {
   const Parts parts{op.input_numel, channel.size};
   const bool is_root = channel.rank == op.peer;
   const std::int64_t own_bytes = parts.length(channel.rank) * op.item_bytes;
   std::byte* target = is_root ? op.output + parts.begin(channel.rank) * op.item_bytes : channel.allocate(own_bytes);
-  co_await reduce_own_part(channel, op, order, parts, target);
+  co_await reduce_own_part(channel, op, parts, target);
   MpiBatch batch = channel.batch();
   if (!is_root) batch.send(target, own_bytes, op.peer);
   for (int from = 0; is_root && from < channel.size; ++from) {
@@ -280,30 +284,30 @@ MpiTask point_to_point(MpiChannel& channel, const HostOperation& op) {
 
 MpiTask barrier(MpiChannel& channel) {
   MPI_Request request;
-  check_mpi(MPI_Ibarrier(channel.communicator, &request), "MPI_Ibarrier");
+  check_mpi(MPI_Ibarrier(channel.group.communicator, &request), "MPI_Ibarrier");
   MpiBatch batch = channel.batch();
   batch.add(request);
   co_await channel.all(batch);
 }
 
-MpiTask reduce_scatter(MpiChannel& channel, const HostOperation& op, const ReduceOrder& order) {
-  co_await reduce_own_part(channel, op, order, Parts{op.input_numel, channel.size}, op.output);
+MpiTask reduce_scatter(MpiChannel& channel, const HostOperation& op) {
+  co_await reduce_own_part(channel, op, Parts{op.input_numel, channel.size}, op.output);
 }
 
 }  // namespace
 
-MpiTask carry_out(MpiChannel& channel, const HostOperation& operation, const ReduceOrder& order) {
+MpiTask carry_out(MpiChannel& channel, const HostOperation& operation) {
   switch (operation.kind) {
     case OpKind::kAllReduce:
-      return all_reduce(channel, operation, order);
+      return all_reduce(channel, operation);
     case OpKind::kReduceScatter:
-      return reduce_scatter(channel, operation, order);
+      return reduce_scatter(channel, operation);
     case OpKind::kAllGather:
       return all_gather(channel, operation);
     case OpKind::kBroadcast:
       return broadcast(channel, operation);
     case OpKind::kReduce:
-      return reduce(channel, operation, order);
+      return reduce(channel, operation);
     case OpKind::kAllToAll:
       return all_to_all(channel, operation);
     case OpKind::kBarrier:

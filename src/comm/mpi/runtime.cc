@@ -5,12 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 
 #include "comm/failure.h"
-#include "comm/mpi/collectives.h"
 #include "core/error.h"
 #include "core/quantity.h"
 
@@ -297,9 +294,8 @@ void MpiRuntime::start(MpiJob& job) {
   MpiLane& lane = *job.lane;
   if (lane.failed) std::rethrow_exception(lane.failed);
   const std::uint64_t sequence = is_point_to_point(job.operation.kind) ? 0 : lane.sequence++;
-  job.channel = std::make_unique<MpiChannel>(lane.communicator, mark_of(job.operation, sequence), lane.rank, lane.size,
-                                             lane.scratch, lane.shared.get());
-  job.task.emplace(carry_out(*job.channel, job.operation, lane.order));
+  job.channel = std::make_unique<MpiChannel>(lane, mark_of(job.operation, sequence));
+  job.task.emplace(carry_out(*job.channel, job.operation));
   job.task->start();
 }
 

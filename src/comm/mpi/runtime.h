@@ -22,7 +22,6 @@
 
 #include "comm/host_backend.h"
 #include "comm/mpi/channel.h"
-#include "comm/ordered_reduce.h"
 
 namespace tessera {
 
@@ -38,22 +37,11 @@ struct MpiJob {
 };
 using MpiJobs = std::list<MpiJob>;
 
-// A group's communicator and the order of its sums. Owned by the group's backend; outlives its operations. Non-const
-// members belong to the thread that carries out operations.
-struct MpiLane {
-  // Collective: also makes the group's shared memory if the group is on one node (as --ranks_per_node defines nodes).
-  MpiLane(MPI_Comm comm, int group_rank, int group_size, ReduceOrder reduce_order)
-      : communicator(comm),
-        rank(group_rank),
-        size(group_size),
-        order(std::move(reduce_order)),
-        shared(order.node_sizes.size() == 1 ? SharedMemory::create(comm) : nullptr) {}
+// A group and its queue. Owned by the group's backend; outlives its operations. Non-const members belong to the thread
+// that carries out operations.
+struct MpiLane : MpiGroup {
+  using MpiGroup::MpiGroup;
 
-  const MPI_Comm communicator;
-  const int rank, size;
-  const ReduceOrder order;
-  const std::unique_ptr<SharedMemory> shared;  // null if the group has none
-  MpiScratch scratch;
   std::uint64_t sequence = 0;  // of the next collective
   bool occupied = false;       // a collective of this lane is among the runtime's jobs
   MpiJobs waiting;             // the collectives queued behind it
