@@ -243,7 +243,7 @@ class Importer {
   // As the catalogue reads the file and as `tessera experiment run` resolves it.
   void check() {
     const std::string origin = made_.output.string();
-    std::vector<ExperimentSpec> specs = read_catalogue_file(made_.text, origin, "guide");
+    std::vector<ExperimentSpec> specs = read_catalogue_file(made_.text, origin, "guide").experiments;
     const Catalogue catalogue{CatalogueOptions{}};
     const ExperimentSpec* other = catalogue.find(made_.name);
     if (other != nullptr && fs::path(other->file).lexically_normal() != made_.output.lexically_normal()) {
