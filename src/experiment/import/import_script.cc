@@ -9,7 +9,6 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "experiment/catalogue.h"
-#include "experiment/import/imported_resources.h"
 #include "experiment/import/imported_settings.h"
 #include "experiment/scripts.h"
 #include "settings/foreign_config.h"

@@ -1,11 +1,10 @@
-#include "experiment/import/script_arguments.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "core/text.h"
+#include "experiment/import/imported_settings.h"
 #include "settings/declared.h"
 
 namespace tessera {
