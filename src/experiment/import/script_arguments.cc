@@ -35,13 +35,6 @@ const std::map<std::string, std::string>& usual_names() {
   return all;
 }
 
-const ForeignArgument* foreign_argument(const std::string& name) {
-  for (const ForeignArgument& argument : foreign_arguments()) {
-    if (name == argument.name) return &argument;
-  }
-  return nullptr;
-}
-
 class ArgumentReader {
  public:
   ArgumentReader(const Schema& schema, const LaunchLine& launch, const std::string& job, Remarks& remarks)
@@ -89,8 +82,9 @@ class ArgumentReader {
     // deepspeed.add_config_arguments(): --deepspeed is a switch, and the file follows --deepspeed_config.
     if (name == "deepspeed" && values.empty()) return;
     if (name == "local_rank") return remark(Remark::Kind::kNotNeeded, shown, "ranks know their number");
-    if (const ForeignArgument* argument = foreign_argument(setting)) {
-      return remark(argument->is_refused ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded, shown, argument->reason);
+    for (const ForeignArgument& argument : foreign_arguments()) {
+      if (setting != argument.name) continue;
+      return remark(argument.is_refused ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded, shown, argument.reason);
     }
     const bool negates = setting.starts_with("no_") && !schema_.has(setting) && schema_.has(setting.substr(3));
     if (!negates && !schema_.has(setting)) {
